@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestWhatChangesTheResultIsAffected takes every object that was read away, one
+// after the other: when the result changes, the object must have named the key.
+func TestWhatChangesTheResultIsAffected(t *testing.T) {
+	several := mapped()
+	several.Annotations = map[string]string{"olmcore/replicas": "2"}
+	w := newWorld(t, catalog.Config{}, several)
+	require.NoError(t, w.Cluster.Create(content()))
+	w.run(t, 0)
+	requireAffected(t, w, 13, "Namespace, ConfigMap, both Pods and nodes, Service, ServiceAccount, Role, RoleBinding, budget, both policies matter")
+	w = newWorld(t, catalog.Config{}, cool())
+	w.run(t, 0)
+	requireAffected(t, w, 7, "Namespace, Pod, node, Service, ServiceAccount and both policies matter")
+}
+
+func requireAffected(t *testing.T, w *world, matter int, which string) {
+	all := w.Cluster.Objects()
+	want := at(t, all, w)
+	changed := 0
+	for i, o := range all {
+		if _, self := o.(*v1alpha1.CatalogSource); self {
+			continue
+		}
+		if got := at(t, slices.Delete(slices.Clone(all), i, i+1), w); len(got.Actions) == len(want.Actions) {
+			continue
+		}
+		changed++
+		require.Contains(t, olmcore.ExpandKeys(catalog.Affected(o), []types.NamespacedName{coolKey, {Namespace: "other", Name: "x"}}), coolKey, "%s", olmcore.KeyOf(o))
+	}
+	require.Equal(t, matter, changed, which)
+}
+
+func at(t *testing.T, objects []olmcore.Object, w *world) catalog.Outcome {
+	snapshot, err := olmcore.NewSnapshot(objects)
+	require.NoError(t, err)
+	in, err := catalog.Gather(context.Background(), snapshot, coolKey, catalog.Config{})
+	require.NoError(t, err)
+	in.Now = w.Cluster.Now().Add(1 << 40)
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	return out
+}
+
+func TestAffected(t *testing.T) {
+	owned := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "olm", Name: name, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Name: "cool"}, {APIVersion: "example.com/v1", Kind: "CatalogSource", Name: "no"}}}
+	}
+	labelled := metav1.ObjectMeta{Namespace: "olm", Labels: map[string]string{"olm.catalogSource": "", "catalogsource.operators.coreos.com/update": "cool"}}
+	key := func(names ...string) (keys []types.NamespacedName) {
+		for _, name := range names {
+			keys = append(keys, types.NamespacedName{Namespace: "olm", Name: name})
+		}
+		return keys
+	}
+	for name, test := range map[string]struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		"itself":              {cool(), key("cool")},
+		"an owned Pod":        {&corev1.Pod{ObjectMeta: owned("x")}, key("cool")},
+		"a candidate":         {&corev1.Pod{ObjectMeta: labelled}, key("cool")},
+		"any other Pod":       {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, nil},
+		"a Node":              {&corev1.Node{}, []types.NamespacedName{{}}},
+		"a Namespace":         {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}, key("")},
+		"a Service":           {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, key("cool")},
+		"a Service with dash": {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "c-l"}}, key("")},
+		"a ServiceAccount":    {&corev1.ServiceAccount{ObjectMeta: owned("other")}, key("cool", "other")},
+		"a server policy":     {&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool-grpc-server"}}, key("cool")},
+		"an unpack policy":    {&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool-unpack-bundles"}}, key("cool")},
+		"any other policy":    {&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, nil},
+		"a Secret":            {&corev1.Secret{}, nil},
+		"nothing":             {nil, nil},
+		"a nil Pod":           {(*corev1.Pod)(nil), nil},
+	} {
+		require.Equal(t, test.want, catalog.Affected(test.object), name)
+	}
+}
+
+func TestGather(t *testing.T) {
+	ctx := context.Background()
+	global := catalog.Config{GlobalCatalogNamespace: "olm"}
+	w := newWorld(t, global, cool())
+	w.run(t, 0)
+	for _, namespace := range []string{"team-b", "team-a", "olm"} {
+		for _, source := range []string{"cool", "other"} {
+			require.NoError(t, w.Cluster.Create(&v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: source},
+				Spec:       &v1alpha1.SubscriptionSpec{CatalogSource: source, CatalogSourceNamespace: "olm"},
+			}))
+		}
+	}
+	require.NoError(t, w.Cluster.Create(bystander()))
+	in := w.input(t)
+	require.Equal(t, []string{"team-a", "team-b"}, in.Subscribers)
+	require.Len(t, in.Pods, 2)
+	require.Len(t, in.Nodes, 2)
+	require.True(t, in.NodesKnown)
+	require.Len(t, in.Services, 1)
+	require.Len(t, in.ServiceAccounts, 1)
+	require.Len(t, in.NetworkPolicies, 2)
+
+	blind, err := catalog.Gather(ctx, w.Cluster, coolKey, catalog.Config{IgnoreNodes: true})
+	require.NoError(t, err)
+	require.False(t, blind.NodesKnown)
+	require.Empty(t, blind.Nodes)
+
+	_, err = catalog.Gather(ctx, w.Cluster, types.NamespacedName{Namespace: "olm", Name: "none"}, global)
+	require.True(t, apierrors.IsNotFound(err))
+	for _, kind := range []string{"CatalogSource", "Namespace", "Pod", "Node", "Service", "ServiceAccount", "NetworkPolicy", "Role", "RoleBinding", "PodDisruptionBudget", "Subscription"} {
+		_, err = catalog.Gather(ctx, failing{w.Cluster, kind}, coolKey, global)
+		require.ErrorIs(t, err, errBroken, kind)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// failing is a Reader that cannot read one kind.
+type failing struct {
+	olmcore.Reader
+	kind string
+}
+
+func (f failing) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if gvk.Kind == f.kind {
+		return nil, errBroken
+	}
+	return f.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if gvk.Kind == f.kind {
+		return nil, errBroken
+	}
+	return f.Reader.List(ctx, gvk, namespace, selector)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// planCleanup removes own Pods that are of no more use. Nothing waits for it.
+func (v *view) planCleanup(pl *plan) {
+	forced := false
+	for i := range v.pods {
+		p := &v.pods[i]
+		if p.role == roleNone || p.class == ClassForeign || slices.Contains(pl.promotes, p.pod) {
+			continue
+		}
+		switch p.class {
+		case ClassTerminated:
+			// The newest one remembers how often the start failed. One that a finalizer
+			// holds has heard it already.
+			if !slices.Contains(pl.keep, p.pod) && !isHeld(p.pod) {
+				pl.delete(p, 0, ReasonPodTerminated, "the Pod has finished")
+			}
+		case ClassLost:
+			forced = v.planLost(pl, p, forced)
+		case ClassTerminating, ClassDisrupted:
+			if v.set.force == ForceDeleteUpstream && podCondition(p.pod, corev1.DisruptionTarget) == corev1.ConditionTrue && !wasForced(p.pod) {
+				pl.delete(p, 0, ReasonPodDisrupted, "the Pod is a target of disruption")
+			}
+		case ClassStuck:
+			if v.tally.ready() > 0 || p.role == roleCandidate || v.newerStuck(p.pod) {
+				pl.delete(p, 1, ReasonPodStuck, "the Pod does not start on node "+p.pod.Spec.NodeName)
+			}
+		}
+		if p.role == roleCandidate && p.live() {
+			switch {
+			case p.class == ClassOutdated:
+				pl.delete(p, 1, ReasonCandidateObsolete, "the Pod was made from another spec")
+			case v.candidateLeft(p) <= 0:
+				pl.delete(p, 1, ReasonProgressDeadlineExceeded, "the Pod did not become ready in time")
+			}
+		}
+	}
+}
+
+// planLost deletes a lost Pod once that costs nothing, and removes it by force
+// when nobody is left to confirm its end.
+func (v *view) planLost(pl *plan, p *podFacts, forced bool) bool {
+	vouched := p.lost == ReasonNodeGone || p.lost == ReasonNodeOutOfService
+	why := p.explain()
+	if p.pod.DeletionTimestamp == nil {
+		switch {
+		case vouched && (v.set.force == ForceDeleteNodeGone || v.set.force == ForceDeleteNodeLost || v.set.force == ForceDeleteUpstream) &&
+			!(forced && v.disruption == partialDisruption):
+			pl.delete(p, 0, p.lost, why)
+			return true
+		case vouched:
+			pl.delete(p, 1, p.lost, why)
+		case v.tally.ready() > 0:
+			pl.delete(p, 1, ReasonPodReplaced, "another Pod serves; "+why)
+		}
+		return forced
+	}
+	if isHeld(p.pod) || wasForced(p.pod) || v.disruption == partialDisruption && (!vouched || forced) || !v.mayForce(p, vouched) {
+		return forced
+	}
+	pl.delete(p, 0, p.lost, why)
+	return true
+}
+
+// wasForced reports whether a force delete has been accepted already: what holds
+// the Pod now is a finalizer.
+func wasForced(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+}
+
+// isHeld reports whether a finalizer keeps a Pod that has been deleted and runs no
+// more.
+func isHeld(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0 && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
+}
+
+// mayForce reports whether the policy allows a lost and Terminating Pod to be
+// removed.
+func (v *view) mayForce(p *podFacts, vouched bool) bool {
+	switch v.set.force {
+	case ForceDeleteNodeGone:
+		return vouched
+	case ForceDeleteNodeLost, ForceDeleteUpstream:
+	default:
+		return false
+	}
+	switch p.lost {
+	case ReasonNodeUnreachable, ReasonNodeNotReady:
+		left := v.left(p.pod.DeletionTimestamp.Time, 0)
+		v.waitFor(left)
+		return left <= 0
+	case ReasonOverdue:
+		working := p.node == NodeHealthy || p.node == NodeRecovering || p.node == NodeLeaving
+		return !working || v.set.force == ForceDeleteUpstream
+	}
+	return true
+}
+
+func (v *view) newerStuck(pod *corev1.Pod) bool {
+	for i := range v.pods {
+		if p := &v.pods[i]; p.class == ClassStuck && p.role == roleServing && newer(p.pod, pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// podAction returns the action of a deletion.
+func (d deletion) action() olmcore.Action {
+	a := olmcore.DeleteOf(d.pod, d.cause)
+	if d.grace == 0 {
+		a.Target = olmcore.RefOf(d.pod)
+	}
+	a.GracePeriodSeconds = &d.grace
+	return a
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// servedContent is the content that shall win: that of the newest Pod that
+// serves. Pods of the same second leave it to the number of those that stay.
+// Empty while no content is known.
+func (v *view) servedContent() string {
+	var best *podFacts
+	for i := range v.pods {
+		p := &v.pods[i]
+		if !p.serves() || p.class == ClassOutdated || v.contentOf(p.pod) == "" {
+			continue
+		}
+		if best == nil {
+			best = p
+			continue
+		}
+		order := p.pod.CreationTimestamp.Compare(best.pod.CreationTimestamp.Time)
+		if order == 0 && v.contentOf(p.pod) != v.contentOf(best.pod) {
+			order = v.staying(v.contentOf(p.pod)) - v.staying(v.contentOf(best.pod))
+		}
+		if order > 0 || order == 0 && p.pod.Name > best.pod.Name {
+			best = p
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return v.contentOf(best.pod)
+}
+
+// staying counts the Pods that serve a content and are not about to be evicted.
+func (v *view) staying(content string) (n int) {
+	for i := range v.pods {
+		if p := &v.pods[i]; p.serves() && p.class == ClassServing && v.contentOf(p.pod) == content {
+			n++
+		}
+	}
+	return n
+}
+
+func newer(a, b *corev1.Pod) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) > 0
+}
+
+// candidatesWith counts the ready candidates with the content that is served,
+// and with other content. What is unknown on both sides is taken for the same.
+func (v *view) candidatesWith(content string) (same, other int) {
+	for i := range v.pods {
+		p := &v.pods[i]
+		if p.role != roleCandidate || !p.ready || !v.usable(p) {
+			continue
+		}
+		if id := v.contentOf(p.pod); id == content || content == "" || id == "" {
+			same++
+		} else {
+			other++
+		}
+	}
+	return same, other
+}
+
+func (v *view) promoteWith(pl *plan, content string, need int) {
+	for i := range v.pods {
+		p := &v.pods[i]
+		if p.role != roleCandidate || !p.ready || !v.usable(p) || need <= 0 {
+			continue
+		}
+		if id := v.contentOf(p.pod); id == content || content == "" || id == "" {
+			pl.promote(p)
+			need--
+		}
+	}
+}
+
+// uniformCandidates reports whether n candidates are ready and have one content.
+func (v *view) uniformCandidates(n int) bool {
+	count, content := 0, ""
+	for i := range v.pods {
+		p := &v.pods[i]
+		if p.role != roleCandidate || !p.ready || !v.usable(p) {
+			continue
+		}
+		id := v.contentOf(p.pod)
+		if count > 0 && id != content {
+			return false
+		}
+		content = id
+		count++
+	}
+	return count >= n
+}
+
+// contentOf returns the digest that a Pod's catalog comes from, empty while it is
+// unknown, and for ConfigMaps: there the Pods of one spec have one content.
+func (v *view) contentOf(pod *corev1.Pod) string {
+	if v.mode == modeConfigMap {
+		return ""
+	}
+	return imageID(pod)
+}
+
+// imageID returns the digest that a Pod's image has, empty while it is unknown.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler, imageID.
+func imageID(pod *corev1.Pod) string {
+	inits, containers := pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses
+	switch {
+	case len(inits) == 0 && len(containers) == 1:
+		return containers[0].ImageID
+	case len(inits) == 2 && len(containers) == 1:
+		return inits[1].ImageID
+	}
+	return ""
+}

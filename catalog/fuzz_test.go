@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// FuzzWorld lets the fuzzer choose what fails; see
+// TestAnythingMayFailAndTheCatalogServesAgain.
+func FuzzWorld(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		w := drawWorld(t)
+		t.Repeat(w.steps())
+		w.heal(t)
+	}))
+}
+
+// FuzzObjects takes arbitrary JSON for the objects of an input: no panic, and
+// every law.
+func FuzzObjects(f *testing.F) {
+	in := converged(f, catalog.Config{}, cool())
+	seed := func(v any) []byte {
+		data, err := json.Marshal(v)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return data
+	}
+	f.Add(seed(in.CatalogSource.Spec), seed(in.CatalogSource.Status), seed(in.Pods[0]), seed(in.Nodes[0]), seed(in.Services[0]), seed(in.NetworkPolicies[0]), int64(0))
+	f.Add([]byte(`{"sourceType":"grpc","image":"x","updateStrategy":{"registryPoll":{"interval":"-1s"}},"grpcPodConfig":{"memoryTarget":"1e99","extractContent":{}}}`),
+		[]byte(`{"conditions":[{"type":"Available"}]}`), []byte(`{"status":{"conditions":[{}]}}`), []byte(`{}`), []byte(`{}`), []byte(`null`), int64(1)<<62)
+	f.Fuzz(func(t *testing.T, spec, status, pod, node, service, policy []byte, seconds int64) {
+		in := catalog.Input{Now: start.Add(time.Duration(seconds % int64(1000*time.Hour))), NodesKnown: seconds%2 == 0, Namespace: &corev1.Namespace{}}
+		cs := cool()
+		cs.UID, cs.Generation, cs.ResourceVersion = "1", seconds%3, "1"
+		if panics := decode(spec, &cs.Spec); panics || decode(status, &cs.Status) {
+			return // the API type itself does not take it
+		}
+		in.CatalogSource = cs
+		for _, data := range [][]byte{pod, node} {
+			p := &corev1.Pod{}
+			decode(data, p)
+			p.Namespace, p.UID, p.ResourceVersion = "olm", "2", "2"
+			in.Pods = append(in.Pods, p)
+		}
+		n, s, np := &corev1.Node{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}
+		decode(node, n)
+		decode(service, s)
+		decode(policy, np)
+		s.UID, s.ResourceVersion, np.UID, np.ResourceVersion = "3", "3", "4", "4"
+		in.Nodes, in.Services, in.NetworkPolicies = []*corev1.Node{n}, []*corev1.Service{s}, []*networkingv1.NetworkPolicy{np}
+		out, err := catalog.Reconcile(in)
+		if err != nil {
+			if !errors.Is(err, olmcore.ErrInvalidInput) {
+				t.Fatal(err)
+			}
+			return
+		}
+		checkSafety(t, in, out, 5)
+		if err := errors.Join(invariant.Deterministic(result, in), invariant.Pure(result, in), invariant.DeadlineSound(result, in), invariant.Separate(out.Result)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// decode reports whether the API type panics; what it does not accept is left
+// out.
+func decode(data []byte, into any) (panics bool) {
+	defer func() { panics = recover() != nil }()
+	_ = json.Unmarshal(data, into)
+	return false
+}

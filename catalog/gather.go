@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads the Input of one CatalogSource. It does not set Now, Connection,
+// PodHash and LastRun, which only the caller knows. A CatalogSource that does
+// not exist is an error for which apierrors.IsNotFound holds.
+//
+// It reads the Pods and Subscriptions of whole namespaces and all Nodes: let r
+// be a cache. A Reader that can tell what an owner owns, as olmcore.Snapshot can,
+// is asked for the Pods of this CatalogSource alone.
+func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
+	in := Input{Config: config, NodesKnown: !config.IgnoreNodes}
+	o, err := r.Get(ctx, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind), key.Namespace, key.Name)
+	if err != nil {
+		return Input{}, err
+	}
+	cs, ok := o.(*v1alpha1.CatalogSource)
+	if !ok {
+		return Input{}, &olmcore.InputError{Field: "Reader", Problem: "returns CatalogSources as another type"}
+	}
+	in.CatalogSource = cs
+	if in.Namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", key.Namespace); err != nil {
+		return Input{}, err
+	}
+	if err = in.gatherPods(ctx, r, key); err != nil {
+		return Input{}, err
+	}
+	if in.NodesKnown {
+		if in.Nodes, err = olmcore.List[*corev1.Node](ctx, r, "", nil); err != nil {
+			return Input{}, err
+		}
+	}
+	if err = in.gatherNamed(ctx, r, key); err != nil {
+		return Input{}, err
+	}
+	if key.Namespace == resolveSettings(&config, cs).global {
+		in.Subscribers, err = subscribers(ctx, r, key)
+	}
+	return in, err
+}
+
+// ownerIndex is what a Reader may have besides, as olmcore.Snapshot does: then the
+// cost of a CatalogSource does not grow with the Pods of its namespace.
+type ownerIndex interface {
+	Owned(uid types.UID) []olmcore.Object
+}
+
+// gatherPods reads the Pods with the catalog's labels, and those that it owns
+// whatever their labels: their names are taken.
+func (in *Input) gatherPods(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
+	add := func(pod *corev1.Pod) {
+		if pod.Namespace == key.Namespace && (roleOf(pod, key.Name) != roleNone || olmcore.OwnedBy(pod, in.CatalogSource.UID)) {
+			in.Pods = append(in.Pods, pod)
+		}
+	}
+	index, ok := r.(ownerIndex)
+	if !ok {
+		pods, err := olmcore.List[*corev1.Pod](ctx, r, key.Namespace, nil)
+		for _, pod := range pods {
+			add(pod)
+		}
+		return err
+	}
+	for _, label := range [...]string{labelServing, labelCandidate} {
+		pods, err := olmcore.List[*corev1.Pod](ctx, r, key.Namespace, labels.SelectorFromSet(labels.Set{label: key.Name}))
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods {
+			add(pod)
+		}
+	}
+	for _, o := range index.Owned(in.CatalogSource.UID) {
+		if pod, ok := o.(*corev1.Pod); ok {
+			add(pod)
+		}
+	}
+	slices.SortFunc(in.Pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	in.Pods = slices.Compact(in.Pods)
+	return nil
+}
+
+func (in *Input) gatherNamed(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
+	service, err := olmcore.Get[*corev1.Service](ctx, r, key.Namespace, serviceName(key.Name))
+	if err != nil {
+		return err
+	}
+	if service != nil {
+		in.Services = append(in.Services, service)
+	}
+	account, err := olmcore.Get[*corev1.ServiceAccount](ctx, r, key.Namespace, key.Name)
+	if err != nil {
+		return err
+	}
+	if account != nil {
+		in.ServiceAccounts = append(in.ServiceAccounts, account)
+	}
+	if err = in.gatherAround(ctx, r, key); err != nil {
+		return err
+	}
+	for which := range policyUnpack + 1 {
+		policy, err := olmcore.Get[*networkingv1.NetworkPolicy](ctx, r, key.Namespace, policyName(key.Name, which))
+		if err != nil {
+			return err
+		}
+		if policy != nil {
+			in.NetworkPolicies = append(in.NetworkPolicies, policy)
+		}
+	}
+	return nil
+}
+
+// gatherAround reads what only some CatalogSources have: what ConfigMaps need, and
+// what several replicas need. It is read for all, so that nothing is left behind
+// when one changes.
+func (in *Input) gatherAround(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
+	account, err := olmcore.Get[*corev1.ServiceAccount](ctx, r, key.Namespace, key.Name+accountSuffix)
+	if err != nil {
+		return err
+	}
+	if account != nil {
+		in.ServiceAccounts = append(in.ServiceAccounts, account)
+	}
+	role, err := olmcore.Get[*rbacv1.Role](ctx, r, key.Namespace, key.Name+roleSuffix)
+	if err != nil {
+		return err
+	}
+	if role != nil {
+		in.Roles = append(in.Roles, role)
+	}
+	binding, err := olmcore.Get[*rbacv1.RoleBinding](ctx, r, key.Namespace, key.Name+bindingSuffix)
+	if err != nil {
+		return err
+	}
+	if binding != nil {
+		in.RoleBindings = append(in.RoleBindings, binding)
+	}
+	budget, err := olmcore.Get[*policyv1.PodDisruptionBudget](ctx, r, key.Namespace, serviceName(key.Name))
+	if err != nil {
+		return err
+	}
+	if budget != nil {
+		in.PodDisruptionBudgets = append(in.PodDisruptionBudgets, budget)
+	}
+	if name := in.CatalogSource.Spec.ConfigMap; name != "" {
+		if in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, name); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(in.CatalogSource.Finalizers, cleanupFinalizer) {
+		return nil
+	}
+	all, err := olmcore.List[*corev1.ConfigMap](ctx, r, key.Namespace, nil)
+	for _, cm := range all {
+		if olmcore.OwnedBy(cm, in.CatalogSource.UID) {
+			in.AdoptedConfigMaps = append(in.AdoptedConfigMaps, cm)
+		}
+	}
+	return err
+}
+
+// subscribers lists the other namespaces with a Subscription to a CatalogSource.
+func subscribers(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (namespaces []string, err error) {
+	all, err := olmcore.List[*v1alpha1.Subscription](ctx, r, "", nil)
+	for _, s := range all {
+		if s.Spec == nil || s.Spec.CatalogSource != key.Name || s.Spec.CatalogSourceNamespace != key.Namespace || s.Namespace == key.Namespace {
+			continue
+		}
+		if n := len(namespaces); n == 0 || namespaces[n-1] != s.Namespace {
+			namespaces = append(namespaces, s.Namespace)
+		}
+	}
+	return namespaces, err
+}

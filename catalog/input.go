@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Slices
+// may be in any order and may hold more than is needed; each object at most
+// once. A nil or missing object is one that a completed read did not find.
+type Input struct {
+	// Now is the instant of this reconcile; required.
+	Now time.Time
+	// CatalogSource is the object to reconcile, with its UID; required.
+	CatalogSource *v1alpha1.CatalogSource
+	// Namespace is the Namespace of the CatalogSource. It is looked at only when
+	// spec.grpcPodConfig.securityContextConfig is not set.
+	Namespace *corev1.Namespace
+	// Pods are those of the namespace that have the label olm.catalogSource or an
+	// owner reference to the CatalogSource.
+	Pods []*corev1.Pod
+	// Nodes are all Nodes of the cluster. NodesKnown false means that they were
+	// not read: nothing is then concluded from them. With NodesKnown a Node that
+	// is missing here was deleted.
+	Nodes      []*corev1.Node
+	NodesKnown bool
+	// Services, ServiceAccounts and NetworkPolicies are those of the namespace, at
+	// least the ones with the names that the CatalogSource uses. A read through a
+	// cache that is filtered by the label olm.managed is not enough.
+	Services        []*corev1.Service
+	ServiceAccounts []*corev1.ServiceAccount
+	NetworkPolicies []*networkingv1.NetworkPolicy
+	// ResolvedDigest is the digest that the image registry gives for spec.image now,
+	// such as sha256:1; optional. When it is the one that is served, a poll needs no
+	// Pod.
+	ResolvedDigest string
+	// Jitter delays the polls of this CatalogSource by up to a tenth of their
+	// interval, so that many CatalogSources do not poll at once: 0 to below 1.
+	Jitter float64
+	// Roles, RoleBindings and PodDisruptionBudgets are likewise those of the
+	// namespace with the names that the CatalogSource uses.
+	Roles                []*rbacv1.Role
+	RoleBindings         []*rbacv1.RoleBinding
+	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	// ConfigMap is the one that spec.configMap names; nil when it does not exist.
+	ConfigMap *corev1.ConfigMap
+	// AdoptedConfigMaps are those of the namespace with an owner reference to the
+	// CatalogSource. They are looked at only while it has the finalizer that
+	// Config.AdoptUserConfigMap puts there.
+	AdoptedConfigMaps []*corev1.ConfigMap
+	// Connection is the state of the caller's gRPC client for this CatalogSource;
+	// nil when it has none.
+	Connection *Connection
+	// Subscribers are the other namespaces with a Subscription to this
+	// CatalogSource. They are only passed on, in Outcome.Notify.
+	Subscribers []string
+	// PodHash is the value that Outcome.PodHash had last time, for the same Config;
+	// empty is always right, and slower.
+	PodHash string
+	// LastRun is what became of the last actions; optional.
+	LastRun olmcore.Outcomes
+	// Config is the same for all CatalogSources; the zero value holds the defaults.
+	Config Config
+}
+
+// Connection is the state of a gRPC client.
+type Connection struct {
+	// Address is what the client dials, host:port.
+	Address string
+	// State is the connectivity state: IDLE, CONNECTING, READY, TRANSIENT_FAILURE
+	// or SHUTDOWN.
+	State string
+	// LastConnect is when this client became READY for the last time; zero: never.
+	LastConnect time.Time
+	// LastTransition is when State became what it is.
+	LastTransition time.Time
+}
+
+// Defaults of Config.
+const (
+	DefaultReplicas              = 1
+	DefaultNodeUnreachableGrace  = 30 * time.Second
+	DefaultNodeNotReadyGrace     = 60 * time.Second
+	DefaultNodeGoneGrace         = 40 * time.Second
+	DefaultNodeRecoveryWindow    = 120 * time.Second
+	DefaultStuckTerminatingGrace = 120 * time.Second
+	DefaultFailoverCooldown      = 60 * time.Second
+	DefaultProgressDeadline      = 10 * time.Minute
+	DefaultCandidateDeadline     = 10 * time.Minute
+	DefaultBackoffBase           = 10 * time.Second
+	DefaultBackoffMax            = 5 * time.Minute
+	DefaultBackoffReset          = 10 * time.Minute
+	DefaultConnectionGrace       = 60 * time.Second
+	DefaultMinPollInterval       = 30 * time.Second
+	DefaultWorkloadUserID        = 1001
+
+	DefaultStartupFailureThreshold = 15
+	DefaultConfigMapServerImage    = "quay.io/operator-framework/configmap-operator-registry:latest"
+	DefaultOPMImage                = "quay.io/operator-framework/opm:latest"
+	DefaultUtilImage               = "quay.io/operator-framework/olm:latest"
+)
+
+const maxReplicas = 5
+
+// Config holds what is the same for all CatalogSources of a controller. Zero
+// means the Default constant, a negative value is an InputError.
+type Config struct {
+	// Replicas is the number of registry Pods, 1 to 5. The annotation
+	// olmcore/replicas of a CatalogSource overrides it.
+	Replicas int
+	// Spread says how several replicas are spread over hosts; empty: SpreadPrefer.
+	Spread Spread
+	// Resources are merged over the requests of OLM (cpu 10m, memory 50Mi). The
+	// annotation olmcore/resources, a JSON ResourceRequirements, is merged over
+	// them in turn. They are part of the Pod hash: a change rolls the Pods.
+	Resources *corev1.ResourceRequirements
+
+	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node
+	// may be silent, not ready, or missing before its Pods count as lost.
+	NodeUnreachableGrace, NodeNotReadyGrace, NodeGoneGrace time.Duration
+	// NodeRecoveryWindow is how long a node that came back is not trusted over a
+	// replacement.
+	NodeRecoveryWindow time.Duration
+	// StuckTerminatingGrace is how long a Pod may outlive its deletion time.
+	StuckTerminatingGrace time.Duration
+	// ForceDelete says which lost Pods are removed without their kubelet's consent;
+	// empty: ForceDeleteNodeLost. The annotation olmcore/force-delete-policy of a
+	// CatalogSource overrides it.
+	ForceDelete ForceDeletePolicy
+	// FailoverCooldown is the least distance between two replacements because of
+	// nodes.
+	FailoverCooldown time.Duration
+	// ProgressDeadline is how long a Pod may be on its node without becoming
+	// ready; CandidateDeadline is the same for a Pod that shall replace a serving
+	// one, from its creation.
+	ProgressDeadline, CandidateDeadline time.Duration
+	// BackoffBase doubles with each failed attempt up to BackoffMax; a Pod that ran
+	// for BackoffReset starts over.
+	BackoffBase, BackoffMax, BackoffReset time.Duration
+	// ConnectionGrace is how long a client may be without a connection to ready
+	// Pods before that is reported.
+	ConnectionGrace time.Duration
+
+	// MinPollInterval is the least time between two polls of an image, whatever
+	// spec.updateStrategy asks for.
+	MinPollInterval time.Duration
+
+	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent,
+	// ConfigMapServerImage those of the source types configmap and internal.
+	OPMImage, UtilImage, ConfigMapServerImage string
+	// StartupFailureThreshold is how many startup probes, one each 10 s, may fail
+	// before the registry is restarted: large catalogs need time to load. It is part
+	// of the Pod hash of ProfileMain.
+	StartupFailureThreshold int32
+	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves
+	// the choice to the image or the platform.
+	WorkloadUserID int64
+	NoWorkloadUser bool
+	// AcceptProfiles are the hash profiles whose Pods count as current, besides
+	// ProfileMain; nil: all. So adopting a running cluster restarts nothing.
+	AcceptProfiles []Profile
+	// NoPodDisruptionBudget leaves several replicas without a PodDisruptionBudget.
+	NoPodDisruptionBudget bool
+	// DisruptiveFallback lets a new Pod that no node takes push out an old one after
+	// CandidateDeadline, though that serves.
+	DisruptiveFallback bool
+	// PinDigest makes the Pods that stand in for others run the very content that is
+	// served, by digest, whatever the image's tag points to by then.
+	PinDigest bool
+	// AdoptUserConfigMap labels and owns the ConfigMap of the user, as OLM does. A
+	// finalizer on the CatalogSource gives it back before that goes.
+	AdoptUserConfigMap bool
+	// KeepLeftovers leaves alone what a former source type needed.
+	KeepLeftovers bool
+	// IgnoreNodes makes Gather leave Nodes alone, for controllers that may not read
+	// them.
+	IgnoreNodes bool
+	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all
+	// namespaces; empty: "olm".
+	GlobalCatalogNamespace string
+	// KeyPrefix starts the annotations that this package reads and writes; empty:
+	// olmcore.KeyPrefix.
+	KeyPrefix string
+}
+
+// Spread says how replicas are spread over hosts.
+type Spread string
+
+// Spreads. Zones are always preferred only.
+const (
+	SpreadOff     Spread = "Off"
+	SpreadPrefer  Spread = "Prefer"
+	SpreadRequire Spread = "Require"
+)
+
+// ForceDeletePolicy says which Pods are deleted with a grace period of 0.
+// Pods that have finished always are.
+type ForceDeletePolicy string
+
+// Force delete policies. A force delete is only hygiene: no replacement waits
+// for it.
+const (
+	// ForceDeleteNever: none.
+	ForceDeleteNever ForceDeletePolicy = "Never"
+	// ForceDeleteNodeGone: Pods of nodes that are deleted or out of service.
+	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly"
+	// ForceDeleteNodeLost: also Pods that are past their deletion time on a node
+	// that is unreachable or not ready, and stuck ones unless their node is known
+	// to be healthy.
+	ForceDeleteNodeLost ForceDeletePolicy = "NodeLost"
+	// ForceDeleteUpstream: also each Pod with the condition DisruptionTarget, as OLM
+	// does it.
+	ForceDeleteUpstream ForceDeletePolicy = "Upstream"
+)
+
+// validate returns the first breach of the contract, nil when there is none.
+func (in *Input) validate() error {
+	switch {
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	case in.CatalogSource == nil:
+		return &olmcore.InputError{Field: "CatalogSource", Problem: "is nil"}
+	case in.CatalogSource.Name == "":
+		return &olmcore.InputError{Field: "CatalogSource.metadata.name", Problem: "is empty"}
+	case in.CatalogSource.Namespace == "":
+		return &olmcore.InputError{Field: "CatalogSource.metadata.namespace", Problem: "is empty"}
+	case in.CatalogSource.UID == "":
+		return &olmcore.InputError{Field: "CatalogSource.metadata.uid", Problem: "is empty"}
+	case !(in.Jitter >= 0 && in.Jitter < 1): // also what is no number
+		return &olmcore.InputError{Field: "Jitter", Problem: "is not between 0 and 1"}
+	}
+	return in.Config.validate()
+}
+
+func (c *Config) validate() error {
+	for _, d := range [...]struct {
+		field string
+		value time.Duration
+	}{
+		{"NodeUnreachableGrace", c.NodeUnreachableGrace}, {"NodeNotReadyGrace", c.NodeNotReadyGrace},
+		{"NodeGoneGrace", c.NodeGoneGrace}, {"NodeRecoveryWindow", c.NodeRecoveryWindow},
+		{"StuckTerminatingGrace", c.StuckTerminatingGrace}, {"FailoverCooldown", c.FailoverCooldown},
+		{"ProgressDeadline", c.ProgressDeadline}, {"CandidateDeadline", c.CandidateDeadline},
+		{"BackoffBase", c.BackoffBase}, {"BackoffMax", c.BackoffMax}, {"BackoffReset", c.BackoffReset},
+		{"ConnectionGrace", c.ConnectionGrace}, {"MinPollInterval", c.MinPollInterval}, {"WorkloadUserID", time.Duration(c.WorkloadUserID)}, {"StartupFailureThreshold", time.Duration(c.StartupFailureThreshold)},
+	} {
+		if d.value < 0 {
+			return &olmcore.InputError{Field: "Config." + d.field, Problem: "is negative"}
+		}
+	}
+	if c.Replicas < 0 || c.Replicas > maxReplicas {
+		return &olmcore.InputError{Field: "Config.Replicas", Problem: "is not between 1 and 5"}
+	}
+	if c.Spread != "" && !c.Spread.known() {
+		return &olmcore.InputError{Field: "Config.Spread", Problem: "is not one of Off, Prefer, Require"}
+	}
+	if c.ForceDelete != "" && !c.ForceDelete.known() {
+		return &olmcore.InputError{Field: "Config.ForceDelete", Problem: "is not one of Never, NodeGoneOnly, NodeLost, Upstream"}
+	}
+	for _, p := range c.AcceptProfiles {
+		if p.index() < 0 {
+			return &olmcore.InputError{Field: "Config.AcceptProfiles", Problem: "holds an unknown profile"}
+		}
+	}
+	return nil
+}
+
+func (s Spread) known() bool { return s == SpreadOff || s == SpreadPrefer || s == SpreadRequire }
+
+func (p ForceDeletePolicy) known() bool {
+	return p == ForceDeleteNever || p == ForceDeleteNodeGone || p == ForceDeleteNodeLost || p == ForceDeleteUpstream
+}

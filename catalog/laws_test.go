@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestEveryActionMayBeLostOrRepeated starts where a controller has the most to
+// do, and loses or repeats each of its actions.
+func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
+	for name, prepare := range map[string]func(*world) error{
+		"nothing exists": func(*world) error { return nil },
+		"the node is lost": func(w *world) error {
+			return after(w, time.Minute, func() error { return w.FailNode("a") }, 75*time.Second)
+		},
+		"the node is gone": func(w *world) error {
+			return after(w, time.Minute, func() error { return w.RemoveNode("a") }, 40*time.Second)
+		},
+		"the node is drained": func(w *world) error {
+			return after(w, time.Minute, func() error { return w.Drain("a") }, 0)
+		},
+		"the spec has changed": func(w *world) error {
+			return after(w, time.Minute, func() error {
+				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Image = "quay.io/example/catalog:v2" })
+			}, 0)
+		},
+		"a poll finds newer content": func(w *world) error {
+			return after(w, time.Minute, func() error {
+				w.SetImage("quay.io/example/catalog:v1", "sha256:"+strings.Repeat("2", 64))
+				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = polling("15m") })
+			}, 15*time.Minute)
+		},
+		"a poll finds nothing new": func(w *world) error {
+			return after(w, time.Minute, func() error {
+				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = polling("15m") })
+			}, 15*time.Minute)
+		},
+		"the source type has changed": func(w *world) error {
+			return after(w, time.Minute, func() error {
+				if err := w.Cluster.Create(content()); err != nil {
+					return err
+				}
+				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
+					cs.Spec.SourceType, cs.Spec.ConfigMap, cs.Spec.Image = v1alpha1.SourceTypeConfigmap, "content", ""
+				})
+			}, 0)
+		},
+		"the config map has changed": func(w *world) error {
+			if err := w.Cluster.Create(content()); err != nil {
+				return err
+			}
+			if err := fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
+				cs.Spec.SourceType, cs.Spec.ConfigMap, cs.Spec.Image = v1alpha1.SourceTypeConfigmap, "content", ""
+			}); err != nil {
+				return err
+			}
+			return after(w, time.Minute, func() error {
+				return fake.Edit(w.Cluster, "olm", "content", func(cm *corev1.ConfigMap) { cm.Data["packages"] = "other" })
+			}, 0)
+		},
+		"secrets were added and objects damaged": func(w *world) error {
+			return after(w, time.Minute, func() error {
+				if err := fake.Edit(w.Cluster, "olm", "cool", func(s *corev1.Service) { s.Spec.Selector = nil }); err != nil {
+					return err
+				}
+				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Secrets = []string{"pull", "", "pull"} })
+			}, 0)
+		},
+	} {
+		for _, replicas := range []int{1, 2} {
+			t.Run(name, func(t *testing.T) {
+				config := catalog.Config{Replicas: replicas}
+				w := invariant.World{
+					New: func() (*fake.Cluster, error) {
+						w := newWorld(t, config, cool())
+						return w.Cluster, prepare(w)
+					},
+					Controllers: func(*fake.Cluster) []fake.Controller { return []fake.Controller{controller(config)} },
+					Rounds:      rounds,
+					Ignore:      ignoreNumbers,
+				}
+				require.NoError(t, invariant.Settles(w))
+				require.NoError(t, invariant.Repeatable(w))
+				require.NoError(t, invariant.Resumable(w))
+			})
+		}
+	}
+}
+
+// after lets the catalog start, breaks something, and lets time pass without the
+// controller.
+func after(w *world, start time.Duration, what func() error, later time.Duration) error {
+	if err := w.Driver.RunFor(context.Background(), start); err != nil {
+		return err
+	}
+	if err := what(); err != nil {
+		return err
+	}
+	return w.Cluster.RunFor(later)
+}
+
+// ignoreNumbers removes what tells which attempt a Pod is: its name, why it was
+// made, where it landed, and its address.
+func ignoreNumbers(object map[string]any) {
+	metadata := object["metadata"].(map[string]any)
+	switch object["kind"] {
+	case "Pod":
+		delete(metadata, "name")
+		delete(metadata, "uid") // it tells the name
+		annotations, _ := metadata["annotations"].(map[string]any)
+		for _, key := range []string{"replaces", "cause", "purpose"} {
+			delete(annotations, "olmcore/"+key)
+		}
+		status := object["status"].(map[string]any)
+		delete(status, "podIP")
+		delete(status, "podIPs")
+		spec := object["spec"].(map[string]any)
+		delete(spec, "nodeName")
+		delete(spec, "affinity")
+		if labels := metadata["labels"].(map[string]any); labels["catalogsource.operators.coreos.com/update"] == "" {
+			delete(labels, "catalogsource.operators.coreos.com/update")
+		}
+	case "Service":
+		spec := object["spec"].(map[string]any)
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+	case "CatalogSource":
+		status, _ := object["status"].(map[string]any)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			condition := c.(map[string]any)
+			message, _ := condition["message"].(string)
+			condition["message"], _, _ = strings.Cut(message, ":")
+			// A state that passed while its write was lost is not recorded afterwards.
+			delete(condition, "lastTransitionTime")
+		}
+	}
+}
+
+func TestLawsHoldForOddInputs(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for name, change := range oddInputs {
+		t.Run(name, func(t *testing.T) {
+			in := invariant.Clone(base)
+			change(&in)
+			require.NoError(t, invariant.Laws(result, in))
+			out, err := catalog.Reconcile(in)
+			if err != nil {
+				require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+				return
+			}
+			checkSafety(t, in, out, 5)
+			checkEdge(t, in)
+		})
+	}
+}

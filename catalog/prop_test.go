@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// rounds is the number of reconciles in which a CatalogSource comes to rest
+// while the world stands still: candidates, their promotion, the end of the old
+// Pods, the status.
+const rounds = 6
+
+func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		t.Repeat(w.steps())
+		w.heal(t)
+	})
+}
+
+// stormyWorld is a cluster in which things fail, and a controller with a cache
+// that lags.
+type stormyWorld struct {
+	*fake.Cluster
+	view     *fake.View
+	config   catalog.Config
+	replicas int
+	last     olmcore.Outcomes
+	hash     string
+	nodes    []string
+}
+
+func drawWorld(t *rapid.T) *stormyWorld {
+	w := &stormyWorld{Cluster: fake.NewCluster(start), replicas: rapid.IntRange(1, 3).Draw(t, "replicas"), nodes: []string{"a", "b", "c"}}
+	w.AutoCreateNamespaces = true
+	w.config = catalog.Config{
+		AdoptUserConfigMap: rapid.IntRange(0, 3).Draw(t, "adopt") == 0, PinDigest: rapid.IntRange(0, 3).Draw(t, "pin") == 0,
+		Replicas: w.replicas, IgnoreNodes: rapid.IntRange(0, 9).Draw(t, "ignore nodes") == 0,
+		ForceDelete: rapid.SampledFrom([]catalog.ForceDeletePolicy{"", "", catalog.ForceDeleteNever, catalog.ForceDeleteNodeGone}).Draw(t, "force delete"),
+	}
+	for _, node := range w.nodes {
+		require.NoError(t, w.AddNode(node, nil))
+	}
+	cs := cool()
+	if rapid.Bool().Draw(t, "polls") {
+		cs.Spec.UpdateStrategy = polling(rapid.SampledFrom([]string{"1m", "15m", "45m", "nonsense"}).Draw(t, "interval"))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "config map") == 0 {
+		cs.Spec.SourceType, cs.Spec.ConfigMap = v1alpha1.SourceTypeConfigmap, "content"
+	}
+	require.NoError(t, w.Create(cs, bystander(), content()))
+	w.view = w.View("catalog")
+	return w
+}
+
+// content is a ConfigMap that a catalog may be made from.
+func content() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content", Namespace: "olm"}, Data: map[string]string{"packages": "cool"}}
+}
+
+// bystander is a Pod of somebody else with the catalog's label.
+func bystander() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: "olm", Labels: map[string]string{"olm.catalogSource": "cool"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "quay.io/example/other:v1"}}},
+	}
+}
+
+func (w *stormyWorld) steps() map[string]func(*rapid.T) {
+	node := func(do func(string) error) func(*rapid.T) {
+		return func(t *rapid.T) {
+			if err := do(rapid.SampledFrom(w.nodes).Draw(t, "node")); !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
+				require.NoError(t, err)
+			}
+		}
+	}
+	pod := func(do func(*rapid.T, *corev1.Pod)) func(*rapid.T) {
+		return func(t *rapid.T) {
+			if pods := w.own(); len(pods) > 0 {
+				do(t, rapid.SampledFrom(pods).Draw(t, "pod"))
+			}
+		}
+	}
+	return map[string]func(*rapid.T){
+		"reconcile":    w.reconcile,
+		"reconcile 2":  w.reconcile,
+		"reconcile 3":  w.reconcile,
+		"sync":         func(*rapid.T) { w.view.Sync() },
+		"sync a bit":   w.syncSome,
+		"restart":      func(*rapid.T) { w.view.Restart(); w.last, w.hash = nil, "" },
+		"settle":       func(t *rapid.T) { require.NoError(t, w.Settle()) },
+		"step":         func(*rapid.T) { w.Step() },
+		"time":         w.letTimePass,
+		"node fails":   node(w.FailNode),
+		"node unready": node(func(n string) error { return w.NotReadyNode(n, "") }),
+		"node heals":   node(w.HealNode),
+		"node goes":    node(w.RemoveNode),
+		"node comes":   node(func(n string) error { return w.AddNode(n, nil) }),
+		"node drains":  node(func(n string) error { _ = w.Drain(n); return nil }), // a budget may forbid it
+		"node opens":   node(w.Uncordon),
+		"node is off": node(func(n string) error {
+			return w.TaintNode(n, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+		}),
+		"pod deleted":  pod(func(t *rapid.T, p *corev1.Pod) { require.NoError(t, w.Delete(olmcore.RefOf(p))) }),
+		"pod ends":     pod(w.finish),
+		"object lost":  w.loseObject,
+		"spec changes": w.changeSpec,
+		"polling changes": func(t *rapid.T) {
+			strategy := rapid.SampledFrom([]*v1alpha1.UpdateStrategy{nil, polling("1m"), polling("1h")}).Draw(t, "strategy")
+			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = strategy }))
+		},
+		"type changes": func(t *rapid.T) {
+			kind := rapid.SampledFrom([]v1alpha1.SourceType{v1alpha1.SourceTypeGrpc, v1alpha1.SourceTypeConfigmap, v1alpha1.SourceTypeInternal}).Draw(t, "type")
+			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
+				cs.Spec.SourceType, cs.Spec.ConfigMap = kind, "content"
+			}))
+		},
+		"content changes": func(t *rapid.T) {
+			data := rapid.SampledFrom([]string{"cool", "cooler"}).Draw(t, "data")
+			label := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "label")
+			require.NoError(t, fake.Edit(w.Cluster, "olm", "content", func(cm *corev1.ConfigMap) {
+				cm.Data["packages"], cm.Labels = data, map[string]string{"label": label}
+			}))
+		},
+		"status lost": func(t *rapid.T) {
+			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Status = v1alpha1.CatalogSourceStatus{} }))
+		},
+		"image breaks": func(t *rapid.T) {
+			w.BreakImage(image(t), rapid.SampledFrom([]string{"", fake.CrashLoopBackOff, fake.NeverReady}).Draw(t, "how"))
+		},
+		"image heals": func(t *rapid.T) { w.HealImage(image(t)) },
+		"tag moves": func(t *rapid.T) {
+			w.SetImage(image(t), fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
+		},
+		"fault": w.fault,
+	}
+}
+
+func image(t *rapid.T) string {
+	return fmt.Sprintf("quay.io/example/catalog:v%d", rapid.IntRange(1, 3).Draw(t, "image"))
+}
+
+// own are the Pods that belong to the CatalogSource, as they are.
+func (w *stormyWorld) own() (pods []*corev1.Pod) {
+	all, _ := olmcore.List[*corev1.Pod](context.Background(), w.Cluster, "olm", nil)
+	for _, pod := range all {
+		if pod.Name != "bystander" {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func (w *stormyWorld) syncSome(t *rapid.T) {
+	for _, kind := range w.view.Behind() {
+		for range rapid.IntRange(0, 3).Draw(t, kind.Kind) {
+			w.view.Next(kind)
+		}
+	}
+}
+
+func (w *stormyWorld) letTimePass(t *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 29 * time.Second, time.Minute, 5 * time.Minute, 11 * time.Minute}).Draw(t, "time")
+	require.NoError(t, w.RunFor(d))
+}
+
+func (w *stormyWorld) finish(t *rapid.T, pod *corev1.Pod) {
+	after := pod.DeepCopy()
+	after.Status.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded}).Draw(t, "phase")
+	require.NoError(t, w.UpdateStatus(after))
+}
+
+func (w *stormyWorld) loseObject(t *rapid.T) {
+	var candidates []olmcore.Object
+	for _, o := range w.Objects() {
+		switch o.(type) {
+		case *corev1.Service, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *rbacv1.Role, *rbacv1.RoleBinding, *policyv1.PodDisruptionBudget:
+			candidates = append(candidates, o)
+		}
+	}
+	if len(candidates) > 0 {
+		require.NoError(t, w.Delete(olmcore.RefOf(rapid.SampledFrom(candidates).Draw(t, "object"))))
+	}
+}
+
+func (w *stormyWorld) changeSpec(t *rapid.T) {
+	image := image(t)
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Image = image }))
+}
+
+func (w *stormyWorld) fault(t *rapid.T) {
+	w.Inject(fake.Fault{
+		Nth:  rapid.IntRange(1, 3).Draw(t, "nth"),
+		Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict}).Draw(t, "mode"),
+	})
+}
+
+// reconcile does what the controller does on its view, and checks every law and
+// every promise on the way.
+func (w *stormyWorld) reconcile(t *rapid.T) {
+	ctx := context.Background()
+	in, err := catalog.Gather(ctx, w.view, coolKey, w.config)
+	require.NoError(t, err)
+	in.Now, in.LastRun, in.PodHash = w.Now(), w.last, w.hash
+	require.NoError(t, invariant.Laws(result, in))
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	forgetful := in
+	forgetful.PodHash = ""
+	again, err := catalog.Reconcile(forgetful)
+	require.NoError(t, err)
+	require.Equal(t, again.Result, out.Result, "the hash handed back must not change the result")
+	checkSafety(t, in, out, w.replicas)
+	checkEdge(t, in)
+	checkPromises(t, in, out)
+	w.last = olmcore.OutcomesOf(w.last, out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), w.Now())
+	w.hash = out.PodHash
+}
+
+func result(in catalog.Input) (olmcore.Result, error) {
+	out, err := catalog.Reconcile(in)
+	return out.Result, err
+}
+
+// checkSafety: whatever part of the actions is run, a catalog that serves goes on
+// serving, Pods do not multiply, and only own objects are touched.
+func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, replicas int) {
+	serving := map[string]bool{}
+	running := 0
+	for _, pod := range catalog.Assess(in).Pods {
+		switch pod.Class {
+		case catalog.ClassOutdated, catalog.ClassDisrupted, catalog.ClassUnhealthy, catalog.ClassStarting, catalog.ClassServing, catalog.ClassStuck:
+			running++
+			if pod.Ready && !pod.Candidate {
+				serving[pod.Name] = true
+			}
+		}
+	}
+	served := len(serving) > 0
+	for _, action := range out.Actions {
+		verb, target, cause := action.Describe()
+		switch a := action.(type) {
+		case olmcore.Create:
+			refs := a.Object.GetOwnerReferences()
+			require.Len(t, refs, 1, "%s has not one owner", target)
+			require.Equal(t, in.CatalogSource.UID, refs[0].UID)
+			if target.Kind == "Pod" {
+				running++
+				require.LessOrEqual(t, running, 2*replicas, "too many Pods")
+			}
+		case olmcore.Update:
+			requireOwn(t, in, a.Before, target)
+		case olmcore.Delete:
+			if target.Kind != "Pod" {
+				require.Contains(t, []string{catalog.ReasonSourceTypeChanged, catalog.ReasonBudgetObsolete, catalog.ReasonObjectDiffers}, cause.Reason)
+				continue
+			}
+			i := slices.IndexFunc(in.Pods, func(p *corev1.Pod) bool { return p.Name == target.Name })
+			requireOwn(t, in, in.Pods[i], target)
+			delete(serving, target.Name)
+			require.False(t, served && len(serving) == 0 && cause.Reason != catalog.ReasonSourceTypeChanged, "%s of the last Pod that serves: %s", verb, cause.Message)
+		}
+	}
+}
+
+func requireOwn(t require.TestingT, in catalog.Input, o olmcore.Object, target olmcore.Ref) {
+	if in.Config.AdoptUserConfigMap && (target.Kind == "ConfigMap" || target.Kind == "CatalogSource") {
+		return
+	}
+	refs := o.GetOwnerReferences()
+	orphan := len(refs) == 0 && o.GetLabels()["olm.managed"] == "true" && target.Kind != "ServiceAccount"
+	heir := len(refs) == 1 && refs[0].Kind == "CatalogSource" && refs[0].Name == in.CatalogSource.Name
+	require.True(t, olmcore.OwnedBy(o, in.CatalogSource.UID) || orphan || heir, "%s is somebody else's", target)
+}
+
+func checkEdge(t require.TestingT, in catalog.Input) {
+	a := catalog.Assess(in)
+	require.True(t, a.State == a.Recorded || a.State.CanFollow(a.Recorded), "%q -> %q is no edge", a.Recorded, a.State)
+}
+
+// heal ends all trouble and demands progress: as many Pods as asked for serve
+// one content, and nothing else is left of the catalog.
+func (w *stormyWorld) heal(t *rapid.T) {
+	w.Recover()
+	w.view.Close()
+	for _, node := range w.nodes {
+		_ = w.AddNode(node, nil)
+		require.NoError(t, w.HealNode(node))
+		require.NoError(t, w.Uncordon(node))
+		require.NoError(t, w.UntaintNode(node, corev1.TaintNodeOutOfService))
+	}
+	for i := range 3 {
+		w.HealImage(fmt.Sprintf("quay.io/example/catalog:v%d", i+1))
+	}
+	d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}
+	require.NoError(t, d.RunFor(context.Background(), time.Hour))
+	// A polled catalog never rests; what polling left behind must go with it.
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = nil }))
+	require.NoError(t, d.RunFor(context.Background(), time.Hour))
+	in, err := catalog.Gather(context.Background(), w.Cluster, coolKey, w.config)
+	require.NoError(t, err)
+	in.Now = w.Now()
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Empty(t, out.Result, "not at rest")
+	a := catalog.Assess(in)
+	require.Equal(t, catalog.StateServing, a.State, "%+v", a)
+	own := w.own()
+	require.Len(t, own, w.replicas)
+	for _, pod := range own {
+		require.Equal(t, "cool", pod.Labels["olm.catalogSource"])
+		require.Equal(t, own[0].Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].ImageID, "two contents behind one Service")
+	}
+	events := len(d.Events)
+	require.NoError(t, d.RunFor(context.Background(), 24*time.Hour))
+	require.Len(t, d.Events, events, "it did not stay at rest")
+
+	// Deleted, it takes everything with it, and leaves what is not its own.
+	require.NoError(t, w.Delete(olmcore.RefOf(in.CatalogSource)))
+	require.NoError(t, d.RunFor(context.Background(), time.Hour))
+	for _, o := range w.Objects() {
+		require.False(t, olmcore.OwnedBy(o, in.CatalogSource.UID), "%s is left", olmcore.KeyOf(o))
+	}
+	left, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
+	require.NoError(t, err)
+	require.NotNil(t, left, "the user's ConfigMap is gone")
+}

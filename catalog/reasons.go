@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+// Condition types that this package owns in status.conditions. It never touches
+// others.
+const (
+	// ConditionAvailable: at least one registry Pod serves, or the client of an
+	// address is connected. The message names the Pods and their nodes.
+	ConditionAvailable = "Available"
+	// ConditionProgressing: Pods are being started, replaced or rolled.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded: something needs attention; the message lists everything.
+	ConditionDegraded = "Degraded"
+	// ConditionUpdatePolled: what became of the last poll of the image; absent when
+	// none is asked for.
+	ConditionUpdatePolled = "UpdatePolled"
+	// ConditionReplicasSpread: whether several replicas are on as many nodes as can
+	// be; absent for one.
+	ConditionReplicasSpread = "ReplicasSpread"
+)
+
+// Reasons of conditions and Diagnostics.
+const (
+	// ReasonRegistryServing: a registry Pod is ready; nothing to do.
+	ReasonRegistryServing = "RegistryServing"
+	// ReasonConnectionReady: the registry at spec.address answers; nothing to do.
+	ReasonConnectionReady = "ConnectionReady"
+	// ReasonConnecting: nothing is known yet about the registry at spec.address;
+	// wait.
+	ReasonConnecting = "Connecting"
+	// ReasonConnectionFailed: the client cannot reach the registry; check
+	// spec.address, network policies and DNS.
+	ReasonConnectionFailed = "ConnectionFailed"
+	// ReasonNoReadyPods: no registry Pod is ready; see Progressing and Degraded for
+	// what is done about it.
+	ReasonNoReadyPods = "NoReadyPods"
+	// ReasonSpecInvalid: the spec cannot be carried out; correct the named field.
+	ReasonSpecInvalid = "SpecInvalid"
+	// ReasonPollIntervalInvalid: the polling interval cannot be used; correct
+	// spec.updateStrategy.registryPoll.interval.
+	ReasonPollIntervalInvalid = "PollIntervalInvalid"
+	// ReasonDeleting: the CatalogSource or its namespace is being deleted; nothing is
+	// created any more.
+	ReasonDeleting = "Deleting"
+	// ReasonNamespaceUnknown: the Namespace object was not found, so the security
+	// context of the Pods is unknown; it passes once the cache has it.
+	ReasonNamespaceUnknown = "NamespaceUnknown"
+	// ReasonConfigMapMissing: the ConfigMap that spec.configMap names does not exist;
+	// create it. What serves already goes on serving.
+	ReasonConfigMapMissing = "ConfigMapMissing"
+
+	// ReasonSpread: the replicas are on as many nodes as can be.
+	ReasonSpread = "Spread"
+	// ReasonCoLocated: replicas share a node though others could take one; it passes
+	// with their next replacement.
+	ReasonCoLocated = "CoLocated"
+	// ReasonNodesUnknown: the nodes were not read, so nothing is known about them.
+	ReasonNodesUnknown = "NodesUnknown"
+
+	// ReasonUpToDate: the last poll found the content that is served; nothing to do.
+	ReasonUpToDate = "UpToDate"
+	// ReasonUpdatePromoted: the last poll found newer content, which is served now.
+	ReasonUpdatePromoted = "UpdatePromoted"
+	// ReasonCandidateFailed: the Pod of the last poll crashed or could not start; look
+	// at the image, the Pods that serve go on with what they have.
+	ReasonCandidateFailed = "CandidateFailed"
+	// ReasonCandidateTimedOut: the Pod of the last poll did not become ready in time;
+	// as for CandidateFailed.
+	ReasonCandidateTimedOut = "CandidateTimedOut"
+	// ReasonNeverPolled: no poll has ended yet; wait.
+	ReasonNeverPolled = "NeverPolled"
+	// ReasonPollingDisabled: spec.updateStrategy has no effect on a catalog without
+	// image; remove it.
+	ReasonPollingDisabled = "PollingDisabled"
+	// ReasonImagePinnedByDigest: an image with a digest cannot change and is not
+	// polled; use a tag, or remove spec.updateStrategy.
+	ReasonImagePinnedByDigest = "ImagePinnedByDigest"
+
+	// ReasonInitialRollout: the first Pods are starting; wait.
+	ReasonInitialRollout = "InitialRollout"
+	// ReasonSpecRollout: Pods of the new spec replace those of the old; wait.
+	ReasonSpecRollout = "SpecRollout"
+	// ReasonContentUpdate: Pods with newer content of the same image replace the
+	// others; wait.
+	ReasonContentUpdate = "ContentUpdate"
+	// ReasonNodeFailover: Pods of a failed node are replaced; wait.
+	ReasonNodeFailover = "NodeFailover"
+	// ReasonRefill: missing Pods are replaced; wait.
+	ReasonRefill = "Refill"
+	// ReasonComplete: as many Pods are ready as asked for; nothing to do.
+	ReasonComplete = "Complete"
+	// ReasonBackOff: a Pod failed, the next attempt waits; look at its logs.
+	ReasonBackOff = "BackOff"
+	// ReasonProgressDeadlineExceeded: the new Pods did not become ready in time, the
+	// old ones keep serving; look at the new Pods, or take the change back.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonWaitingForNodes: a node is in doubt or none is usable; it is decided when
+	// its grace period is over.
+	ReasonWaitingForNodes = "WaitingForNodes"
+
+	// ReasonAsExpected: nothing is wrong.
+	ReasonAsExpected = "AsExpected"
+	// ReasonReplicasUnavailable: fewer Pods are ready than asked for, and no other
+	// cause is known yet; it usually passes.
+	ReasonReplicasUnavailable = "ReplicasUnavailable"
+	// ReasonNodeLost: Pods count as lost with their node; the node needs repair, the
+	// Pods are replaced.
+	ReasonNodeLost = "NodeLost"
+	// ReasonPodUnschedulable: no node takes the Pod; add capacity, or relax
+	// spec.grpcPodConfig.
+	ReasonPodUnschedulable = "PodUnschedulable"
+	// ReasonImagePullFailed: a node cannot pull the image; check the image name,
+	// the registry and spec.secrets.
+	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonCrashLooping: the registry does not stay up; look at the Pod's logs.
+	ReasonCrashLooping = "CrashLooping"
+	// ReasonStuckTerminating: a Pod outlives its deletion on a node that works, or a
+	// finalizer holds it; its replacement does not wait for it.
+	ReasonStuckTerminating = "StuckTerminating"
+	// ReasonForeignPod: a Pod with the catalog's labels does not belong to it and
+	// may answer in its place; delete the Pod or its labels.
+	ReasonForeignPod = "ForeignPod"
+	// ReasonNameConflict: an object with a name that the catalog needs belongs to
+	// somebody else and is left alone; rename one of the two.
+	ReasonNameConflict = "NameConflict"
+	// ReasonPodRejected: the API server refuses the Pod; correct what its message
+	// names.
+	ReasonPodRejected = "PodRejected"
+	// ReasonMassDisruption: so many nodes fail at once that the fault may be in the
+	// control plane; replacements are limited until it passes.
+	ReasonMassDisruption = "MassDisruption"
+
+	// ReasonAddressIgnored: spec.address has no effect beside spec.image; remove it.
+	ReasonAddressIgnored = "AddressIgnored"
+	// ReasonPodConfigIgnored: a field of spec.grpcPodConfig has no effect on a config
+	// map; remove it.
+	ReasonPodConfigIgnored = "PodConfigIgnored"
+	// ReasonServiceAccountShared: the ServiceAccount of the catalog's name belongs to
+	// somebody else and is used as it is; add the pull secrets to it yourself.
+	ReasonServiceAccountShared = "ServiceAccountShared"
+	// ReasonHAConfigInvalid: an annotation cannot be used, the default is; correct
+	// it.
+	ReasonHAConfigInvalid = "HAConfigInvalid"
+)
+
+// Reasons of actions (Cause.Reason) beside those above.
+const (
+	// ReasonPodMissing: fewer Pods exist than asked for.
+	ReasonPodMissing = "PodMissing"
+	// ReasonPodTerminating: the Pod is being deleted by somebody.
+	ReasonPodTerminating = "PodTerminating"
+	// ReasonPodTerminated: the Pod has finished and will not run again.
+	ReasonPodTerminated = "PodTerminated"
+	// ReasonPodStuck: the Pod does not start on its node.
+	ReasonPodStuck = "PodStuck"
+	// ReasonPodOutdated: the Pod was made from another spec.
+	ReasonPodOutdated = "PodOutdated"
+	// ReasonPodDisplaced: the Pod makes room for one that no node takes beside it.
+	ReasonPodDisplaced = "PodDisplaced"
+	// ReasonPodDisrupted: the Pod is about to be evicted.
+	ReasonPodDisrupted = "PodDisrupted"
+	// ReasonPodSurplus: better Pods serve already.
+	ReasonPodSurplus = "PodSurplus"
+	// ReasonPodReplaced: a replacement of the lost Pod serves.
+	ReasonPodReplaced = "PodReplaced"
+	// ReasonContentDiffers: other Pods serve newer content of the same image.
+	ReasonContentDiffers = "ContentDiffers"
+	// ReasonCandidateReady: the Pod may take over.
+	ReasonCandidateReady = "CandidateReady"
+	// ReasonCandidateObsolete: the Pod has nothing to replace any more.
+	ReasonCandidateObsolete = "CandidateObsolete"
+	// ReasonPollDue: it is time to look for newer content of the image.
+	ReasonPollDue = "PollDue"
+	// ReasonObjectMissing: an object that the catalog needs does not exist.
+	ReasonObjectMissing = "ObjectMissing"
+	// ReasonObjectDiffers: an object that the catalog needs is not as it must be.
+	ReasonObjectDiffers = "ObjectDiffers"
+	// ReasonBudgetObsolete: one replica needs no PodDisruptionBudget.
+	ReasonBudgetObsolete = "BudgetObsolete"
+	// ReasonConfigMapAdopted: the user's ConfigMap becomes a dependant.
+	ReasonConfigMapAdopted = "ConfigMapAdopted"
+	// ReasonConfigMapReleased: the user's ConfigMap is given back.
+	ReasonConfigMapReleased = "ConfigMapReleased"
+	// ReasonSourceTypeChanged: the object served a former source type.
+	ReasonSourceTypeChanged = "SourceTypeChanged"
+	// ReasonStatusChanged: the status no longer tells what is observed.
+	ReasonStatusChanged = "StatusChanged"
+)

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// specProblem is why a spec cannot be carried out; the zero value: it can.
+type specProblem struct {
+	// reason and message are for status.reason and status.message.
+	reason        v1alpha1.ConditionReason
+	message, path string
+}
+
+func invalid(path, message string) specProblem {
+	return specProblem{reason: v1alpha1.CatalogSourceSpecInvalidError, message: message, path: path}
+}
+
+// checkSpec returns the first problem of a spec.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateSourceType.
+// Differs: what the API server or the kubelet would refuse for ever is refused
+// here already.
+func checkSpec(cs *v1alpha1.CatalogSource) specProblem {
+	spec := &cs.Spec
+	switch spec.SourceType {
+	case v1alpha1.SourceTypeInternal, v1alpha1.SourceTypeConfigmap:
+		if spec.ConfigMap == "" {
+			return invalid("spec.configMap", "configmap name unset: must be set for sourcetype: "+string(spec.SourceType))
+		}
+		return checkPodSpec(cs)
+	case v1alpha1.SourceTypeGrpc:
+		switch {
+		case spec.Image != "":
+			return checkImageSpec(cs)
+		case spec.Address == "":
+			return invalid("spec.image", "image and address unset: at least one must be set for sourcetype: grpc")
+		}
+		if problem := addressProblem(spec.Address); problem != "" {
+			return specProblem{
+				reason: v1alpha1.CatalogSourceRegistryServerError, path: "spec.address",
+				message: "couldn't connect to registry - address " + spec.Address + ": " + problem,
+			}
+		}
+	default:
+		return invalid("spec.sourceType", "unknown sourcetype: "+string(spec.SourceType))
+	}
+	return specProblem{}
+}
+
+func checkImageSpec(cs *v1alpha1.CatalogSource) specProblem {
+	if strings.ContainsFunc(cs.Spec.Image, unicode.IsSpace) {
+		return invalid("spec.image", "image contains white space")
+	}
+	return checkPodSpec(cs)
+}
+
+func checkPodSpec(cs *v1alpha1.CatalogSource) specProblem {
+	if !isServiceName(cs.Name) {
+		return invalid("metadata.name", "the name gives no valid service name: it must start with a letter, hold only lower-case letters, digits, dashes and dots, and have at most 63 characters")
+	}
+	c := cs.Spec.GrpcPodConfig
+	if c == nil {
+		return specProblem{}
+	}
+	switch c.SecurityContextConfig {
+	case "", v1alpha1.Legacy, v1alpha1.Restricted:
+	default:
+		return invalid("spec.grpcPodConfig.securityContextConfig", "securityContextConfig must be legacy or restricted")
+	}
+	if fromConfigMap(cs) {
+		return specProblem{}
+	}
+	if t := c.MemoryTarget; t != nil && t.Sign() <= 0 {
+		return invalid("spec.grpcPodConfig.memoryTarget", "memoryTarget must be positive")
+	}
+	if x := c.ExtractContent; x != nil {
+		if !strings.HasPrefix(x.CatalogDir, "/") {
+			return invalid("spec.grpcPodConfig.extractContent.catalogDir", "catalogDir must be an absolute path")
+		}
+		if x.CacheDir != "" && !strings.HasPrefix(x.CacheDir, "/") {
+			return invalid("spec.grpcPodConfig.extractContent.cacheDir", "cacheDir must be an absolute path")
+		}
+	}
+	return specProblem{}
+}
+
+// isServiceName reports whether serviceName(name) is a DNS label of RFC 1035,
+// and name a label value.
+func isServiceName(name string) bool {
+	if len(name) > 63 || name == "" || name[0] < 'a' || name[0] > 'z' {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	last := name[len(name)-1]
+	return last != '-' && last != '.'
+}
+
+// addressProblem returns why host:port cannot be dialled, in the words of the
+// dialler where it has some; empty when it can.
+func addressProblem(address string) string {
+	host, port, found := "", "", false
+	if strings.HasPrefix(address, "[") {
+		host, port, found = strings.Cut(address[1:], "]:")
+	} else {
+		if strings.Count(address, ":") > 1 {
+			return "too many colons in address"
+		}
+		host, port, found = strings.Cut(address, ":")
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	switch {
+	case !found:
+		return "missing port in address"
+	case host == "" || strings.ContainsFunc(host, unicode.IsSpace):
+		return "missing host in address"
+	case err != nil || number == 0:
+		return "invalid port in address"
+	}
+	return ""
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// converged is the gathered Input of a CSV that is installed beside others.
+func converged(t testing.TB, c *v1alpha1.ClusterServiceVersion, others int) csv.Input {
+	t.Helper()
+	cluster, driver := install(t, c)
+	namespace := c.Namespace
+	if namespace == "" {
+		namespace = "operators"
+	}
+	for i := range others {
+		other := &v1alpha1.ClusterServiceVersion{}
+		other.Namespace, other.Name = namespace, fmt.Sprintf("other-%04d.v1.0.0", i)
+		other.Spec.InstallStrategy.StrategyName = "deployment"
+		require.NoError(t, cluster.Create(other))
+	}
+	require.NoError(t, driver.Settle(context.Background()))
+	in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: namespace, Name: c.Name}, csv.Config{})
+	require.NoError(t, err)
+	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
+	require.Equal(t, v1alpha1.CSVPhaseSucceeded, in.ClusterServiceVersion.Status.Phase)
+	return in
+}
+
+func small(t testing.TB) *v1alpha1.ClusterServiceVersion {
+	t.Helper()
+	objects, err := fromFiles("v1.yaml")
+	require.NoError(t, err)
+	return objects[0].(*v1alpha1.ClusterServiceVersion)
+}
+
+func TestAConvergedCSVAllocatesNothing(t *testing.T) {
+	in := converged(t, small(t), 3)
+	check(t, in, (csv.Outcome{}).Result)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = csv.Reconcile(in) }))
+	in.Checkpoint = csv.CheckpointOf(in)
+	require.NotNil(t, in.Checkpoint)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = csv.Reconcile(in) }))
+}
+
+func reconcileBench(b *testing.B, in csv.Input, idle bool) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if out, err := csv.Reconcile(in); err != nil || out.Empty() != idle {
+			b.Fatal(out, err)
+		}
+	}
+}
+
+func BenchmarkSucceeded(b *testing.B) {
+	for _, others := range []int{0, 100, 1000} {
+		in := converged(b, small(b), others)
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) { reconcileBench(b, in, true) })
+	}
+}
+
+// BenchmarkSucceededUngathered hands Reconcile all CSVs of the namespace, as a
+// caller does who does not use Gather.
+func BenchmarkSucceededUngathered(b *testing.B) {
+	in := converged(b, small(b), 0)
+	for i := range 1000 {
+		in.Neighbours.Items = append(in.Neighbours.Items, operator(fmt.Sprintf("other-%04d.v1", i), 1))
+	}
+	reconcileBench(b, in, true)
+}
+
+func BenchmarkSucceededPublished(b *testing.B) {
+	csvs := realCSVs(b)
+	for _, name := range []string{
+		"etcdoperator.v0.9.4", "snapscheduler.v3.5.0", "strimzi-cluster-operator.v1.2.0", "kuadrant-operator.v0.11.1",
+		"loki-operator.v0.11.0", "cert-manager.v1.16.5", "stackgres-community.v1.18.8",
+	} {
+		in := converged(b, csvs[name], 0)
+		b.Run(name, func(b *testing.B) { reconcileBench(b, in, true) })
+		in.Checkpoint = csv.CheckpointOf(in)
+		b.Run(name+"/checkpoint", func(b *testing.B) { reconcileBench(b, in, true) })
+	}
+}
+
+// BenchmarkSucceededBesideOthers is what an adapter pays for a watch event that
+// changed nothing: the Input is gathered beside that many other CSVs.
+func BenchmarkSucceededBesideOthers(b *testing.B) {
+	all := realCSVs(b)
+	for _, name := range []string{"snapscheduler.v3.5.0", "cert-manager.v1.16.5", "stackgres-community.v1.18.8"} {
+		c := all[name]
+		text, err := json.Marshal(c)
+		require.NoError(b, err)
+		namespace := c.Namespace
+		if namespace == "" {
+			namespace = "operators"
+		}
+		cluster, _ := install(b, c)
+		made := 0
+		for _, others := range []int{0, 100, 1000, 10000} {
+			for ; made < others; made++ {
+				other := &v1alpha1.ClusterServiceVersion{}
+				other.Namespace, other.Name = namespace, fmt.Sprintf("other-%05d.v1.0.0", made)
+				require.NoError(b, cluster.Create(other))
+			}
+			in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: namespace, Name: name}, csv.Config{})
+			require.NoError(b, err)
+			in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
+			in.Checkpoint = csv.CheckpointOf(in)
+			require.NotNil(b, in.Checkpoint)
+			b.Run(fmt.Sprintf("size=%dKB/others=%d", len(text)/1000, others), func(b *testing.B) { reconcileBench(b, in, true) })
+		}
+	}
+}
+
+func BenchmarkOneChange(b *testing.B) {
+	in := converged(b, small(b), 0)
+	in.Deployments.Items = nil
+	reconcileBench(b, in, false)
+}
+
+func BenchmarkGather(b *testing.B) {
+	for _, others := range []int{0, 1000} {
+		cluster, driver := install(b, small(b))
+		for i := range others {
+			other := &v1alpha1.ClusterServiceVersion{}
+			other.Namespace, other.Name = "ns", fmt.Sprintf("other-%04d.v1.0.0", i)
+			require.NoError(b, cluster.Create(other))
+		}
+		require.NoError(b, driver.Settle(context.Background()))
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// dependants gives a CSV that is being deleted n cluster-scoped objects.
+func dependants(tb testing.TB, n int) csv.Input {
+	tb.Helper()
+	in := converged(tb, small(tb), 0)
+	c := in.ClusterServiceVersion.DeepCopy()
+	c.DeletionTimestamp = new(metav1.NewTime(in.Now))
+	in.ClusterServiceVersion, in.Deployments.Items = c, nil
+	in.Deletion.Namespaces = csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	in.Deletion.Peers, in.Deletion.WellKnown = csv.Found[*v1alpha1.ClusterServiceVersion](), csv.Found[olmcore.Object]()
+	in.Deletion.ClusterObjects = csv.Found[olmcore.Object]()
+	for i := range n {
+		m := metav1.ObjectMeta{Name: fmt.Sprintf("role-%04d", i), UID: types.UID(fmt.Sprintf("uid-%d", i))}
+		m.Labels = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: c.Namespace, Name: c.Name}.Labels()
+		in.Deletion.ClusterObjects.Items = append(in.Deletion.ClusterObjects.Items, &rbacv1.ClusterRole{ObjectMeta: m})
+	}
+	return in
+}
+
+func BenchmarkCleanup(b *testing.B) {
+	for _, n := range []int{0, 10, 1000} {
+		in := dependants(b, n)
+		b.Run(fmt.Sprintf("dependants=%d", n), func(b *testing.B) { reconcileBench(b, in, false) })
+	}
+}
+
+// TestNothingToCleanUpIsOneWrite: a deletion that leaves nothing behind is not
+// slowed down.
+func TestNothingToCleanUpIsOneWrite(t *testing.T) {
+	out, err := csv.Reconcile(dependants(t, 0))
+	require.NoError(t, err)
+	require.Len(t, out.Actions, 1)
+	require.NotContains(t, out.Actions[0].(olmcore.Update).After.GetFinalizers(), csv.Finalizer)
+	out, err = csv.Reconcile(dependants(t, 10))
+	require.NoError(t, err)
+	require.Len(t, out.Actions, 11, "all of a stage at once, and the status")
+}
+
+// BenchmarkSteps is one call in each phase, with the work that the phase has.
+func BenchmarkSteps(b *testing.B) {
+	for _, step := range []struct {
+		name string
+		in   csv.Input
+	}{
+		{"None", input(none, "", "")},
+		{"Pending", input(pending, "RequirementsUnknown", "")},
+		{"InstallReady", input(installReady, "AllRequirementsMet", "")},
+		{"Installing", input(installing, "InstallSucceeded", "")},
+		{"Failed", input(failed, "ComponentUnhealthy", "")},
+	} {
+		b.Run(step.name, func(b *testing.B) { reconcileBench(b, step.in, false) })
+	}
+	in := input(succeeded, "InstallSucceeded", "")
+	successorOf(&in, pending)
+	b.Run("Succeeded/upgrade", func(b *testing.B) { reconcileBench(b, in, false) })
+}

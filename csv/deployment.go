@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	labelSpecHash = "olm.deployment-spec-hash"
+	// annotationCAHash is on Pod templates that serving certificates were put into.
+	annotationCAHash = "olmcahash"
+	// annotationInstalledFrom, behind the key prefix, is ours: what a Deployment was
+	// made from. It spares a converged pass the hash of the whole spec.
+	annotationInstalledFrom = "installed-from"
+
+	operatorConditionEnv = "OPERATOR_CONDITION_NAME"
+)
+
+// ownerOf are the owner labels of what belongs to a CSV.
+func ownerOf(c *version) olmcore.Owner {
+	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
+}
+
+// desiredDeployment is the Deployment for entry i of the install strategy. Its
+// spec and the hash of it are those of OLM, bit for bit.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
+func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
+	c := in.ClusterServiceVersion
+	entry := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i]
+	d := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: entry.Name, Namespace: c.Namespace,
+			Labels:          ownerOf(c).Labels(),
+			OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(c)},
+		},
+	}
+	for key, value := range entry.Label {
+		if _, taken := d.Labels[key]; !taken {
+			d.Labels[key] = value
+		}
+	}
+	d.Labels[olmcore.LabelManaged] = "true"
+	entry.Spec.DeepCopyInto(&d.Spec)
+	for key, value := range c.Annotations {
+		if !slices.Contains(in.Config.ExcludedAnnotations, key) {
+			setAnnotation(&d.Spec.Template.ObjectMeta, key, value)
+		}
+	}
+	if sub := subscriptionOf(in); sub != nil && sub.Spec.Config != nil {
+		applyConfig(d, sub.Spec.Config, in.Config.ProxyEnv)
+	} else if len(in.Config.ProxyEnv) > 0 {
+		applyConfig(d, &v1alpha1.SubscriptionConfig{}, in.Config.ProxyEnv)
+	}
+	for k := range d.Spec.Template.Spec.Containers {
+		container := &d.Spec.Template.Spec.Containers[k]
+		container.Env = mergeEnv(container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: c.Name}})
+	}
+	d.Spec.RevisionHistoryLimit = new(int32(1))
+	hash, err := olmcore.Hash(d.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("hash of deployment %s: %w", entry.Name, err)
+	}
+	d.Labels[labelSpecHash] = hash
+	setAnnotation(&d.ObjectMeta, installedFromKey(in), newOrigin(in).String()+hash)
+	return d, nil
+}
+
+func setAnnotation(m *metav1.ObjectMeta, key, value string) {
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[key] = value
+}
+
+// subscriptionOf returns the Subscription whose spec.config applies: the one
+// that has the CSV installed, else one that is about to; of several the one with
+// the lowest name. Nil when there is none, or it has no spec.
+func subscriptionOf(in *Input) *v1alpha1.Subscription {
+	var best *v1alpha1.Subscription
+	better := func(s *v1alpha1.Subscription) bool {
+		if best == nil {
+			return true
+		}
+		a, b := s.Status.InstalledCSV == in.ClusterServiceVersion.Name, best.Status.InstalledCSV == in.ClusterServiceVersion.Name
+		return a && !b || a == b && s.Name < best.Name
+	}
+	for _, s := range in.Subscriptions.Items {
+		if isInstalledBy(in.ClusterServiceVersion, s) && s.Spec != nil && better(s) {
+			best = s
+		}
+	}
+	return best
+}
+
+func isInstalledBy(c *version, s *v1alpha1.Subscription) bool {
+	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)
+}
+
+// origin is what determines a desired Deployment, in a form that is cheap to
+// compare: identities and generations in place of content.
+type origin struct {
+	csv, subscription                     string
+	csvGeneration, subscriptionGeneration int64
+	// annotations and config are hashes of what has no generation.
+	annotations, config uint64
+}
+
+func newOrigin(in *Input) origin {
+	c := in.ClusterServiceVersion
+	o := origin{csv: string(c.UID), csvGeneration: c.Generation}
+	if s := subscriptionOf(in); s != nil && s.Spec.Config != nil {
+		o.subscription, o.subscriptionGeneration = string(s.UID), s.Generation
+	}
+	// The values are compared with those on the Pod template one by one; what is
+	// left to notice is that an annotation went away.
+	for key := range c.Annotations {
+		tail := key[max(0, len(key)-16):]
+		o.annotations += fnv64(fnv64Offset^uint64(len(key)), tail)
+	}
+	for _, key := range in.Config.ExcludedAnnotations {
+		o.config += fnv64(fnv64Offset, key)
+	}
+	for i := range in.Config.ProxyEnv {
+		e := &in.Config.ProxyEnv[i]
+		o.config = fnv64(fnv64(o.config^fnv64Offset, e.Name), e.Value)
+	}
+	return o
+}
+
+// String is the part of the annotation before the hash, with a slash at its end.
+func (o origin) String() string {
+	return fmt.Sprintf("%s/%d/%x/%s/%d/%x/", o.csv, o.csvGeneration, o.annotations, o.subscription, o.subscriptionGeneration, o.config)
+}
+
+// matches reports whether an annotation was written for this origin and this
+// hash of the spec, without making the string. Objects without a generation are
+// never trusted.
+func (o origin) matches(s, hash string) bool {
+	if o.csvGeneration == 0 || o.subscription != "" && o.subscriptionGeneration == 0 {
+		return false
+	}
+	csv, s, _ := strings.Cut(s, "/")
+	csvGeneration, s, _ := strings.Cut(s, "/")
+	annotations, s, _ := strings.Cut(s, "/")
+	subscription, s, _ := strings.Cut(s, "/")
+	subscriptionGeneration, s, _ := strings.Cut(s, "/")
+	config, s, ok := strings.Cut(s, "/")
+	return ok && s == hash && csv == o.csv && subscription == o.subscription &&
+		isInt(csvGeneration, o.csvGeneration) && isInt(subscriptionGeneration, o.subscriptionGeneration) &&
+		isHex(annotations, o.annotations) && isHex(config, o.config)
+}
+
+func isInt(s string, want int64) bool {
+	have, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && have == want
+}
+
+func isHex(s string, want uint64) bool {
+	have, err := strconv.ParseUint(s, 16, 64)
+	return err == nil && have == want
+}
+
+func installedFromKey(in *Input) string {
+	if in.Config.KeyPrefix == "" {
+		return olmcore.KeyPrefix + annotationInstalledFrom
+	}
+	return in.Config.KeyPrefix + annotationInstalledFrom
+}
+
+const fnv64Offset, fnv64Prime = 14695981039346656037, 1099511628211
+
+// fnv64 continues the 64-bit FNV-1a hash that OLM uses in label keys.
+func fnv64(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnv64Prime
+	}
+	return h
+}

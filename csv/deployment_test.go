@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// wanted is the Deployment that InstallReady asks for.
+func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
+	t.Helper()
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	require.Len(t, out.Actions, 1)
+	switch a := out.Actions[0].(type) {
+	case olmcore.Create:
+		return a.Object.(*appsv1.Deployment)
+	case olmcore.Update:
+		return a.After.(*appsv1.Deployment)
+	}
+	t.Fatalf("%v", out.Actions[0])
+	return nil
+}
+
+func TestSubscriptionConfig(t *testing.T) {
+	affinity := func(node, pod, anti bool) *corev1.Affinity {
+		a := &corev1.Affinity{}
+		if node {
+			a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
+		}
+		if pod {
+			a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a"}}}
+		}
+		if anti {
+			a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "b"}}}
+		}
+		return a
+	}
+	env := func(pairs ...string) []corev1.EnvVar {
+		var list []corev1.EnvVar
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, corev1.EnvVar{Name: pairs[i], Value: pairs[i+1]})
+		}
+		return list
+	}
+	condition := corev1.EnvVar{Name: "OPERATOR_CONDITION_NAME", Value: "cool.v1"}
+	toleration := corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}
+	for name, c := range map[string]struct {
+		pod    func(p *corev1.PodSpec)
+		config v1alpha1.SubscriptionConfig
+		want   func(p *corev1.PodSpec)
+	}{
+		"env is overridden in place, then appended": {
+			func(p *corev1.PodSpec) { p.Containers[0].Env = env("A", "1", "B", "2") },
+			v1alpha1.SubscriptionConfig{Env: env("C", "3", "A", "9")},
+			func(p *corev1.PodSpec) { p.Containers[0].Env = append(env("A", "9", "B", "2", "C", "3"), condition) },
+		},
+		"init containers keep their env": {
+			func(p *corev1.PodSpec) { p.InitContainers = []corev1.Container{{Name: "init"}} },
+			v1alpha1.SubscriptionConfig{Env: env("A", "1")},
+			func(p *corev1.PodSpec) { p.Containers[0].Env = append(env("A", "1"), condition) },
+		},
+		"tolerations are not repeated": {
+			func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{toleration} },
+			v1alpha1.SubscriptionConfig{Tolerations: []corev1.Toleration{toleration, {Key: "b"}}},
+			func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{toleration, {Key: "b"}} },
+		},
+		"volumes and mounts are replaced by name": {
+			func(p *corev1.PodSpec) {
+				p.Volumes = []corev1.Volume{{Name: "v"}}
+				p.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/old"}}
+			},
+			v1alpha1.SubscriptionConfig{
+				Volumes:      []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, {Name: "w"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/new"}},
+			},
+			func(p *corev1.PodSpec) {
+				p.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, {Name: "w"}}
+				p.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/new"}}
+			},
+		},
+		"resources and nodeSelector are replaced": {
+			func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"a": "b"} },
+			v1alpha1.SubscriptionConfig{
+				NodeSelector: map[string]string{}, Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			},
+			func(p *corev1.PodSpec) {
+				p.NodeSelector = map[string]string{}
+				p.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}
+			},
+		},
+		"an empty affinity removes all": {
+			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, true) }, v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{}},
+			func(p *corev1.PodSpec) { p.Affinity = nil },
+		},
+		"an empty part removes that part": {
+			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, true) },
+			v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
+			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, false) },
+		},
+		"a part replaces that part": {
+			func(p *corev1.PodSpec) { p.Affinity = affinity(true, false, false) }, v1alpha1.SubscriptionConfig{Affinity: affinity(false, true, false)},
+			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, false) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(installReady, "AllRequirementsMet", "")
+			pod := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
+			c.pod(pod)
+			want := pod.DeepCopy()
+			want.Containers[0].Env = append(want.Containers[0].Env, condition)
+			c.want(want)
+			in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Config: &c.config},
+				Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
+			})
+			if diff := cmp.Diff(*want, wanted(t, in).Spec.Template.Spec); diff != "" {
+				t.Errorf("Pod (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhichConfigApplies(t *testing.T) {
+	sub := func(name, installed, current, value string) *v1alpha1.Subscription {
+		return &v1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{Annotations: map[string]string{"from": value, "olm.operatorGroup": "x"}}},
+			Status:     v1alpha1.SubscriptionStatus{InstalledCSV: installed, CurrentCSV: current},
+		}
+	}
+	in := input(installReady, "AllRequirementsMet", "")
+	in.Subscriptions = csv.Found(sub("a", "cool.v0", "cool.v1", "current"), sub("c", "cool.v1", "cool.v1", "second"), sub("b", "cool.v1", "cool.v1", "installed"))
+	d := wanted(t, in)
+	require.Equal(t, "installed", d.Spec.Template.Annotations["from"])
+	require.Equal(t, "installed", d.Annotations["from"])
+	require.Equal(t, "group", d.Spec.Template.Annotations["olm.operatorGroup"], "the CSV's annotations win")
+	in.Subscriptions.Items = in.Subscriptions.Items[:1]
+	require.Equal(t, "current", wanted(t, in).Annotations["from"])
+
+	in.Config.ProxyEnv = []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "p"}, {Name: "NO_PROXY"}}
+	require.Equal(t, []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "p"}, {Name: "OPERATOR_CONDITION_NAME", Value: "cool.v1"}}, wanted(t, in).Spec.Template.Spec.Containers[0].Env)
+	in.Subscriptions.Items[0].Spec.Config.Env = []corev1.EnvVar{{Name: "HTTPS_PROXY"}}
+	require.Equal(t, "HTTPS_PROXY", wanted(t, in).Spec.Template.Spec.Containers[0].Env[0].Name, "the Subscription's own proxy wins")
+
+	in.Config.ExcludedAnnotations = []string{"olm.operatorNamespace"}
+	require.NotContains(t, wanted(t, in).Spec.Template.Annotations, "olm.operatorNamespace")
+}
+
+func TestInstalledAsTheGroupsServiceAccount(t *testing.T) {
+	in := input(installReady, "AllRequirementsMet", "")
+	ref := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
+	in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", ref
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, ref, out.Actions[0].Identity())
+}
+
+func TestTakingADeploymentOver(t *testing.T) {
+	in := input(installReady, "AllRequirementsMet", "")
+	deploy(t, &in)
+	live := in.Deployments.Items[0]
+	live.Labels["olm.owner"], live.Labels["theirs"] = "cool.v0", "kept"
+	live.Annotations["deployment.kubernetes.io/revision"] = "3"
+	live.OwnerReferences = append(live.OwnerReferences, metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v0", UID: "old"})
+	d := wanted(t, in)
+	require.Equal(t, "cool.v1", d.Labels["olm.owner"])
+	require.Equal(t, "kept", d.Labels["theirs"])
+	require.Equal(t, "3", d.Annotations["deployment.kubernetes.io/revision"])
+	require.Len(t, d.OwnerReferences, 1, "the predecessor's reference goes")
+	require.Equal(t, live.Status, d.Status)
+}
+
+func TestARemovedDeploymentGoes(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	old, foreign := in.Deployments.Items[0].DeepCopy(), in.Deployments.Items[0].DeepCopy()
+	old.Name, old.UID = "old", "old"
+	foreign.Name, foreign.UID, foreign.OwnerReferences = "foreign", "foreign", nil
+	in.Deployments.Items = append(in.Deployments.Items, old, foreign)
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	want := olmcore.DeleteOf(old, olmcore.Cause{Reason: csv.ReasonRemovedFromStrategy, Message: "the install strategy has no deployment old any more"})
+	want.PropagationPolicy, want.GracePeriodSeconds = metav1.DeletePropagationForeground, new(int64(1))
+	require.Equal(t, []olmcore.Action{want}, out.Actions)
+}
+
+func TestANoteThatIsOldIsRenewedWithoutARollout(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	in.ClusterServiceVersion.Generation = 9
+	in.ClusterServiceVersion.Spec.Description = "new words"
+	d := wanted(t, in)
+	require.Equal(t, in.Deployments.Items[0].Spec, d.Spec)
+	in.Deployments.Items[0] = d
+	check(t, in, olmcore.Result{})
+
+	delete(d.Annotations, "olmcore/installed-from")
+	check(t, in, olmcore.Result{}) // OLM made it: nothing is written into it
+}
+
+func TestCertificatesThatOLMInstalledStay(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.MutatingAdmissionWebhook}}
+	deploy(t, &in)
+	d := in.Deployments.Items[0]
+	delete(d.Annotations, "olmcore/installed-from")
+	d.Spec.Template.Annotations["olmcahash"], d.Labels["olm.deployment-spec-hash"] = "ca", "with-volumes"
+	check(t, in, olmcore.Result{})
+}
+
+func TestACheckpointSparesTheWork(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	for _, o := range []metav1.Object{in.ServiceAccounts.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]} {
+		o.SetResourceVersion("1")
+	}
+	in.Checkpoint = csv.CheckpointOf(in)
+	require.NotNil(t, in.Checkpoint)
+	check(t, in, olmcore.Result{})
+	for name, change := range map[string]func(in *csv.Input){
+		"a new version of an object": func(in *csv.Input) {
+			d := in.Deployments.Items[0].DeepCopy()
+			d.ResourceVersion, d.Status.Conditions = "21", nil
+			in.Deployments = csv.Found(d)
+		},
+		"another server":      func(in *csv.Input) { in.ClusterServiceVersion = withMinimum(in); in.KubernetesVersion = "v1.1.0" },
+		"an object is gone":   func(in *csv.Input) { in.Deployments = csv.Found[*appsv1.Deployment]() },
+		"a list was not read": func(in *csv.Input) { in.Deployments = csv.Observed[*appsv1.Deployment]{} },
+		"it is being deleted": func(in *csv.Input) {
+			c := in.ClusterServiceVersion.DeepCopy()
+			c.DeletionTimestamp = ago(0)
+			in.ClusterServiceVersion = c
+		},
+	} {
+		changed := in
+		change(&changed)
+		with, err := csv.Reconcile(changed)
+		require.NoError(t, err)
+		changed.Checkpoint = nil
+		without, err := csv.Reconcile(changed)
+		require.NoError(t, err)
+		require.Equal(t, without, with, name)
+		require.NotEqual(t, csv.Outcome{}, with, name)
+	}
+	in.ClusterServiceVersion.ResourceVersion = ""
+	require.Nil(t, csv.CheckpointOf(in), "without versions nothing can be recognised")
+}
+
+func withMinimum(in *csv.Input) *v1alpha1.ClusterServiceVersion {
+	c := in.ClusterServiceVersion.DeepCopy()
+	c.ResourceVersion, c.Spec.MinKubeVersion = "11", "1.20.0"
+	return c
+}

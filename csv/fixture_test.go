@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+type (
+	phaseName = v1alpha1.ClusterServiceVersionPhase
+	reason    = v1alpha1.ConditionReason
+)
+
+const (
+	none         = v1alpha1.CSVPhaseNone
+	pending      = v1alpha1.CSVPhasePending
+	installReady = v1alpha1.CSVPhaseInstallReady
+	installing   = v1alpha1.CSVPhaseInstalling
+	succeeded    = v1alpha1.CSVPhaseSucceeded
+	failed       = v1alpha1.CSVPhaseFailed
+	replacing    = v1alpha1.CSVPhaseReplacing
+	deleting     = v1alpha1.CSVPhaseDeleting
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
+
+// operator returns a CSV with everything in place that the gates ask for.
+func operator(name string, version int) *v1alpha1.ClusterServiceVersion {
+	c := &v1alpha1.ClusterServiceVersion{}
+	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = "ns", name, types.UID("uid-"+name), "10", 1
+	c.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(100-version) * time.Hour))
+	c.Finalizers = []string{csv.Finalizer}
+	c.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "ns"}
+	c.Labels = map[string]string{"olm.api.c38844a2fa17abf0": "provided"}
+	c.Spec.Version.Major = uint64(version)
+	c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "cools.example.com", Version: "v1", Kind: "Cool"}}
+	c.Spec.InstallModes = []v1alpha1.InstallMode{
+		{Type: v1alpha1.InstallModeTypeOwnNamespace, Supported: true}, {Type: v1alpha1.InstallModeTypeSingleNamespace, Supported: true},
+	}
+	c.Spec.InstallStrategy = v1alpha1.NamedInstallStrategy{StrategyName: "deployment", StrategySpec: v1alpha1.StrategyDetailsDeployment{
+		DeploymentSpecs: []v1alpha1.StrategyDeploymentSpec{deploymentSpec("cool")},
+		Permissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
+		}}},
+	}}
+	return c
+}
+
+func deploymentSpec(name string) v1alpha1.StrategyDeploymentSpec {
+	labels := map[string]string{"app": name}
+	return v1alpha1.StrategyDeploymentSpec{Name: name, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{ServiceAccountName: "cool", Containers: []corev1.Container{{Name: "manager", Image: "example.com/cool:1"}}},
+		},
+	}}
+}
+
+// input returns a world in which operator v1 has everything that it requires but
+// its Deployment, with a status that is an hour old.
+func input(phase phaseName, why reason, message string) csv.Input {
+	c := operator("cool.v1", 1)
+	hold(c, phase, why, message, time.Hour)
+	in := csv.Input{
+		Now: now, ClusterServiceVersion: c, KubernetesVersion: kubernetesVersion,
+		OperatorGroups: csv.Found(group()), Neighbours: csv.Found[*v1alpha1.ClusterServiceVersion](),
+		OtherGroups:               csv.Found[*operatorsv1.OperatorGroup](),
+		Rivals:                    csv.Found[*v1alpha1.ClusterServiceVersion](),
+		Subscriptions:             csv.Found[*v1alpha1.Subscription](),
+		CustomResourceDefinitions: csv.Found(establishedCRD()),
+		ServiceAccounts:           csv.Found(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "sa"}}),
+		Roles: csv.Found(&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "role"},
+			Rules:      c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules,
+		}),
+		RoleBindings: csv.Found(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "binding"},
+			RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "cool"},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}},
+		}),
+		ClusterRoles: csv.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: csv.Found[*rbacv1.ClusterRoleBinding](),
+		Deployments: csv.Found[*appsv1.Deployment](),
+	}
+	return in
+}
+
+// hold gives a CSV a status that is as old as age says.
+func hold(c *v1alpha1.ClusterServiceVersion, phase phaseName, why reason, message string, age time.Duration) {
+	c.Status = v1alpha1.ClusterServiceVersionStatus{}
+	if phase == none {
+		return
+	}
+	c.Status.Phase, c.Status.Reason, c.Status.Message = phase, why, message
+	c.Status.LastTransitionTime, c.Status.LastUpdateTime = ago(age), ago(age)
+	c.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{{
+		Phase: phase, Reason: why, Message: message, LastTransitionTime: ago(age), LastUpdateTime: ago(age),
+	}}
+}
+
+func group() *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group", UID: "group", ResourceVersion: "5", Annotations: map[string]string{"olm.providedAPIs": "Cool.v1.example.com"}},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}},
+		Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"ns"}, LastUpdated: ago(time.Hour)},
+	}
+}
+
+func establishedCRD() *apiextensionsv1.CustomResourceDefinition {
+	crd := definition("example.com", "Cool", "cools", "v1")
+	crd.UID, crd.ResourceVersion = "crd", "7"
+	crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+		{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue},
+		{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
+	}
+	return crd
+}
+
+// deploy adds the Deployments that InstallReady asks for, available.
+func deploy(t testing.TB, in *csv.Input) {
+	t.Helper()
+	ready := *in
+	ready.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+	hold(ready.ClusterServiceVersion, installReady, "AllRequirementsMet", "all requirements found, attempting install", 0)
+	ready.Deployments = csv.Found[*appsv1.Deployment]()
+	ready.Neighbours.Items, ready.LastRun = nil, nil
+	out, err := csv.Reconcile(ready)
+	require.NoError(t, err)
+	for _, a := range out.Actions {
+		create, ok := a.(olmcore.Create)
+		require.True(t, ok, "%v", a)
+		d := create.Object.(*appsv1.Deployment)
+		d.UID, d.ResourceVersion, d.Generation = types.UID("deployment-"+d.Name), "20", 1
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+		}}
+		in.Deployments.Items = append(in.Deployments.Items, d)
+	}
+}
+
+// moves returns the Result that changes the status of an Input's CSV.
+func moves(in csv.Input, to phaseName, why reason, message string) olmcore.Result {
+	before := in.ClusterServiceVersion
+	after := before.DeepCopy()
+	s := &after.Status
+	at := metav1.NewTime(now)
+	s.LastUpdateTime = &at
+	if s.Phase != to {
+		s.LastTransitionTime = &at
+	}
+	moved := s.Phase != to || s.Reason != why
+	s.Phase, s.Reason, s.Message = to, why, message
+	res := olmcore.Result{}
+	if moved {
+		s.Conditions = append(s.Conditions, v1alpha1.ClusterServiceVersionCondition{
+			Phase: to, Reason: why, Message: message, LastUpdateTime: s.LastUpdateTime, LastTransitionTime: s.LastTransitionTime,
+		})
+		res.Transitions = []olmcore.Transition{{
+			Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(to),
+			Reason: string(why), Message: message, At: at, Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+		}}
+	}
+	res.Actions = []olmcore.Action{olmcore.UpdateStatusOf(before, after, olmcore.Cause{Reason: csv.ReasonStatusChanged, Message: message})}
+	return res
+}
+
+// reporting adds a requirement report to the status that a Result writes.
+func reporting(res olmcore.Result, report ...v1alpha1.RequirementStatus) olmcore.Result {
+	after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](res.Actions)
+	after.Status.RequirementStatus = report
+	return res
+}
+
+func requeue(res olmcore.Result, d time.Duration) olmcore.Result {
+	res.RequeueAfter = d
+	return res
+}
+
+// metReport is the report of input's CSV.
+func metReport() []v1alpha1.RequirementStatus {
+	return []v1alpha1.RequirementStatus{
+		{
+			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "cools.example.com",
+			Status: "Present", Message: "CRD is present and Established condition is true", UUID: "crd",
+		},
+		{Version: "v1", Kind: "ServiceAccount", Name: "cool", Status: "Present", Dependents: []v1alpha1.DependentStatus{{
+			Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "PolicyRule", Status: "Satisfied",
+			Message: `namespaced rule:{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}`,
+		}}},
+	}
+}
+
+func check(t *testing.T, in csv.Input, want olmcore.Result) {
+	t.Helper()
+	got, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	if diff := cmp.Diff(want, got.Result); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func metadataOf(a olmcore.Action) (*v1alpha1.ClusterServiceVersion, bool) {
+	u, ok := a.(olmcore.Update)
+	if !ok {
+		return nil, false
+	}
+	c, ok := u.After.(*v1alpha1.ClusterServiceVersion)
+	return c, ok
+}

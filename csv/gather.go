@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Reconcile looks at. A CSV that does not exist is an error for
+// which apierrors.IsNotFound holds; a read that failed is an error too, never an
+// empty list. Now, KubernetesVersion, ServedAPIs, LastRun and the hints are the
+// caller's to fill in.
+func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
+	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
+	if err != nil {
+		return Input{}, err
+	}
+	if c == nil {
+		return Input{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "clusterserviceversions"}, key.Name)
+	}
+	g := gatherer{ctx: ctx, r: r, in: Input{ClusterServiceVersion: c, Config: config}}
+	for _, read := range []func(){
+		g.groups, g.definitions, g.deployments, g.neighbours, g.subscriptions, g.apiServices, g.permissions, g.deletion,
+	} {
+		if read(); g.err != nil {
+			return Input{}, g.err
+		}
+	}
+	return g.in, nil
+}
+
+type gatherer struct {
+	ctx context.Context
+	r   olmcore.Reader
+	in  Input
+	err error
+}
+
+// list reads the objects of a kind; after the first error it reads nothing more.
+func list[T olmcore.Object](g *gatherer, namespace string, selector labels.Selector) Observed[T] {
+	if g.err != nil {
+		return Observed[T]{}
+	}
+	items, err := olmcore.List[T](g.ctx, g.r, namespace, selector)
+	g.err = err
+	return Found(items...)
+}
+
+// named reads objects by name, in the order of names, each once.
+func named[T olmcore.Object](g *gatherer, namespace string, names []string) Observed[T] {
+	found := Found[T]()
+	for i, name := range names {
+		if name == "" || slices.Contains(names[:i], name) || g.err != nil {
+			continue
+		}
+		o, err := olmcore.Get[T](g.ctx, g.r, namespace, name)
+		g.err = err
+		if err == nil && olmcore.RefOf(o).Name != "" {
+			found.Items = append(found.Items, o)
+		}
+	}
+	return found
+}
+
+func (g *gatherer) groups() {
+	c := g.in.ClusterServiceVersion
+	g.in.OperatorGroups = list[*operatorsv1.OperatorGroup](g, c.Namespace, nil)
+	g.in.OtherGroups, g.in.Rivals = Found[*operatorsv1.OperatorGroup](), Found[*v1alpha1.ClusterServiceVersion]()
+	if providedCount(c) == 0 {
+		return
+	}
+	for _, o := range list[*operatorsv1.OperatorGroup](g, "", nil).Items {
+		listsOurs := slices.ContainsFunc(providedAPIs(c), func(a api) bool { return a.isListed(groupAPIs(o)) })
+		if o.Namespace == c.Namespace || !listsOurs {
+			continue
+		}
+		g.in.OtherGroups.Items = append(g.in.OtherGroups.Items, o)
+		for _, r := range list[*v1alpha1.ClusterServiceVersion](g, o.Namespace, nil).Items {
+			if !isCopied(r) && providesSame(c, r) && !slices.Contains(g.in.Rivals.Items, r) {
+				g.in.Rivals.Items = append(g.in.Rivals.Items, r)
+			}
+		}
+	}
+}
+
+func (g *gatherer) definitions() {
+	var names []string
+	spec := &g.in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+	for _, l := range [...][]v1alpha1.CRDDescription{spec.Owned, spec.Required} {
+		for i := range l {
+			names = append(names, l[i].Name)
+		}
+	}
+	g.in.CustomResourceDefinitions = named[*apiextensionsv1.CustomResourceDefinition](g, "", names)
+}
+
+func (g *gatherer) deployments() {
+	c := g.in.ClusterServiceVersion
+	var names []string
+	for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		names = append(names, c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Name)
+	}
+	found := named[*appsv1.Deployment](g, c.Namespace, names)
+	if isLabelValue(c.Name) {
+		for _, d := range list[*appsv1.Deployment](g, c.Namespace, ownerSelector(c)).Items {
+			if !slices.Contains(names, d.Name) {
+				found.Items = append(found.Items, d)
+			}
+		}
+	}
+	g.in.Deployments = found
+}
+
+func ownerSelector(c *version) labels.Selector {
+	return labels.SelectorFromSet(ownerOf(c).Labels())
+}
+
+// neighbours keeps, of the CSVs of the namespace, those that matter to this one,
+// so that a decision costs the same beside a thousand others.
+func (g *gatherer) neighbours() {
+	c := g.in.ClusterServiceVersion
+	all := list[*v1alpha1.ClusterServiceVersion](g, c.Namespace, nil)
+	others := slices.DeleteFunc(slices.Clone(all.Items), func(o *version) bool { return o.Name == c.Name || isCopied(o) })
+	matters := func(o *version) bool {
+		return ownsSameCRD(c, o) || providesSame(c, o) || g.sharesDeployment(o) || g.cameAlongside(o)
+	}
+	// Connected by spec.replaces, in either direction and however far.
+	line := map[string]bool{c.Name: true, c.Spec.Replaces: true}
+	for grown := true; grown; {
+		grown = false
+		for _, o := range others {
+			if touches := line[o.Name] || o.Spec.Replaces != "" && line[o.Spec.Replaces]; touches && !(line[o.Name] && line[o.Spec.Replaces]) {
+				line[o.Name], line[o.Spec.Replaces], grown = true, true, true
+			}
+		}
+	}
+	g.in.Neighbours = Found(slices.DeleteFunc(others, func(o *version) bool { return !line[o.Name] && !matters(o) })...)
+	if name := c.Spec.Replaces; name != "" && g.err == nil {
+		g.in.OperatorCondition, g.err = olmcore.Get[*operatorsv2.OperatorCondition](g.ctx, g.r, c.Namespace, name)
+	}
+}
+
+func (g *gatherer) sharesDeployment(o *version) bool {
+	for _, d := range g.in.Deployments.Items {
+		if declaresDeployment(o, d.Name) || ownerOf(o).Owns(d.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *gatherer) cameAlongside(o *version) bool {
+	for _, crd := range g.in.CustomResourceDefinitions.Items {
+		for key, value := range crd.Annotations {
+			if strings.HasPrefix(key, alongsidePrefix) && value == o.Namespace+"/"+o.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (g *gatherer) subscriptions() {
+	c := g.in.ClusterServiceVersion
+	all := list[*v1alpha1.Subscription](g, c.Namespace, nil)
+	all.Items = slices.DeleteFunc(slices.Clone(all.Items), func(s *v1alpha1.Subscription) bool { return !isInstalledBy(c, s) })
+	g.in.Subscriptions = all
+}
+
+func (g *gatherer) apiServices() {
+	var names []string
+	for _, d := range g.in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required {
+		names = append(names, d.Version+"."+d.Group)
+	}
+	g.in.APIServices = named[*apiregistrationv1.APIService](g, "", names)
+}
+
+// permissions keeps the bindings of the CSV's ServiceAccounts and the roles that
+// they reference.
+func (g *gatherer) permissions() {
+	c := g.in.ClusterServiceVersion
+	var accounts []string
+	for _, l := range permissionLists(c) {
+		for i := range l {
+			accounts = append(accounts, l[i].ServiceAccountName)
+		}
+	}
+	g.in.ServiceAccounts = named[*corev1.ServiceAccount](g, c.Namespace, accounts)
+	if len(accounts) == 0 {
+		g.in.Roles, g.in.RoleBindings = Found[*rbacv1.Role](), Found[*rbacv1.RoleBinding]()
+		g.in.ClusterRoles, g.in.ClusterRoleBindings = Found[*rbacv1.ClusterRole](), Found[*rbacv1.ClusterRoleBinding]()
+		return
+	}
+	binds := func(subjects []rbacv1.Subject, namespace string) bool {
+		return slices.ContainsFunc(accounts, func(name string) bool {
+			return account{c.Namespace, name}.isBound(subjects, namespace)
+		})
+	}
+	// While something is missing, what the InstallPlan made is looked up by name too.
+	var planned [2][]string
+	if c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		for scope, l := range permissionLists(c) {
+			for i := range l {
+				if name, err := permissionName(c, scope, &l[i]); err == nil {
+					planned[scope] = append(planned[scope], name)
+				}
+			}
+		}
+	}
+	roles, clusterRoles := slices.Clone(planned[0]), slices.Clone(planned[1])
+	local := list[*rbacv1.RoleBinding](g, c.Namespace, nil)
+	for _, b := range local.Items {
+		if !binds(b.Subjects, c.Namespace) && !slices.Contains(planned[0], b.Name) {
+			continue
+		}
+		g.in.RoleBindings.Items = append(g.in.RoleBindings.Items, b)
+		if b.RoleRef.Kind == "ClusterRole" {
+			clusterRoles = append(clusterRoles, b.RoleRef.Name)
+		} else {
+			roles = append(roles, b.RoleRef.Name)
+		}
+	}
+	global := list[*rbacv1.ClusterRoleBinding](g, "", nil)
+	for _, b := range global.Items {
+		if binds(b.Subjects, "") || slices.Contains(planned[1], b.Name) {
+			g.in.ClusterRoleBindings.Items = append(g.in.ClusterRoleBindings.Items, b)
+			clusterRoles = append(clusterRoles, b.RoleRef.Name)
+		}
+	}
+	g.in.RoleBindings.Complete, g.in.ClusterRoleBindings.Complete = true, true
+	g.in.Roles = named[*rbacv1.Role](g, c.Namespace, roles)
+	g.in.ClusterRoles = named[*rbacv1.ClusterRole](g, "", clusterRoles)
+	g.aggregated()
+}
+
+// aggregated adds the roles that an aggregated ClusterRole without rules selects.
+func (g *gatherer) aggregated() {
+	for _, role := range g.in.ClusterRoles.Items {
+		if len(role.Rules) > 0 || role.AggregationRule == nil {
+			continue
+		}
+		for i := range role.AggregationRule.ClusterRoleSelectors {
+			selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+			if err != nil {
+				continue
+			}
+			for _, part := range list[*rbacv1.ClusterRole](g, "", selector).Items {
+				if indexNamed(g.in.ClusterRoles.Items, "", part.Name) < 0 {
+					g.in.ClusterRoles.Items = append(g.in.ClusterRoles.Items, part)
+				}
+			}
+		}
+	}
+}
+
+// GatherGroup reads what Group looks at, Now apart. A group that does not exist
+// is an error for which apierrors.IsNotFound holds.
+func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (GroupInput, error) {
+	g, err := olmcore.Get[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
+	if err != nil {
+		return GroupInput{}, err
+	}
+	if g == nil {
+		return GroupInput{}, apierrors.NewNotFound(schema.GroupResource{Group: operatorsv1.GroupVersion.Group, Resource: "operatorgroups"}, key.Name)
+	}
+	in := GroupInput{OperatorGroup: g}
+	siblings, err := olmcore.List[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, nil)
+	if err != nil {
+		return GroupInput{}, err
+	}
+	in.Siblings = Found(slices.DeleteFunc(slices.Clone(siblings), func(s *operatorsv1.OperatorGroup) bool { return s.Name == g.Name })...)
+	namespaces, err := olmcore.List[*corev1.Namespace](ctx, r, "", nil)
+	if err != nil {
+		return GroupInput{}, err
+	}
+	in.Namespaces = Found(namespaces...)
+	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, nil)
+	if err != nil {
+		return GroupInput{}, err
+	}
+	in.ClusterServiceVersions = Found(csvs...)
+	in.ClusterRoles = Found[*rbacv1.ClusterRole]()
+	for _, suffix := range roleSuffixes {
+		role, err := olmcore.Get[*rbacv1.ClusterRole](ctx, r, "", groupRoleName(g, suffix))
+		if err != nil {
+			return GroupInput{}, err
+		}
+		if role != nil {
+			in.ClusterRoles.Items = append(in.ClusterRoles.Items, role)
+		}
+	}
+	if name := g.Spec.ServiceAccountName; name != "" {
+		if in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](ctx, r, key.Namespace, name); err != nil {
+			return GroupInput{}, err
+		}
+	}
+	return in, nil
+}
+
+// GatherSweep reads what Sweep looks at, Now apart. A read that failed is an
+// error. A kind that the cluster does not serve has no objects.
+func GatherSweep(ctx context.Context, r olmcore.Reader, config Config) (SweepInput, error) {
+	g := &gatherer{ctx: ctx, r: r, in: Input{Config: config}}
+	in := SweepInput{
+		Config:                 config,
+		ClusterServiceVersions: list[*v1alpha1.ClusterServiceVersion](g, metav1.NamespaceAll, nil),
+		OperatorGroups:         list[*operatorsv1.OperatorGroup](g, metav1.NamespaceAll, nil),
+		InstallPlans:           list[*v1alpha1.InstallPlan](g, metav1.NamespaceAll, nil),
+		Namespaces:             list[*corev1.Namespace](g, metav1.NamespaceAll, nil),
+		Objects:                Found[olmcore.Object](),
+	}
+	owned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
+	if err != nil {
+		return SweepInput{}, err
+	}
+	selector := labels.NewSelector().Add(*owned)
+	for _, kind := range g.clusterKinds() {
+		in.Objects.Items = append(in.Objects.Items, g.objects(kind, "", selector)...)
+	}
+	in.Objects.Items = append(in.Objects.Items, g.objects(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem, selector)...)
+	if g.err != nil {
+		return SweepInput{}, g.err
+	}
+	return in, nil
+}

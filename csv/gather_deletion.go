@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// DefaultClusterKinds returns the kinds of cluster-scoped objects that a clean-up
+// looks for by owner labels.
+func DefaultClusterKinds() []schema.GroupVersionKind {
+	console := func(version, kind string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: "console.openshift.io", Version: version, Kind: kind}
+	}
+	return []schema.GroupVersionKind{
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+		apiregistrationv1.SchemeGroupVersion.WithKind("APIService"),
+		schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
+		console("v1", "ConsoleCLIDownload"), console("v1", "ConsoleLink"),
+		console("v1", "ConsoleQuickStart"), console("v1", "ConsoleYAMLSample"),
+	}
+}
+
+// deletion reads what only the clean-up needs.
+func (g *gatherer) deletion() {
+	c := g.in.ClusterServiceVersion
+	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, Finalizer) {
+		return
+	}
+	d := &g.in.Deletion
+	d.Namespaces = list[*corev1.Namespace](g, "", nil)
+	if watched, _ := annotatedTargets(c); !watched.all() {
+		d.Namespaces.Items = slices.DeleteFunc(slices.Clone(d.Namespaces.Items), func(n *corev1.Namespace) bool {
+			return n.Name != c.Namespace && !watched.contains(n.Name)
+		})
+	}
+	peers := list[*v1alpha1.ClusterServiceVersion](g, "", nil)
+	d.Peers = Found(slices.DeleteFunc(slices.Clone(peers.Items), func(o *version) bool { return !usesCRDsOf(c, o) })...)
+	d.ClusterObjects = g.clusterObjects()
+	d.WellKnown = g.wellKnown()
+	g.operands()
+}
+
+// usesCRDsOf reports whether another original CSV owns or requires a CRD that c
+// owns.
+func usesCRDsOf(c, o *version) bool {
+	if isCopied(o) || o.UID == c.UID {
+		return false
+	}
+	owned := c.Spec.CustomResourceDefinitions.Owned
+	for i := range owned {
+		theirs := &o.Spec.CustomResourceDefinitions
+		if describes(theirs.Owned, owned[i].Name) || describes(theirs.Required, owned[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *gatherer) clusterObjects() Observed[olmcore.Object] {
+	c := g.in.ClusterServiceVersion
+	found := Found[olmcore.Object]()
+	if !isLabelValue(c.Name) {
+		return found
+	}
+	for _, gvk := range g.clusterKinds() {
+		found.Items = append(found.Items, g.objects(gvk, "", ownerSelector(c))...)
+	}
+	bindings := rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	found.Items = append(found.Items, g.objects(bindings, kubeSystem, ownerSelector(c))...)
+	return found
+}
+
+// clusterKinds are the kinds of cluster-scoped objects to look for, each once.
+func (g *gatherer) clusterKinds() []schema.GroupVersionKind {
+	kinds := DefaultClusterKinds()
+	for _, gvk := range g.in.Config.Cleanup.ClusterKinds {
+		if !slices.Contains(kinds, gvk) {
+			kinds = append(kinds, gvk)
+		}
+	}
+	return kinds
+}
+
+// objects lists a kind that the cluster may not serve: then there are none.
+func (g *gatherer) objects(gvk schema.GroupVersionKind, namespace string, selector labels.Selector) []olmcore.Object {
+	if g.err != nil {
+		return nil
+	}
+	items, err := g.r.List(g.ctx, gvk, namespace, selector)
+	if err != nil && !meta.IsNoMatchError(err) && olmcore.Classify(err) != olmcore.NoMatch {
+		g.err = err
+	}
+	return items
+}
+
+func (g *gatherer) wellKnown() Observed[olmcore.Object] {
+	found := Found[olmcore.Object]()
+	var delegators, readers []string
+	specs := g.in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range specs {
+		for _, service := range [...]string{serviceName(specs[i].Name), specs[i].Name + "-service"} {
+			delegators = append(delegators, service+suffixAuthDelegator)
+			readers = append(readers, service+suffixAuthReader)
+		}
+	}
+	for _, b := range named[*rbacv1.ClusterRoleBinding](g, "", delegators).Items {
+		found.Items = append(found.Items, b)
+	}
+	for _, b := range named[*rbacv1.RoleBinding](g, kubeSystem, readers).Items {
+		found.Items = append(found.Items, b)
+	}
+	return found
+}
+
+// operands answers beforehand what Reconcile would ask for.
+func (g *gatherer) operands() {
+	if g.err != nil || !g.in.ClusterServiceVersion.Spec.Cleanup.Enabled {
+		return
+	}
+	in := g.in
+	k := cleaner{in: &in, c: in.ClusterServiceVersion, line: chainOf(&in)}
+	k.readOverride()
+	k.readMode()
+	if !k.wantsOperands() || k.subscribed() != "" {
+		return
+	}
+	g.in.Deletion.Operands = map[schema.GroupKind]Observed[olmcore.Object]{}
+	for _, kind := range k.operandKinds() {
+		found := Found[olmcore.Object]()
+		if kind.cluster || kind.targets.all() {
+			found.Items = g.objects(kind.gvk, "", nil)
+		} else {
+			for _, namespace := range kind.targets {
+				found.Items = append(found.Items, g.objects(kind.gvk, namespace, nil)...)
+			}
+		}
+		g.in.Deletion.Operands[kind.gvk.GroupKind()] = found
+	}
+}

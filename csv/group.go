@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// GroupInput is everything Group looks at. Group writes to none of it.
+type GroupInput struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// OperatorGroup is the group to reconcile. Required.
+	OperatorGroup *operatorsv1.OperatorGroup
+	// Siblings are the other OperatorGroups of its namespace.
+	Siblings Observed[*operatorsv1.OperatorGroup]
+	// Namespaces are those of the cluster. A group with a selector waits for them.
+	Namespaces Observed[*corev1.Namespace]
+	// ClusterServiceVersions are those of the namespace.
+	ClusterServiceVersions Observed[*v1alpha1.ClusterServiceVersion]
+	// ClusterRoles are those named like the group's own, or with its owner labels.
+	ClusterRoles Observed[*rbacv1.ClusterRole]
+	// ServiceAccount is the one that spec.serviceAccountName names, nil when that
+	// is empty or a completed read found none.
+	ServiceAccount *corev1.ServiceAccount
+}
+
+// Group decides about one OperatorGroup: the target namespaces in its status,
+// its ServiceAccount, and its conditions; the label with its UID on the targets;
+// the ClusterRoles that aggregate what its operators provide; and the annotation
+// that lists those APIs, from which it takes what nobody provides any more.
+// Without it no CSV of the namespace is installed, because nobody knows what its
+// operator watches. What a list that was not read would decide stays as it is.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
+// Differs: the targets are sorted, and a change of targets keeps the
+// ServiceAccount. What a deleted group leaves is for Sweep.
+func Group(in GroupInput) (olmcore.Result, error) {
+	if err := in.validate(); err != nil {
+		return olmcore.Result{}, err
+	}
+	g := in.OperatorGroup
+	var res olmcore.Result
+	if g.DeletionTimestamp != nil {
+		return res, nil
+	}
+	if len(g.Spec.TargetNamespaces) == 0 && !isEveryNamespace(g.Spec.Selector) && !in.Namespaces.Complete {
+		res.Diagnostics = []olmcore.Diagnostic{{
+			Severity: olmcore.Warning, Reason: ReasonNotObserved, Target: olmcore.RefOf(g),
+			Message: "the list of Namespaces was not read, so nothing is decided",
+		}}
+		res.RequeueAfter = 5 * time.Second
+		return res, nil
+	}
+	if a := in.ServiceAccount; a != nil && a.Labels[olmcore.LabelManaged] != "true" {
+		after := a.DeepCopy()
+		after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
+		res.Actions = append(res.Actions, olmcore.UpdateOf(a, after, olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Name + " installs as this ServiceAccount",
+		}))
+	}
+	if !in.status(&res) {
+		if a := in.pruned(); a != nil {
+			res.Actions = append(res.Actions, a)
+		}
+	}
+	res.Actions = append(res.Actions, in.namespaceLabels()...)
+	res.Actions = append(res.Actions, in.roles()...)
+	return res, nil
+}
+
+func (in *GroupInput) validate() error {
+	g := in.OperatorGroup
+	switch {
+	case g == nil:
+		return &olmcore.InputError{Field: "OperatorGroup", Problem: "is nil"}
+	case g.Name == "":
+		return &olmcore.InputError{Field: "OperatorGroup.metadata.name", Problem: "is empty"}
+	case g.Namespace == "":
+		return &olmcore.InputError{Field: "OperatorGroup.metadata.namespace", Problem: "is empty"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		noNil("Siblings", in.Siblings.Items), noNil("Namespaces", in.Namespaces.Items),
+		noNil("ClusterServiceVersions", in.ClusterServiceVersions.Items), noNil("ClusterRoles", in.ClusterRoles.Items),
+	)
+}
+
+// status adds the status write that is due, and reports whether one is.
+func (in *GroupInput) status(res *olmcore.Result) bool {
+	g := in.OperatorGroup
+	want := in.targets()
+	have, computed := groupTargets(g)
+	moved := !computed || !slices.Equal(have, want)
+	account := in.accountRef()
+	conditions, said := in.conditions()
+	if !moved && !said && sameReference(g.Status.ServiceAccountRef, account) {
+		return false
+	}
+	after := g.DeepCopy()
+	after.Status.Conditions = conditions
+	after.Status.ServiceAccountRef = account
+	if moved {
+		at := olmcore.Timestamp(in.Now)
+		after.Status.Namespaces, after.Status.LastUpdated = want, &at
+	}
+	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(g, after, olmcore.Cause{
+		Reason: ReasonStatusChanged, Message: "the targets, the ServiceAccount or the conditions changed",
+	}))
+	if account == nil && g.Spec.ServiceAccountName != "" {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
+			Severity: olmcore.Warning, Reason: ReasonServiceAccountMissing, Target: olmcore.RefOf(g), Path: "spec.serviceAccountName",
+			Message: "ServiceAccount " + g.Spec.ServiceAccountName + " not found",
+		})
+	}
+	return true
+}
+
+func (in *GroupInput) targets() targets {
+	spec := &in.OperatorGroup.Spec
+	switch {
+	case len(spec.TargetNamespaces) > 0:
+		names := slices.Sorted(slices.Values(spec.TargetNamespaces))
+		return slices.Compact(names)
+	case isEveryNamespace(spec.Selector):
+		return targets{metav1.NamespaceAll}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		return nil
+	}
+	var names targets
+	for _, n := range in.Namespaces.Items {
+		if selector.Matches(labels.Set(n.Labels)) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func isEveryNamespace(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+func (in *GroupInput) accountRef() *corev1.ObjectReference {
+	a, g := in.ServiceAccount, in.OperatorGroup
+	if a == nil || g.Spec.ServiceAccountName == "" || a.Name != g.Spec.ServiceAccountName || a.Namespace != g.Namespace {
+		return nil
+	}
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ServiceAccount", Namespace: a.Namespace, Name: a.Name, UID: a.UID,
+	}
+}
+
+// sameReference leaves the resourceVersion out: it ages with every change of the
+// account, and the reference does not.
+func sameReference(have, want *corev1.ObjectReference) bool {
+	if have == nil || want == nil {
+		return have == want
+	}
+	return have.Kind == want.Kind && have.Namespace == want.Namespace && have.Name == want.Name && have.UID == want.UID
+}
+
+func (in *GroupInput) conditions() (list []metav1.Condition, changed bool) {
+	g := in.OperatorGroup
+	list = g.Status.Conditions
+	if in.Siblings.Complete {
+		crowded := slices.ContainsFunc(in.Siblings.Items, func(s *operatorsv1.OperatorGroup) bool {
+			return s.Namespace == g.Namespace && s.Name != g.Name
+		})
+		list, changed = toggle(list, crowded, in.Now, metav1.Condition{
+			Type: operatorsv1.MutlipleOperatorGroupCondition, Reason: operatorsv1.MultipleOperatorGroupsReason,
+			Message: "Multiple OperatorGroup found in the same namespace",
+		})
+	}
+	lacking := g.Spec.ServiceAccountName != "" && in.accountRef() == nil
+	list, also := toggle(list, lacking, in.Now, metav1.Condition{
+		Type: operatorsv1.OperatorGroupServiceAccountCondition, Reason: operatorsv1.OperatorGroupServiceAccountReason,
+		Message: "ServiceAccount " + g.Spec.ServiceAccountName + " not found",
+	})
+	return list, changed || also
+}
+
+// toggle keeps a condition that exists only while it is true.
+func toggle(list []metav1.Condition, on bool, now time.Time, c metav1.Condition) ([]metav1.Condition, bool) {
+	if on {
+		c.Status = metav1.ConditionTrue
+		return olmcore.SetCondition(list, c, now)
+	}
+	if olmcore.FindCondition(list, c.Type) == nil {
+		return list, false
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(have metav1.Condition) bool { return have.Type == c.Type }), true
+}
+
+// GroupAffected returns the keys of the OperatorGroups for which o's addition,
+// change or deletion can change what Group does, as Affected does for CSVs.
+func GroupAffected(o olmcore.Object) []types.NamespacedName {
+	switch o := o.(type) {
+	case *rbacv1.ClusterRole:
+		var keys []types.NamespacedName
+		if owner, ok := olmcore.OwnerOf(o.Labels); ok && owner.Kind == operatorsv1.OperatorGroupKind {
+			keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+		}
+		if len(keys) == 0 && isGroupRoleName(o.Name) {
+			return []types.NamespacedName{{}} // its labels were taken off
+		}
+		return keys
+	case *operatorsv1.OperatorGroup, *corev1.ServiceAccount, *v1alpha1.ClusterServiceVersion:
+		if strings.TrimSpace(o.GetNamespace()) == "" {
+			return nil
+		}
+		return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+	case *corev1.Namespace:
+		return []types.NamespacedName{{}}
+	}
+	return nil
+}

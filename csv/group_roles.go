@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	groupUIDPrefix  = "olm.operatorgroup.uid/"
+	aggregatePrefix = "olm.opgroup.permissions/aggregate-to-"
+)
+
+// roleSuffixes are the ClusterRoles of a group: what its users may do with the
+// APIs that its operators provide.
+var roleSuffixes = [...]string{"admin", "edit", "view"}
+
+// groupRoleName is the name that OLM gives, at most 253 characters long.
+func groupRoleName(g *operatorsv1.OperatorGroup, suffix string) string {
+	sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
+	tail := "." + suffix + "-" + new(big.Int).SetBytes(sum[:]).Text(62)
+	const head, limit = "olm.og.", 253
+	return head + g.Name[:min(len(g.Name), limit-len(head)-len(tail))] + tail
+}
+
+func groupOwner(g *operatorsv1.OperatorGroup) olmcore.Owner {
+	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}
+}
+
+// members are the original CSVs of the group's namespace.
+func (in *GroupInput) members() []*version {
+	return slices.DeleteFunc(slices.Clone(in.ClusterServiceVersions.Items), func(c *version) bool {
+		return isCopied(c) || c.Namespace != in.OperatorGroup.Namespace
+	})
+}
+
+// roles brings the aggregated ClusterRoles about. They select by label the roles
+// that exist for each API.
+func (in *GroupInput) roles() []olmcore.Action {
+	if !in.ClusterRoles.Complete || !in.ClusterServiceVersions.Complete {
+		return nil
+	}
+	g := in.OperatorGroup
+	apis := parseAPIs(groupAPIs(g))
+	for _, c := range in.members() {
+		apis = append(apis, providedAPIs(c)...)
+	}
+	var actions []olmcore.Action
+	for _, suffix := range roleSuffixes {
+		want := &rbacv1.ClusterRole{
+			TypeMeta:        metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+			ObjectMeta:      metav1.ObjectMeta{Name: groupRoleName(g, suffix), Labels: groupOwner(g).Labels()},
+			AggregationRule: aggregation(apis, suffix),
+		}
+		want.Labels[olmcore.LabelManaged] = "true"
+		i := indexNamed(in.ClusterRoles.Items, "", want.Name)
+		if i < 0 {
+			actions = append(actions, olmcore.CreateOf(want, olmcore.Cause{
+				Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Name + " has no role for " + suffix,
+			}))
+			continue
+		}
+		live := in.ClusterRoles.Items[i]
+		labels, relabelled := olmcore.MergeLabels(live.Labels, want.Labels)
+		if live.DeletionTimestamp != nil || !relabelled && sameAggregation(live.AggregationRule, want.AggregationRule) {
+			continue
+		}
+		after := live.DeepCopy()
+		after.Labels, after.AggregationRule = labels, want.AggregationRule
+		actions = append(actions, olmcore.UpdateOf(live, after, olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "the role does not follow what the operators of OperatorGroup " + g.Name + " provide",
+		}))
+	}
+	return actions
+}
+
+func aggregation(apis []api, suffix string) *rbacv1.AggregationRule {
+	var keys []string
+	for _, a := range apis {
+		keys = append(keys, aggregatePrefix+strconv.FormatUint(a.hash(), 16)+"-"+suffix)
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	rule := &rbacv1.AggregationRule{}
+	for _, key := range slices.Compact(keys) {
+		rule.ClusterRoleSelectors = append(rule.ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{key: "true"}})
+	}
+	return rule
+}
+
+func sameAggregation(a, b *rbacv1.AggregationRule) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.EqualFunc(a.ClusterRoleSelectors, b.ClusterRoleSelectors, func(x, y metav1.LabelSelector) bool {
+		return len(x.MatchExpressions) == 0 && len(x.MatchLabels) == 1 && len(y.MatchLabels) == 1 && sameLabels(x.MatchLabels, y.MatchLabels)
+	})
+}
+
+func sameLabels(a, b map[string]string) bool {
+	for key, value := range a {
+		if have, ok := b[key]; !ok || have != value {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// namespaceLabels marks the namespaces that the group's status lists with its
+// UID, so that webhooks can select them, and takes the mark off others. A group
+// that watches all needs none.
+func (in *GroupInput) namespaceLabels() []olmcore.Action {
+	g := in.OperatorGroup
+	watched, computed := groupTargets(g)
+	if !in.Namespaces.Complete || !computed || g.UID == "" {
+		return nil
+	}
+	key := groupUIDPrefix + string(g.UID)
+	var actions []olmcore.Action
+	items := slices.SortedFunc(slices.Values(in.Namespaces.Items), func(a, b *corev1.Namespace) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
+	for i, n := range items {
+		if i > 0 && items[i-1].Name == n.Name {
+			continue
+		}
+		_, marked := n.Labels[key]
+		wanted := !watched.all() && watched.contains(n.Name)
+		if marked == wanted || n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
+			continue
+		}
+		after := n.DeepCopy()
+		if after.Labels == nil {
+			after.Labels = map[string]string{}
+		}
+		after.Labels[key] = ""
+		why := "OperatorGroup " + g.Namespace + "/" + g.Name + " watches it"
+		if !wanted {
+			delete(after.Labels, key)
+			why = "OperatorGroup " + g.Namespace + "/" + g.Name + " does not watch it any more"
+		}
+		actions = append(actions, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonGroupChanged, Message: why}))
+	}
+	return actions
+}
+
+// pruned takes from the annotation what no CSV of the namespace provides; nil
+// when nothing is to be taken. While a CSV is about to add an API it waits.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, pruneProvidedAPIs.
+// Differs: CSVs that an install mode or the group itself keeps from running
+// provide nothing.
+func (in *GroupInput) pruned() olmcore.Action {
+	g := in.OperatorGroup
+	if !in.ClusterServiceVersions.Complete || g.Spec.StaticProvidedAPIs || groupAPIs(g) == "" {
+		return nil
+	}
+	members := slices.DeleteFunc(in.members(), isShutOut)
+	listed := parseAPIs(groupAPIs(g))
+	for _, c := range members {
+		early := c.Status.Phase == v1alpha1.CSVPhaseNone || c.Status.Phase == v1alpha1.CSVPhasePending
+		if !early || c.DeletionTimestamp != nil {
+			continue
+		}
+		for i := range providedCount(c) {
+			if !slices.Contains(listed, provided(c, i)) {
+				return nil
+			}
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(listed), func(a api) bool {
+		return !slices.ContainsFunc(members, func(c *version) bool { return provides(c, a) })
+	})
+	if len(kept) == len(listed) {
+		return nil
+	}
+	return listAPIs(g, kept)
+}
+
+// isShutOut reports whether a CSV is Failed because of its OperatorGroup.
+func isShutOut(c *version) bool {
+	if c.Status.Phase != v1alpha1.CSVPhaseFailed {
+		return false
+	}
+	switch c.Status.Reason {
+	case v1alpha1.CSVReasonInvalidInstallModes, v1alpha1.CSVReasonNoTargetNamespaces, v1alpha1.CSVReasonUnsupportedOperatorGroup,
+		v1alpha1.CSVReasonNoOperatorGroup, v1alpha1.CSVReasonTooManyOperatorGroups,
+		v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
+		return true
+	}
+	return false
+}
+
+// isGroupRoleName reports whether a name can be that of a group's ClusterRole.
+func isGroupRoleName(name string) bool { return strings.HasPrefix(name, "olm.og.") }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "ns", Labels: labels}}
+}
+
+func TestGroup(t *testing.T) {
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "sa"}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	for name, c := range map[string]struct {
+		change func(in *csv.GroupInput)
+		// want is the status to write, nil for none.
+		want *operatorsv1.OperatorGroupStatus
+	}{
+		"listed namespaces, sorted": {
+			func(in *csv.GroupInput) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} },
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"a", "b"}, LastUpdated: ago(0)},
+		},
+		"no selector means all": {
+			func(*csv.GroupInput) {}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
+		},
+		"a selector": {
+			func(in *csv.GroupInput) {
+				in.OperatorGroup.Spec.Selector = selector
+				in.Namespaces = csv.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"x", "y"}, LastUpdated: ago(0)},
+		},
+		"a selector that matches nothing is not all": {
+			func(in *csv.GroupInput) {
+				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, csv.Found(namespace("z", nil))
+			},
+			&operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)},
+		},
+		"a selector without namespaces read": {func(in *csv.GroupInput) { in.OperatorGroup.Spec.Selector = selector }, nil},
+		"nothing changed": {
+			func(in *csv.GroupInput) {
+				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour)}
+			}, nil,
+		},
+		"a change of targets keeps the account": {
+			func(in *csv.GroupInput) {
+				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccount = "limited", account
+				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), ServiceAccountRef: ref},
+		},
+		"the account is missing": {
+			func(in *csv.GroupInput) { in.OperatorGroup.Spec.ServiceAccountName = "limited" },
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), Conditions: []metav1.Condition{{
+				Type: "OperatorGroupServiceAccount", Status: "True", Reason: "ServiceAccountNotFound",
+				Message: "ServiceAccount limited not found", LastTransitionTime: *ago(0),
+			}}},
+		},
+		"there are two groups": {
+			func(in *csv.GroupInput) {
+				other := group()
+				other.Name = "other"
+				in.Siblings = csv.Found(other)
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), Conditions: []metav1.Condition{{
+				Type: "MultipleOperatorGroup", Status: "True", Reason: "MultipleOperatorGroupsFound",
+				Message: "Multiple OperatorGroup found in the same namespace", LastTransitionTime: *ago(0),
+			}}},
+		},
+		"a group that is being deleted": {func(in *csv.GroupInput) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group()
+			g.Spec, g.Status = operatorsv1.OperatorGroupSpec{}, operatorsv1.OperatorGroupStatus{}
+			in := csv.GroupInput{Now: now, OperatorGroup: g, Siblings: csv.Found[*operatorsv1.OperatorGroup]()}
+			c.change(&in)
+			res, err := csv.Group(in)
+			require.NoError(t, err)
+			after, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
+			require.Equal(t, c.want != nil, ok)
+			if ok {
+				require.Equal(t, *c.want, after.Status)
+				in.OperatorGroup = after
+				again, err := csv.Group(in)
+				require.NoError(t, err)
+				_, twice := olmcore.StatusOf[*operatorsv1.OperatorGroup](again.Actions)
+				require.False(t, twice)
+			}
+		})
+	}
+	bare := account.DeepCopy()
+	bare.Labels = nil
+	g := group()
+	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
+	res, err := csv.Group(csv.GroupInput{Now: now, OperatorGroup: g, ServiceAccount: bare})
+	require.NoError(t, err)
+	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
+}
+
+func TestGroupInput(t *testing.T) {
+	for field, in := range map[string]csv.GroupInput{
+		"OperatorGroup":                    {Now: now},
+		"OperatorGroup.metadata.name":      {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{}},
+		"OperatorGroup.metadata.namespace": {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "g"}}},
+		"Now":                              {OperatorGroup: group()},
+		"Siblings.Items[0]":                {Now: now, OperatorGroup: group(), Siblings: csv.Found[*operatorsv1.OperatorGroup](nil)},
+		"Namespaces.Items[0]":              {Now: now, OperatorGroup: group(), Namespaces: csv.Found[*corev1.Namespace](nil)},
+	} {
+		_, err := csv.Group(in)
+		var invalid *olmcore.InputError
+		require.ErrorAs(t, err, &invalid, field)
+		require.Equal(t, field, invalid.Field)
+	}
+}
+
+// groupInput is a group with two members that has come to rest.
+func groupInput(t *testing.T) csv.GroupInput {
+	t.Helper()
+	g := group()
+	g.Spec, g.Status.Namespaces = operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns", "a"}}, []string{"a", "ns"}
+	g.Annotations["olm.providedAPIs"] = "Cool.v1.example.com,Hot.v1.example.com"
+	hot := operator("hot.v1", 1)
+	hot.Spec.CustomResourceDefinitions.Owned[0].Name, hot.Spec.CustomResourceDefinitions.Owned[0].Kind = "hots.example.com", "Hot"
+	cool := operator("cool.v1", 1)
+	for _, c := range []*v1alpha1.ClusterServiceVersion{cool, hot} {
+		hold(c, succeeded, "InstallSucceeded", "", 0)
+	}
+	in := csv.GroupInput{
+		Now: now, OperatorGroup: g, Siblings: csv.Found[*operatorsv1.OperatorGroup](),
+		Namespaces:             csv.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
+		ClusterServiceVersions: csv.Found(cool, hot), ClusterRoles: csv.Found[*rbacv1.ClusterRole](),
+	}
+	res, err := csv.Group(in)
+	require.NoError(t, err)
+	require.Len(t, res.Actions, 3)
+	for _, a := range res.Actions {
+		in.ClusterRoles.Items = append(in.ClusterRoles.Items, a.(olmcore.Create).Object.(*rbacv1.ClusterRole))
+	}
+	res, err = csv.Group(in)
+	require.NoError(t, err)
+	require.Empty(t, res)
+	return in
+}
+
+func TestTheClusterRolesOfAGroup(t *testing.T) {
+	in := groupInput(t)
+	var names []string
+	for _, r := range in.ClusterRoles.Items {
+		names = append(names, r.Name)
+	}
+	// Golden: base62 of the SHA-224 of "ns/group/<suffix>".
+	require.Equal(t, []string{
+		"olm.og.group.admin-5NxkTtw1lQXNWyIzEvjfhis4JcTysjqo3n0p3o", "olm.og.group.edit-6n1CegreSuwSJpRwf5EQucCLyQLX8oLFP6lUWO", "olm.og.group.view-aDWvFCBlX18CQabvEmeGiUdkuVkr0mhl7QOS0S",
+	}, names)
+	admin := in.ClusterRoles.Items[0]
+	require.Equal(t, map[string]string{"olm.managed": "true", "olm.owner": "group", "olm.owner.namespace": "ns", "olm.owner.kind": "OperatorGroup"}, admin.Labels)
+	require.Equal(t, &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+		{MatchLabels: map[string]string{"olm.opgroup.permissions/aggregate-to-acc2dcb48df4c1b8-admin": "true"}},
+		{MatchLabels: map[string]string{"olm.opgroup.permissions/aggregate-to-c38844a2fa17abf0-admin": "true"}},
+	}}, admin.AggregationRule)
+
+	long := groupInput(t)
+	long.OperatorGroup.Name = strings.Repeat("g", 253)
+	res, err := csv.Group(long)
+	require.NoError(t, err)
+	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
+}
+
+func TestWhatAGroupKeepsInOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *csv.GroupInput)
+		want   []string
+	}{
+		"a namespace comes to it": {func(in *csv.GroupInput) {
+			in.Namespaces.Items[0].Labels = nil
+		}, []string{"update Namespace a"}},
+		"a namespace leaves it": {func(in *csv.GroupInput) {
+			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/group": ""}
+		}, []string{"update Namespace b"}},
+		"another group's mark is that group's": {func(in *csv.GroupInput) {
+			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/other": ""}
+		}, nil},
+		"it watches all, which needs no mark": {func(in *csv.GroupInput) {
+			in.OperatorGroup.Spec.TargetNamespaces, in.OperatorGroup.Status.Namespaces = nil, []string{""}
+		}, []string{"update Namespace a", "update Namespace ns"}},
+		"a role lost its labels":    {func(in *csv.GroupInput) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects too little": {func(in *csv.GroupInput) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
+		"the roles were not read":   {func(in *csv.GroupInput) { in.ClusterRoles = csv.Observed[*rbacv1.ClusterRole]{} }, nil},
+		"what nobody provides goes": {func(in *csv.GroupInput) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
+		"unless the group is static": {func(in *csv.GroupInput) {
+			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
+			in.OperatorGroup.Spec.StaticProvidedAPIs = true
+		}, []string{"roles"}},
+		"unless the CSVs are unknown": {func(in *csv.GroupInput) {
+			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
+			in.ClusterServiceVersions.Complete = false
+		}, nil},
+		"it waits for a CSV that is about to add one": {func(in *csv.GroupInput) {
+			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
+			in.ClusterServiceVersions.Items[0].Status.Phase = pending
+		}, []string{"roles"}},
+		"a CSV that the group shuts out provides nothing": {func(in *csv.GroupInput) {
+			hold(in.ClusterServiceVersions.Items[0], failed, "UnsupportedOperatorGroup", "", 0)
+		}, []string{"annotate Hot.v1.example.com"}},
+		"a copy provides nothing": {func(in *csv.GroupInput) {
+			in.ClusterServiceVersions.Items[0].Status.Reason = "Copied"
+		}, []string{"annotate Hot.v1.example.com"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := groupInput(t)
+			c.change(&in)
+			res, err := csv.Group(in)
+			require.NoError(t, err)
+			var got []string
+			for _, a := range res.Actions {
+				verb, target, _ := a.Describe()
+				switch u, isUpdate := a.(olmcore.Update); {
+				case isUpdate && target.Kind == "OperatorGroup":
+					got = append(got, "annotate "+u.After.GetAnnotations()["olm.providedAPIs"])
+				case target.Kind == "ClusterRole" && len(res.Actions) >= 3 && strings.Contains(target.Name, ".admin-"):
+					got = append(got, "roles")
+				case target.Kind == "ClusterRole" && len(res.Actions) >= 3:
+				case target.Kind == "ClusterRole":
+					got = append(got, fmt.Sprintf("%s %s %s-x", verb, target.Kind, target.Name[:strings.LastIndexByte(target.Name, '-')]))
+				default:
+					got = append(got, fmt.Sprintf("%s %s %s", verb, target.Kind, target.Name))
+				}
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}

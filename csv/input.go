@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Observed is the result of reading a list. The zero value says that nothing
+// was read; that is never taken for "there is nothing". Items has no nil entry
+// and names each object once; its order does not matter.
+type Observed[T any] struct {
+	// Complete says that the read was made and completed: Items is all there is.
+	Complete bool
+	Items    []T
+}
+
+// Found is the result of a completed read; no items means that none exist.
+func Found[T any](items ...T) Observed[T] { return Observed[T]{Complete: true, Items: items} }
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it.
+// Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, the thaw
+// hints and Checkpoint.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// ClusterServiceVersion is the object to reconcile, with name, namespace and
+	// UID. Required.
+	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
+	Config                Config
+	// LastRun is the adapter's memory of its last Run; optional. Without it a
+	// write that the API server refuses is repeated instead of reported.
+	LastRun olmcore.Outcomes
+
+	// OperatorGroups are those of the namespace.
+	OperatorGroups Observed[*operatorsv1.OperatorGroup]
+	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists
+	// an API that the CSV provides. More of them do no harm.
+	OtherGroups Observed[*operatorsv1.OperatorGroup]
+	// Rivals are the CSVs, copies left out, in the namespaces of OtherGroups that
+	// provide one of the same APIs. More of them do no harm.
+	Rivals Observed[*v1alpha1.ClusterServiceVersion]
+	// Neighbours are the other CSVs of the namespace, copies left out, that the
+	// decision can depend on: connected by spec.replaces, providing one of the
+	// same APIs, owning a Deployment of the same name, or named by the
+	// installed-alongside annotations of the CRDs. More of them do no harm.
+	Neighbours Observed[*v1alpha1.ClusterServiceVersion]
+	// Subscriptions are those of the namespace whose status.installedCSV or
+	// status.currentCSV is this CSV. More of them do no harm.
+	Subscriptions Observed[*v1alpha1.Subscription]
+	// OperatorCondition is the one named like spec.replaces, nil when a completed
+	// read found none.
+	OperatorCondition *operatorsv2.OperatorCondition
+	// CustomResourceDefinitions are those that the CSV owns or requires.
+	CustomResourceDefinitions Observed[*apiextensionsv1.CustomResourceDefinition]
+	// APIServices are those named <version>.<group> that the CSV requires.
+	APIServices Observed[*apiregistrationv1.APIService]
+	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when
+	// unknown, which satisfies no spec.minKubeVersion.
+	KubernetesVersion string
+	// ServedAPIs are kinds that API discovery lists; at least those in
+	// spec.nativeAPIs and the required APIServices. Not complete: kinds that this
+	// library itself needs (Deployment, Secret, ClusterRole, ...) count as served,
+	// and a required APIService is judged by its Available condition alone.
+	ServedAPIs Observed[schema.GroupVersionKind]
+	// ServiceAccounts are those of the namespace that the permissions name.
+	ServiceAccounts Observed[*corev1.ServiceAccount]
+	// Roles and RoleBindings are those of the namespace, ClusterRoles and
+	// ClusterRoleBindings those of the cluster; what binds none of the
+	// ServiceAccounts, and the roles that nothing of it references, may be left
+	// out, unless they have the names that InstallPlans give: Outcome.Repair would
+	// take them for missing. The cost of a call is linear in them.
+	Roles               Observed[*rbacv1.Role]
+	RoleBindings        Observed[*rbacv1.RoleBinding]
+	ClusterRoles        Observed[*rbacv1.ClusterRole]
+	ClusterRoleBindings Observed[*rbacv1.ClusterRoleBinding]
+	// Deployments are those of the namespace that carry the CSV's owner labels or
+	// have the name of a Deployment of its install strategy.
+	Deployments Observed[*appsv1.Deployment]
+
+	// FrozenGeneration is the CSV's generation at which the caller saw it become
+	// Failed with reason InstallComponentFailedNoRetry; 0 when it does not know.
+	// A CSV with another generation is tried again.
+	FrozenGeneration int64
+	// RBACChanged says that a Role, RoleBinding or ServiceAccount of the namespace,
+	// or the group's ServiceAccount, changed since then: try again.
+	RBACChanged bool
+	// Checkpoint is what CheckpointOf returned for an earlier converged Input of
+	// this CSV; optional.
+	Checkpoint *Checkpoint
+
+	// Deletion is read only while the CSV is being deleted.
+	Deletion Deletion
+}
+
+// Deletion is what the clean-up of a CSV looks at besides the rest of Input.
+type Deletion struct {
+	// Peers are the other CSVs of all namespaces, copies left out, that own or
+	// require a CRD which this one owns. More of them do no harm.
+	Peers Observed[*v1alpha1.ClusterServiceVersion]
+	// Namespaces are the CSV's own and its target namespaces; all when it targets
+	// all.
+	Namespaces Observed[*corev1.Namespace]
+	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of
+	// kube-system, that carry the CSV's three owner labels.
+	ClusterObjects Observed[olmcore.Object]
+	// WellKnown are the objects that serving certificates need outside the
+	// namespace, found by name: for each Deployment d of the strategy the
+	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
+	// <d>-service-auth-reader in kube-system.
+	WellKnown Observed[olmcore.Object]
+	// Operands answers Outcome.Operands: the instances of each kind. A kind that is
+	// absent was not read.
+	Operands map[schema.GroupKind]Observed[olmcore.Object]
+}
+
+// Config tunes the decisions. The zero value behaves as OLM does, apart from
+// its defects (docs/deviations.md). Negative durations and counts are an
+// *olmcore.InputError.
+type Config struct {
+	// InstallTimeout is how long a CSV may be Installing before it is Failed.
+	// 0: DefaultInstallTimeout.
+	InstallTimeout time.Duration
+	// ReplacementGrace is how long a CSV stays Replacing without a successor
+	// before it goes back to Pending. 0: DefaultReplacementGrace.
+	ReplacementGrace time.Duration
+	// UnmetGrace is how long a Succeeded CSV may have unmet requirements before it
+	// is Failed. 0: none, as in OLM. 10 s keeps an operator from being reinstalled
+	// while a CRD is applied anew.
+	UnmetGrace time.Duration
+	// ExcludedAnnotations are keys of CSV annotations that are not copied to Pod
+	// templates. Nil: all are copied, as in OLM, so that editing any of them rolls
+	// the operator.
+	ExcludedAnnotations []string
+	// ProxyEnv are the cluster's proxy variables, given to each container unless
+	// the Subscription sets one of HTTP_PROXY, HTTPS_PROXY and NO_PROXY itself.
+	ProxyEnv []corev1.EnvVar
+	// AdoptForeignDeployments overwrites Deployments that nobody owns instead of
+	// refusing to install.
+	AdoptForeignDeployments bool
+	// CorrectDrift compares the live spec of each Deployment with the wanted one too,
+	// and writes it again when somebody changed a field that the CSV sets. It costs
+	// time and memory on each call without a Checkpoint. Off as in OLM: the hash
+	// label speaks for the spec.
+	CorrectDrift bool
+	// GateReplacing keeps a CSV Succeeded until the version that replaces it can be
+	// installed, instead of making it Replacing as soon as that one exists.
+	GateReplacing bool
+	// RepairPermissions creates the ServiceAccounts, Roles and bindings that an
+	// InstallPlan would have created for the CSV and that are missing. Without it
+	// they stand in Outcome.Repair.
+	RepairPermissions bool
+	// KeyPrefix starts our own annotation keys. Empty: olmcore.KeyPrefix.
+	KeyPrefix string
+	Cleanup   CleanupConfig
+}
+
+// CleanupConfig tunes what happens when a CSV is deleted.
+type CleanupConfig struct {
+	// Drain is how long the operator's Deployments may take to stop before its
+	// permissions go. 0: DefaultDrain.
+	Drain time.Duration
+	// NamespaceHold is how long clean-up may hold a CSV whose namespace is
+	// Terminating, from its deletion on. 0: DefaultNamespaceHold.
+	NamespaceHold time.Duration
+	// ForbiddenHold is how long an object that we may not delete holds the CSV.
+	// 0: DefaultForbiddenHold.
+	ForbiddenHold time.Duration
+	// StuckHold is how long an object that stays Terminating holds the CSV;
+	// operands hold it until they are gone. 0: DefaultStuckHold.
+	StuckHold time.Duration
+	// OperandTimeout releases operands that are left after this time from the
+	// CSV's deletion on. 0: none.
+	OperandTimeout time.Duration
+	// OperandBatch is how many operands one result deletes. 0: DefaultOperandBatch.
+	OperandBatch int
+	// DeleteOperandsWhileSubscribed deletes operands although a Subscription still
+	// has the CSV installed.
+	DeleteOperandsWhileSubscribed bool
+	// IgnoreRequirers deletes operands although another CSV requires their CRD.
+	IgnoreRequirers bool
+	// AllowDisjointTenants deletes operands although another CSV owns their CRD too,
+	// in the namespaces that the other one does not watch.
+	AllowDisjointTenants bool
+	// SweepDelete lets Sweep delete what it finds instead of reporting it alone.
+	SweepDelete bool
+	// ClusterKinds are kinds of cluster-scoped objects to look for besides
+	// DefaultClusterKinds. Gather lists them.
+	ClusterKinds []schema.GroupVersionKind
+	// Disabled releases every CSV at once and deletes nothing: for a controller
+	// that is being removed for good.
+	Disabled bool
+}
+
+// Defaults of Config.
+const (
+	DefaultInstallTimeout   = 5 * time.Minute
+	DefaultReplacementGrace = 30 * time.Second
+	DefaultDrain            = 30 * time.Second
+	DefaultNamespaceHold    = 30 * time.Second
+	DefaultForbiddenHold    = 10 * time.Minute
+	DefaultStuckHold        = 5 * time.Minute
+	DefaultOperandBatch     = 100
+)
+
+func orDefault[T time.Duration | int](value, otherwise T) T {
+	if value == 0 {
+		return otherwise
+	}
+	return value
+}
+
+func (in *Input) validate() error {
+	c := in.ClusterServiceVersion
+	switch {
+	case c == nil:
+		return &olmcore.InputError{Field: "ClusterServiceVersion", Problem: "is nil"}
+	case c.Name == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.name", Problem: "is empty"}
+	case c.Namespace == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.namespace", Problem: "is empty"}
+	case c.UID == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so nothing could refer to its owner"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	if err := in.Config.validate(); err != nil {
+		return err
+	}
+	return in.validateLists()
+}
+
+func (in *Input) validateLists() error {
+	for _, err := range [...]error{
+		noNil("OperatorGroups", in.OperatorGroups.Items),
+		noNil("OtherGroups", in.OtherGroups.Items),
+		noNil("Rivals", in.Rivals.Items),
+		noNil("Neighbours", in.Neighbours.Items),
+		noNil("Subscriptions", in.Subscriptions.Items),
+		noNil("CustomResourceDefinitions", in.CustomResourceDefinitions.Items),
+		noNil("APIServices", in.APIServices.Items),
+		noNil("ServiceAccounts", in.ServiceAccounts.Items),
+		noNil("Roles", in.Roles.Items),
+		noNil("RoleBindings", in.RoleBindings.Items),
+		noNil("ClusterRoles", in.ClusterRoles.Items),
+		noNil("ClusterRoleBindings", in.ClusterRoleBindings.Items),
+		noNil("Deployments", in.Deployments.Items),
+		noNil("Deletion.Peers", in.Deletion.Peers.Items),
+		noNil("Deletion.Namespaces", in.Deletion.Namespaces.Items),
+		noNilObject("Deletion.ClusterObjects", in.Deletion.ClusterObjects.Items),
+		noNilObject("Deletion.WellKnown", in.Deletion.WellKnown.Items),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	for _, answer := range in.Deletion.Operands {
+		if err := noNilObject("Deletion.Operands", answer.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noNil[T any](field string, items []*T) error {
+	for i, item := range items {
+		if item == nil {
+			return &olmcore.InputError{Field: fmt.Sprintf("%s.Items[%d]", field, i), Problem: "is nil"}
+		}
+	}
+	return nil
+}
+
+func noNilObject(field string, items []olmcore.Object) error {
+	for i, item := range items {
+		if olmcore.RefOf(item).Kind == "" {
+			return &olmcore.InputError{Field: fmt.Sprintf("%s.Items[%d]", field, i), Problem: "is nil or has no kind"}
+		}
+	}
+	return nil
+}
+
+func (c *Config) validate() error {
+	for _, d := range [...]struct {
+		field string
+		value time.Duration
+	}{
+		{"Config.InstallTimeout", c.InstallTimeout},
+		{"Config.ReplacementGrace", c.ReplacementGrace},
+		{"Config.UnmetGrace", c.UnmetGrace},
+		{"Config.Cleanup.Drain", c.Cleanup.Drain},
+		{"Config.Cleanup.NamespaceHold", c.Cleanup.NamespaceHold},
+		{"Config.Cleanup.ForbiddenHold", c.Cleanup.ForbiddenHold},
+		{"Config.Cleanup.StuckHold", c.Cleanup.StuckHold},
+		{"Config.Cleanup.OperandTimeout", c.Cleanup.OperandTimeout},
+		{"Config.Cleanup.OperandBatch", time.Duration(c.Cleanup.OperandBatch)},
+	} {
+		if d.value < 0 {
+			return &olmcore.InputError{Field: d.field, Problem: "is negative"}
+		}
+	}
+	return nil
+}

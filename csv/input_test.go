@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestBrokenContractsNameTheField(t *testing.T) {
+	for field, change := range map[string]func(in *csv.Input){
+		"ClusterServiceVersion":                    func(in *csv.Input) { in.ClusterServiceVersion = nil },
+		"ClusterServiceVersion.metadata.name":      func(in *csv.Input) { in.ClusterServiceVersion.Name = "" },
+		"ClusterServiceVersion.metadata.namespace": func(in *csv.Input) { in.ClusterServiceVersion.Namespace = "" },
+		"ClusterServiceVersion.metadata.uid":       func(in *csv.Input) { in.ClusterServiceVersion.UID = "" },
+		"Now":                                      func(in *csv.Input) { in.Now = time.Time{} },
+		"Neighbours.Items[0]":                      func(in *csv.Input) { in.Neighbours = csv.Found[*v1alpha1.ClusterServiceVersion](nil) },
+		"Deployments.Items[1]":                     func(in *csv.Input) { in.Deployments = csv.Found(&appsv1.Deployment{}, nil) },
+		"Deletion.ClusterObjects.Items[0]":         func(in *csv.Input) { in.Deletion.ClusterObjects = csv.Found[olmcore.Object](nil) },
+		"Deletion.Operands.Items[0]": func(in *csv.Input) {
+			in.Deletion.Operands = map[schema.GroupKind]csv.Observed[olmcore.Object]{{}: csv.Found[olmcore.Object](nil)}
+		},
+		"Config.InstallTimeout":       func(in *csv.Input) { in.Config.InstallTimeout = -1 },
+		"Config.UnmetGrace":           func(in *csv.Input) { in.Config.UnmetGrace = -1 },
+		"Config.Cleanup.Drain":        func(in *csv.Input) { in.Config.Cleanup.Drain = -1 },
+		"Config.Cleanup.OperandBatch": func(in *csv.Input) { in.Config.Cleanup.OperandBatch = -1 },
+	} {
+		in := input(pending, "RequirementsUnknown", "")
+		change(&in)
+		_, err := csv.Reconcile(in)
+		var invalid *olmcore.InputError
+		require.ErrorAs(t, err, &invalid, field)
+		require.Equal(t, field, invalid.Field)
+		require.Equal(t, csv.Assessment{}, csv.Assess(in))
+	}
+}
+
+func TestEveryListThatIsNeededIsAskedFor(t *testing.T) {
+	for list, change := range map[string]func(in *csv.Input){
+		"ClusterServiceVersions":    func(in *csv.Input) { in.Neighbours.Complete = false },
+		"CustomResourceDefinitions": func(in *csv.Input) { in.CustomResourceDefinitions.Complete = false },
+		"ServiceAccounts":           func(in *csv.Input) { in.ServiceAccounts.Complete = false },
+		"Roles":                     func(in *csv.Input) { in.Roles.Complete = false },
+		"RoleBindings":              func(in *csv.Input) { in.RoleBindings.Complete = false },
+		"ClusterRoles":              func(in *csv.Input) { in.ClusterRoles.Complete = false },
+		"ClusterRoleBindings":       func(in *csv.Input) { in.ClusterRoleBindings.Complete = false },
+		"Deployments":               func(in *csv.Input) { in.Deployments.Complete = false },
+	} {
+		for _, phase := range []phaseName{pending, succeeded, failed} {
+			in := input(phase, "InstallSucceeded", "")
+			deploy(t, &in)
+			change(&in)
+			out, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			require.Len(t, out.Diagnostics, 1, "%s in %s", list, phase)
+			require.Equal(t, csv.ReasonNotObserved, out.Diagnostics[0].Reason)
+			require.Contains(t, out.Diagnostics[0].Message, "list of "+list+" ")
+			require.Empty(t, out.Transitions)
+		}
+	}
+}
+
+func TestGatherKeepsWhatMatters(t *testing.T) {
+	c, d := newWorld(csv.Config{})
+	objects, err := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml", "v2.yaml")
+	require.NoError(t, err)
+	require.NoError(t, c.Create(objects...))
+	stranger := operator("stranger.v1", 1)
+	stranger.Spec.CustomResourceDefinitions.Owned = nil
+	stranger.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
+	rival := operator("rival.v1", 1)
+	copied := operator("copied.v1", 1)
+	copied.Labels["olm.copiedFrom"] = "other"
+	for _, o := range []*v1alpha1.ClusterServiceVersion{stranger, rival, copied} {
+		o.ResourceVersion, o.UID = "", ""
+		require.NoError(t, c.Create(o))
+	}
+	require.NoError(t, c.Create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "unrelated"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: "somebody", APIGroup: "rbac.authorization.k8s.io"}},
+	}))
+	require.NoError(t, d.Cluster.Settle())
+	in, err := csv.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	var names []string
+	for _, n := range in.Neighbours.Items {
+		names = append(names, n.Name)
+	}
+	require.Equal(t, []string{"cool.v2", "rival.v1"}, names)
+	require.Len(t, in.ClusterRoleBindings.Items, 2)
+	require.Len(t, in.ClusterRoles.Items, 2)
+	require.True(t, in.Deployments.Complete)
+	require.False(t, in.Deletion.Peers.Complete, "what only a clean-up needs is not read")
+
+	_, err = csv.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"}, csv.Config{})
+	require.True(t, apierrors.IsNotFound(err))
+	_, err = csv.GatherGroup(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"})
+	require.True(t, apierrors.IsNotFound(err))
+	for n := range 12 {
+		_, err := csv.Gather(context.Background(), &failing{Reader: c, after: n}, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+		require.ErrorIs(t, err, errRead, "read %d failed", n)
+	}
+}
+
+var errRead = errors.New("read failed")
+
+// failing fails every read after the first few.
+type failing struct {
+	olmcore.Reader
+	after int
+}
+
+func (f *failing) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if f.after--; f.after < 0 {
+		return nil, errRead
+	}
+	return f.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (f *failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, s labels.Selector) ([]olmcore.Object, error) {
+	if f.after--; f.after < 0 {
+		return nil, errRead
+	}
+	return f.Reader.List(ctx, gvk, namespace, s)
+}
+
+func TestAffected(t *testing.T) {
+	all, ns := []types.NamespacedName{{}}, []types.NamespacedName{{Namespace: "ns"}}
+	one := []types.NamespacedName{{Namespace: "ns", Name: "cool.v1"}}
+	copied := operator("cool.v1", 1)
+	copied.Labels["olm.copiedFrom"] = "x"
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x"}
+	for name, c := range map[string]struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		"nil":                  {nil, nil},
+		"a typed nil":          {(*corev1.Pod)(nil), nil},
+		"a CSV":                {operator("cool.v1", 1), ns},
+		"a copy":               {copied, one},
+		"a group":              {&operatorsv1.OperatorGroup{ObjectMeta: meta}, ns},
+		"a condition":          {&operatorsv2.OperatorCondition{ObjectMeta: meta}, ns},
+		"a Deployment":         {&appsv1.Deployment{ObjectMeta: meta}, ns},
+		"a Role":               {&rbacv1.Role{ObjectMeta: meta}, ns},
+		"a CRD":                {establishedCRD(), all},
+		"a ClusterRole":        {&rbacv1.ClusterRole{ObjectMeta: ours("r")}, all},
+		"a namespace":          {namespace("ns", nil), ns},
+		"a Subscription":       {&v1alpha1.Subscription{ObjectMeta: meta, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1", CurrentCSV: "cool.v1"}}, one},
+		"a binding by account": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns"}}}, ns},
+		"a binding by user":    {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "system:serviceaccount:ns:a"}}}, ns},
+		"a binding by group":   {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}, all},
+		"what we own":          {&corev1.Secret{ObjectMeta: ours("s")}, one},
+		"what nobody owns":     {&corev1.Secret{ObjectMeta: meta}, nil},
+	} {
+		require.Equal(t, c.want, csv.Affected(c.object), name)
+	}
+	require.Equal(t, ns, csv.GroupAffected(group()))
+	require.Equal(t, all, csv.GroupAffected(namespace("x", nil)))
+	require.Nil(t, csv.GroupAffected(establishedCRD()))
+}

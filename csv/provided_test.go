@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const coolAPI = "Cool.v1.example.com"
+
+// otherGroup lists the API of input's CSV in a namespace of its own.
+func otherGroup(apis string, watched ...string) *operatorsv1.OperatorGroup {
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "group", UID: "other", ResourceVersion: "6"}}
+	g.Annotations = map[string]string{"olm.providedAPIs": apis}
+	g.Status.Namespaces = watched
+	return g
+}
+
+// rival is a CSV of the other group's namespace, older or younger than ours.
+func rival(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVersion {
+	c := operator("rival.v1", 1)
+	c.Namespace, c.UID, c.Annotations = "other", "rival", nil
+	c.CreationTimestamp = *ago(age)
+	hold(c, phase, "x", "", time.Hour)
+	return c
+}
+
+func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
+	older, younger := 1000*time.Hour, time.Hour
+	conflict := [2]string{"Failed/InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"}
+	static := [2]string{"Failed/CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis"}
+	for name, c := range map[string]struct {
+		own    string // the annotation of our group
+		change func(in *csv.Input)
+		rule   string
+		says   [2]string
+		// annotation is what our group's becomes, "-" for no write.
+		annotation string
+	}{
+		"nothing listed yet: the APIs are added":     {"", nil, "G14", [2]string{}, coolAPI},
+		"others are kept, odd entries are not":       {"Z.v1.z, nonsense,A.v1.a", nil, "G14", [2]string{}, "A.v1.a,Cool.v1.example.com,Z.v1.z"},
+		"listed: go on":                              {"A.v1.a, " + coolAPI, nil, "T48", [2]string{}, "-"},
+		"another group lists them, namespaces apart": {coolAPI, func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup(coolAPI, "elsewhere")) }, "T48", [2]string{}, "-"},
+		"another group lists something else":         {coolAPI, func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup("Hot.v1.example.com", "")) }, "T48", [2]string{}, "-"},
+		"another group lists them in our namespace":  {"", func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup(coolAPI, "ns")) }, "G13", conflict, "-"},
+		"another group lists them everywhere":        {"", func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup(coolAPI, "")) }, "G13", conflict, "-"},
+		"we watch the other group's own namespace": {"", func(in *csv.Input) {
+			in.OperatorGroups.Items[0].Status.Namespaces = []string{""}
+			in.OperatorGroups.Items[0].Spec.TargetNamespaces = nil
+			in.ClusterServiceVersion.Annotations["olm.targetNamespaces"] = ""
+			in.ClusterServiceVersion.Spec.InstallModes = append(in.ClusterServiceVersion.Spec.InstallModes, v1alpha1.InstallMode{Type: "AllNamespaces", Supported: true})
+			in.OtherGroups = csv.Found(otherGroup(coolAPI, "elsewhere"))
+		}, "G13", conflict, "-"},
+		"both list them: the running operator stays": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(failed, older))
+		}, "T48", [2]string{}, "-"},
+		"both list them and run: the younger gives way": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(succeeded, older))
+		}, "G15", [2]string{}, ""},
+		"both list them and run: the older stays": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(succeeded, younger))
+		}, "T48", [2]string{}, "-"},
+		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups = csv.Found(otherGroup(coolAPI, "ns"))
+		}, "T48", [2]string{}, "-"},
+		"a static group cannot be added to": {"", func(in *csv.Input) {
+			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
+		}, "G12", static, "-"},
+		"a static group that lists them": {coolAPI, func(in *csv.Input) {
+			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
+		}, "T48", [2]string{}, "-"},
+		"the other groups were not read": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups = csv.Observed[*operatorsv1.OperatorGroup]{}
+		}, "NotObserved", [2]string{}, "-"},
+		"the other operators were not read": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Observed[*v1alpha1.ClusterServiceVersion]{}
+		}, "NotObserved", [2]string{}, "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+			deploy(t, &in)
+			in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = c.own
+			if c.change != nil {
+				c.change(&in)
+			}
+			a := csv.Assess(in)
+			require.Equal(t, c.rule, a.Rule)
+			out, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			written := "-"
+			deleted := 0
+			for _, action := range out.Actions {
+				if u, ok := action.(olmcore.Update); ok {
+					require.Equal(t, "OperatorGroup", u.Target.Kind)
+					written = u.After.GetAnnotations()["olm.providedAPIs"]
+				}
+				if _, ok := action.(olmcore.Delete); ok {
+					deleted++
+				}
+			}
+			require.Equal(t, c.annotation, written)
+			if c.says[0] == "" {
+				require.Equal(t, succeeded, a.Phase, "the phase stays")
+				require.Zero(t, deleted)
+				return
+			}
+			require.Equal(t, c.says, [2]string{string(a.Phase) + "/" + string(a.Reason), a.Message})
+			require.Equal(t, 1, deleted, "its Deployment goes")
+			require.Len(t, out.Transitions, 1)
+			after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+			in.ClusterServiceVersion, in.Deployments.Items = after, nil
+			out, err = csv.Reconcile(in)
+			require.NoError(t, err)
+			require.Equal(t, csv.Outcome{}, out, "said once")
+			in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
+			in.OtherGroups = csv.Found[*operatorsv1.OperatorGroup]()
+			require.Equal(t, v1alpha1.CSVReasonRequirementsUnknown, csv.Assess(in).Reason, "over once the other is gone")
+		})
+	}
+}
+
+func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	in.OperatorGroups.Items[0].Annotations = nil
+	in.OtherGroups = csv.Found(otherGroup(coolAPI, ""))
+	for name, change := range map[string]func(o *metav1.ObjectMeta){
+		"another owner label": func(o *metav1.ObjectMeta) { o.Labels["olm.owner"] = "cool.v0" },
+		"another owner":       func(o *metav1.ObjectMeta) { o.OwnerReferences[0].UID = "x" },
+		"a second owner": func(o *metav1.ObjectMeta) {
+			other := o.OwnerReferences[0]
+			other.UID = types.UID("x")
+			o.OwnerReferences = append(o.OwnerReferences, other)
+		},
+	} {
+		spared := in
+		d := in.Deployments.Items[0].DeepCopy()
+		change(&d.ObjectMeta)
+		spared.Deployments.Items = append(spared.Deployments.Items[:0:0], d)
+		out, err := csv.Reconcile(spared)
+		require.NoError(t, err)
+		require.Len(t, out.Actions, 1, name)
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+// Reasons of this package's Causes: why an action is asked for.
+const (
+	// ReasonFinalizerMissing: the clean-up finalizer is put on. Nothing to do.
+	ReasonFinalizerMissing = "FinalizerMissing"
+	// ReasonAPILabelsChanged: the olm.api labels follow the spec. Nothing to do.
+	ReasonAPILabelsChanged = "APILabelsChanged"
+	// ReasonGroupChanged: the annotations follow the OperatorGroup. Nothing to do.
+	ReasonGroupChanged = "GroupChanged"
+	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its
+	// operators provide. Nothing to do.
+	ReasonProvidedAPIsChanged = "ProvidedAPIsChanged"
+	// ReasonStatusChanged: the status follows what was observed. Nothing to do.
+	ReasonStatusChanged = "StatusChanged"
+	// ReasonInstall: a Deployment of the install strategy is created or brought up
+	// to date. Nothing to do.
+	ReasonInstall = "Install"
+	// ReasonOriginChanged: the note on a Deployment about what it was made from is
+	// brought up to date; no Pod is restarted. Nothing to do.
+	ReasonOriginChanged = "OriginChanged"
+	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more.
+	// Nothing to do.
+	ReasonRemovedFromStrategy = "RemovedFromStrategy"
+	// ReasonRepair: a ServiceAccount, role or binding is created again that an
+	// InstallPlan made and somebody deleted. Nothing to do.
+	ReasonRepair = "Repair"
+	// ReasonReplaced: a version goes because a newer one is installed. Nothing to do.
+	ReasonReplaced = "Replaced"
+	// ReasonCopyReleased: a copied CSV carries the clean-up finalizer, which only
+	// originals need. Nothing to do.
+	ReasonCopyReleased = "CopyReleased"
+	// ReasonCleanup: an object goes because its CSV is being deleted. Nothing to do.
+	ReasonCleanup = "Cleanup"
+)
+
+// Reasons of this package's Diagnostics.
+const (
+	// ReasonNotObserved: the input lacks a list that the decision needs, so nothing
+	// is decided. Give the caller of Reconcile access to the kind it names.
+	ReasonNotObserved = "NotObserved"
+	// ReasonGroupNotReady: nobody has computed the OperatorGroup's target
+	// namespaces yet. Run Group for it.
+	ReasonGroupNotReady = "GroupNotReady"
+	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API;
+	// the operator that lost it does not run. Remove one of the two, or give the
+	// groups separate targets.
+	ReasonAPIConflict = "APIConflict"
+	// ReasonReplacesCycle: CSVs replace each other in a circle; the newest is taken
+	// for the head. Correct spec.replaces.
+	ReasonReplacesCycle = "ReplacesCycle"
+	// ReasonWebhooksNotInstalled: the CSV describes webhooks, which this version of
+	// the library does not install. Install them and their certificates yourself.
+	ReasonWebhooksNotInstalled = "WebhooksNotInstalled"
+	// ReasonAPIServicesNotInstalled: the CSV owns APIServices, which this version
+	// of the library does not install. Install them and their certificates yourself.
+	ReasonAPIServicesNotInstalled = "APIServicesNotInstalled"
+	// ReasonCleanupStarted: clean-up has begun and holds the CSV. Wait.
+	ReasonCleanupStarted = "CleanupStarted"
+	// ReasonCleanupComplete: nothing is left, the CSV is released. Nothing to do.
+	ReasonCleanupComplete = "CleanupComplete"
+	// ReasonCleanupBlocked: something holds the CSV that will not pass by itself: a
+	// stopped operator, missing permissions, a finalizer. Repair it, or set the
+	// override annotation (AnnotationCleanup).
+	ReasonCleanupBlocked = "CleanupBlocked"
+	// ReasonCleanupSkipped: an object was left behind on purpose, or because it
+	// could not be deleted; the message says why. Delete it yourself if it must go.
+	ReasonCleanupSkipped = "CleanupSkipped"
+	// ReasonOrphaned: an object belongs to a CSV or an OperatorGroup that does not
+	// exist any more. Delete it, or set Config.Cleanup.SweepDelete.
+	ReasonOrphaned = "Orphaned"
+	// ReasonBadOverride: the override annotation has a value that means nothing.
+	// Use skip-operands or abandon.
+	ReasonBadOverride = "BadOverride"
+	// ReasonNameTooLong: the CSV's name fits no label value, so nothing can be
+	// labelled as its. Clean up what it left by hand.
+	ReasonNameTooLong = "NameTooLong"
+	// ReasonServiceAccountMissing: the ServiceAccount that an OperatorGroup prescribes
+	// does not exist, so nothing is installed in its namespace. Create it.
+	ReasonServiceAccountMissing = "ServiceAccountMissing"
+)

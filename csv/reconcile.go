@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Outcome is a Result and what Reconcile asks its caller for.
+type Outcome struct {
+	olmcore.Result
+	// Operands are kinds whose instances the clean-up must know before it can go
+	// on: list them and answer in Deletion.Operands of the next Input. Gather does
+	// so by itself.
+	Operands []schema.GroupVersionKind
+	// Repair would create the ServiceAccounts, roles and bindings that the CSV's
+	// InstallPlan made and that are missing, for display. With
+	// Config.RepairPermissions they are among the Actions instead.
+	Repair []olmcore.Action
+}
+
+// Reconcile decides about one ClusterServiceVersion: its metadata, its phase,
+// the Deployments of its install strategy, its replacement by a newer version,
+// and, once it is being deleted, its clean-up. The zero Outcome means that
+// nothing is to be done. The error is an *olmcore.InputError; whatever is wrong
+// with the CSV or the cluster goes into status and Diagnostics.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go,
+// syncClusterServiceVersion and transitionCSVState.
+// Differs: see docs/deviations.md.
+func Reconcile(in Input) (Outcome, error) {
+	if in.Checkpoint.holds(&in) {
+		return Outcome{}, nil
+	}
+	if err := in.validate(); err != nil {
+		return Outcome{}, err
+	}
+	c := in.ClusterServiceVersion
+	if isCopied(c) {
+		return releaseCopy(c), nil
+	}
+	if c.DeletionTimestamp != nil {
+		deleted := in // a copy, so that in itself stays on the stack
+		return cleanup(&deleted), nil
+	}
+	m := machine{&in}
+	d := m.decide()
+	out := Outcome{Result: m.build(&d)}
+	if len(d.report) > 0 {
+		out.Repair = repairs(m.in, d.report)
+	}
+	if in.Config.RepairPermissions {
+		out.Actions, out.Repair = append(out.Actions, out.Repair...), nil
+	}
+	return out, nil
+}
+
+// releaseCopy leaves copies alone, apart from a finalizer that only originals
+// need.
+func releaseCopy(c *version) Outcome {
+	if !slices.Contains(c.Finalizers, Finalizer) {
+		return Outcome{}
+	}
+	return Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
+		withoutFinalizer(c, olmcore.Cause{Reason: ReasonCopyReleased, Message: "a copy has nothing to clean up"}),
+	}}}
+}
+
+func withoutFinalizer(c *version, why olmcore.Cause) olmcore.Action {
+	after := c.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })
+	return olmcore.UpdateOf(c, after, why)
+}
+
+// build turns a decision into objects.
+func (m *machine) build(d *decision) olmcore.Result {
+	res := olmcore.Result{Actions: d.actions, Diagnostics: d.diagnostics, RequeueAfter: d.requeue}
+	s := &m.c().Status
+	moved := s.Phase != d.phase || s.Reason != d.reason
+	said := moved || s.Message != d.message
+	reported := d.reported && !sameRequirements(s.RequirementStatus, d.report)
+	unstamped := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata
+	if !said && !reported && !unstamped {
+		return res
+	}
+	after := m.c().DeepCopy()
+	if d.touch && !said {
+		at := olmcore.Timestamp(m.in.Now)
+		after.Status.LastUpdateTime = &at
+	} else {
+		setPhase(&after.Status, d.phase, d.reason, d.message, m.in.Now)
+	}
+	if reported {
+		after.Status.RequirementStatus = d.report
+	}
+	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(m.c(), after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
+	if moved {
+		res.Transitions = []olmcore.Transition{transition(m.c(), &after.Status)}
+		if m.line().inCycle(m.c()) {
+			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
+				Severity: olmcore.Warning, Reason: ReasonReplacesCycle, Target: olmcore.RefOf(m.c()), Path: "spec.replaces",
+				Message: "following spec.replaces from " + m.c().Name + " leads back to it; the newest version counts as the head",
+			})
+		}
+	}
+	return res
+}
+
+func transition(before *version, after *v1alpha1.ClusterServiceVersionStatus) olmcore.Transition {
+	return olmcore.Transition{
+		Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(after.Phase),
+		Reason: string(after.Reason), Message: after.Message, At: *after.LastUpdateTime,
+		Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Edge is one way that the phase of a CSV can change.
+type Edge struct {
+	From, To v1alpha1.ClusterServiceVersionPhase
+}
+
+// edges is the phase machine. Self edges are changes of the reason alone.
+// Unknown and phases that the API does not have count as none.
+var edges = [...]Edge{
+	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhaseFailed},
+	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhaseReplacing},
+	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady},
+	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed},
+	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseReplacing},
+	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling},
+	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseFailed},
+	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseReplacing},
+	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseInstalling},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseInstallReady},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseFailed},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseReplacing},
+	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseSucceeded},
+	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseInstallReady},
+	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed},
+	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing},
+	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseFailed},
+	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseInstallReady},
+	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseSucceeded},
+	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing},
+	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhasePending},
+	{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting},
+	{v1alpha1.CSVPhaseDeleting, v1alpha1.CSVPhaseDeleting},
+}
+
+// Edges returns the edges of the phase machine: what Transitions can report. An
+// edge to Deleting is also the beginning of a clean-up.
+func Edges() []Edge { return append([]Edge(nil), edges[:]...) }
+
+// Assessment is a decision without its objects.
+type Assessment struct {
+	// Rule names the row that decided: that of the transition table (T46), a gate
+	// (G7), or what is waited for (Install, NotObserved, Cleanup, Copy).
+	Rule string
+	// Phase, Reason and Message are what the status should say.
+	Phase   v1alpha1.ClusterServiceVersionPhase
+	Reason  v1alpha1.ConditionReason
+	Message string
+	// Requirements is the report, nil when it was not needed for the decision.
+	Requirements []v1alpha1.RequirementStatus
+	// Mode, Stage and Pending describe a clean-up: how much is to be done, how far
+	// it got, and how many objects hold it. Empty unless the CSV is being deleted.
+	Mode    Mode
+	Stage   Stage
+	Pending int
+	// RequeueAfter is the time to the next deadline, 0 when there is none.
+	RequeueAfter time.Duration
+}
+
+// Assess decides as Reconcile does and builds no actions for the CSV itself. An
+// invalid Input gives the zero Assessment.
+func Assess(in Input) Assessment {
+	if in.validate() != nil {
+		return Assessment{}
+	}
+	c := in.ClusterServiceVersion
+	s := &c.Status
+	a := Assessment{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
+	switch {
+	case isCopied(c):
+		a.Rule = "Copy"
+		return a
+	case c.DeletionTimestamp != nil:
+		return assessCleanup(&in, a)
+	}
+	m := machine{&in}
+	d := m.decide()
+	return Assessment{
+		Rule: d.rule, Phase: d.phase, Reason: d.reason, Message: d.message,
+		Requirements: d.report, RequeueAfter: d.requeue,
+	}
+}
+
+func assessCleanup(in *Input, a Assessment) Assessment {
+	a.Rule = "Cleanup"
+	k, out := runCleanup(in)
+	if k == nil {
+		return a
+	}
+	a.Mode, a.Stage, a.Pending, a.RequeueAfter = k.mode(), k.stage, len(k.pending), out.RequeueAfter
+	if after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions); ok {
+		a.Phase, a.Reason, a.Message = after.Status.Phase, after.Status.Reason, after.Status.Message
+	}
+	return a
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	// sweepAge is how old an object must be before Sweep calls it an orphan: its
+	// owner may be on its way into a cache.
+	sweepAge = 10 * time.Minute
+	// sweepSaid bounds what one result says and deletes.
+	sweepSaid = 100
+)
+
+// SweepInput is everything Sweep looks at. Sweep writes to none of it. A list that
+// was not read makes Sweep say so and do nothing.
+type SweepInput struct {
+	// Now is the instant of this call. Required.
+	Now    time.Time
+	Config Config
+	// ClusterServiceVersions, OperatorGroups and InstallPlans are those of all
+	// namespaces.
+	ClusterServiceVersions Observed[*v1alpha1.ClusterServiceVersion]
+	OperatorGroups         Observed[*operatorsv1.OperatorGroup]
+	InstallPlans           Observed[*v1alpha1.InstallPlan]
+	// Namespaces are those of the cluster.
+	Namespaces Observed[*corev1.Namespace]
+	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system,
+	// that carry the label olm.owner.kind.
+	Objects Observed[olmcore.Object]
+}
+
+// Sweep finds what CSVs and OperatorGroups left behind that went while nobody
+// watched, or whose finalizer was removed by hand: cluster-scoped objects whose
+// owner labels name an owner that does not exist, and labels on namespaces of
+// groups that do not exist. It reports them as Diagnostics and, with
+// Config.Cleanup.SweepDelete, removes them. An object younger than ten minutes,
+// and one whose owner an unfinished InstallPlan is about to create, is left alone.
+func Sweep(in SweepInput) (olmcore.Result, error) {
+	if err := in.validate(); err != nil {
+		return olmcore.Result{}, err
+	}
+	s := sweeper{in: &in}
+	for _, list := range [...]struct {
+		name     string
+		complete bool
+	}{
+		{"ClusterServiceVersions", in.ClusterServiceVersions.Complete}, {"OperatorGroups", in.OperatorGroups.Complete},
+		{"InstallPlans", in.InstallPlans.Complete}, {"Namespaces", in.Namespaces.Complete}, {"objects with owner labels", in.Objects.Complete},
+	} {
+		if !list.complete {
+			s.res.Diagnostics = []olmcore.Diagnostic{{
+				Severity: olmcore.Warning, Reason: ReasonNotObserved, Message: "the list of " + list.name + " was not read, so nothing is swept",
+			}}
+			s.res.RequeueAfter = 5 * time.Second
+			return s.res, nil
+		}
+	}
+	s.index()
+	s.objects()
+	s.labels()
+	return s.res, nil
+}
+
+func (in *SweepInput) validate() error {
+	if in.Now.IsZero() {
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(in.Config.validate(),
+		noNil("ClusterServiceVersions", in.ClusterServiceVersions.Items), noNil("OperatorGroups", in.OperatorGroups.Items),
+		noNil("InstallPlans", in.InstallPlans.Items), noNil("Namespaces", in.Namespaces.Items), noNilObject("Objects", in.Objects.Items))
+}
+
+type sweeper struct {
+	in     *SweepInput
+	owners map[olmcore.Owner]bool // those that exist, and those that are to come
+	groups map[string]bool        // by UID
+	found  int
+	res    olmcore.Result
+}
+
+func (s *sweeper) index() {
+	s.owners, s.groups = map[olmcore.Owner]bool{}, map[string]bool{}
+	for _, c := range s.in.ClusterServiceVersions.Items {
+		if !isCopied(c) {
+			s.owners[ownerOf(c)] = true
+		}
+	}
+	for _, g := range s.in.OperatorGroups.Items {
+		s.owners[groupOwner(g)] = true
+		s.groups[string(g.UID)] = true
+	}
+	for _, p := range s.in.InstallPlans.Items {
+		if p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+			continue
+		}
+		for _, name := range p.Spec.ClusterServiceVersionNames {
+			s.owners[olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.Namespace, Name: name}] = true
+		}
+	}
+}
+
+func (s *sweeper) objects() {
+	items := slices.Clone(s.in.Objects.Items)
+	sortObjects(items)
+	for _, o := range items {
+		owner, ok := olmcore.OwnerOf(o.GetLabels())
+		owner.UID = ""
+		key := olmcore.KeyOf(o)
+		if !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind && owner.Kind != operatorsv1.OperatorGroupKind || s.owners[owner] ||
+			key.Kind == "CustomResourceDefinition" || key.Kind == "Namespace" || key.Namespace != "" && key.Namespace != kubeSystem ||
+			o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) > 0 {
+			continue
+		}
+		created := o.GetCreationTimestamp()
+		if left := sweepAge - since(&created, s.in.Now); left > 0 {
+			s.res.Requeue(left)
+			continue
+		}
+		message := fmt.Sprintf("its %s %s/%s does not exist", owner.Kind, owner.Namespace, owner.Name)
+		s.report(o, "", message, olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonOrphaned, Message: message}))
+	}
+}
+
+// labels looks for marks of OperatorGroups on namespaces.
+func (s *sweeper) labels() {
+	items := slices.Clone(s.in.Namespaces.Items)
+	slices.SortFunc(items, func(a, b *corev1.Namespace) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range items {
+		orphan := func(key, _ string) bool {
+			uid, ok := strings.CutPrefix(key, groupUIDPrefix)
+			return ok && !s.groups[uid]
+		}
+		after := n.DeepCopy()
+		maps.DeleteFunc(after.Labels, orphan)
+		if len(after.Labels) < len(n.Labels) && n.DeletionTimestamp == nil {
+			const message = "it carries the label of an OperatorGroup that does not exist"
+			s.report(n, "metadata.labels", message, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}))
+		}
+	}
+}
+
+func (s *sweeper) report(o olmcore.Object, path, message string, a olmcore.Action) {
+	switch s.found++; {
+	case s.found > sweepSaid+1:
+		return
+	case s.found == sweepSaid+1:
+		s.res.Diagnostics = append(s.res.Diagnostics, olmcore.Diagnostic{
+			Severity: olmcore.Warning, Reason: ReasonOrphaned, Message: fmt.Sprintf("there are more than %d; the rest comes with the next sweep", sweepSaid),
+		})
+		return
+	}
+	s.res.Diagnostics = append(s.res.Diagnostics, olmcore.Diagnostic{
+		Severity: olmcore.Warning, Reason: ReasonOrphaned, Message: message, Target: olmcore.RefOf(o).Unversioned(), Path: path,
+	})
+	if s.in.Config.Cleanup.SweepDelete {
+		s.res.Actions = append(s.res.Actions, a)
+	}
+}

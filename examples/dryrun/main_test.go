@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var clock = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func runDry(t testing.TB, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(stdin), &out, &errs, clock)
+	return code, out.String(), errs.String()
+}
+
+// TestOutput compares the table of each world in testdata, as it is and settled,
+// with the file beside it. OLMCORE_UPDATE=1 rewrites the files.
+func TestOutput(t *testing.T) {
+	worlds, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, worlds, 4)
+	for _, world := range worlds {
+		for suffix, args := range map[string][]string{"": {world}, ".settled": {"--settle", world}} {
+			code, got, errs := runDry(t, "", args...)
+			require.Zero(t, code, errs)
+			golden(t, strings.TrimSuffix(world, ".yaml")+suffix+".out", got)
+		}
+	}
+}
+
+// TestResolvesAgainstACatalog: one Subscription gets its operator and what that
+// needs, one cannot be satisfied, and both are told why.
+func TestResolvesAgainstACatalog(t *testing.T) {
+	const dir = "testdata/resolve/"
+	code, got, errs := runDry(t, "", "--catalog", "olm/community="+dir+"catalog.yaml", "--explain", "backup.v1.0.0", dir+"subscriptions.yaml")
+	require.Zero(t, code, errs)
+	golden(t, dir+"subscriptions.out", got)
+
+	code, again, errs := runDry(t, "", "--catalog", "olm/community="+dir+"catalog", "--explain", "backup.v1.0.0", dir+"subscriptions.yaml")
+	require.Zero(t, code, errs)
+	require.Equal(t, got, again, "a folder is the same catalog")
+
+	for args, want := range map[string]string{
+		"--catalog community=x":   `dryrun: invalid value "community=x" for flag -catalog: "community=x" is not NAMESPACE/NAME=PATH` + "\n",
+		"--catalog a/b=missing":   `dryrun: invalid value "a/b=missing" for flag -catalog: stat missing: no such file or directory` + "\n",
+		"--explain backup.v1.0.0": "dryrun: --explain needs --catalog\n",
+		"--catalog /b=testdata":   `dryrun: invalid value "/b=testdata" for flag -catalog: "/b=testdata" is not NAMESPACE/NAME=PATH` + "\n",
+	} {
+		code, _, errs := runDry(t, "", strings.Fields(args)...)
+		require.Equal(t, exitUsage, code)
+		require.Equal(t, want, errs)
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv("OLMCORE_UPDATE") == "1" {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got), file)
+}
+
+func TestJSONHasTheDocumentedShape(t *testing.T) {
+	_, out, _ := runDry(t, "", "--output", "json", "testdata/subscription.yaml")
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Equal(t, "2026-01-01T12:00:00Z", got["now"])
+	require.NotContains(t, got, "world")
+	results := got["results"].([]any)
+	require.Len(t, results, 4)
+	sub := results[3].(map[string]any)
+	require.Equal(t, "Subscription", sub["kind"])
+	require.Equal(t, "etcd", sub["name"])
+	for _, list := range []string{"actions", "transitions", "diagnostics", "requests"} {
+		require.IsType(t, []any{}, sub[list], list)
+	}
+	require.Equal(t, "AtLatestKnown", sub["status"].(map[string]any)["state"])
+	action := sub["actions"].([]any)[0].(map[string]any)
+	require.Equal(t, "updateStatus", action["verb"])
+	require.Contains(t, action["patch"], "status")
+
+	_, text, _ := runDry(t, "", "--output", "yaml", "testdata/subscription.yaml")
+	var same map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &same))
+	require.Empty(t, cmp.Diff(got, same))
+}
+
+func TestNothingToSay(t *testing.T) {
+	code, out, _ := runDry(t, "", "--now", "2026-01-01T00:00:00Z")
+	require.Zero(t, code)
+	require.Equal(t, "At 2026-01-01T00:00:00Z:\nno CatalogSource, Subscription, InstallPlan or ClusterServiceVersion in the input\n", out)
+	_, out, _ = runDry(t, "", "--output", "json")
+	require.JSONEq(t, `{"now":"2026-01-01T12:00:00Z","results":[]}`, out)
+}
+
+func TestWhatCannotBeReadIsOneLineAndExitCode2(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\nkind: Pod\n"), 0o600))
+	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"}}`
+	for name, tt := range map[string]struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		"a broken document": {"", []string{file}, "dryrun: " + file + ": document 2: invalid input: apiVersion is empty\n"},
+		"broken stdin":      {"{", nil, "dryrun: stdin: document 1: unexpected EOF\n"},
+		"an object twice":   {pod + pod, nil, "dryrun: stdin: document 2: Pod b/a stands in stdin, document 1, already\n"},
+		"an unserved version": {`{"apiVersion":"v9","kind":"Namespace","metadata":{"name":"a"}}`, nil,
+			"dryrun: stdin: document 1: objects[0]: no matches for kind \"Namespace\" in version \"v9\"\n"},
+		"no such file":        {"", []string{"missing.yaml"}, "dryrun: open missing.yaml: no such file or directory\n"},
+		"an unknown flag":     {"", []string{"--what"}, "dryrun: flag provided but not defined: -what\n"},
+		"an unknown output":   {"", []string{"--output", "xml"}, "dryrun: --output \"xml\" is none of json, table, yaml\n"},
+		"a time that is none": {"", []string{"--now", "noon"}, "dryrun: --now \"noon\" is no RFC 3339 time such as 2026-01-02T15:04:05Z\n"},
+		"a negative advance":  {"", []string{"--advance", "-1s"}, "dryrun: --advance -1s is negative\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := runDry(t, tt.stdin, tt.args...)
+			require.Equal(t, exitUsage, code)
+			require.Empty(t, out)
+			require.Equal(t, tt.want, errs)
+		})
+	}
+	code, _, errs := runDry(t, "", "--help")
+	require.Zero(t, code)
+	require.Contains(t, errs, "usage: dryrun [--now T]")
+}
+
+// settled is the part of a settled report that a test looks at.
+type settled struct {
+	Now     string            `json:"now"`
+	Results []result          `json:"results"`
+	World   []json.RawMessage `json:"world"`
+}
+
+func settleJSON(t testing.TB, stdin string, args ...string) settled {
+	t.Helper()
+	code, out, errs := runDry(t, stdin, append([]string{"--settle", "--output", "json"}, args...)...)
+	require.Zero(t, code, errs)
+	var got settled
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	return got
+}
+
+// requireAtRest feeds a settled world back and requires that nothing is asked
+// for.
+func requireAtRest(t testing.TB, end settled) {
+	t.Helper()
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": end.World})
+	require.NoError(t, err)
+	code, out, errs := runDry(t, string(list), "--now", end.Now, "--output", "json")
+	require.Zero(t, code, errs)
+	var again settled
+	require.NoError(t, json.Unmarshal([]byte(out), &again))
+	for _, r := range again.Results {
+		require.Empty(t, r.Actions, "%s %s/%s", r.Kind, r.Namespace, r.Name)
+	}
+}
+
+func TestASettledWorldAsksForNothing(t *testing.T) {
+	worlds, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	for _, world := range worlds {
+		t.Run(world, func(t *testing.T) { requireAtRest(t, settleJSON(t, "", world)) })
+	}
+}
+
+func TestPublishedManifests(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(realdata.Dir(t), "manifests", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			end := settleJSON(t, "", file)
+			requireAtRest(t, end)
+			for _, r := range end.Results {
+				if r.Kind == v1alpha1.ClusterServiceVersionKind {
+					require.Equal(t, "Succeeded", r.Status.(map[string]any)["phase"], r.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryPublishedBundle(t *testing.T) {
+	for _, b := range realdata.Bundles(t) {
+		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
+			var text bytes.Buffer
+			for _, o := range b.Objects {
+				if o.GetNamespace() == "" && olmcore.KeyOf(o).Kind == v1alpha1.ClusterServiceVersionKind {
+					o.SetNamespace("operators")
+				}
+				m, err := olmcore.ToMap(o)
+				require.NoError(t, err)
+				document, err := json.Marshal(m)
+				require.NoError(t, err)
+				text.Write(document)
+			}
+			code, _, errs := runDry(t, text.String())
+			require.Zero(t, code, errs)
+			requireAtRest(t, settleJSON(t, text.String()))
+		})
+	}
+}
+
+func FuzzRun(f *testing.F) {
+	worlds, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(f, err)
+	for _, world := range worlds {
+		text, err := os.ReadFile(world)
+		require.NoError(f, err)
+		f.Add(string(text), false)
+		f.Add(string(text), true)
+	}
+	f.Fuzz(func(t *testing.T, text string, settle bool) {
+		args := []string{"--now", "2026-01-01T12:00:00Z", "--output", "json"}
+		if settle {
+			args = append(args, "--settle")
+		}
+		code, _, errs := runDry(t, text, args...)
+		require.Contains(t, []int{exitOK, exitUsage}, code, errs)
+	})
+}

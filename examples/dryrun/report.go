@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// report is what a dry run prints.
+type report struct {
+	Now     string   `json:"now"`
+	Results []result `json:"results"`
+	// World holds every object after --settle.
+	World []map[string]any `json:"world,omitempty"`
+}
+
+// result is what would be done about one object, and why.
+type result struct {
+	Kind        string               `json:"kind"`
+	Namespace   string               `json:"namespace"`
+	Name        string               `json:"name"`
+	Actions     []olmcore.Record     `json:"actions"`
+	Transitions []olmcore.Transition `json:"transitions"`
+	Diagnostics []olmcore.Diagnostic `json:"diagnostics"`
+	Requests    []any                `json:"requests"`
+	// Resolution is what the catalogs of --catalog lead to.
+	Resolution   *answer `json:"resolution,omitempty"`
+	RequeueAfter string  `json:"requeueAfter,omitempty"`
+	// Status is the object's status once the actions ran.
+	Status any `json:"status"`
+}
+
+func newReport(now time.Time) *report {
+	return &report{Now: now.UTC().Format(time.RFC3339), Results: []result{}}
+}
+
+// printers are the values of --output.
+var printers = map[string]func(io.Writer, *report) error{
+	"table": printTable, "json": printJSON, "yaml": printYAML,
+}
+
+func printJSON(w io.Writer, r *report) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+func printYAML(w io.Writer, r *report) error {
+	text, err := yaml.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+func printTable(w io.Writer, r *report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "At %s:\n", r.Now)
+	for _, result := range r.Results {
+		result.print(&b)
+	}
+	if len(r.Results) == 0 {
+		b.WriteString("no CatalogSource, Subscription, InstallPlan or ClusterServiceVersion in the input\n")
+	}
+	if len(r.World) > 0 {
+		fmt.Fprintf(&b, "\nThe world then holds %d objects (--output json or yaml prints them).\n", len(r.World))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r result) print(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s %s/%s\n", r.Kind, r.Namespace, r.Name)
+	for _, a := range r.Actions {
+		fmt.Fprintf(b, "  %-12s %s%s\n", a.Verb, a.Target, because(a.Cause.Reason, a.Cause.Message))
+	}
+	for _, t := range r.Transitions {
+		fmt.Fprintf(b, "  state        %s -> %s%s\n", orNone(t.From), orNone(t.To), because(t.Reason, t.Message))
+	}
+	for _, d := range r.Diagnostics {
+		fmt.Fprintf(b, "  %-12s %s: %s\n", strings.ToLower(string(d.Severity)), d.Reason, d.Message)
+	}
+	for _, request := range r.Requests {
+		text, _ := json.Marshal(request)
+		fmt.Fprintf(b, "  asks         %s\n", text)
+	}
+	if r.Resolution != nil {
+		r.Resolution.print(b)
+	}
+	if r.Resolution == nil && len(r.Actions)+len(r.Transitions)+len(r.Diagnostics)+len(r.Requests) == 0 {
+		b.WriteString("  nothing to do\n")
+	}
+	if r.RequeueAfter != "" {
+		fmt.Fprintf(b, "  look again   after %s\n", r.RequeueAfter)
+	}
+}
+
+func because(reason, message string) string {
+	switch {
+	case reason == "" && message == "":
+		return ""
+	case message == "":
+		return " (" + reason + ")"
+	default:
+		return " (" + reason + ": " + message + ")"
+	}
+}
+
+func orNone(state string) string {
+	if state == "" {
+		return "none"
+	}
+	return state
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// dryRun asks every package what it would do in a simulated cluster.
+func dryRun(cluster *fake.Cluster, o options) (*report, error) {
+	r := &runner{ctx: context.Background(), cluster: cluster, results: map[olmcore.Key]*result{}, catalogs: o.catalogs}
+	if o.settle {
+		return r.settle(o.advance)
+	}
+	if err := r.look(); err != nil {
+		return nil, err
+	}
+	return r.report(), nil
+}
+
+// runner collects what is done and said, by object.
+type runner struct {
+	ctx     context.Context
+	cluster *fake.Cluster
+	results map[olmcore.Key]*result
+	// catalogs answer what Subscriptions ask for, when there are any.
+	catalogs *catalogs
+}
+
+// newOLM returns the controllers and has their requests collected.
+func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) *olm.OLM {
+	o := &olm.OLM{KubernetesVersion: newestKubernetes, Disconnected: true, Asked: asked}
+	nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil)
+	o.CatalogConfig.IgnoreNodes = err == nil && len(nodes) == 0
+	if len(r.catalogs.content) > 0 {
+		o.Resolve = r.resolve
+	}
+	return o
+}
+
+// newestKubernetes satisfies every minKubeVersion: objects do not tell the
+// version of their API server.
+const newestKubernetes = "v1.999.0"
+
+// look reconciles every key once and runs nothing.
+func (r *runner) look() error {
+	o := r.newOLM(r.asked)
+	for _, c := range tolerant(o.Controllers()) {
+		for _, key := range c.Keys(r.cluster) {
+			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
+			if err != nil {
+				return err
+			}
+			for _, e := range events(c.Name, key, found) {
+				if err := r.add(e); err != nil {
+					return err
+				}
+			}
+			r.requeue(c.Name, key, found.RequeueAfter)
+		}
+	}
+	return r.audit()
+}
+
+// audit adds what the consistency check of each namespace finds and nobody said.
+func (r *runner) audit() error {
+	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
+		in, err := subscription.Gather(r.ctx, r.cluster, key.Namespace, subscription.Config{})
+		if err != nil {
+			return err
+		}
+		in.Now = r.cluster.Now()
+		findings, err := subscription.Audit(in)
+		if errors.Is(err, olmcore.ErrInvalidInput) {
+			continue // its reconcile said so
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range findings {
+			about := r.about(fake.Event{Controller: olm.Subscription, Key: key}, f.Target)
+			if !slices.ContainsFunc(about.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == f.Reason && d.Target.Key() == f.Target.Key() }) {
+				about.Diagnostics = append(about.Diagnostics, f.Diagnostic)
+			}
+		}
+	}
+	return nil
+}
+
+// events are what a result says, in the form in which a Driver records it.
+func events(controller string, key types.NamespacedName, found olmcore.Result) []fake.Event {
+	var list []fake.Event
+	for _, a := range found.Actions {
+		list = append(list, fake.Event{Controller: controller, Key: key, Action: a})
+	}
+	for i := range found.Transitions {
+		list = append(list, fake.Event{Controller: controller, Key: key, Transition: &found.Transitions[i]})
+	}
+	for i := range found.Diagnostics {
+		list = append(list, fake.Event{Controller: controller, Key: key, Diagnostic: &found.Diagnostics[i]})
+	}
+	return list
+}
+
+// settle runs everything until nothing is left to do.
+func (r *runner) settle(advance time.Duration) (*report, error) {
+	if nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil); err != nil {
+		return nil, err
+	} else if len(nodes) == 0 {
+		if err := r.cluster.AddNode("simulated", nil); err != nil {
+			return nil, err
+		}
+	}
+	d := &fake.Driver{Cluster: r.cluster, Controllers: tolerant(r.newOLM(r.asked).Controllers())}
+	if err := d.RunUntilIdle(r.ctx, advance); err != nil {
+		return nil, err
+	}
+	for _, e := range d.Events {
+		if err := r.add(e); err != nil {
+			return nil, err
+		}
+	}
+	// What they would wait for, seen afresh.
+	for _, c := range tolerant(r.newOLM(nil).Controllers()) {
+		for _, key := range c.Keys(r.cluster) {
+			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
+			if err != nil {
+				return nil, err
+			}
+			r.requeue(c.Name, key, found.RequeueAfter)
+		}
+	}
+	if err := r.audit(); err != nil {
+		return nil, err
+	}
+	all := r.report()
+	for _, o := range r.cluster.Objects() {
+		m, err := olmcore.ToMap(o)
+		if err != nil {
+			return nil, err
+		}
+		all.World = append(all.World, m)
+	}
+	return all, nil
+}
+
+// tolerant turns an input that a package refuses into a diagnostic: one bad
+// object must not hide the others.
+func tolerant(controllers []fake.Controller) []fake.Controller {
+	for i := range controllers {
+		c := &controllers[i]
+		reconcile := c.Reconcile
+		c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+			found, err := reconcile(ctx, r, key, now, last)
+			if !errors.Is(err, olmcore.ErrInvalidInput) {
+				return found, err
+			}
+			return olmcore.Result{Diagnostics: []olmcore.Diagnostic{{
+				Severity: olmcore.Error, Reason: "InvalidInput", Message: err.Error(),
+				Target: olmcore.Ref{APIVersion: c.Kind.Group, Kind: c.Kind.Kind, Namespace: key.Namespace, Name: key.Name},
+			}}}, nil
+		}
+	}
+	return controllers
+}
+
+// add files an event under its object.
+func (r *runner) add(e fake.Event) error {
+	switch {
+	case e.Action != nil:
+		record, err := olmcore.RecordOf(e.Action)
+		if err != nil {
+			return err
+		}
+		about := r.about(e, record.Target)
+		about.Actions = append(about.Actions, record)
+		if update, ok := e.Action.(olmcore.UpdateStatus); ok && record.Target.Kind == about.Kind && record.Target.Name == about.Name {
+			about.Status = statusOf(update.After)
+		}
+		if e.Err != nil {
+			about.Diagnostics = append(about.Diagnostics, olmcore.Diagnostic{
+				Severity: olmcore.Warning, Reason: "ActionFailed", Message: e.Err.Error(), Target: record.Target,
+			})
+		}
+	case e.Transition != nil:
+		about := r.about(e, e.Transition.Target)
+		about.Transitions = append(about.Transitions, *e.Transition)
+	case e.Diagnostic != nil:
+		about := r.about(e, e.Diagnostic.Target)
+		about.Diagnostics = append(about.Diagnostics, *e.Diagnostic)
+	}
+	return nil
+}
+
+// about returns the result that an event belongs to: that of the reconciled
+// object; in a namespace of Subscriptions that of the Subscription concerned.
+func (r *runner) about(e fake.Event, target olmcore.Ref) *result {
+	if e.Controller != olm.Subscription {
+		return r.result(kindOf[e.Controller], e.Key)
+	}
+	name := e.Key.Name
+	subs := r.subscriptions(e.Key.Namespace)
+	for _, s := range subs {
+		plan := s.Status.InstallPlanRef
+		switch {
+		case target.Kind == v1alpha1.SubscriptionKind && target.Name == s.Name,
+			target.Kind == v1alpha1.InstallPlanKind && plan != nil && plan.Name == target.Name,
+			target.Kind == v1alpha1.ClusterServiceVersionKind && target.Name == s.Status.InstalledCSV:
+			name = s.Name
+		}
+	}
+	if target.Kind == v1alpha1.SubscriptionKind {
+		name = target.Name
+	}
+	if name == "" && len(subs) > 0 {
+		name = subs[0].Name
+	}
+	return r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: e.Key.Namespace, Name: name})
+}
+
+func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
+	subs, err := olmcore.List[*v1alpha1.Subscription](r.ctx, r.cluster, namespace, nil)
+	if err != nil {
+		return nil
+	}
+	return subs
+}
+
+// kindOf is the kind that each controller reconciles.
+var kindOf = map[string]string{
+	olm.Catalog: v1alpha1.CatalogSourceKind, olm.InstallPlan: v1alpha1.InstallPlanKind,
+	olm.Group: operatorsv1.OperatorGroupKind, olm.CSV: v1alpha1.ClusterServiceVersionKind,
+}
+
+func (r *runner) result(kind string, key types.NamespacedName) *result {
+	k := olmcore.Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}
+	if r.results[k] == nil {
+		r.results[k] = &result{
+			Kind: kind, Namespace: key.Namespace, Name: key.Name,
+			Actions: []olmcore.Record{}, Transitions: []olmcore.Transition{}, Diagnostics: []olmcore.Diagnostic{}, Requests: []any{},
+		}
+	}
+	return r.results[k]
+}
+
+// requeue notes the next deadline; it also makes an object appear about which
+// there is nothing to say.
+func (r *runner) requeue(controller string, key types.NamespacedName, after time.Duration) {
+	text := ""
+	if after > 0 {
+		text = after.String()
+	}
+	if controller != olm.Subscription {
+		if controller != olm.Group {
+			r.result(kindOf[controller], key).RequeueAfter = text
+		}
+		return
+	}
+	for _, s := range r.subscriptions(key.Namespace) {
+		r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: s.Namespace, Name: s.Name}).RequeueAfter = text
+	}
+}
+
+// report sorts the results and adds the statuses as they are.
+func (r *runner) report() *report {
+	all := newReport(r.cluster.Now())
+	for _, k := range slices.SortedFunc(maps.Keys(r.results), func(a, b olmcore.Key) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}) {
+		found := r.results[k]
+		if o := r.object(k); o != nil && found.Status == nil {
+			found.Status = statusOf(o)
+		}
+		all.Results = append(all.Results, *found)
+	}
+	return all
+}
+
+// object returns the object that a result is about, nil when it is gone.
+func (r *runner) object(k olmcore.Key) olmcore.Object {
+	gvk := v1alpha1.SchemeGroupVersion.WithKind(k.Kind)
+	if k.Kind == operatorsv1.OperatorGroupKind {
+		gvk = operatorsv1.GroupVersion.WithKind(k.Kind)
+	}
+	o, err := r.cluster.Get(r.ctx, gvk, k.Namespace, k.Name)
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+func statusOf(o olmcore.Object) any {
+	m, err := olmcore.ToMap(o)
+	if err != nil {
+		return nil
+	}
+	return m["status"]
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+type customResourceDefinition = apiextensionsv1.CustomResourceDefinition
+
+// serveCRD keeps what the API serves in step with a CRD.
+func (c *Cluster) serveCRD(current, next olmcore.Object) {
+	before, _ := current.(*customResourceDefinition)
+	after, _ := next.(*customResourceDefinition)
+	if after == nil || !established(after) {
+		if before != nil && established(before) {
+			c.unserve(before)
+		}
+		return
+	}
+	storage := storageVersion(after)
+	if storage == nil {
+		return
+	}
+	gk := schema.GroupKind{Group: after.Spec.Group, Kind: after.Spec.Names.Kind}
+	t := c.tables[gk]
+	if t == nil {
+		t = newTable(nil)
+		c.tables[gk] = t
+	} else if !t.kind.custom {
+		return // OLM's own CRDs: the kind is built in
+	}
+	var versions []string
+	for _, v := range after.Spec.Versions {
+		if v.Served {
+			versions = append(versions, v.Name)
+		}
+	}
+	k := newKind(gk.WithVersion(storage.Name), versions, after.Spec.Scope == apiextensionsv1.NamespaceScoped)
+	k.resource, k.custom, k.generation = after.Spec.Names.Plural, true, true
+	k.status = storage.Subresources != nil && storage.Subresources.Status != nil
+	k.terminating = after.DeletionTimestamp != nil
+	restore := t.kind != nil && t.kind.gvk != k.gvk
+	t.kind = k
+	if restore {
+		c.restore(t)
+	}
+}
+
+// restore brings stored objects to a new storage version, as reading and writing
+// them would.
+func (c *Cluster) restore(t *table) {
+	for _, o := range slices.Clone(t.list("")) {
+		next := shallow(o)
+		next.GetObjectKind().SetGroupVersionKind(t.kind.gvk)
+		c.install(t, o, next)
+	}
+}
+
+// unserve takes a kind out of the API, with all its objects.
+func (c *Cluster) unserve(crd *customResourceDefinition) {
+	gk := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	t := c.tables[gk]
+	if t == nil || !t.kind.custom {
+		return
+	}
+	for _, o := range slices.Clone(t.list("")) {
+		c.commit(t, o, nil)
+	}
+	delete(c.tables, gk)
+}
+
+func (c *Cluster) notifyCRDOf(k *kind) {
+	name := k.resource + "." + k.gvk.Group
+	if c.tables[crdKind].get("", name) != nil {
+		c.enqueue(crdController, crdKey(name))
+	}
+}
+
+func crdKey(name string) olmcore.Key {
+	return olmcore.Key{Group: crdKind.Group, Kind: crdKind.Kind, Name: name}
+}
+
+func (c *Cluster) runCRD(key olmcore.Key) {
+	crd := lookup[*customResourceDefinition](c, crdKind, "", key.Name)
+	if crd == nil {
+		return
+	}
+	if crd.DeletionTimestamp != nil {
+		c.terminateCRD(crd)
+		return
+	}
+	next := crd.DeepCopy()
+	status := &next.Status
+	switch {
+	case c.nameTaken(crd):
+		c.setCRDCondition(status, apiextensionsv1.NamesAccepted, false, "KindConflict", "the kind is already in use")
+		c.setCRDCondition(status, apiextensionsv1.Established, established(crd), "NotAccepted", "not all names are accepted")
+	case !crdCondition(crd, apiextensionsv1.NamesAccepted):
+		status.AcceptedNames = next.Spec.Names
+		c.setCRDCondition(status, apiextensionsv1.NamesAccepted, true, "NoConflicts", "no conflicts found")
+		c.setCRDCondition(status, apiextensionsv1.Established, false, "Installing", "the initial names have been accepted")
+	default:
+		status.AcceptedNames = next.Spec.Names
+		c.setCRDCondition(status, apiextensionsv1.Established, true, "InitialNamesAccepted", "the initial names have been accepted")
+		if v := storageVersion(next); v != nil {
+			status.StoredVersions = with(status.StoredVersions, v.Name)
+		}
+	}
+	c.replaceStatus(c.tables[crdKind], crd, next)
+}
+
+// nameTaken reports whether another CRD of the group serves the kind, or the
+// kind is builtin under another plural.
+func (c *Cluster) nameTaken(crd *customResourceDefinition) bool {
+	for _, o := range c.tables[crdKind].list("") {
+		other := o.(*customResourceDefinition)
+		if other.Name != crd.Name && other.Spec.Group == crd.Spec.Group && other.Spec.Names.Kind == crd.Spec.Names.Kind && established(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// terminateCRD deletes the instances of a CRD, and lets it go when none is left.
+func (c *Cluster) terminateCRD(crd *customResourceDefinition) {
+	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		return
+	}
+	t := c.tables[crdKind]
+	if !crdCondition(crd, apiextensionsv1.Terminating) {
+		next := crd.DeepCopy()
+		c.setCRDCondition(&next.Status, apiextensionsv1.Terminating, true, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+		c.replaceStatus(t, crd, next)
+		return
+	}
+	instances := c.tables[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}]
+	if instances != nil && instances.kind.custom && instances.count > 0 {
+		for _, o := range instances.list("") {
+			if o.GetDeletionTimestamp() == nil {
+				c.enqueue(crdController, crdKey(crd.Name))
+				c.deleteAs(o, metav1.DeletePropagationBackground)
+				return
+			}
+		}
+		return
+	}
+	c.dropFinalizer(t, crd, apiextensionsv1.CustomResourceCleanupFinalizer)
+}
+
+func (c *Cluster) setCRDCondition(s *apiextensionsv1.CustomResourceDefinitionStatus, kind apiextensionsv1.CustomResourceDefinitionConditionType, is bool, reason, message string) {
+	want := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: kind, Status: conditionStatus[apiextensionsv1.ConditionStatus](is), Reason: reason, Message: message, LastTransitionTime: olmcore.Timestamp(c.now),
+	}
+	for i, have := range s.Conditions {
+		if have.Type != kind {
+			continue
+		}
+		if have.Status == want.Status {
+			want.LastTransitionTime = have.LastTransitionTime
+		}
+		s.Conditions[i] = want
+		return
+	}
+	s.Conditions = append(s.Conditions, want)
+}
+
+func conditionStatus[T ~string](is bool) T {
+	if is {
+		return "True"
+	}
+	return "False"
+}
+
+func established(crd *customResourceDefinition) bool {
+	return crdCondition(crd, apiextensionsv1.Established)
+}
+
+func crdCondition(crd *customResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+func storageVersion(crd *customResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return &crd.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+func findVersion(crd *customResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Name == name {
+			return &crd.Spec.Versions[i]
+		}
+	}
+	return nil
+}

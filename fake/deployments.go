@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// BreakDeployment keeps a Deployment from becoming or staying available, for a
+// message that its condition shows. The Deployment need not exist yet.
+func (c *Cluster) BreakDeployment(namespace, name, message string) {
+	setZero(&message, "Deployment does not have minimum availability.")
+	c.broken[types.NamespacedName{Namespace: namespace, Name: name}] = message
+	c.enqueueAll(deploymentController, deploymentKind, namespace)
+}
+
+// HealDeployment undoes BreakDeployment, and ends the failure of a loaded
+// Deployment.
+func (c *Cluster) HealDeployment(namespace, name string) {
+	delete(c.broken, types.NamespacedName{Namespace: namespace, Name: name})
+	if d := lookup[*appsv1.Deployment](c, deploymentKind, namespace, name); d != nil {
+		delete(c.held, d.UID)
+	}
+	c.enqueueAll(deploymentController, deploymentKind, namespace)
+}
+
+// runDeployment is the Deployment controller. It makes no ReplicaSets and no
+// Pods: the status is that of a Deployment whose Pods run when its
+// ServiceAccount exists, its images work and a node takes them.
+func (c *Cluster) runDeployment(t task) {
+	d := lookup[*appsv1.Deployment](c, deploymentKind, t.key.Namespace, t.key.Name)
+	if d == nil || d.DeletionTimestamp != nil || c.held[d.UID] && d.Status.ObservedGeneration >= d.Generation {
+		return
+	}
+	next := d.DeepCopy()
+	replicas := int32(1)
+	if d.Spec.Replicas != nil {
+		replicas = *d.Spec.Replicas
+	}
+	problem, startOnly := c.deploymentProblem(d)
+	s := &next.Status
+	fresh := s.ObservedGeneration != d.Generation
+	running := s.AvailableReplicas > 0
+	rolledOut := !fresh && s.UpdatedReplicas >= replicas
+	s.ObservedGeneration, s.Replicas = d.Generation, replicas
+	switch {
+	case replicas == 0, problem == "" && !fresh, startOnly && running && rolledOut:
+		c.deploymentRuns(next, replicas)
+	case running && (problem == "" || startOnly):
+		s.UpdatedReplicas = 0 // the old Pods go on until the new ones run
+		c.deploymentProgresses(t, next, fresh)
+	default:
+		c.deploymentStops(next, replicas, problem)
+		c.deploymentProgresses(t, next, fresh || running)
+	}
+	c.replaceStatus(c.tables[deploymentKind], d, next)
+}
+
+// deploymentProblem says why a Deployment's Pods cannot run; startOnly means
+// that Pods which run already are not affected.
+func (c *Cluster) deploymentProblem(d *appsv1.Deployment) (problem string, startOnly bool) {
+	template := &d.Spec.Template.Spec
+	if problem := c.broken[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}]; problem != "" {
+		return problem, false
+	}
+	if !c.nodeFor(template) {
+		return "0 nodes are available", false
+	}
+	if account := template.ServiceAccountName; !c.hasServiceAccount(d.Namespace, account) {
+		return fmt.Sprintf("pods %q is forbidden: error looking up service account %s/%s: serviceaccount %q not found", d.Name+"-", d.Namespace, account, account), true
+	}
+	for _, containers := range [][]corev1.Container{template.InitContainers, template.Containers} {
+		for _, container := range containers {
+			if broken := c.images[container.Image].broken; broken != "" {
+				return fmt.Sprintf("container %s: %s", container.Name, broken), true
+			}
+		}
+	}
+	return "", false
+}
+
+func (c *Cluster) deploymentRuns(d *appsv1.Deployment, replicas int32) {
+	s := &d.Status
+	s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = replicas, replicas, replicas, 0
+	c.setDeploymentCondition(d, appsv1.DeploymentAvailable, true, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+	c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "NewReplicaSetAvailable", fmt.Sprintf("Deployment %q has successfully progressed.", d.Name))
+}
+
+func (c *Cluster) deploymentStops(d *appsv1.Deployment, replicas int32, problem string) {
+	s := &d.Status
+	s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = replicas, 0, 0, replicas
+	setZero(&problem, "Deployment does not have minimum availability.")
+	c.setDeploymentCondition(d, appsv1.DeploymentAvailable, false, "MinimumReplicasUnavailable", problem)
+}
+
+// deploymentProgresses shows a roll-out, and that it failed after its deadline,
+// which counts from the last start.
+func (c *Cluster) deploymentProgresses(t task, d *appsv1.Deployment, starts bool) {
+	progressing := findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
+	if starts || progressing == nil {
+		c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", fmt.Sprintf("Deployment %q is progressing.", d.Name))
+		progressing = findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
+		progressing.LastUpdateTime = olmcore.Timestamp(c.now)
+	}
+	if d.Spec.ProgressDeadlineSeconds == nil || progressing.Status == corev1.ConditionFalse {
+		return
+	}
+	deadline := progressing.LastUpdateTime.Add(time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
+	if c.now.Before(deadline) {
+		c.wake(t, deadline)
+		return
+	}
+	c.setDeploymentCondition(d, appsv1.DeploymentProgressing, false, "ProgressDeadlineExceeded", fmt.Sprintf("Deployment %q exceeded its progress deadline.", d.Name))
+}
+
+func (c *Cluster) setDeploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType, is bool, reason, message string) {
+	at := olmcore.Timestamp(c.now)
+	want := appsv1.DeploymentCondition{Type: kind, Status: conditionStatus[corev1.ConditionStatus](is), Reason: reason, Message: message,
+		LastUpdateTime: at, LastTransitionTime: at}
+	have := findDeploymentCondition(d.Status.Conditions, kind)
+	switch {
+	case have == nil:
+		d.Status.Conditions = append(d.Status.Conditions, want)
+		return
+	case have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message:
+		return
+	case have.Status == want.Status:
+		want.LastTransitionTime = have.LastTransitionTime
+	}
+	*have = want
+}
+
+func findDeploymentCondition(conditions []appsv1.DeploymentCondition, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// FinishJob makes a Job complete, or fail for a reason such as
+// "BackoffLimitExceeded".
+func (c *Cluster) FinishJob(namespace, name, failure string) error {
+	return Edit(c, namespace, name, func(job *batchv1.Job) {
+		at := olmcore.Timestamp(c.now)
+		condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastProbeTime: at, LastTransitionTime: at}
+		setDefault(&job.Status.StartTime, at)
+		if failure == "" {
+			job.Status.Succeeded = 1
+			job.Status.CompletionTime = &at
+		} else {
+			condition.Type, condition.Reason, condition.Message = batchv1.JobFailed, failure, "Job has failed"
+			job.Status.Failed = 1
+		}
+		job.Status.Active = 0
+		job.Status.Conditions = append(job.Status.Conditions, condition)
+	})
+}
+
+// runAPIService keeps the condition Available: an APIService without a Service
+// is served locally, another is available when its Service exists and selects
+// the Pods of an available Deployment, or ready Pods.
+func (c *Cluster) runAPIService(key olmcore.Key) {
+	service := lookup[*apiregistrationv1.APIService](c, apiServiceKind, "", key.Name)
+	if service == nil || service.DeletionTimestamp != nil {
+		return
+	}
+	status, reason, message := c.apiServiceState(service)
+	want := apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: status, Reason: reason, Message: message,
+		LastTransitionTime: olmcore.Timestamp(c.now)}
+	next := service.DeepCopy()
+	found := false
+	for i, have := range next.Status.Conditions {
+		if have.Type != want.Type {
+			continue
+		}
+		if have.Status == want.Status {
+			want.LastTransitionTime = have.LastTransitionTime
+		}
+		next.Status.Conditions[i], found = want, true
+	}
+	if !found {
+		next.Status.Conditions = append(next.Status.Conditions, want)
+	}
+	c.replaceStatus(c.tables[apiServiceKind], service, next)
+}
+
+func (c *Cluster) apiServiceState(a *apiregistrationv1.APIService) (status apiregistrationv1.ConditionStatus, reason, message string) {
+	ref := a.Spec.Service
+	if ref == nil {
+		return apiregistrationv1.ConditionTrue, "Local", "Local APIServices are always available"
+	}
+	service := lookup[*corev1.Service](c, serviceKind, ref.Namespace, ref.Name)
+	if service == nil {
+		return apiregistrationv1.ConditionFalse, "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
+	}
+	selector := &metav1.LabelSelector{MatchLabels: service.Spec.Selector}
+	for _, o := range c.tables[deploymentKind].list(ref.Namespace) {
+		d := o.(*appsv1.Deployment)
+		if d.Status.AvailableReplicas > 0 && len(service.Spec.Selector) > 0 && matches(selector, d.Spec.Template.Labels) {
+			return apiregistrationv1.ConditionTrue, "Passed", "all checks passed"
+		}
+	}
+	for _, o := range c.tables[podKind].list(ref.Namespace) {
+		if pod := o.(*corev1.Pod); podReady(pod) && len(service.Spec.Selector) > 0 && matches(selector, pod.Labels) {
+			return apiregistrationv1.ConditionTrue, "Passed", "all checks passed"
+		}
+	}
+	return apiregistrationv1.ConditionFalse, "MissingEndpoints", fmt.Sprintf("endpoints for service/%s in %q have no addresses", ref.Name, ref.Namespace)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const ready = "ready"
+
+// mirror is a small controller: each ConfigMap gets a Pod of its name, and data
+// "ready" once the Pod is; after that it wants to look again every minute until
+// data "done" is set.
+func mirror() fake.Controller {
+	return fake.Controller{
+		Name: "mirror", Kind: schema.GroupKind{Kind: "ConfigMap"}, Keys: fake.KeysOf(configMapGVK),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (res olmcore.Result, err error) {
+			cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
+			if err != nil {
+				return res, err
+			}
+			pod, err := olmcore.Get[*corev1.Pod](ctx, r, key.Namespace, key.Name)
+			if err != nil {
+				return res, err
+			}
+			switch {
+			case pod == nil:
+				res.Actions = append(res.Actions, olmcore.CreateOf(newPod(key.Name), olmcore.Cause{Reason: "PodMissing"}))
+			case cm.Data[ready] == "" && condition(pod, corev1.PodReady).Status == corev1.ConditionTrue:
+				after := cm.DeepCopy()
+				after.Data = map[string]string{ready: now.Format(time.TimeOnly)}
+				res.Actions = append(res.Actions, olmcore.UpdateOf(cm, after, olmcore.Cause{Reason: "PodReady"}))
+				res.Transitions = append(res.Transitions, olmcore.Transition{From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.Observed})
+			case cm.Data[ready] == "":
+				res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{Severity: olmcore.Info, Reason: "Waiting", Message: "the Pod is not ready"})
+			case cm.Data["done"] == "":
+				res.RequeueAfter = time.Minute
+			}
+			return res, nil
+		},
+	}
+}
+
+func driver(t testing.TB, controllers ...fake.Controller) (*fake.Cluster, *fake.Driver) {
+	c := newCluster(t, "a")
+	return c, &fake.Driver{Cluster: c, Controllers: controllers}
+}
+
+func lines(d *fake.Driver) (out []string) {
+	for _, e := range d.Events {
+		out = append(out, e.At.Sub(start).String()+" "+e.String())
+	}
+	d.Events = nil
+	return out
+}
+
+func TestDriverSettles(t *testing.T) {
+	c, d := driver(t, mirror())
+	require.NoError(t, c.Create(configMap("cm")))
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, []string{
+		"0s mirror ns/cm: create Pod ns/cm (PodMissing)",
+		"0s mirror ns/cm: CONNECTING -> READY (PodReady)",
+		"0s mirror ns/cm: update ConfigMap ns/cm (PodReady)",
+	}, lines(d))
+	require.Equal(t, []fake.Deadline{{Controller: "mirror", Key: types.NamespacedName{Namespace: "ns", Name: "cm"}, At: start.Add(time.Minute)}}, d.Deadlines())
+
+	require.NoError(t, c.Delete(refTo(newPod("cm")), grace(0)))
+	c.BreakImage("registry.example/app:v1", "")
+	require.NoError(t, fake.Edit(c, "ns", "cm", func(o *corev1.ConfigMap) { o.Data = nil }))
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, []string{
+		"0s mirror ns/cm: create Pod ns/cm (PodMissing)",
+		"0s mirror ns/cm: Info Waiting: the Pod is not ready",
+	}, lines(d), "a diagnostic is told once")
+}
+
+func TestDriverMovesTheClock(t *testing.T) {
+	c, d := driver(t, mirror())
+	require.NoError(t, c.Create(configMap("cm")))
+	require.NoError(t, d.RunUntilIdle(t.Context(), 150*time.Second))
+	require.Equal(t, start.Add(2*time.Minute), c.Now(), "the last deadline within the limit")
+	require.NoError(t, d.RunFor(t.Context(), 30*time.Second))
+	require.Equal(t, start.Add(150*time.Second), c.Now())
+	require.NoError(t, fake.Edit(c, "ns", "cm", func(o *corev1.ConfigMap) { o.Data["done"] = "yes" }))
+	require.NoError(t, d.RunUntilIdle(t.Context(), time.Hour))
+	require.Equal(t, start.Add(150*time.Second), c.Now(), "nothing waits any more")
+	_, waits := d.Deadline()
+	require.False(t, waits)
+	result, known := d.Result("mirror", types.NamespacedName{Namespace: "ns", Name: "cm"})
+	require.True(t, known)
+	require.Equal(t, olmcore.Result{}, result)
+	_, known = d.Result("mirror", types.NamespacedName{Namespace: "ns", Name: "other"})
+	require.False(t, known)
+}
+
+func TestDriverRetriesAndRemembers(t *testing.T) {
+	var seen []olmcore.Outcome
+	m := mirror()
+	inner := m.Reconcile
+	m.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		if o, ok := last[olmcore.Key{Kind: "Pod", Namespace: "ns", Name: "cm"}]; ok {
+			seen = append(seen, o)
+		}
+		return inner(ctx, r, key, now, last)
+	}
+	c, d := driver(t, m)
+	require.NoError(t, c.Create(configMap("cm")))
+	for range 5 {
+		c.Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
+	}
+	require.NoError(t, d.Settle(t.Context()))
+	require.Len(t, c.Faults(), 2, "three tries at one instant")
+	at, waits := d.Deadline()
+	require.True(t, waits)
+	require.Equal(t, start.Add(10*time.Second), at)
+	require.NoError(t, d.RunFor(t.Context(), 10*time.Second))
+	require.Len(t, c.Faults(), 1)
+	require.NoError(t, d.RunFor(t.Context(), 20*time.Second))
+	require.NoError(t, d.RunFor(t.Context(), 40*time.Second))
+	require.True(t, exists(c, newPod("cm")))
+	last := seen[len(seen)-1]
+	require.Equal(t, olmcore.ClassNone, last.Class)
+	worst := seen[len(seen)-2]
+	require.Equal(t, 5, worst.Count)
+	require.Equal(t, start, worst.First)
+	require.Equal(t, start.Add(30*time.Second), worst.Last)
+}
+
+func TestDriverSurvivesCrashesAndConflicts(t *testing.T) {
+	for _, mode := range []fake.FaultMode{fake.Crash, fake.Conflict, fake.FailAfterEffect, fake.FailWithoutEffect} {
+		for nth := 1; nth <= 3; nth++ {
+			c, d := driver(t, mirror())
+			require.NoError(t, c.Create(configMap("cm")))
+			c.Inject(fake.Fault{Nth: nth, Mode: mode})
+			require.NoError(t, d.Settle(t.Context()))
+			require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data, "%s %d", mode, nth)
+			require.False(t, c.Crashed())
+		}
+	}
+}
+
+func TestDriverReadsThroughAView(t *testing.T) {
+	c, d := driver(t, mirror())
+	d.Controllers[0].Reader = c.View("mirror")
+	require.NoError(t, c.Create(configMap("cm")))
+	require.NoError(t, d.Settle(t.Context()))
+	require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data)
+}
+
+func TestDriverNamesWhatDoesNotSettle(t *testing.T) {
+	n := 0
+	c, d := driver(t, fake.Controller{Name: "flap", Keys: fake.NamespacesOf(configMapGVK),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+			require.Empty(t, key.Name)
+			before, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, "cm")
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			after := before.DeepCopy()
+			n++
+			after.Data = map[string]string{"n": fmt.Sprint(n)}
+			return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(before, after, olmcore.Cause{Reason: "Again"})}}, nil
+		}})
+	require.NoError(t, c.Create(configMap("cm"), configMap("other")))
+	d.MaxRounds = 5
+	err := d.Settle(t.Context())
+	require.ErrorContains(t, err, "no fixed point after 5 rounds")
+	require.ErrorContains(t, err, "flap ns: update ConfigMap ns/cm (Again)")
+}
+
+func TestDriverReportsErrors(t *testing.T) {
+	boom := errors.New("boom")
+	c, d := driver(t, fake.Controller{Name: "bad", Keys: fake.KeysOf(configMapGVK),
+		Reconcile: func(context.Context, olmcore.Reader, types.NamespacedName, time.Time, olmcore.Outcomes) (olmcore.Result, error) {
+			return olmcore.Result{}, boom
+		}})
+	require.NoError(t, c.Create(configMap("cm")))
+	err := d.Settle(t.Context())
+	require.ErrorIs(t, err, boom)
+	require.ErrorContains(t, err, "bad ns/cm: ")
+}
+
+func TestEventLines(t *testing.T) {
+	key := types.NamespacedName{Namespace: "olm", Name: "cool"}
+	pod := newPod("p")
+	pod.UID = "3"
+	remove := olmcore.DeleteOf(pod, olmcore.Cause{Reason: "NodeNotReady"})
+	remove.GracePeriodSeconds, remove.PropagationPolicy = new(int64(0)), "Foreground"
+	remove.As = &corev1.ObjectReference{Namespace: "olm", Name: "sa"}
+	for want, e := range map[string]fake.Event{
+		"c olm/cool: delete Pod ns/p uid=3 grace=0 foreground as olm/sa (NodeNotReady)": {Controller: "c", Key: key, Action: remove},
+		"c olm/cool: update status of Pod ns/p (R) failed: boom":                        {Controller: "c", Key: key, Action: olmcore.UpdateStatusOf(pod, pod, olmcore.Cause{Reason: "R"}), Err: errors.New("boom")},
+		"c cool: Phase none -> Installing (R) inferred":                                 {Controller: "c", Key: types.NamespacedName{Name: "cool"}, Transition: &olmcore.Transition{Type: "Phase", To: "Installing", Reason: "R", Certainty: olmcore.Inferred}},
+		"c olm: nothing": {Controller: "c", Key: types.NamespacedName{Namespace: "olm"}},
+	} {
+		require.Equal(t, want, e.String())
+	}
+	require.True(t, strings.HasPrefix(fake.Format([]fake.Event{{At: start}}), "00:00:00  "))
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/fake"
+)
+
+// A node falls silent: its Pod is marked for deletion and stays, until the node
+// comes back.
+func ExampleCluster() {
+	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	c.AutoCreateNamespaces = true
+	_ = c.AddNode("a", nil)
+	_ = c.AddNode("b", nil)
+	_ = c.Create(newPod("p"))
+	look := func() {
+		_ = c.Settle()
+		pod := fake.Find[*corev1.Pod](c, "ns", "p")
+		if pod == nil {
+			fmt.Println(c.Now().Format(time.TimeOnly), "gone")
+			return
+		}
+		fmt.Println(c.Now().Format(time.TimeOnly), "on", pod.Spec.NodeName, pod.Status.Phase, "terminating:", pod.DeletionTimestamp != nil)
+	}
+	look()
+	_ = c.FailNode("a")
+	_ = c.RunFor(time.Hour)
+	look()
+	_ = c.HealNode("a")
+	look()
+	// Output:
+	// 12:00:00 on a Running terminating: false
+	// 13:00:00 on a Running terminating: true
+	// 13:00:00 gone
+}
+
+// A Driver runs controllers until nothing changes any more, and tells what they
+// did.
+func ExampleDriver() {
+	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	c.AutoCreateNamespaces = true
+	_ = c.AddNode("a", nil)
+	_ = c.Create(configMap("cool"))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{mirror()}}
+	if err := d.RunUntilIdle(context.Background(), 30*time.Second); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Print(fake.Format(d.Events))
+	// Output:
+	// 12:00:00  mirror ns/cool: create Pod ns/cool (PodMissing)
+	// 12:00:00  mirror ns/cool: CONNECTING -> READY (PodReady)
+	// 12:00:00  mirror ns/cool: update ConfigMap ns/cool (PodReady)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+var (
+	_ olmcore.Executor = (*Cluster)(nil)
+	_ olmcore.Reader   = (*Cluster)(nil)
+)
+
+// Do implements olmcore.Executor. Updates are merge patches of the difference
+// between Before and After, so that fields their writer does not know survive;
+// Target's UID and resourceVersion are preconditions. Injected faults strike
+// here and nowhere else.
+func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if a == nil {
+		return &olmcore.InputError{Field: "action", Problem: "is nil"}
+	}
+	verb, target, _ := a.Describe()
+	return c.withFaults(verb, target, func() error {
+		if c.Authorize != nil {
+			if err := c.Authorize(a.Identity(), verb, target); err != nil {
+				return err
+			}
+		}
+		return c.perform(a)
+	})
+}
+
+func (c *Cluster) perform(a olmcore.Action) error {
+	switch a := a.(type) {
+	case olmcore.Create:
+		return c.create(a.Object)
+	case olmcore.Update:
+		return c.update(a)
+	case olmcore.UpdateStatus:
+		return c.updateStatus(a)
+	case olmcore.Delete:
+		return c.remove(a.Target, a.GracePeriodSeconds, a.PropagationPolicy)
+	default:
+		return &olmcore.InputError{Field: "action", Problem: fmt.Sprintf("has the unknown type %T", a)}
+	}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// ownerState is what the garbage collector knows about one owner.
+type ownerState uint8
+
+const (
+	// solid: the owner exists, or nobody can tell.
+	solid ownerState = iota
+	// waiting: the owner is being deleted and waits for its dependants to go first.
+	waiting
+	// dangling: there is no such owner.
+	dangling
+)
+
+// notifyCollector queues what the garbage collector must look at after a change.
+func (c *Cluster) notifyCollector(key olmcore.Key, current, next olmcore.Object) {
+	if next == nil {
+		for _, d := range c.dependants(current.GetUID()) {
+			c.enqueue(garbageCollector, olmcore.KeyOf(d))
+		}
+		c.notifyOwners(current)
+		return
+	}
+	if next.GetDeletionTimestamp() != nil {
+		c.enqueue(garbageCollector, key)
+	}
+	switch refs := next.GetOwnerReferences(); {
+	case current == nil:
+		if len(refs) > 0 {
+			c.enqueue(garbageCollector, key)
+		}
+	case !slices.EqualFunc(current.GetOwnerReferences(), refs, olmcore.SameOwnerReference):
+		c.enqueue(garbageCollector, key)
+		c.notifyOwners(current)
+	}
+}
+
+func (c *Cluster) notifyOwners(o olmcore.Object) {
+	for _, ref := range o.GetOwnerReferences() {
+		if owner := c.uids[ref.UID]; owner != nil && owner.GetDeletionTimestamp() != nil {
+			c.enqueue(garbageCollector, olmcore.KeyOf(owner))
+		}
+	}
+}
+
+// collect is the garbage collector's look at one object.
+func (c *Cluster) collect(key olmcore.Key) {
+	o := c.find(key)
+	if o == nil {
+		return
+	}
+	t := c.tables[groupKind(key)]
+	if o.GetDeletionTimestamp() != nil {
+		switch {
+		case slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents):
+			c.orphan(t, o)
+		case slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents):
+			c.deleteDependants(t, o)
+		}
+		return
+	}
+	refs := o.GetOwnerReferences()
+	if len(refs) == 0 {
+		return
+	}
+	var hold []metav1.OwnerReference
+	waits := false
+	for _, ref := range refs {
+		switch c.ownerState(t.kind, o, ref) {
+		case solid:
+			hold = append(hold, ref)
+		case waiting:
+			waits = true
+		}
+	}
+	switch {
+	case len(hold) == len(refs):
+	case len(hold) > 0:
+		next := shallow(o)
+		next.SetOwnerReferences(hold)
+		c.commit(t, o, next)
+	case waits && c.inCycle(t.kind, o):
+		next := shallow(o)
+		next.SetOwnerReferences(unblocked(refs))
+		c.commit(t, o, next)
+	case waits && len(c.owned[o.GetUID()]) > 0:
+		c.deleteAs(o, metav1.DeletePropagationForeground)
+	default:
+		c.deleteAs(o, defaultPolicy(o))
+	}
+}
+
+func (c *Cluster) deleteAs(o olmcore.Object, policy metav1.DeletionPropagation) {
+	// Refused only when the object changed, which queues it again.
+	_ = c.remove(olmcore.RefOf(o), nil, policy)
+}
+
+func defaultPolicy(o olmcore.Object) metav1.DeletionPropagation {
+	switch {
+	case slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents):
+		return metav1.DeletePropagationOrphan
+	case slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+func (c *Cluster) ownerState(k *kind, dependant olmcore.Object, ref metav1.OwnerReference) ownerState {
+	if c.outside[ref.UID] {
+		return solid
+	}
+	owners := c.tables[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
+	if owners == nil {
+		return solid // the collector cannot look up a kind that nobody serves
+	}
+	if !k.namespaced && owners.kind.namespaced {
+		return solid // such an owner cannot be looked up either: it has no namespace
+	}
+	namespace := ""
+	if owners.kind.namespaced {
+		namespace = dependant.GetNamespace()
+	}
+	owner := owners.get(namespace, ref.Name)
+	switch {
+	case owner == nil || owner.GetUID() != ref.UID:
+		return dangling
+	case owner.GetDeletionTimestamp() != nil && slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		return waiting
+	}
+	return solid
+}
+
+// orphan takes an owner that is being deleted off its dependants.
+func (c *Cluster) orphan(t *table, owner olmcore.Object) {
+	for _, d := range c.ownDependants(t.kind, owner) {
+		next := shallow(d)
+		next.SetOwnerReferences(slices.DeleteFunc(slices.Clone(d.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }))
+		c.commit(c.tables[olmcore.GVKOf(d).GroupKind()], d, next)
+		c.enqueue(garbageCollector, olmcore.KeyOf(owner))
+		return
+	}
+	c.dropFinalizer(t, owner, metav1.FinalizerOrphanDependents)
+}
+
+// deleteDependants lets an owner in foreground deletion go once nothing blocks
+// it, and queues its dependants until then.
+func (c *Cluster) deleteDependants(t *table, owner olmcore.Object) {
+	blocked := false
+	for _, d := range c.ownDependants(t.kind, owner) {
+		blocked = blocked || blocks(d, owner.GetUID())
+		if d.GetDeletionTimestamp() == nil {
+			c.enqueue(garbageCollector, olmcore.KeyOf(d))
+		}
+	}
+	if !blocked {
+		c.dropFinalizer(t, owner, metav1.FinalizerDeleteDependents)
+	}
+}
+
+func blocks(dependant olmcore.Object, owner types.UID) bool {
+	return slices.ContainsFunc(dependant.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return r.UID == owner && isTrue(r.BlockOwnerDeletion)
+	})
+}
+
+// ownDependants leaves out what an owner cannot own: objects in other
+// namespaces, and cluster-scoped ones when it has a namespace itself.
+func (c *Cluster) ownDependants(k *kind, owner olmcore.Object) []olmcore.Object {
+	all := c.dependants(owner.GetUID())
+	if !k.namespaced {
+		return all
+	}
+	return slices.DeleteFunc(all, func(d olmcore.Object) bool { return d.GetNamespace() != owner.GetNamespace() })
+}
+
+// dropFinalizer removes one finalizer, and the object when it was the last.
+func (c *Cluster) dropFinalizer(t *table, o olmcore.Object, finalizer string) {
+	next := shallow(o)
+	next.SetFinalizers(without(o.GetFinalizers(), finalizer))
+	if c.finished(t.kind, next) {
+		c.commit(t, o, nil)
+		return
+	}
+	c.commit(t, o, next)
+}
+
+// inCycle reports whether o blocks the foreground deletion of an owner although
+// one of its own dependants is in foreground deletion, so that neither could
+// ever go.
+func (c *Cluster) inCycle(k *kind, o olmcore.Object) bool {
+	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return isTrue(r.BlockOwnerDeletion) })
+	return blocking && slices.ContainsFunc(c.ownDependants(k, o), func(d olmcore.Object) bool {
+		return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), metav1.FinalizerDeleteDependents)
+	})
+}
+
+func unblocked(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		refs[i].BlockOwnerDeletion = new(false)
+	}
+	return refs
+}

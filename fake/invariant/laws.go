@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Func is a reconcile function, or one wrapped so that it returns its Result
+// alone. In is a struct with a field Now of type time.Time.
+type Func[In any] func(In) (olmcore.Result, error)
+
+// Laws checks every law that one input can show: Deterministic, Pure,
+// DeadlineSound, ShiftInvariant, Separate and Recordable. The errors of the laws
+// that do not hold are joined; nil means that all hold. An input that f refuses
+// must be refused every time.
+func Laws[In any](f Func[In], in In) error {
+	return errors.Join(
+		Deterministic(f, in), Pure(f, in), DeadlineSound(f, in), ShiftInvariant(f, in), resultLaws(f, in),
+	)
+}
+
+func resultLaws[In any](f Func[In], in In) error {
+	result, err := f(Clone(in))
+	if err != nil {
+		return nil
+	}
+	return errors.Join(Separate(result), Recordable(result))
+}
+
+// Deterministic checks that f returns the same when called again, and when the
+// slices of its input come in another order.
+func Deterministic[In any](f Func[In], in In) error {
+	first, firstErr := f(Clone(in))
+	for seed := range uint64(3) {
+		again := Clone(in)
+		what := "called again"
+		if seed > 0 {
+			again, what = Shuffle(in, seed), "with its input shuffled"
+		}
+		second, secondErr := f(again)
+		if (firstErr == nil) != (secondErr == nil) {
+			return fmt.Errorf("not deterministic: %s it returned error %v, not %v", what, secondErr, firstErr)
+		}
+		if firstErr == nil && !equality.Semantic.DeepEqual(first, second) {
+			return fmt.Errorf("not deterministic: %s it returned\n%s\nnot\n%s", what, Describe(second), Describe(first))
+		}
+	}
+	return nil
+}
+
+// Pure checks that f leaves its input as it was, and that what it returns does
+// not share memory that a second call would change.
+func Pure[In any](f Func[In], in In) error {
+	given := Clone(in)
+	want := Clone(in)
+	if _, err := f(given); err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
+		return fmt.Errorf("not pure: an error that is no breach of contract: %w", err)
+	}
+	if !reflect.DeepEqual(want, given) {
+		return fmt.Errorf("not pure: the input was changed%s", firstDifference(reflect.ValueOf(want), reflect.ValueOf(given), ""))
+	}
+	return nil
+}
+
+// DeadlineSound checks that a result that asks for nothing holds until its
+// deadline: with RequeueAfter d at every instant before Now+d, for ever when d
+// is 0.
+func DeadlineSound[In any](f Func[In], in In) error {
+	result, err := f(Clone(in))
+	if err != nil || len(result.Actions) > 0 {
+		return nil
+	}
+	now, until := nowOf(in), result.RequeueAfter
+	instants := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 1000 * 24 * time.Hour}
+	if until > 0 {
+		instants = []time.Duration{time.Nanosecond, until / 3, until / 2, until - time.Second, until - time.Nanosecond}
+	}
+	for _, d := range instants {
+		if d <= 0 || until > 0 && d >= until {
+			continue
+		}
+		later, ok := at(Clone(in), now.Add(d))
+		if !ok {
+			return fmt.Errorf("not deadline-sound: %T has no field Now", in)
+		}
+		got, err := f(later)
+		if err != nil || len(got.Actions) > 0 {
+			return fmt.Errorf("not deadline-sound: nothing to do with requeue after %s, but %s later: %v\n%s", until, d, err, Describe(got))
+		}
+	}
+	return nil
+}
+
+// ShiftInvariant checks that moving all times of the input equally moves all
+// times of the result, and changes nothing else.
+func ShiftInvariant[In any](f Func[In], in In) error {
+	const d = 1234 * time.Hour
+	want, err := f(Clone(in))
+	if err != nil {
+		return nil
+	}
+	got, err := f(Shift(in, d))
+	if err != nil {
+		return fmt.Errorf("not shift-invariant: %w", err)
+	}
+	if want = Shift(want, d); !equality.Semantic.DeepEqual(want, got) {
+		return fmt.Errorf("not shift-invariant: moved by %s it returned\n%s\nnot\n%s", d, Describe(got), Describe(want))
+	}
+	return nil
+}
+
+// Separate checks that a result has one action for each object at most, each
+// with a target, a reason, and a UID on every action but Create.
+func Separate(result olmcore.Result) error {
+	seen := map[olmcore.Key]olmcore.Verb{}
+	for _, a := range result.Actions {
+		verb, target, cause := a.Describe()
+		if other, twice := seen[target.Key()]; twice {
+			return fmt.Errorf("not separate: %s and %s of %s in one result", other, verb, target)
+		}
+		seen[target.Key()] = verb
+		switch {
+		case target.APIVersion == "" || target.Kind == "" || target.Name == "":
+			return fmt.Errorf("not separate: %s without a complete target: %+v", verb, target)
+		case cause.Reason == "":
+			return fmt.Errorf("not separate: %s of %s without a reason", verb, target)
+		case verb != olmcore.VerbCreate && target.UID == "":
+			return fmt.Errorf("not separate: %s of %s without a UID", verb, target)
+		case (verb == olmcore.VerbUpdate || verb == olmcore.VerbUpdateStatus) && target.ResourceVersion == "":
+			return fmt.Errorf("not separate: %s of %s without a resourceVersion", verb, target)
+		}
+	}
+	return nil
+}
+
+// Recordable checks that every action survives the way through JSON and back.
+func Recordable(result olmcore.Result) error {
+	for _, a := range result.Actions {
+		if err := recordable(a); err != nil {
+			return fmt.Errorf("not recordable: %w", err)
+		}
+	}
+	return nil
+}
+
+func recordable(a olmcore.Action) error {
+	record, err := olmcore.RecordOf(a)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	var decoded olmcore.Record
+	if err := json.Unmarshal(data, &decoded); err != nil {
+		return err
+	}
+	back, err := decoded.Action(beforeOf(a))
+	if err != nil {
+		return err
+	}
+	again, err := olmcore.RecordOf(back)
+	if err != nil {
+		return err
+	}
+	repeated, err := json.Marshal(again)
+	if err != nil {
+		return err
+	}
+	// One value has several spellings: an invalid byte becomes an escape at first
+	// and a character the second time.
+	var want, got any
+	if err := errors.Join(json.Unmarshal(data, &want), json.Unmarshal(repeated, &got)); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(want, got) {
+		return fmt.Errorf("%s\nbecame\n%s", data, repeated)
+	}
+	return nil
+}
+
+func beforeOf(a olmcore.Action) olmcore.Object {
+	switch a := a.(type) {
+	case olmcore.Update:
+		return a.Before
+	case olmcore.UpdateStatus:
+		return a.Before
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Safety watches a cluster for what must never happen, whatever fails. Call
+// Check after every step; it compares with what it saw before. The zero value
+// with Cluster set is ready.
+type Safety struct {
+	Cluster *fake.Cluster
+
+	plans map[types.UID]*v1alpha1.InstallPlan
+	csvs  map[types.UID]*v1alpha1.ClusterServiceVersion
+}
+
+// Check returns what must never happen and did since the last call:
+//
+//   - an InstallPlan lost the owner reference to a Subscription that still exists,
+//   - an InstallPlan lost a component label,
+//   - an InstallPlan left Complete, or is installed without approval,
+//   - a ClusterServiceVersion that had the clean-up finalizer is gone and left a
+//     ClusterRole or ClusterRoleBinding of its own behind.
+func (s *Safety) Check() error {
+	snapshot, err := s.Cluster.Snapshot()
+	if err != nil {
+		return err
+	}
+	plans, planErr := s.checkPlans(snapshot)
+	csvs, csvErr := s.checkCSVs(snapshot)
+	s.plans, s.csvs = plans, csvs
+	return errors.Join(planErr, csvErr)
+}
+
+func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.InstallPlan, error) {
+	found, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), now, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	next := make(map[types.UID]*v1alpha1.InstallPlan, len(found))
+	var broken []error
+	for _, p := range found {
+		next[p.UID] = p
+		before := s.plans[p.UID]
+		if before == nil || before == p {
+			continue
+		}
+		for _, ref := range before.OwnerReferences {
+			if !olmcore.OwnedBy(p, ref.UID) && now.FindUID(ref.UID) != nil {
+				broken = append(broken, fmt.Errorf("InstallPlan %s/%s lost its owner %s %s", p.Namespace, p.Name, ref.Kind, ref.Name))
+			}
+		}
+		for key := range before.Labels {
+			if _, kept := p.Labels[key]; !kept && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+				broken = append(broken, fmt.Errorf("InstallPlan %s/%s lost its label %s", p.Namespace, p.Name, key))
+			}
+		}
+		from, to := before.Status.Phase, p.Status.Phase
+		if from == v1alpha1.InstallPlanPhaseComplete && to != from {
+			broken = append(broken, fmt.Errorf("InstallPlan %s/%s went from Complete to %q", p.Namespace, p.Name, to))
+		}
+		if from != to && to == v1alpha1.InstallPlanPhaseInstalling && !p.Spec.Approved {
+			broken = append(broken, fmt.Errorf("InstallPlan %s/%s is installed without approval", p.Namespace, p.Name))
+		}
+	}
+	return next, errors.Join(broken...)
+}
+
+func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.ClusterServiceVersion, error) {
+	found, err := olmcore.List[*v1alpha1.ClusterServiceVersion](context.Background(), now, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	next := make(map[types.UID]*v1alpha1.ClusterServiceVersion, len(found))
+	for _, c := range found {
+		next[c.UID] = c
+	}
+	var broken []error
+	for uid, c := range s.csvs {
+		if next[uid] != nil || !slices.Contains(c.Finalizers, "operators.coreos.com/csv-cleanup") {
+			continue
+		}
+		owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: uid}
+		for _, o := range now.Objects() {
+			switch o.(type) {
+			case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+				if owner.Owns(o.GetLabels()) && c.DeletionTimestamp != nil && !o.GetCreationTimestamp().After(c.DeletionTimestamp.Time) {
+					broken = append(broken, fmt.Errorf("ClusterServiceVersion %s/%s is gone and left %s behind", c.Namespace, c.Name, olmcore.KeyOf(o)))
+				}
+			}
+		}
+	}
+	slices.SortFunc(broken, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return next, errors.Join(broken...)
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// World is a cluster and the controllers in it. It is built anew for every run,
+// so New must build the same each time.
+type World struct {
+	New func() (*fake.Cluster, error)
+	// Controllers returns the controllers of a cluster.
+	Controllers func(c *fake.Cluster) []fake.Controller
+	// Rounds is the number of rounds in which the world must come to rest while
+	// its clock stands still.
+	Rounds int
+	// Patience is how far the clock may move, from deadline to deadline, in a run
+	// in which actions are lost or repeated. The bound of rounds then holds anew
+	// after each move.
+	Patience time.Duration
+	// Ignore removes from an object what the end states of two runs may differ
+	// in; nil removes nothing. What the cluster numbers (UIDs, resourceVersions,
+	// generations, addresses) and, with Patience, times are never compared.
+	Ignore func(object map[string]any)
+}
+
+// round is one reconcile that asked for something: its place in the run and
+// what it asked for.
+type round struct {
+	number  int
+	actions []olmcore.Action
+}
+
+// Settles checks that the world comes to rest within its rounds, and that
+// another round then asks for nothing.
+func Settles(w World) error {
+	w.Patience = 0
+	_, _, err := w.run(func(r round) []olmcore.Action { return r.actions }, w.Rounds)
+	return err
+}
+
+// Repeatable checks that running the actions of every round twice leads to the
+// same end as running them once.
+func Repeatable(w World) error {
+	want, _, err := w.run(func(r round) []olmcore.Action { return r.actions }, w.Rounds)
+	if err != nil {
+		return err
+	}
+	got, _, err := w.run(func(r round) []olmcore.Action { return append(r.actions[:len(r.actions):len(r.actions)], r.actions...) }, 2*w.Rounds)
+	if err != nil {
+		return fmt.Errorf("not repeatable: %w", err)
+	}
+	return same("not repeatable: with every action run twice", want, got)
+}
+
+// Resumable checks that the world comes to the same end when any one action of
+// any one reconcile is lost, and when everything behind it is lost too.
+func Resumable(w World) error {
+	var rounds []round
+	want, _, err := w.run(func(r round) []olmcore.Action {
+		rounds = append(rounds, r)
+		return r.actions
+	}, w.Rounds)
+	if err != nil {
+		return err
+	}
+	for _, lossy := range rounds {
+		for i, a := range lossy.actions {
+			verb, target, _ := a.Describe()
+			for what, lose := range map[string]func([]olmcore.Action) []olmcore.Action{
+				"without":      func(all []olmcore.Action) []olmcore.Action { return without(all, i) },
+				"cut short at": func(all []olmcore.Action) []olmcore.Action { return all[:min(i, len(all))] },
+			} {
+				got, _, err := w.run(func(r round) []olmcore.Action {
+					if r.number == lossy.number {
+						return lose(r.actions)
+					}
+					return r.actions
+				}, 3*w.Rounds)
+				title := fmt.Sprintf("not resumable: round %d %s its %s of %s", lossy.number, what, verb, target)
+				if err != nil {
+					return fmt.Errorf("%s: %w", title, err)
+				}
+				if err := same(title, want, got); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func without(actions []olmcore.Action, i int) []olmcore.Action {
+	if i >= len(actions) {
+		return actions
+	}
+	return append(append([]olmcore.Action(nil), actions[:i]...), actions[i+1:]...)
+}
+
+// run reconciles every key until nobody asks for anything, passing each
+// reconcile's actions through change. It returns the end state, and fails when
+// there are still actions after limit rounds.
+func (w World) run(change func(round) []olmcore.Action, limit int) (end []map[string]any, rounds int, err error) {
+	cluster, err := w.New()
+	if err != nil {
+		return nil, 0, err
+	}
+	controllers := w.Controllers(cluster)
+	ctx := context.Background()
+	memory := map[string]olmcore.Outcomes{}
+	reconciles := 0
+	patience := cluster.Now().Add(w.Patience)
+	var last []string
+	for used := 0; used <= limit; used++ {
+		rounds++
+		var deadline olmcore.Result
+		if err := cluster.Settle(); err != nil {
+			return nil, rounds, err
+		}
+		last = last[:0]
+		for _, c := range controllers {
+			for _, key := range c.Keys(cluster) {
+				result, err := c.Reconcile(ctx, cluster, key, cluster.Now(), memory[c.Name+key.String()])
+				if apierrors.IsNotFound(err) {
+					continue
+				}
+				if err != nil {
+					return nil, rounds, fmt.Errorf("%s %s: %w", c.Name, key, err)
+				}
+				if err := errors.Join(Separate(result), Recordable(result)); err != nil {
+					return nil, rounds, fmt.Errorf("%s %s: %w", c.Name, key, err)
+				}
+				deadline.Requeue(result.RequeueAfter)
+				if len(result.Actions) == 0 {
+					continue
+				}
+				last = append(last, describe(c, key, result))
+				actions := change(round{reconciles, result.Actions})
+				reconciles++
+				runErr := olmcore.Run(ctx, cluster, actions)
+				memory[c.Name+key.String()] = olmcore.OutcomesOf(memory[c.Name+key.String()], actions, runErr, cluster.Now())
+			}
+		}
+		if len(last) > 0 {
+			continue
+		}
+		if d := deadline.RequeueAfter; d == 0 || cluster.Now().Add(d).After(patience) {
+			end, err = w.state(cluster)
+			return end, rounds, err
+		} else if err := cluster.RunFor(d); err != nil {
+			return nil, rounds, err
+		}
+		used = -1
+	}
+	return nil, rounds, fmt.Errorf("not settling: after %d rounds there is still\n%s", limit, strings.Join(last, "\n"))
+}
+
+func describe(c fake.Controller, key types.NamespacedName, result olmcore.Result) string {
+	return fmt.Sprintf("%s %s:\n%s", c.Name, key, Describe(result))
+}
+
+// state returns every object without what a repetition may number differently.
+func (w World) state(c *fake.Cluster) ([]map[string]any, error) {
+	names := map[string]string{} // a UID becomes the name of what has it
+	objects := c.Objects()
+	for _, o := range objects {
+		names[string(o.GetUID())] = "uid of " + olmcore.KeyOf(o).String()
+	}
+	var out []map[string]any
+	for _, o := range objects {
+		m, err := olmcore.ToMap(o)
+		if err != nil {
+			return nil, err
+		}
+		metadata, _ := m["metadata"].(map[string]any)
+		delete(metadata, "resourceVersion")
+		delete(metadata, "generation")
+		w.mask(m, names)
+		if w.Ignore != nil {
+			w.Ignore(m)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// mask replaces UIDs by the name of what has them and, with Patience, times by a
+// word, and drops the other numbers that a cluster gives out.
+func (w World) mask(v any, names map[string]string) {
+	switch x := v.(type) {
+	case map[string]any:
+		for key, value := range x {
+			text, isText := value.(string)
+			switch key {
+			case "uid", "uuid", olmcore.LabelOwnerUID:
+				if names[text] != "" {
+					x[key] = names[text]
+				}
+				continue
+			case "resourceVersion", "observedGeneration", "clusterIP", "clusterIPs", "podIP", "podIPs":
+				delete(x, key)
+				continue
+			}
+			if isText && w.Patience > 0 && isTime(text) {
+				x[key] = "a time"
+			}
+			w.mask(value, names)
+		}
+	case []any:
+		for _, value := range x {
+			w.mask(value, names)
+		}
+	}
+}
+
+func isTime(text string) bool {
+	_, err := time.Parse(time.RFC3339, text)
+	return err == nil
+}
+
+func same(title string, want, got []map[string]any) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("%s the end differs (-once +now):\n%s", title, diff)
+	}
+	return nil
+}
+
+// Dump returns every object of a cluster as indented JSON, one after the other,
+// for comparing two clusters whole.
+func Dump(c *fake.Cluster) (string, error) {
+	var b strings.Builder
+	for _, o := range c.Objects() {
+		m, err := olmcore.ToMap(o)
+		if err != nil {
+			return "", err
+		}
+		text, err := json.MarshalIndent(m, "", "  ")
+		if err != nil {
+			return "", err
+		}
+		b.Write(text)
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}

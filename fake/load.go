@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Load puts whole objects into the cluster as they are, with status, UID and
+// resourceVersion, as read from a real one; what is missing is assigned (UID,
+// resourceVersion, creationTimestamp, generation where the kind has one). An
+// object of the same kind, namespace and name is replaced. Nothing is validated
+// or defaulted, and deletionTimestamps stay.
+//
+// The dump may be incomplete: kinds without a CRD are served from then on, an
+// owner that was not loaded counts as existing, a missing Namespace is created,
+// an object without the namespace that its kind needs goes to "default",
+// Nodes keep the state their Ready condition shows, and Pods and Deployments
+// that were failing go on failing until they are replaced.
+func (c *Cluster) Load(objects ...olmcore.Object) error {
+	for i, o := range objects {
+		if isNil(o) {
+			return &olmcore.InputError{Field: fmt.Sprintf("objects[%d]", i), Problem: "is nil"}
+		}
+		gvk := olmcore.GVKOf(o)
+		switch {
+		case gvk.Kind == "" || gvk.Version == "":
+			return &olmcore.InputError{Field: fmt.Sprintf("objects[%d].kind", i), Problem: "is empty, or apiVersion is"}
+		case o.GetName() == "":
+			return &olmcore.InputError{Field: fmt.Sprintf("objects[%d].metadata.name", i), Problem: "is empty"}
+		}
+		c.countPast(o)
+	}
+	for stage := range 3 {
+		for i, o := range objects {
+			if loadStage(o) != stage {
+				continue
+			}
+			if err := c.load(o); err != nil {
+				return fmt.Errorf("objects[%d]: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// loadStage puts CRDs first, which say in which version their instances are
+// stored, and Namespaces before what is in them.
+func loadStage(o olmcore.Object) int {
+	switch olmcore.GVKOf(o).GroupKind() {
+	case crdKind:
+		return 0
+	case namespaceKind:
+		return 1
+	}
+	return 2
+}
+
+// countPast moves the counters past a loaded object's UID and resourceVersion.
+func (c *Cluster) countPast(o olmcore.Object) {
+	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil {
+		c.version = max(c.version, n)
+	}
+	if n, err := strconv.ParseUint(string(o.GetUID()), 10, 64); err == nil {
+		c.lastUID = max(c.lastUID, n)
+	}
+}
+
+func (c *Cluster) load(o olmcore.Object) error {
+	c.Serve(olmcore.GVKOf(o), o.GetNamespace() != "")
+	t, next, err := c.incoming(o)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !t.kind.namespaced:
+		next.SetNamespace("")
+	case next.GetNamespace() == "":
+		next.SetNamespace(metav1.NamespaceDefault)
+	}
+	if next.GetUID() == "" {
+		next.SetUID(c.nextUID())
+	}
+	if next.GetCreationTimestamp().Time.IsZero() {
+		next.SetCreationTimestamp(olmcore.Timestamp(c.now))
+	}
+	if t.kind.generation && next.GetGeneration() == 0 {
+		next.SetGeneration(1)
+	}
+	if err := c.loadNamespaceOf(t.kind, next); err != nil {
+		return err
+	}
+	current := t.get(next.GetNamespace(), next.GetName())
+	if current != nil && current.GetUID() != next.GetUID() {
+		c.commit(t, current, nil)
+		current = nil
+	}
+	delete(c.outside, next.GetUID())
+	for _, ref := range next.GetOwnerReferences() {
+		if c.uids[ref.UID] == nil {
+			c.outside[ref.UID] = true
+		}
+	}
+	c.loadState(next)
+	if next.GetResourceVersion() == "" {
+		c.commit(t, current, next)
+	} else {
+		c.install(t, current, next)
+	}
+	return nil
+}
+
+func (c *Cluster) loadNamespaceOf(k *kind, o olmcore.Object) error {
+	if !k.namespaced || c.tables[namespaceKind].get("", o.GetNamespace()) != nil {
+		return nil
+	}
+	namespace := &corev1.Namespace{}
+	namespace.Name = o.GetNamespace()
+	return c.create(namespace)
+}
+
+// loadState derives what the simulation must know from what the object shows.
+func (c *Cluster) loadState(o olmcore.Object) {
+	switch o := o.(type) {
+	case *corev1.Node:
+		c.kubelets[o.Name] = kubeletOf(o, c.now)
+	case *corev1.Pod:
+		for _, status := range append(o.Status.InitContainerStatuses, o.Status.ContainerStatuses...) {
+			if w := status.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+				c.held[o.UID] = true
+			}
+		}
+	case *appsv1.Deployment:
+		if progressing := findDeploymentCondition(o.Status.Conditions, appsv1.DeploymentProgressing); progressing != nil && progressing.Status == corev1.ConditionFalse {
+			c.held[o.UID] = true
+		}
+	}
+}

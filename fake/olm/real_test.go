@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// published is one operator of the real data, with its versions in order.
+type published struct {
+	name     string
+	versions []realdata.Bundle
+	head     int // the newest version that the catalog serves
+}
+
+func (p *published) csv(version int) *v1alpha1.ClusterServiceVersion {
+	for _, o := range p.versions[version].Objects {
+		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+			return c
+		}
+	}
+	return nil
+}
+
+// resolve installs the head over whatever is installed.
+func (p *published) resolve(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
+	answer := olmcore.Resolution{Observed: request.Subscriptions}
+	head := p.csv(p.head)
+	for _, f := range request.Subscriptions {
+		decision := olmcore.SubscriptionDecision{Name: f.Name, CurrentCSV: f.CurrentCSV}
+		if f.InstalledCSV != head.Name {
+			decision.CurrentCSV, decision.Changed = head.Name, f.CurrentCSV != head.Name
+			answer.Operators = append(answer.Operators, olmcore.Operator{
+				Name: head.Name, Package: p.name, Channel: "stable", Version: head.Spec.Version.String(), Replaces: f.InstalledCSV,
+				Catalog: types.NamespacedName{Namespace: "olm", Name: "community"}, For: []string{f.Name},
+				Bundle: olmcore.Bundle{Objects: p.versions[p.head].Objects},
+			})
+		}
+		answer.Decisions = append(answer.Decisions, decision)
+	}
+	return answer, nil
+}
+
+// group is the OperatorGroup that the operator supports.
+func (p *published) group() *operatorsv1.OperatorGroup {
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
+	for _, mode := range p.csv(0).Spec.InstallModes {
+		if mode.Type == v1alpha1.InstallModeTypeAllNamespaces && mode.Supported {
+			return g
+		}
+	}
+	g.Spec.TargetNamespaces = []string{namespace}
+	return g
+}
+
+// required are stand-ins for the definitions that the versions take for granted.
+func (p *published) required() []olmcore.Object {
+	crd := func(group, version, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
+		c := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group}}
+		c.Spec.Group, c.Spec.Scope = group, apiextensionsv1.NamespaceScoped
+		c.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, ListKind: kind + "List", Singular: kind}
+		c.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}}
+		return c
+	}
+	out := []olmcore.Object{crd("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+		crd("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules")}
+	seen := map[string]bool{}
+	for i := range p.versions {
+		for _, d := range p.csv(i).Spec.CustomResourceDefinitions.Required {
+			plural, group, _ := cutName(d.Name)
+			if !seen[d.Name] {
+				seen[d.Name] = true
+				out = append(out, crd(group, d.Version, d.Kind, plural))
+			}
+		}
+	}
+	return out
+}
+
+func cutName(name string) (plural, group string, ok bool) {
+	for i := range name {
+		if name[i] == '.' {
+			return name[:i], name[i+1:], true
+		}
+	}
+	return name, "", false
+}
+
+// laterWork reports what of an operator is not run here: its webhooks and
+// APIServices need certificates.
+func (p *published) laterWork() string {
+	for i := range p.versions {
+		switch spec := p.csv(i).Spec; {
+		case len(spec.WebhookDefinitions) > 0:
+			return "webhooks"
+		case len(spec.APIServiceDefinitions.Owned)+len(spec.APIServiceDefinitions.Required) > 0:
+			return "APIServices"
+		}
+	}
+	return ""
+}
+
+func publishedOperators(t *testing.T) []*published {
+	var out []*published
+	for _, b := range realdata.Bundles(t) {
+		if len(out) == 0 || out[len(out)-1].name != b.Operator {
+			out = append(out, &published{name: b.Operator})
+		}
+		p := out[len(out)-1]
+		p.versions = append(p.versions, b)
+	}
+	return out
+}
+
+// TestPublishedOperatorsLiveAndGo: each is installed from its catalog, upgraded
+// where there is a second version, and removed, after which nothing is left but
+// its CustomResourceDefinitions.
+func TestPublishedOperatorsLiveAndGo(t *testing.T) {
+	for _, p := range publishedOperators(t) {
+		t.Run(p.name, func(t *testing.T) {
+			waits := p.laterWork()
+			c := fake.NewCluster(noon)
+			c.AutoCreateNamespaces = true
+			controllers := &olm.OLM{KubernetesVersion: "v1.36.2", Resolve: p.resolve, Sweeps: true,
+				InstallPlanConfig: installplan.Config{MaxStatusBytes: 4 << 20}}
+			d := &fake.Driver{Cluster: c, Controllers: controllers.Controllers()}
+			safety := &invariant.Safety{Cluster: c}
+			require.NoError(t, c.AddNode("a", nil))
+			require.NoError(t, c.Create(p.group()))
+			require.NoError(t, c.Create(p.required()...))
+			require.NoError(t, d.RunFor(t.Context(), time.Minute))
+			before := keysOf(c)
+
+			require.NoError(t, c.Create(&v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sub"},
+				Spec:       &v1alpha1.SubscriptionSpec{Package: p.name, Channel: "stable", CatalogSource: "community", CatalogSourceNamespace: "olm"},
+			}))
+			for p.head = range p.versions {
+				controllers.CatalogsChanged()
+				require.NoError(t, fake.Edit(c, namespace, "sub", func(s *v1alpha1.Subscription) {
+					s.Annotations = map[string]string{"head": p.versions[p.head].Version}
+				}))
+				require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+				require.NoError(t, safety.Check())
+				head := p.csv(p.head).Name
+				csv := fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, head)
+				require.NotNil(t, csv, head)
+				if waits == "" {
+					require.Equal(t, v1alpha1.CSVPhaseSucceeded, csv.Status.Phase, csv.Status.Message)
+				}
+				if p.head > 0 && p.csv(p.head-1).Name != head && csv.Status.Phase == v1alpha1.CSVPhaseSucceeded {
+					require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, p.csv(p.head-1).Name), "the version before")
+					t.Logf("upgraded %s to %s", p.csv(p.head-1).Name, head)
+				}
+				for _, plan := range plansOf(c) {
+					require.Equal(t, v1alpha1.InstallPlanPhaseComplete, plan.Status.Phase, plan.Status.Message)
+				}
+				if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+					t.Logf("%s stays %s: its %s wait for the csv package", head, csv.Status.Phase, waits)
+					break
+				}
+			}
+			require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "sub"}))
+			for _, o := range c.Objects() {
+				if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok && csv.Namespace == namespace {
+					require.NoError(t, c.Delete(olmcore.RefOf(csv).Unversioned()))
+				}
+			}
+			require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
+			var left []string
+			for key := range keysOf(c) {
+				if !before[key] && key.Kind != "CustomResourceDefinition" {
+					left = append(left, key.String())
+				}
+			}
+			require.Empty(t, left)
+		})
+	}
+}
+
+func keysOf(c *fake.Cluster) map[olmcore.Key]bool {
+	keys := map[olmcore.Key]bool{}
+	for _, o := range c.Objects() {
+		keys[olmcore.KeyOf(o)] = true
+	}
+	return keys
+}
+
+func plansOf(c *fake.Cluster) []*v1alpha1.InstallPlan {
+	plans, _ := olmcore.List[*v1alpha1.InstallPlan](context.Background(), c, namespace, nil)
+	return plans
+}

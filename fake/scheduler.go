@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// schedule binds a Pod to the best node, or says why there is none.
+func (c *Cluster) schedule(pod *corev1.Pod) {
+	nodes := c.tables[nodeKind].list("")
+	if len(nodes) == 0 && len(c.goneAt) == 0 {
+		return // nothing is known about nodes
+	}
+	var best *corev1.Node
+	var bestScore [2]int
+	for _, o := range nodes {
+		node := o.(*corev1.Node)
+		if !c.fits(pod, node) {
+			continue
+		}
+		score := [2]int{preference(pod, node), -c.similarPods(pod, node)}
+		if best == nil || score[0] > bestScore[0] || score[0] == bestScore[0] && score[1] > bestScore[1] {
+			best, bestScore = node, score
+		}
+	}
+	next := pod.DeepCopy()
+	if best == nil {
+		c.setPodCondition(next, corev1.PodScheduled, false, corev1.PodReasonUnschedulable, fmt.Sprintf("0/%d nodes are available", len(nodes)))
+		c.replaceStatus(c.tables[podKind], pod, next)
+		return
+	}
+	next.Spec.NodeName = best.Name
+	c.setPodCondition(next, corev1.PodScheduled, true, "", "")
+	c.commitPod(pod, next)
+}
+
+// fits are the scheduler's filters.
+func (c *Cluster) fits(pod *corev1.Pod, node *corev1.Node) bool {
+	return offers(&pod.Spec, node) && c.spreads(pod, node)
+}
+
+// offers reports whether a node may run a Pod of a spec, other Pods apart.
+func offers(spec *corev1.PodSpec, node *corev1.Node) bool {
+	if !isReady(node) || node.Spec.Unschedulable || node.DeletionTimestamp != nil {
+		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+			!slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(&t, taint) }) {
+			return false
+		}
+	}
+	for key, value := range spec.NodeSelector {
+		if have, ok := node.Labels[key]; !ok || have != value {
+			return false
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return true
+	}
+	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return termMatches(term, node) })
+}
+
+// spreads checks required anti-affinity and spread constraints by host name.
+func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		for _, term := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			if term.TopologyKey == corev1.LabelHostname && c.countPods(pod, node, term.LabelSelector) > 0 {
+				return false
+			}
+		}
+	}
+	for _, constraint := range pod.Spec.TopologySpreadConstraints {
+		if constraint.WhenUnsatisfiable != corev1.DoNotSchedule || constraint.TopologyKey != corev1.LabelHostname {
+			continue
+		}
+		least := -1
+		for _, o := range c.tables[nodeKind].list("") {
+			if other := o.(*corev1.Node); offers(&pod.Spec, other) {
+				if n := c.countPods(pod, other, constraint.LabelSelector); least < 0 || n < least {
+					least = n
+				}
+			}
+		}
+		if c.countPods(pod, node, constraint.LabelSelector)+1-max(least, 0) > int(constraint.MaxSkew) {
+			return false
+		}
+	}
+	return true
+}
+
+// preference sums the weights of the node affinity that a node satisfies.
+func preference(pod *corev1.Pod, node *corev1.Node) int {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return 0
+	}
+	sum := 0
+	for _, p := range pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+		if termMatches(p.Preference, node) {
+			sum += int(p.Weight)
+		}
+	}
+	return sum
+}
+
+// similarPods counts the Pods on a node that the Pod would rather not meet: those
+// its soft constraints select, or else those with the same labels.
+func (c *Cluster) similarPods(pod *corev1.Pod, node *corev1.Node) int {
+	for _, constraint := range pod.Spec.TopologySpreadConstraints {
+		if constraint.TopologyKey == corev1.LabelHostname {
+			return c.countPods(pod, node, constraint.LabelSelector)
+		}
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		for _, p := range a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			if p.PodAffinityTerm.TopologyKey == corev1.LabelHostname {
+				return c.countPods(pod, node, p.PodAffinityTerm.LabelSelector)
+			}
+		}
+	}
+	return c.count(pod, node, func(other *corev1.Pod) bool { return maps.Equal(other.Labels, pod.Labels) })
+}
+
+func (c *Cluster) countPods(pod *corev1.Pod, node *corev1.Node, selector *metav1.LabelSelector) int {
+	return c.count(pod, node, func(other *corev1.Pod) bool { return matches(selector, other.Labels) })
+}
+
+func (c *Cluster) count(pod *corev1.Pod, node *corev1.Node, similar func(*corev1.Pod) bool) (n int) {
+	for _, o := range c.tables[podKind].list(pod.Namespace) {
+		other := o.(*corev1.Pod)
+		if other.Spec.NodeName == node.Name && other.DeletionTimestamp == nil && !terminated(other) && similar(other) {
+			n++
+		}
+	}
+	return n
+}
+
+func termMatches(term corev1.NodeSelectorTerm, node *corev1.Node) bool {
+	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+		return false
+	}
+	for _, r := range term.MatchExpressions {
+		value, ok := node.Labels[r.Key]
+		if !requirementMatches(r, value, ok) {
+			return false
+		}
+	}
+	for _, r := range term.MatchFields {
+		if r.Key != metav1.ObjectNameField || !requirementMatches(r, node.Name, true) {
+			return false
+		}
+	}
+	return true
+}
+
+func requirementMatches(r corev1.NodeSelectorRequirement, value string, exists bool) bool {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		return exists && slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpNotIn:
+		return !exists || !slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpExists:
+		return exists
+	case corev1.NodeSelectorOpDoesNotExist:
+		return !exists
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		if !exists || len(r.Values) != 1 {
+			return false
+		}
+		have, err1 := strconv.Atoi(value)
+		want, err2 := strconv.Atoi(r.Values[0])
+		return err1 == nil && err2 == nil && (r.Operator == corev1.NodeSelectorOpGt && have > want || r.Operator == corev1.NodeSelectorOpLt && have < want)
+	}
+	return false
+}
+
+// nodeFor reports whether any node may run Pods of a spec.
+func (c *Cluster) nodeFor(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(c.tables[nodeKind].list(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// validate checks what the API server checks and OLM can run into: metadata of
+// every kind, and of some kinds the fields that make a write Invalid. current is
+// nil for a new object.
+func (c *Cluster) validate(k *kind, next, current olmcore.Object) error {
+	metadata := field.NewPath("metadata")
+	problems := validation.ValidateObjectMetaAccessor(next, k.namespaced, k.nameRule(), metadata)
+	if current != nil && current.GetDeletionTimestamp() != nil {
+		problems = append(problems, validation.ValidateNoNewFinalizers(next.GetFinalizers(), current.GetFinalizers(), metadata.Child("finalizers"))...)
+	}
+	problems = append(problems, contentProblems(next, current)...)
+	if len(problems) > 0 {
+		return apierrors.NewInvalid(k.groupKind(), next.GetName(), problems)
+	}
+	return nil
+}
+
+func (k *kind) nameRule() validation.ValidateNameFunc {
+	switch {
+	case k.gvk.Group == rbacv1.GroupName:
+		return pathSegment
+	case k.role == roleNamespace:
+		return validation.NameIsDNSLabel
+	case k.role == roleService:
+		return validation.NameIsDNS1035Label
+	}
+	return validation.NameIsDNSSubdomain
+}
+
+func contentProblems(next, current olmcore.Object) field.ErrorList {
+	switch o := next.(type) {
+	case *corev1.Pod:
+		old, _ := current.(*corev1.Pod)
+		return podProblems(o, old)
+	case *appsv1.Deployment:
+		old, _ := current.(*appsv1.Deployment)
+		return deploymentProblems(o, old)
+	case *corev1.ConfigMap:
+		if old, ok := current.(*corev1.ConfigMap); ok && isTrue(old.Immutable) {
+			return immutable(isTrue(o.Immutable) && reflect.DeepEqual(o.Data, old.Data) && reflect.DeepEqual(o.BinaryData, old.BinaryData),
+				field.NewPath("data"), "field is immutable when `immutable` is set")
+		}
+	case *rbacv1.RoleBinding:
+		if old, ok := current.(*rbacv1.RoleBinding); ok {
+			return immutable(o.RoleRef == old.RoleRef, field.NewPath("roleRef"), "cannot change roleRef")
+		}
+	case *rbacv1.ClusterRoleBinding:
+		if old, ok := current.(*rbacv1.ClusterRoleBinding); ok {
+			return immutable(o.RoleRef == old.RoleRef, field.NewPath("roleRef"), "cannot change roleRef")
+		}
+	case *apiextensionsv1.CustomResourceDefinition:
+		old, _ := current.(*apiextensionsv1.CustomResourceDefinition)
+		return crdProblems(o, old)
+	}
+	return nil
+}
+
+func immutable(same bool, at *field.Path, detail string) field.ErrorList {
+	if same {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, nil, detail)}
+}
+
+func podProblems(pod, old *corev1.Pod) field.ErrorList {
+	at := field.NewPath("spec", "containers")
+	if len(pod.Spec.Containers) == 0 {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	for i, container := range pod.Spec.Containers {
+		if container.Name == "" {
+			return field.ErrorList{field.Required(at.Index(i).Child("name"), "")}
+		}
+	}
+	if old == nil {
+		return nil
+	}
+	was := old.Spec.DeepCopy()
+	defaultPodSpec(was)
+	overlayMutable(was.Containers, pod.Spec.Containers)
+	overlayMutable(was.InitContainers, pod.Spec.InitContainers)
+	was.Tolerations, was.ActiveDeadlineSeconds = pod.Spec.Tolerations, pod.Spec.ActiveDeadlineSeconds
+	if equality.Semantic.DeepEqual(*was, pod.Spec) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than `spec.containers[*].image`,"+
+		"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations)")}
+}
+
+func overlayMutable(was, is []corev1.Container) {
+	for i := range min(len(was), len(is)) {
+		was[i].Image = is[i].Image
+	}
+}
+
+func deploymentProblems(d, old *appsv1.Deployment) field.ErrorList {
+	spec := field.NewPath("spec")
+	if d.Spec.Selector == nil || len(d.Spec.Selector.MatchLabels)+len(d.Spec.Selector.MatchExpressions) == 0 {
+		return field.ErrorList{field.Required(spec.Child("selector"), "")}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return field.ErrorList{field.Invalid(spec.Child("selector"), d.Spec.Selector, err.Error())}
+	}
+	if !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
+		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), d.Spec.Template.Labels, "`selector` does not match template `labels`")}
+	}
+	if len(d.Spec.Template.Spec.Containers) == 0 {
+		return field.ErrorList{field.Required(spec.Child("template", "spec", "containers"), "")}
+	}
+	if old != nil && !equality.Semantic.DeepEqual(old.Spec.Selector, d.Spec.Selector) {
+		return field.ErrorList{field.Invalid(spec.Child("selector"), d.Spec.Selector, "field is immutable")}
+	}
+	return nil
+}
+
+func crdProblems(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	spec := field.NewPath("spec")
+	var problems field.ErrorList
+	for name, value := range map[string]string{"group": crd.Spec.Group, "scope": string(crd.Spec.Scope)} {
+		if value == "" {
+			problems = append(problems, field.Required(spec.Child(name), ""))
+		}
+	}
+	if crd.Spec.Names.Plural == "" {
+		problems = append(problems, field.Required(spec.Child("names", "plural"), ""))
+	}
+	if crd.Spec.Names.Kind == "" {
+		problems = append(problems, field.Required(spec.Child("names", "kind"), ""))
+	}
+	if want := crd.Spec.Names.Plural + "." + crd.Spec.Group; crd.Name != want {
+		problems = append(problems, field.Invalid(field.NewPath("metadata", "name"), crd.Name, "must be spec.names.plural+\".\"+spec.group"))
+	}
+	storage := 0
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			storage++
+		}
+	}
+	if storage != 1 {
+		problems = append(problems, field.Invalid(spec.Child("versions"), len(crd.Spec.Versions), "must have exactly one version marked as storage version"))
+	}
+	if old != nil {
+		for _, stored := range old.Status.StoredVersions {
+			if findVersion(crd, stored) == nil {
+				problems = append(problems, field.Invalid(field.NewPath("status", "storedVersions"), stored,
+					"missing from spec.versions; "+stored+" was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in "+stored+" and removes "+stored+" from status.storedVersions"))
+			}
+		}
+		if established(old) && (old.Spec.Scope != crd.Spec.Scope || old.Spec.Names.Kind != crd.Spec.Names.Kind) {
+			problems = append(problems, field.Invalid(spec.Child("names", "kind"), crd.Spec.Names.Kind, "field is immutable"))
+		}
+	}
+	slicesSortErrors(problems)
+	return problems
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// pathSegment accepts what fits into a URL: the rule for RBAC names.
+func pathSegment(name string, _ bool) []string {
+	switch {
+	case name == "." || name == "..":
+		return []string{"may not be '" + name + "'"}
+	case strings.ContainsAny(name, "/%"):
+		return []string{"may not contain '/' or '%'"}
+	}
+	return nil
+}

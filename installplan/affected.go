@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Affected returns the plans whose decision an object may change when it is
+// added, changed or deleted: a plan itself, else the plans of a namespace (empty
+// Name) or all plans (zero key); see olmcore.ExpandKeys. Objects of kinds that no
+// step of a default Config can have and no rule looks at give none. Who else is
+// recorded alongside a CustomResourceDefinition is looked at when that is
+// written, and is no reason to look again; nor is another plan that refers to a
+// bundle which a deleted plan would take along.
+func Affected(o olmcore.Object) []types.NamespacedName {
+	if olmcore.KeyOf(o) == (olmcore.Key{}) {
+		return nil
+	}
+	namespace := []types.NamespacedName{{Namespace: o.GetNamespace()}}
+	everywhere := []types.NamespacedName{{}}
+	switch x := o.(type) {
+	case *v1alpha1.InstallPlan:
+		return []types.NamespacedName{{Namespace: x.Namespace, Name: x.Name}}
+	case *corev1.Namespace:
+		return []types.NamespacedName{{Namespace: x.Name}}
+	case *corev1.ConfigMap:
+		if holdsBundle(x) {
+			return everywhere // plans of any namespace refer to it
+		}
+		return namespace
+	case *v1alpha1.Subscription, *operatorsv1.OperatorGroup, *corev1.ServiceAccount, *corev1.Service,
+		*rbacv1.Role, *rbacv1.RoleBinding, *policyv1.PodDisruptionBudget, *networkingv1.NetworkPolicy:
+		return namespace
+	case *v1alpha1.ClusterServiceVersion:
+		// One that owns CustomResourceDefinitions counts wherever they are installed.
+		if len(x.Spec.CustomResourceDefinitions.Owned) > 0 && !copied(x) {
+			return everywhere
+		}
+		return namespace
+	case *corev1.Secret:
+		// One that holds registry credentials may be copied to any namespace.
+		if x.Type == corev1.SecretTypeDockerConfigJson || x.Type == corev1.SecretTypeDockercfg || x.Type == corev1.SecretTypeOpaque || x.Type == "" {
+			return everywhere
+		}
+		return namespace
+	case *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+		return everywhere
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		if _, known := knownKinds[olmcore.GVKOf(o).Kind]; known || x.GetNamespace() == "" {
+			return everywhere
+		}
+		return namespace
+	}
+	return nil
+}
+
+// SweepAffected returns the namespaces that must be swept when an object was
+// added, changed or deleted, as keys without a name; the zero key means all. A
+// plan also counts in the namespaces of the unpacked bundles that it refers to.
+func SweepAffected(o olmcore.Object) []types.NamespacedName {
+	keys := Affected(o)
+	for i := range keys {
+		keys[i].Name = ""
+	}
+	plan, ok := o.(*v1alpha1.InstallPlan)
+	if !ok || plan == nil {
+		return keys
+	}
+	needed := map[types.NamespacedName]bool{}
+	refersToBundles(plan, needed)
+	for key := range needed {
+		keys = append(keys, types.NamespacedName{Namespace: key.Namespace})
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return slices.Compact(keys)
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var sink olmcore.Result
+
+func configMapSteps(n int, status v1alpha1.StepStatus) []*v1alpha1.Step {
+	steps := []*v1alpha1.Step{withStatus(status, csvStep("a.v1"))}
+	for i := 1; i < n; i++ {
+		name := fmt.Sprintf("c%d", i)
+		steps = append(steps, withStatus(status, step("a.v1", "", "v1", "ConfigMap", name, `{"metadata":{"name":"`+name+`"},"data":{"a":"1"}}`)))
+	}
+	return steps
+}
+
+// converged is a finished plan with its Subscriptions in place, as made by Create,
+// among many ClusterServiceVersions.
+func converged(steps, csvs int) installplan.Input {
+	a, b := subscription("a", refersTo("install-x")), subscription("b")
+	p := plan(complete, configMapSteps(steps, created), ownedBy(a, b), started(time.Hour), func(p *v1alpha1.InstallPlan) {
+		p.Annotations = map[string]string{"olmcore/contributors": "uid-a,uid-b", "olmcore/packages": "a,b"}
+	})
+	in := input(p, with(a, b))
+	for i := range csvs {
+		in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(fmt.Sprintf("v%d", i)))
+	}
+	return in
+}
+
+func TestAFinishedPlanCostsNothing(t *testing.T) {
+	for _, steps := range []int{1, 100, 1000} {
+		in := converged(steps, 1000)
+		require.True(t, reconcile(t, in).Empty())
+		require.Zero(t, testing.AllocsPerRun(100, func() { sink, _ = installplan.Reconcile(in) }))
+		require.Zero(t, testing.AllocsPerRun(100, func() { installplan.Assess(in) }))
+	}
+}
+
+// sizes are the plans and namespaces that figures are given for.
+func sizes(b *testing.B, run func(b *testing.B, steps, csvs int)) {
+	for _, steps := range []int{1, 10, 100, 1000} {
+		for _, csvs := range []int{0, 1000, 10_000} {
+			b.Run(fmt.Sprintf("steps=%d/csvs=%d", steps, csvs), func(b *testing.B) {
+				b.ReportAllocs()
+				run(b, steps, csvs)
+			})
+		}
+	}
+}
+
+func BenchmarkComplete(b *testing.B) {
+	sizes(b, func(b *testing.B, steps, csvs int) {
+		in := converged(steps, csvs)
+		for b.Loop() {
+			sink, _ = installplan.Reconcile(in)
+		}
+	})
+}
+
+// neighbours are versions of other operators in the plan's namespace.
+func neighbours(n int) func(*installplan.Input) {
+	return func(in *installplan.Input) {
+		for i := range n {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(fmt.Sprintf("v%d", i)))
+		}
+	}
+}
+
+// BenchmarkInstalling is the last round of a plan: everything is there.
+func BenchmarkInstalling(b *testing.B) {
+	sizes(b, func(b *testing.B, steps, csvs int) {
+		in := input(plan(installing, configMapSteps(steps, created), started(time.Second)), with(csv("a.v1")), neighbours(csvs))
+		fresh := input(plan(installing, configMapSteps(steps, unknown), started(time.Second)), with(csv("a.v1")))
+		for _, a := range reconcile(b, fresh).Actions {
+			if c, ok := a.(olmcore.Create); ok {
+				in.Objects = append(in.Objects, seen(c.Object))
+			}
+		}
+		if got := statusOf(in, reconcile(b, in)).Phase; got != complete {
+			b.Fatal(got)
+		}
+		for b.Loop() {
+			sink, _ = installplan.Reconcile(in)
+		}
+	})
+}
+
+// BenchmarkFirstPass is the round that asks for the objects of every step.
+func BenchmarkFirstPass(b *testing.B) {
+	sizes(b, func(b *testing.B, steps, csvs int) {
+		in := input(plan(installing, configMapSteps(steps, unknown), started(time.Second)), with(csv("a.v1")), neighbours(csvs))
+		for b.Loop() {
+			sink, _ = installplan.Reconcile(in)
+		}
+	})
+}
+
+// BenchmarkRequiresApproval is a plan that waits for approval.
+func BenchmarkRequiresApproval(b *testing.B) {
+	in := input(plan(requiresApproval, configMapSteps(100, unknown), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }))
+	b.ReportAllocs()
+	for b.Loop() {
+		sink, _ = installplan.Reconcile(in)
+	}
+}
+
+// BenchmarkCreate makes the plan of the published bundle with the most objects.
+func BenchmarkCreate(b *testing.B) {
+	var largest realdata.Bundle
+	for _, bundle := range realdata.Bundles(b) {
+		if len(bundle.Objects) > len(largest.Objects) {
+			largest = bundle
+		}
+	}
+	subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = largest.Operator })}
+	in := createInput(subs, publishedOperator(largest))
+	in.Config.MaxStatusBytes = 4 << 20
+	require.Len(b, create(b, in).Actions, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		out, _ := installplan.Create(in)
+		sink = out.Result
+	}
+}
+
+// BenchmarkBesideManyVersions is a round of a plan with one step, with its reads,
+// in a namespace that holds many versions of others.
+func BenchmarkBesideManyVersions(b *testing.B) {
+	for _, csvs := range []int{0, 1000, 10_000} {
+		b.Run(fmt.Sprintf("csvs=%d", csvs), func(b *testing.B) {
+			objects := []olmcore.Object{plan(installing, configMapSteps(1, unknown), started(time.Second)), group()}
+			for i := range csvs {
+				objects = append(objects, csv(fmt.Sprintf("v%d", i)))
+			}
+			s, err := olmcore.NewSnapshot(objects)
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				in, err := installplan.Gather(b.Context(), s, key, installplan.Config{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				in.Now = noon
+				sink, _ = installplan.Reconcile(in)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// A plan was approved: its phase changes, and nothing is applied in that round.
+func ExampleReconcile() {
+	plan := &v1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ops", Name: "install-x", UID: "7", ResourceVersion: "42", Finalizers: []string{installplan.Finalizer},
+		},
+		Spec: v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalManual, Approved: true},
+		Status: v1alpha1.InstallPlanStatus{
+			Phase: v1alpha1.InstallPlanPhaseRequiresApproval, CatalogSources: []string{"cool"},
+			Plan: []*v1alpha1.Step{{Resolving: "a.v1", Status: v1alpha1.StepStatusUnknown,
+				Resource: v1alpha1.StepResource{Kind: "ClusterServiceVersion", Name: "a.v1", Manifest: `{"metadata":{"name":"a.v1"}}`}}},
+		},
+	}
+	result, err := installplan.Reconcile(installplan.Input{
+		Now:         time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
+		InstallPlan: plan,
+		OperatorGroups: []*operatorsv1.OperatorGroup{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}, Status: operatorsv1.OperatorGroupStatus{Namespaces: []string{"ops"}},
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, action := range result.Actions {
+		record, _ := olmcore.RecordOf(action)
+		text, _ := json.Marshal(record)
+		fmt.Println(string(text))
+	}
+	for _, t := range result.Transitions {
+		fmt.Println(t.From, "->", t.To)
+	}
+	fmt.Println("again in", result.RequeueAfter)
+	// Output:
+	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"InstallPlan","namespace":"ops","name":"install-x","uid":"7","resourceVersion":"42"},"cause":{"reason":"PlanProgressed","message":"state Approved"},"patch":{"status":{"phase":"Installing"}}}
+	// RequiresApproval -> Installing
+	// again in 5s
+}
+
+// A resolution becomes a plan that every Subscription of the namespace owns.
+func ExampleCreate() {
+	subscription := func(name, approval string) *v1alpha1.Subscription {
+		return &v1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name, UID: types.UID("uid-of-" + name)},
+			Spec:       &v1alpha1.SubscriptionSpec{Package: name, InstallPlanApproval: v1alpha1.Approval(approval)},
+		}
+	}
+	a, b := subscription("a", "Manual"), subscription("b", "Automatic")
+	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: "b.v1"}}
+	version.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
+	outcome, err := installplan.Create(installplan.CreateInput{
+		Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), Namespace: "ops",
+		Subscriptions: []*v1alpha1.Subscription{a, b},
+		Resolution: olmcore.Resolution{
+			Observed:  []olmcore.SubscriptionFingerprint{olmcore.FingerprintOf(a), olmcore.FingerprintOf(b)},
+			Decisions: []olmcore.SubscriptionDecision{{Name: "a"}, {Name: "b", CurrentCSV: "b.v1", Changed: true}},
+			Operators: []olmcore.Operator{{Name: "b.v1", Package: "b", For: []string{"b"}, Bundle: olmcore.Bundle{Objects: []olmcore.Object{version}}}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan := outcome.Actions[0].(olmcore.Create).Object.(*v1alpha1.InstallPlan)
+	for _, owner := range plan.OwnerReferences {
+		fmt.Println("owner:", owner.Kind, owner.Name)
+	}
+	fmt.Println("approval:", plan.Spec.Approval, plan.Spec.Approved)
+	for _, d := range outcome.Diagnostics {
+		fmt.Println(d.Reason+":", d.Message)
+	}
+	// Output:
+	// owner: Subscription a
+	// owner: Subscription b
+	// approval: Manual false
+	// ManualBecauseOf: the plan needs approval because of Subscription a
+}

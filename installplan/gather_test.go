@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var key = types.NamespacedName{Namespace: ns, Name: "install-x"}
+
+// counting is a Reader that remembers what was read, and may fail.
+type counting struct {
+	olmcore.Reader
+	kinds map[string]int
+	fail  string
+}
+
+func (c counting) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	c.kinds[gvk.Kind]++
+	if gvk.Kind == c.fail {
+		return nil, errors.New("no answer")
+	}
+	return c.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (c counting) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	c.kinds[gvk.Kind]++
+	if gvk.Kind == c.fail {
+		return nil, errors.New("no answer")
+	}
+	return c.Reader.List(ctx, gvk, namespace, selector)
+}
+
+func reader(t *testing.T, objects ...olmcore.Object) counting {
+	t.Helper()
+	s, err := olmcore.NewSnapshot(objects)
+	require.NoError(t, err)
+	return counting{Reader: s, kinds: map[string]int{}}
+}
+
+func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
+	crd := installed(crdObject("v1"), true)
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "there/b.v1", "operatorframework.io/installed-alongside-2": "ops/a.v1"}
+	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t", "namespace": ns}}}
+	sub, version, role := subscription("a"), csv("a.v1"), &rbacv1.Role{ObjectMeta: meta("r")}
+	neighbour := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
+	renamed := &corev1.Service{ObjectMeta: meta("by-manifest")}
+	pull := &corev1.Secret{ObjectMeta: meta("pull")}
+	pull.Namespace = "olm"
+	account := &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
+	namespace := &corev1.Namespace{ObjectMeta: clusterMeta(ns)}
+	p := plan(installing, []*v1alpha1.Step{
+		csvStep("a.v1"), crdStep("a.v1", "v1"), roleStep("a.v1", "r"), roleStep("a.v1", "r"), nil,
+		step("a.v1", "", "v1", "Service", "by-step", `{"metadata":{"name":"by-manifest"}}`),
+		step("", "", "v1", "Secret", "pull", ""),
+		step("a.v1", "example.com", "v1", "Thing", "t", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"}}`),
+		step("a.v1", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`),
+	}, func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = olmReference("scoped") })
+	r := reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, account, namespace, group(),
+		subscription("elsewhere", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+	config := installplan.Config{SupportedKinds: []string{"Thing", "ServiceMonitor"}}
+	got, err := installplan.Gather(t.Context(), r, key, config)
+	require.NoError(t, err)
+	same(t, installplan.Input{
+		InstallPlan: p, Namespace: namespace, Subscriptions: []*v1alpha1.Subscription{sub}, OperatorGroups: []*operatorsv1.OperatorGroup{group()},
+		ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version}, Alongside: []*v1alpha1.ClusterServiceVersion{neighbour},
+		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: []olmcore.Object{role, renamed, thing},
+		PullSecrets: []*corev1.Secret{pull}, ServiceAccount: account, Config: config,
+	}, got)
+	require.Len(t, got.CustomResourceDefinitions, 1)
+	require.Zero(t, r.kinds["ServiceMonitor"], "a kind that is not served is not asked for")
+	require.Equal(t, 1, r.kinds["Role"], "each object is read once")
+
+	for kind := range r.kinds {
+		broken := r
+		broken.fail = kind
+		_, err := installplan.Gather(t.Context(), broken, key, config)
+		require.ErrorContains(t, err, "no answer", "a failed read of %s is no empty answer", kind)
+	}
+}
+
+func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
+	steps := []*v1alpha1.Step{csvStep("a.v1"), roleStep("a.v1", "r")}
+	for _, p := range []*v1alpha1.InstallPlan{plan(complete, steps), plan(failed, steps), plan(none, nil),
+		plan(installing, steps, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })} {
+		r := reader(t, p, csv("a.v1"), group())
+		_, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"InstallPlan": 1, "Namespace": 1, "Subscription": 1}, r.kinds)
+	}
+	_, err := installplan.Gather(t.Context(), reader(t), key, installplan.Config{})
+	require.True(t, apierrors.IsNotFound(err))
+}
+
+func TestGatherCreateReadsTheNamespace(t *testing.T) {
+	sub, p, version := subscription("a"), plan(complete, nil), csv("a.v1")
+	r := reader(t, sub, p, version, subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+	resolution := installs()([]*v1alpha1.Subscription{sub})
+	got, err := installplan.GatherCreate(t.Context(), r, ns, resolution, installplan.Config{})
+	require.NoError(t, err)
+	same(t, installplan.CreateInput{
+		Namespace: ns, Resolution: resolution, Subscriptions: []*v1alpha1.Subscription{sub}, InstallPlans: []*v1alpha1.InstallPlan{p},
+		ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version},
+	}, got)
+	for kind := range r.kinds {
+		broken := r
+		broken.fail = kind
+		_, err := installplan.GatherCreate(t.Context(), broken, ns, resolution, installplan.Config{})
+		require.ErrorContains(t, err, "no answer")
+	}
+}
+
+func TestAffected(t *testing.T) {
+	inNamespace, everywhere := []types.NamespacedName{{Namespace: ns}}, []types.NamespacedName{{}}
+	named := metav1.ObjectMeta{Namespace: ns, Name: "x"}
+	thing := func(kind, namespace string) olmcore.Object {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
+		u.SetNamespace(namespace)
+		u.SetName("x")
+		return u
+	}
+	owning := csv("x", versioned("1.0.0"))
+	for name, c := range map[string]struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		"a plan":                           {plan(complete, nil), []types.NamespacedName{key}},
+		"a namespace":                      {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, inNamespace},
+		"a Subscription":                   {subscription("x"), inNamespace},
+		"a group":                          {group(), inNamespace},
+		"a version":                        {csv("x"), inNamespace},
+		"a version that owns definitions":  {owning, everywhere},
+		"an account":                       {&corev1.ServiceAccount{ObjectMeta: named}, inNamespace},
+		"a role":                           {&rbacv1.Role{ObjectMeta: named}, inNamespace},
+		"a role of the cluster":            {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, everywhere},
+		"a definition":                     {crdObject("v1"), everywhere},
+		"registry credentials":             {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeDockerConfigJson}, everywhere},
+		"a token":                          {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
+		"something of a namespace":         {thing("ServiceMonitor", ns), inNamespace},
+		"something of the cluster":         {thing("ConsoleLink", ""), everywhere},
+		"a Pod":                            {&corev1.Pod{ObjectMeta: named}, nil},
+		"nothing":                          {nil, nil},
+		"a nil plan in an interface value": {(*v1alpha1.InstallPlan)(nil), nil},
+	} {
+		t.Run(name, func(t *testing.T) { same(t, c.want, installplan.Affected(c.object)) })
+	}
+}
+
+// TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of
+// copies, unless any of them may count.
+func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
+	versions := func(change func(p *v1alpha1.InstallPlan)) []string {
+		role := roleStep("a.v1", "r")
+		role.Resource.Manifest = `{"metadata":{"name":"r","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"owner.v1"}]}}`
+		p := plan(installing, []*v1alpha1.Step{csvStep("a.v1"), nil, role, roleStep("resolved.v1", "s"), crdStep("a.v1", "v1")})
+		if change != nil {
+			change(p)
+		}
+		crd := installed(crdObject("v1"), true)
+		crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": ns + "/beside.v1"}
+		objects := []olmcore.Object{p, crd}
+		for _, name := range []string{"a.v1", "owner.v1", "resolved.v1", "beside.v1", "copy.v1", "other.v1"} {
+			objects = append(objects, csv(name))
+		}
+		s, err := olmcore.NewSnapshot(objects)
+		require.NoError(t, err)
+		in, err := installplan.Gather(t.Context(), s, types.NamespacedName{Namespace: ns, Name: p.Name}, installplan.Config{})
+		require.NoError(t, err)
+		var names []string
+		for _, c := range in.ClusterServiceVersions {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"a.v1", "beside.v1", "owner.v1", "resolved.v1"}, versions(nil))
+	require.Len(t, versions(func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = nil }), 6, "another may own its definitions")
+	require.Len(t, versions(func(p *v1alpha1.InstallPlan) { p.Status.Plan[2].Resource.Manifest = reference() }), 6, "a bundle may name any owner")
+}

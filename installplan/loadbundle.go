@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// What the tool that unpacks bundles writes on a ConfigMap.
+const (
+	annotationSourceImage     = "olm.sourceImage"
+	annotationContentEncoding = "olm.contentEncoding"
+	encodingGzip              = "gzip+base64"
+)
+
+// maxFileBytes bounds one file of a bundle once it is inflated.
+const maxFileBytes = 64 << 20
+
+// LoadBundle reads the bundle that was unpacked into a ConfigMap: Image is the
+// image that it says it comes from, Objects are its manifests in the order of
+// their keys, as olmcore.Decode types them. Values that are no manifest are left
+// out, as is all but the first document of a value; a Diagnostic says so where
+// something may be lost, and where there is more than one ClusterServiceVersion.
+// Properties stay empty: they are not in the ConfigMap. An error that is no
+// *olmcore.InputError says that the content cannot be decoded.
+//
+// Source: operator-registry pkg/configmap, BundleLoader.
+// Differs: what is left out is reported; the size of a file is bounded.
+func LoadBundle(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
+	if cm == nil {
+		return olmcore.Bundle{}, nil, &olmcore.InputError{Field: "ConfigMap", Problem: "is nil"}
+	}
+	files, err := filesOf(cm)
+	if err != nil {
+		return olmcore.Bundle{}, nil, err
+	}
+	bundle := olmcore.Bundle{Image: cm.Annotations[annotationSourceImage]}
+	var found []olmcore.Diagnostic
+	report := func(reason, format string, args ...any) {
+		found = append(found, olmcore.Diagnostic{Severity: olmcore.Warning, Reason: reason,
+			Message: fmt.Sprintf(format, args...), Target: olmcore.RefOf(cm).Unversioned(), Path: "data"})
+	}
+	versions := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		object, extra, err := decodeFile(files[name])
+		if err != nil {
+			if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json") {
+				report(ReasonManifestSkipped, "%s is no manifest: %s", name, clip(err.Error()))
+			}
+			continue
+		}
+		if extra {
+			report(ReasonExtraDocumentsIgnored, "%s holds more than one document", name)
+		}
+		if object == nil {
+			continue
+		}
+		if olmcore.GVKOf(object).Kind == kindCSV {
+			versions++
+		}
+		bundle.Objects = append(bundle.Objects, object)
+	}
+	if versions > 1 {
+		report(ReasonBundleInvalid, "it holds %d ClusterServiceVersions", versions)
+	}
+	return bundle, found, nil
+}
+
+// decodeFile returns the object that a file describes; nil when the file is well
+// formed and describes none.
+func decodeFile(data []byte) (object olmcore.Object, extra bool, err error) {
+	first, extra, err := firstDocument(string(data))
+	if err != nil {
+		return nil, false, err
+	}
+	var id identity
+	if err := json.Unmarshal(first, &id); err != nil {
+		return nil, false, err
+	}
+	if id.Kind == "" || id.APIVersion == "" {
+		return nil, extra, nil
+	}
+	object, err = olmcore.Decode(first)
+	return object, extra, err
+}
+
+// filesOf returns the decoded values of a ConfigMap.
+func filesOf(cm *corev1.ConfigMap) (map[string][]byte, error) {
+	files := make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
+	for name, text := range cm.Data {
+		files[name] = []byte(text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cm.BinaryData)) {
+		data := cm.BinaryData[name]
+		if cm.Annotations[annotationContentEncoding] == encodingGzip {
+			var err error
+			if data, err = inflate(data); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		files[name] = data
+	}
+	return files, nil
+}
+
+func inflate(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(data)))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
+	if err == nil && len(out) > maxFileBytes {
+		err = errors.New("it is too large")
+	}
+	return out, err
+}
+
+// contentDigest identifies what was unpacked, whatever its encoding.
+func contentDigest(cm *corev1.ConfigMap) (string, error) {
+	files, err := filesOf(cm)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	put := func(data []byte) {
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(data)))
+		sum.Write(data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		put([]byte(name))
+		put(files[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// loadComplete is LoadBundle for a ConfigMap that holds the whole bundle of an
+// image; ok is false for every other. Its content is written in one update, with
+// the name of the image.
+func loadComplete(cm *corev1.ConfigMap, image string) (bundle olmcore.Bundle, found []olmcore.Diagnostic, ok bool) {
+	if cm == nil || cm.DeletionTimestamp != nil || cm.Annotations[annotationSourceImage] != image {
+		return olmcore.Bundle{}, nil, false
+	}
+	bundle, found, err := LoadBundle(cm)
+	return bundle, found, err == nil && lastCSV(bundle) != ""
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// manifest is what a step's manifest says, as JSON values.
+type manifest struct {
+	object map[string]any
+	// gvk is empty where the manifest does not say, as in those that OLM makes of
+	// typed objects.
+	gvk   schema.GroupVersionKind
+	name  string
+	extra bool // more YAML documents follow
+}
+
+// parseManifest reads the first YAML or JSON document of a manifest. What only
+// a cluster can know of an object is dropped.
+func parseManifest(text string) (manifest, error) {
+	var m manifest
+	data := []byte(text)
+	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
+		var err error
+		if data, m.extra, err = firstDocument(text); err != nil {
+			return m, err
+		}
+	}
+	if err := utiljson.Unmarshal(data, &m.object); err != nil {
+		return m, err
+	}
+	if m.object == nil {
+		return m, errors.New("it is empty")
+	}
+	apiVersion, _ := m.object["apiVersion"].(string)
+	kind, _ := m.object["kind"].(string)
+	m.gvk = schema.FromAPIVersionAndKind(apiVersion, kind)
+	metadata, ok := m.object["metadata"].(map[string]any)
+	if !ok {
+		return m, errors.New("it has no metadata")
+	}
+	m.name, _ = metadata["name"].(string)
+	for _, field := range [...]string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink",
+		"deletionTimestamp", "deletionGracePeriodSeconds"} {
+		delete(metadata, field)
+	}
+	delete(m.object, "status")
+	return m, nil
+}
+
+// firstDocument returns the first YAML document that holds anything, as JSON, and
+// whether there is another.
+func firstDocument(text string) (first []byte, extra bool, err error) {
+	for _, doc := range strings.Split("\n"+text, "\n---") {
+		// What follows the dashes on their line is part of the separator.
+		if _, rest, ok := strings.Cut(doc, "\n"); ok {
+			doc = rest
+		}
+		if strings.TrimSpace(doc) == "" {
+			continue
+		}
+		if first != nil {
+			return first, true, nil
+		}
+		data, err := yaml.ToJSON([]byte(doc))
+		if err != nil {
+			return nil, false, err
+		}
+		if string(data) != "null" {
+			first = data
+		}
+	}
+	if first == nil {
+		return nil, false, errors.New("it is empty")
+	}
+	return first, false, nil
+}
+
+// bundleRef is a manifest that stands for an object of an unpacked bundle.
+type bundleRef struct {
+	Kind                   string `json:"kind"`
+	Name                   string `json:"name"`
+	Namespace              string `json:"namespace"`
+	CatalogSourceName      string `json:"catalogSourceName"`
+	CatalogSourceNamespace string `json:"catalogSourceNamespace"`
+	Replaces               string `json:"replaces"`
+	Properties             string `json:"properties"`
+}
+
+// pinnedRef is a bundleRef with the digest of the content that was planned;
+// empty in those that OLM wrote.
+type pinnedRef struct {
+	bundleRef
+	Digest string `json:"digest,omitempty"`
+}
+
+// parseBundleRef reads such a manifest; ok is false for every other one.
+func parseBundleRef(text string) (ref pinnedRef, ok bool) {
+	if !strings.Contains(text, `"catalogSourceName`) || json.Unmarshal([]byte(text), &ref) != nil {
+		return pinnedRef{}, false
+	}
+	ok = ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" &&
+		ref.CatalogSourceName != "" && ref.CatalogSourceNamespace != ""
+	return ref, ok
+}
+
+// identity is the little of a manifest that tells which object it means.
+type identity struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+}
+
+// identify reads a manifest's identity; the zero identity when it has none, or
+// only stands for another.
+func identify(text string) identity {
+	var id identity
+	if _, ok := parseBundleRef(text); ok {
+		return id
+	}
+	if err := json.Unmarshal([]byte(text), &id); err == nil {
+		return id
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return identity{}
+	}
+	id.APIVersion, id.Kind = m.gvk.ToAPIVersionAndKind()
+	id.Metadata.Name = m.name
+	return id
+}
+
+func (m manifest) metadata() map[string]any {
+	metadata, _ := m.object["metadata"].(map[string]any)
+	return metadata
+}
+
+// stringsOf returns a map of strings at a metadata field, leaving out what is
+// none.
+func stringsOf(metadata map[string]any, field string) map[string]any {
+	values, _ := metadata[field].(map[string]any)
+	out := make(map[string]any, len(values)+4)
+	for key, value := range values {
+		if s, ok := value.(string); ok {
+			out[key] = s
+		}
+	}
+	return out
+}
+
+// encode is a manifest as OLM writes it: JSON and one newline.
+func encode(object map[string]any) (string, error) {
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(object); err != nil {
+		return "", fmt.Errorf("encode manifest: %w", err)
+	}
+	return buf.String(), nil
+}

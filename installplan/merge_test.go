@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const stepHash = "olmcore/step-hash"
+
+// update returns what the plan of one step makes of an observed object; its mark
+// is taken off.
+func update[T olmcore.Object](t *testing.T, s *v1alpha1.Step, observed T, others ...olmcore.Object) (T, olmcore.Result) {
+	t.Helper()
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), observed), with(others...)))
+	for _, a := range r.Actions {
+		if u, ok := a.(olmcore.Update); ok {
+			after := u.After.DeepCopyObject().(T)
+			annotations := after.GetAnnotations()
+			require.NotEmpty(t, annotations[stepHash])
+			delete(annotations, stepHash)
+			after.SetAnnotations(annotations)
+			return after, r
+		}
+	}
+	t.Fatalf("no update in %v", describe(r))
+	return observed, r
+}
+
+func managed(o olmcore.Object) olmcore.Object {
+	o.SetLabels(map[string]string{"olm.managed": "true", "theirs": "kept"})
+	o.SetAnnotations(map[string]string{"theirs": "kept", "ours": "old"})
+	o.SetFinalizers([]string{"theirs"})
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"}})
+	return o
+}
+
+// merged is the metadata of a managed object after an update.
+func mergedMeta(name string) metav1.ObjectMeta {
+	m := meta(name)
+	m.Labels = map[string]string{"olm.managed": "true", "theirs": "kept", "ours": "new"}
+	m.Annotations = map[string]string{"theirs": "kept", "ours": "new"}
+	m.Finalizers = []string{"theirs"}
+	m.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"},
+		olmcore.OwnerReferenceTo(csv("a.v1")),
+	}
+	return m
+}
+
+const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
+
+func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
+	t.Run("Role", func(t *testing.T) {
+		have := managed(&rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
+		got, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{`+oursMeta+`,"rules":[{"verbs":["get"]}]}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, []rbacv1.PolicyRule{{Verbs: []string{"get"}}}, got.Rules)
+	})
+	t.Run("ServiceAccount", func(t *testing.T) {
+		have := managed(&corev1.ServiceAccount{ObjectMeta: meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}).(*corev1.ServiceAccount)
+		got, _ := update(t, step("a.v1", "", "v1", "ServiceAccount", "x", `{`+oursMeta+`,"imagePullSecrets":[{"name":"ours"},{"name":"theirs"}]}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, []corev1.ObjectReference{{Name: "token"}}, got.Secrets)
+		same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
+	})
+	t.Run("Service", func(t *testing.T) {
+		have := managed(&corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"},
+			IPFamilies: []corev1.IPFamily{"IPv4"}, SessionAffinity: "None",
+			Ports: []corev1.ServicePort{{Name: "web", Port: 80, Protocol: "TCP", NodePort: 30080}},
+		}}).(*corev1.Service)
+		got, _ := update(t, step("a.v1", "", "v1", "Service", "x",
+			`{`+oursMeta+`,"spec":{"type":"NodePort","ports":[{"name":"web","port":80},{"name":"more","port":81}]}}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"}, IPFamilies: []corev1.IPFamily{"IPv4"},
+			Ports: []corev1.ServicePort{{Name: "web", Port: 80, NodePort: 30080}, {Name: "more", Port: 81}},
+		}, got.Spec)
+	})
+	t.Run("ConfigMap", func(t *testing.T) {
+		have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"old": "1"}}).(*corev1.ConfigMap)
+		got, _ := update(t, step("a.v1", "", "v1", "ConfigMap", "x", `{`+oursMeta+`,"data":{"new":"1"}}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, map[string]string{"new": "1"}, got.Data)
+	})
+	t.Run("ClusterRole", func(t *testing.T) {
+		have := &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x"), AggregationRule: &rbacv1.AggregationRule{}}
+		have.Labels = map[string]string{"olm.owner": "old.v1", "theirs": "kept"}
+		got, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`), have)
+		same(t, map[string]string{
+			"olm.managed": "true", "theirs": "kept", "olm.owner": "a.v1", "olm.owner.namespace": ns,
+			"olm.owner.kind": "ClusterServiceVersion", "olm.owner.uid": "uid-a.v1",
+		}, got.Labels)
+		require.Empty(t, got.OwnerReferences)
+		require.Nil(t, got.AggregationRule)
+	})
+}
+
+// TestAnObjectOfSomebodyElseGetsNoOwner: it survives the operator's removal.
+func TestAnObjectOfSomebodyElseGetsNoOwner(t *testing.T) {
+	s := step("a.v1", "", "v1", "ServiceAccount", "x",
+		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"ours"}]}`)
+	have := &corev1.ServiceAccount{ObjectMeta: meta("x"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}
+	got, r := update(t, s, have)
+	require.Equal(t, map[string]string{"ours": "new"}, got.Labels)
+	require.Empty(t, got.OwnerReferences)
+	require.Nil(t, got.AutomountServiceAccountToken)
+	same(t, []corev1.LocalObjectReference{{Name: "theirs"}}, got.ImagePullSecrets)
+	same(t, []corev1.ObjectReference{{Name: "ours"}}, got.Secrets)
+	require.Equal(t, []string{installplan.ReasonUnmanagedObjectUpdated}, reasons(r))
+
+	after := r.Actions[0].(olmcore.Update).After
+	r = reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), after)))
+	require.Equal(t, []string{status}, describe(r), "the next round finds it done")
+}
+
+// TestWhatCannotChangeIsMadeAnew, when it is ours.
+func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
+	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
+	have := managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}})
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have)))
+	require.Equal(t, []string{"delete RoleBinding ops/x (StepImmutable)"}, describe(r))
+	require.Equal(t, have.GetUID(), r.Actions[0].(olmcore.Delete).Target.UID)
+}
+
+// TestTwoStepsOfOneObjectAreOneAction with the content of both.
+func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
+	first := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
+	second := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)
+	in := input(plan(installing, []*v1alpha1.Step{first, second}, started(time.Second)), with(csv("a.v1")))
+	r := reconcile(t, in)
+	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)"}, describe(r))
+	made := r.Actions[1].(olmcore.Create).Object.(*corev1.ServiceAccount)
+	require.Equal(t, map[string]string{"olm.managed": "true", "a": "1", "b": "2"}, made.Labels)
+	same(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, made.ImagePullSecrets)
+	require.Equal(t, []v1alpha1.StepStatus{notPresent, notPresent}, statuses(statusOf(in, r)))
+}
+
+// TestAManifestKeepsNothingOfAnotherCluster: identity, times and status are
+// those that the API server gives.
+func TestAManifestKeepsNothingOfAnotherCluster(t *testing.T) {
+	s := step("", "", "v1", "Service", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","namespace":"elsewhere","uid":"u","resourceVersion":"7",
+		"creationTimestamp":"2020-01-01T00:00:00Z","managedFields":[{}],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]},
+		"spec":{"clusterIP":"None"},"status":{"loadBalancer":{}}}`)
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second))))
+	made := r.Actions[1].(olmcore.Create).Object.(*corev1.Service)
+	delete(made.Annotations, stepHash)
+	same(t, metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{"olm.managed": "true"}}, made.ObjectMeta)
+}
+
+// TestAnAlteredObjectIsNotWrittenForEver: an admission webhook that strips the
+// mark does not keep the plan busy.
+func TestAnAlteredObjectIsNotWrittenForEver(t *testing.T) {
+	s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+	have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}})
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+	require.Equal(t, []string{"update ConfigMap ops/x (StepDiffers)"}, describe(reconcile(t, in)))
+	in.LastRun = olmcore.Outcomes{{Kind: "ConfigMap", Namespace: ns, Name: "x"}: {Count: 1}}
+	r := reconcile(t, in)
+	require.Equal(t, complete, statusOf(in, r).Phase)
+	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))
+}
+
+func versioned(v string, change ...func(*v1alpha1.ClusterServiceVersion)) func(*v1alpha1.ClusterServiceVersion) {
+	return func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(v)}
+		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com", Version: "v1"}}
+		for _, f := range change {
+			f(c)
+		}
+	}
+}
+
+// TestCustomResourceDefinitionsAreShared: what other namespaces and users put
+// there stays.
+func TestCustomResourceDefinitionsAreShared(t *testing.T) {
+	prefix := "operatorframework.io/installed-alongside-"
+	have := installed(crdObject("v1"), true)
+	have.Labels = map[string]string{"theirs": "kept"}
+	have.Annotations = map[string]string{
+		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
+		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("there/gone.v1"): "there/gone.v1",
+	}
+	have.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
+	neighbour := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Namespace = "there"
+		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
+	}))
+	got, _ := update(t, crdStep("a.v1", "v1", "v2"), have, neighbour)
+	require.Equal(t, map[string]string{"theirs": "kept", "olm.managed": "true"}, got.Labels)
+	require.Equal(t, map[string]string{
+		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
+		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("ops/a.v1"): "ops/a.v1",
+	}, got.Annotations)
+	require.Len(t, got.Spec.Versions, 2)
+	require.Equal(t, apiextensionsv1.WebhookConverter, got.Spec.Conversion.Strategy, "the live version's webhook converts")
+}
+
+// TestANewerCustomResourceDefinitionIsKept: an older operator in another
+// namespace takes nothing away.
+func TestANewerCustomResourceDefinitionIsKept(t *testing.T) {
+	prefix := "operatorframework.io/installed-alongside-"
+	have := installed(crdObject("v1", "v2"), true)
+	have.Annotations = map[string]string{prefix + alongsideHash("there/a.v2"): "there/a.v2"}
+	newer := csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+	own := csv("a.v1", versioned("1.0.0"))
+	s := crdStep("a.v1", "v1")
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(own, have, newer))
+	r := reconcile(t, in)
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	require.Equal(t, []string{installplan.ReasonNewerCRDKept}, reasons(r))
+	after := r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition)
+	same(t, have.Spec, after.Spec)
+	require.Contains(t, after.Annotations, prefix+alongsideHash("ops/a.v1"))
+
+	in = input(in.InstallPlan, with(own, after, newer))
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestAnUpdatedCustomResourceDefinitionIsNotRefusedAfterwards: judgements that
+// come too late change nothing.
+func TestAnUpdatedCustomResourceDefinitionIsNotRefusedAfterwards(t *testing.T) {
+	s := crdStep("a.v1", "v1")
+	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), up))
+	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: up.Name, Version: "v1", Name: "x", New: []string{"bad"}}}
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestResourcesThatAreInvalidAlreadyRefuseNothing, nor does a webhook's schema.
+func TestResourcesThatAreInvalidAlreadyRefuseNothing(t *testing.T) {
+	have := installed(crdObject("v1"), true)
+	have.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "older"
+	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(csv("a.v1"), have))
+	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: have.Name, Version: "v1", Name: "x", Old: []string{"bad"}, New: []string{"bad"}}}
+	r := reconcile(t, in)
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	require.Equal(t, []string{installplan.ReasonExistingResourceInvalid}, reasons(r))
+	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: have.Name, Version: "v1", ReadError: "cannot list"}}
+	require.Equal(t, []string{status}, describe(reconcile(t, in)))
+}
+
+// TestACustomResourceDefinitionHasAMinuteToBeServed.
+func TestACustomResourceDefinitionHasAMinuteToBeServed(t *testing.T) {
+	s := withStatus(waitingAPI, crdStep("a.v1", "v1"))
+	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	up.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Message: "taken", LastTransitionTime: *ago(58 * time.Second),
+	}}
+	const text = "waiting for CustomResourceDefinition things.example.com to be established: taken"
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Hour)), with(csv("a.v1"), up))
+	r := reconcile(t, in)
+	require.Equal(t, text, statusOf(in, r).Message)
+	require.Equal(t, 2*time.Second, r.RequeueAfter)
+	in.Now = noon.Add(2 * time.Second)
+	r = reconcile(t, in)
+	require.Equal(t, failed, statusOf(in, r).Phase)
+	require.Equal(t, text, statusOf(in, r).Message)
+	require.Equal(t, []v1alpha1.StepStatus{waitingAPI}, statuses(statusOf(in, r)))
+}

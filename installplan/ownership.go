@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// owners returns the owner references that a target must have. A verdict other
+// than pending says that they cannot be told yet.
+func (e *evaluation) owners(t *target) ([]metav1.OwnerReference, verdict) {
+	refs := manifestOwners(t.desired)
+	if t.kind.owned && t.resolving != "" && !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
+		return r.Name == t.resolving
+	}) {
+		refs = append(refs, metav1.OwnerReference{
+			APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: kindCSV, Name: t.resolving,
+			Controller: new(false), BlockOwnerDeletion: new(false),
+		})
+	}
+	out := make([]metav1.OwnerReference, 0, len(refs))
+	for _, r := range refs {
+		csv := e.csvs[r.Name]
+		switch {
+		case (csv == nil || csv.UID == "") && e.csvSteps[r.Name]:
+			continue // barred, see there
+		case csv == nil || csv.UID == "":
+			return nil, verdict{outcome: blocked, message: fmt.Sprintf(
+				"error generating ownerrefs for %s %s: clusterserviceversions.operators.coreos.com %q not found",
+				t.kind.word, t.key.Name, r.Name)}
+		case csv.DeletionTimestamp != nil:
+			return nil, verdict{outcome: waiting, message: waitingPrefix + "ClusterServiceVersion " + r.Name}
+		}
+		r.UID = csv.UID
+		out = append(out, r)
+	}
+	return out, verdict{}
+}
+
+// barred reports that the target must wait for a ClusterServiceVersion which
+// this plan is about to create.
+func (e *evaluation) barred(t *target) bool {
+	absent := func(name string) bool {
+		csv := e.csvs[name]
+		return e.csvSteps[name] && (csv == nil || csv.UID == "")
+	}
+	if (t.kind.owned || t.kind.labelled) && t.resolving != "" && absent(t.resolving) {
+		return true
+	}
+	return slices.ContainsFunc(manifestOwners(t.desired), func(r metav1.OwnerReference) bool { return absent(r.Name) })
+}
+
+func isCSV(r metav1.OwnerReference) bool {
+	return r.Kind == kindCSV && strings.HasPrefix(r.APIVersion, v1alpha1.GroupName+"/")
+}
+
+// manifestOwners reads which ClusterServiceVersions a manifest names as owners.
+// Other owners are left out: their UID is one of another cluster, and garbage
+// collection would remove the object.
+func manifestOwners(m manifest) []metav1.OwnerReference {
+	list, _ := m.metadata()["ownerReferences"].([]any)
+	var refs []metav1.OwnerReference
+	for _, entry := range list {
+		fields, _ := entry.(map[string]any)
+		text := func(key string) string { s, _ := fields[key].(string); return s }
+		flag := func(key string) *bool { b, _ := fields[key].(bool); return &b }
+		r := metav1.OwnerReference{
+			APIVersion: text("apiVersion"), Kind: text("kind"), Name: text("name"),
+			Controller: flag("controller"), BlockOwnerDeletion: flag("blockOwnerDeletion"),
+		}
+		if isCSV(r) && r.Name != "" {
+			refs = append(refs, r)
+		}
+	}
+	return refs
+}
+
+func setOwners(object map[string]any, owners []metav1.OwnerReference) {
+	if len(owners) == 0 {
+		delete(metadataOf(object), "ownerReferences")
+		return
+	}
+	list := make([]any, len(owners))
+	for i, r := range owners {
+		list[i] = map[string]any{
+			"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name, "uid": string(r.UID),
+			"controller": isTrue(r.Controller), "blockOwnerDeletion": isTrue(r.BlockOwnerDeletion),
+		}
+	}
+	metadataOf(object)["ownerReferences"] = list
+}
+
+func ownedByAll(o olmcore.Object, owners []metav1.OwnerReference) bool {
+	return !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return !olmcore.OwnedBy(o, r.UID) })
+}
+
+// isManaged reports whether an object was handed to OLM. What is not may be
+// changed, but never owned and never deleted.
+func isManaged(o olmcore.Object) bool {
+	labels := o.GetLabels()
+	return labels[olmcore.LabelManaged] == "true" || labels[olmcore.LabelOwner] != "" ||
+		slices.ContainsFunc(o.GetOwnerReferences(), isCSV)
+}
+
+// checkOwnedCRDs refuses a ClusterServiceVersion that the plan does not name
+// and whose CustomResourceDefinitions another one of the namespace owns.
+func (e *evaluation) checkOwnedCRDs(t *target) verdict {
+	if slices.Contains(e.plan.Spec.ClusterServiceVersionNames, t.key.Name) {
+		return verdict{}
+	}
+	o, err := e.typed(t, t.desired.object)
+	if err != nil {
+		return unreadable(t, err)
+	}
+	for _, crd := range o.(*v1alpha1.ClusterServiceVersion).Spec.CustomResourceDefinitions.Owned {
+		var owners []string
+		for name, csv := range e.csvs {
+			if !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, crd.Name) {
+				owners = append(owners, name)
+			}
+		}
+		slices.Sort(owners)
+		switch {
+		case len(owners) > 1:
+			return verdict{outcome: blocked, message: fmt.Sprintf(
+				"error checking crd owners for: %s: Existing CSVs %v in namespace %s all claim to own CRD %s",
+				t.key.Name, owners, e.plan.Namespace, crd.Name)}
+		case len(owners) == 1 && owners[0] != t.key.Name:
+			return verdict{outcome: blocked, message: "pre-existing CRD owners found for owned CRD(s) of dependent CSV " + t.key.Name}
+		}
+	}
+	return verdict{}
+}
+
+func owns(csv *v1alpha1.ClusterServiceVersion, crd string) bool {
+	return slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd })
+}
+
+// newerThan compares the versions of two ClusterServiceVersions of one package,
+// as the part of their names before the first dot tells; false for others.
+func newerThan(a, b *v1alpha1.ClusterServiceVersion) bool {
+	packageA, _, _ := strings.Cut(a.Name, ".")
+	packageB, _, _ := strings.Cut(b.Name, ".")
+	return packageA == packageB && a.Spec.Version.Version.GT(b.Spec.Version.Version)
+}

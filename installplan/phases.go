@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	retryingPrefix = "retrying execution due to error: "
+	waitingPrefix  = "waiting for "
+	notUnpacked    = " is not unpacked"
+)
+
+// awaitApproval is the round of a plan in phase RequiresApproval.
+func (d *decision) awaitApproval() error {
+	plan := d.in.InstallPlan
+	if plan.Spec.Approved {
+		d.state = StateApproved
+		d.next.Status.Phase, d.next.Status.Message = v1alpha1.InstallPlanPhaseInstalling, ""
+		d.result.Requeue(d.retryInterval())
+		return nil
+	}
+	d.state = StateRequiresApproval
+	wanted := slices.ContainsFunc(d.in.Subscriptions, func(s *v1alpha1.Subscription) bool {
+		return s != nil && wantsManual(s) && olmcore.OwnedBy(plan, s.UID)
+	})
+	owned := slices.ContainsFunc(d.in.Subscriptions, func(s *v1alpha1.Subscription) bool {
+		return s != nil && olmcore.OwnedBy(plan, s.UID)
+	})
+	if owned && !wanted {
+		d.diagnose(olmcore.Info, ReasonPendingPlanCouldBeAutomatic, "spec.approval",
+			"no Subscription that owns the plan wants manual approval any more")
+	}
+	e, err := d.evaluate(true)
+	if err != nil {
+		return err
+	}
+	for i := range e.verdicts {
+		if v := &e.verdicts[i]; v.refused() {
+			d.warn(ReasonStepRefused, e.path(i), "%s", clip(v.message))
+		}
+	}
+	return nil
+}
+
+// failed is the round of a plan in phase Failed: it starts again when the cause
+// that it states is gone.
+func (d *decision) failed() error {
+	d.state = StateFailed
+	plan := d.in.InstallPlan
+	if plan.Status.AttenuatedServiceAccountRef != nil && d.in.RBACChanged {
+		d.retry()
+		return nil
+	}
+	if !mayHeal(plan, d.in.Subscriptions) {
+		return nil
+	}
+	e, err := d.evaluate(true)
+	if err != nil {
+		return err
+	}
+	obstacle := func(v verdict) bool { return v.refused() || v.outcome == waiting && !v.follows }
+	if !slices.ContainsFunc(e.verdicts, obstacle) {
+		d.retry()
+	}
+	return nil
+}
+
+func (d *decision) retry() {
+	d.state = StateRetried
+	status := &d.next.Status
+	status.Phase, status.StartTime, status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
+	d.result.Requeue(d.retryInterval())
+}
+
+// mayHeal reports whether a failed plan is still wanted and failed of something
+// that the objects of its steps can show to be over.
+func mayHeal(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
+	return isRefusal(plan.Status.Message) && slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {
+		return s != nil && s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == plan.UID && refersTo(s, plan)
+	})
+}
+
+// install is the round of a plan in phase Installing.
+func (d *decision) install() error {
+	plan, status := d.in.InstallPlan, &d.next.Status
+	if plan.Spec.Approval == v1alpha1.ApprovalManual && !plan.Spec.Approved {
+		if untouched(plan) {
+			d.state = StateWithdrawn
+			status.Phase, status.Message = v1alpha1.InstallPlanPhaseRequiresApproval, ""
+			return nil
+		}
+		d.diagnose(olmcore.Info, ReasonApprovalWithdrawnTooLate, "spec.approved", "steps of the plan were applied already")
+	}
+	if status.StartTime == nil {
+		d.state = StateStarting
+		status.StartTime = new(olmcore.Timestamp(d.in.Now))
+		d.result.Requeue(d.retryInterval())
+		return nil
+	}
+	e, err := d.evaluate(false)
+	if err != nil {
+		return err
+	}
+	e.record(status.Plan)
+	d.result.Requeue(d.retryInterval())
+	problems := e.problems()
+	for _, p := range problems {
+		d.warn(p.reason, e.path(p.step), "%s", p.message)
+	}
+	if i := slices.IndexFunc(problems, func(p problem) bool { return p.over(d.in.Now) }); i >= 0 {
+		d.fail(problems[i].message)
+		return nil
+	}
+	if len(problems) > 0 {
+		d.state = StateRetrying
+		status.Message = retryingPrefix + problems[0].message
+		for _, p := range problems {
+			if !p.endless {
+				d.result.Requeue(p.deadline.Sub(d.in.Now))
+			}
+		}
+	} else {
+		d.progress(e)
+	}
+	d.steps = e.actions()
+	return nil
+}
+
+// progress is a round in which nothing is wrong.
+func (d *decision) progress(e *evaluation) {
+	status := &d.next.Status
+	wait := slices.IndexFunc(e.verdicts, func(v verdict) bool { return v.outcome == waiting })
+	switch {
+	case wait >= 0:
+		d.state = StateWaiting
+		status.Message = clip(e.verdicts[wait].message)
+		for _, v := range e.verdicts {
+			if v.outcome == waiting && !v.deadline.IsZero() {
+				d.result.Requeue(v.deadline.Sub(d.in.Now))
+			}
+		}
+	case slices.ContainsFunc(e.verdicts, func(v verdict) bool { return v.outcome != done }):
+		d.state = StateApplying
+		if strings.HasPrefix(status.Message, retryingPrefix) || strings.HasPrefix(status.Message, waitingPrefix) ||
+			strings.HasSuffix(status.Message, notUnpacked) {
+			status.Message = ""
+		}
+	default:
+		d.state = StateCompleting
+		status.Phase, status.Message = v1alpha1.InstallPlanPhaseComplete, ""
+		setCondition(status, v1alpha1.InstallPlanCondition{
+			Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionTrue,
+		}, d.in.Now)
+		d.result.RequeueAfter = 0
+	}
+}
+
+func (d *decision) fail(message string) {
+	d.state = StateFailing
+	status := &d.next.Status
+	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
+	setCondition(status, v1alpha1.InstallPlanCondition{
+		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
+		Reason: v1alpha1.InstallPlanReasonComponentFailed, Message: message,
+	}, d.in.Now)
+	d.result.RequeueAfter = 0
+}
+
+// problem is what keeps one step from being applied.
+type problem struct {
+	step            int
+	reason, message string
+	// deadline is when the plan fails of it, unless it is endless.
+	deadline time.Time
+	endless  bool
+}
+
+func (p problem) over(now time.Time) bool { return !p.endless && !now.Before(p.deadline) }
+
+func stepPath(i int) string { return fmt.Sprintf("status.plan[%d]", i) }

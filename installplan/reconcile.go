@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reconcile takes one InstallPlan one round further. Actions are, alone in their
+// result, the repair of the plan's relations or the removal of its finalizer;
+// else the plan's status first, then the objects of its steps in plan order,
+// each under the ServiceAccount that the plan runs as (CustomResourceDefinitions
+// under the controller's own). A plan that is Complete and in order gives the
+// zero Result. The error is an *olmcore.InputError.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
+// Differs: see doc.go and docs/deviations.md.
+func Reconcile(in Input) (olmcore.Result, error) {
+	if err := in.validate(); err != nil {
+		return olmcore.Result{}, err
+	}
+	if in.isHistory() {
+		return olmcore.Result{}, nil
+	}
+	d, err := newDecision(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	return d.result, nil
+}
+
+// isHistory reports that the plan is Complete and in order: nothing will ever be
+// done about it. This is the path of nearly every plan, so it neither allocates
+// nor looks at steps.
+func (in *Input) isHistory() bool {
+	plan := in.InstallPlan
+	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil &&
+		!terminating(in.Namespace) && !in.needsRepair()
+}
+
+// newDecision decides about a copy of the input, which stays off the heap on
+// the path above.
+func newDecision(in Input) (*decision, error) {
+	d := &decision{in: &in}
+	return d, d.decide()
+}
+
+// decision is one round in the making.
+type decision struct {
+	in     *Input
+	state  State
+	result olmcore.Result
+	// next is a copy of the plan with the status that this round stores; nil until
+	// a rule needs it.
+	next *v1alpha1.InstallPlan
+	// steps are the actions on step objects.
+	steps []olmcore.Action
+}
+
+// decide asks the rules in order; the first that answers ends the round. A plan
+// that is Complete does not get beyond its repair.
+func (d *decision) decide() error {
+	plan := d.in.InstallPlan
+	switch {
+	case plan.DeletionTimestamp != nil:
+		d.state = StateDeleting
+		d.clean()
+		return nil
+	case terminating(d.in.Namespace):
+		d.state = StateNamespaceTerminating
+		d.abandon()
+		return nil
+	case d.in.needsRepair():
+		d.state = StateRepairing
+		d.repair()
+		return nil
+	case len(plan.Status.Plan) == 0 && len(plan.Status.BundleLookups) == 0:
+		d.withoutStatus()
+		return nil
+	}
+	if err := d.in.validateDeep(); err != nil {
+		return err
+	}
+	d.next = plan.DeepCopy()
+	err := d.advance()
+	d.finish()
+	return err
+}
+
+// advance decides about a plan with steps that is not Complete.
+func (d *decision) advance() error {
+	status := &d.next.Status
+	if status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		return d.failed()
+	}
+	if !d.check() {
+		return nil
+	}
+	switch status.Phase {
+	case v1alpha1.InstallPlanPhaseRequiresApproval:
+		return d.awaitApproval()
+	case v1alpha1.InstallPlanPhaseInstalling:
+		return d.install()
+	}
+	d.state = StatePhaseUnknown
+	d.warn(ReasonPlanPhaseUnknown, "status.phase", "phase %q is none that the plan could leave", status.Phase)
+	return nil
+}
+
+// finish turns next and the step actions into the result.
+func (d *decision) finish() {
+	plan := d.in.InstallPlan
+	if !apiequality.Semantic.DeepEqual(plan.Status, d.next.Status) {
+		if d.next.Status.CatalogSources == nil {
+			d.next.Status.CatalogSources = []string{}
+		}
+		d.next.Status.Plan = withoutNil(d.next.Status.Plan)
+		cause := olmcore.Cause{Reason: ReasonPlanProgressed, Message: "state " + string(d.state)}
+		d.result.Actions = append(d.result.Actions, olmcore.UpdateStatusOf(plan, d.next, cause))
+	}
+	d.result.Actions = append(d.result.Actions, d.steps...)
+	if from, to := plan.Status.Phase, d.next.Status.Phase; from != to {
+		t := olmcore.Transition{
+			Target: olmcore.RefOf(plan).Unversioned(), Type: "Phase", From: string(from), To: string(to),
+			Message: d.next.Status.Message, At: olmcore.Timestamp(d.in.Now), Bound: olmcore.Exact, Certainty: olmcore.Observed,
+		}
+		if to == v1alpha1.InstallPlanPhaseFailed {
+			t.Reason = string(v1alpha1.InstallPlanReasonComponentFailed)
+		}
+		d.result.Transitions = append(d.result.Transitions, t)
+	}
+}
+
+func (d *decision) phase() v1alpha1.InstallPlanPhase {
+	if d.next != nil {
+		return d.next.Status.Phase
+	}
+	return d.in.InstallPlan.Status.Phase
+}
+
+func (d *decision) message() string {
+	if d.next != nil {
+		return d.next.Status.Message
+	}
+	return d.in.InstallPlan.Status.Message
+}
+
+func withoutNil(steps []*v1alpha1.Step) []*v1alpha1.Step {
+	kept := steps[:0]
+	for _, s := range steps {
+		if s != nil {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}

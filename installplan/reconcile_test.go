@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	none             = v1alpha1.InstallPlanPhaseNone
+	requiresApproval = v1alpha1.InstallPlanPhaseRequiresApproval
+	installing       = v1alpha1.InstallPlanPhaseInstalling
+	complete         = v1alpha1.InstallPlanPhaseComplete
+	failed           = v1alpha1.InstallPlanPhaseFailed
+
+	unknown    = v1alpha1.StepStatusUnknown
+	notPresent = v1alpha1.StepStatusNotPresent
+	present    = v1alpha1.StepStatusPresent
+	created    = v1alpha1.StepStatusCreated
+	waitingAPI = v1alpha1.StepStatusWaitingForAPI
+)
+
+func ref(p *v1alpha1.InstallPlan) olmcore.Ref { return olmcore.RefOf(p).Unversioned() }
+
+func diagnostic(p *v1alpha1.InstallPlan, severity olmcore.Severity, reason, path, message string) olmcore.Diagnostic {
+	return olmcore.Diagnostic{Severity: severity, Reason: reason, Message: message, Target: ref(p), Path: path}
+}
+
+func transition(p *v1alpha1.InstallPlan, to v1alpha1.InstallPlanPhase, reason, message string) []olmcore.Transition {
+	return []olmcore.Transition{{
+		Target: ref(p), Type: "Phase", From: string(p.Status.Phase), To: string(to), Reason: reason, Message: message,
+		At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.Observed,
+	}}
+}
+
+// updated is the one Update of a plan, with what change makes of it.
+func updated(p *v1alpha1.InstallPlan, reason, message string, change func(*v1alpha1.InstallPlan)) []olmcore.Action {
+	after := p.DeepCopy()
+	change(after)
+	return []olmcore.Action{olmcore.UpdateOf(p, after, olmcore.Cause{Reason: reason, Message: message})}
+}
+
+func stored(p *v1alpha1.InstallPlan, state installplan.State, change func(*v1alpha1.InstallPlanStatus)) []olmcore.Action {
+	after := p.DeepCopy()
+	change(&after.Status)
+	return []olmcore.Action{olmcore.UpdateStatusOf(p, after, olmcore.Cause{
+		Reason: installplan.ReasonPlanProgressed, Message: "state " + string(state),
+	})}
+}
+
+func condition(status corev1.ConditionStatus, reason v1alpha1.InstallPlanConditionReason, message string) v1alpha1.InstallPlanCondition {
+	return v1alpha1.InstallPlanCondition{
+		Type: v1alpha1.InstallPlanInstalled, Status: status, Reason: reason, Message: message,
+		LastUpdateTime: new(metav1.NewTime(noon)), LastTransitionTime: new(metav1.NewTime(noon)),
+	}
+}
+
+const relations = "owner references, labels or finalizer were incomplete"
+
+// TestGates has one case for each gate that a plan passes before its phase is
+// looked at, and for each thing that may be wrong there.
+func TestGates(t *testing.T) {
+	steps := func() []*v1alpha1.Step { return []*v1alpha1.Step{csvStep("a.v1")} }
+	deleting := func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(10 * time.Second) }
+	a, b := subscription("a"), subscription("b")
+	generated := subscription("g", func(s *v1alpha1.Subscription) {
+		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
+	})
+	unmarked := generated.DeepCopy()
+	unmarked.Annotations = nil
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
+	failedCheck := func(text string) func(*v1alpha1.InstallPlanStatus) {
+		return func(s *v1alpha1.InstallPlanStatus) {
+			s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, text)}
+		}
+	}
+	const noGroup = "no operator group found that is managing this namespace"
+
+	finished := plan(complete, steps())
+	doomed := plan(installing, steps(), deleting)
+	overdue := plan(installing, steps(), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(time.Minute) })
+	pending := plan(requiresApproval, steps(), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })
+	running := plan(installing, steps())
+	bare := plan(none, nil)
+	young := plan(none, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *ago(time.Minute) })
+	unowned := plan(installing, steps(), ownedBy(a))
+	holding := plan(complete, steps(), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other", installplan.Finalizer} })
+	bound := plan(installing, steps(), func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account })
+	recovered := plan(requiresApproval, steps(), func(p *v1alpha1.InstallPlan) {
+		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
+		failedCheck(noGroup)(&p.Status)
+	})
+	odd := plan("Odd", steps())
+
+	for name, c := range map[string]struct {
+		in   installplan.Input
+		want olmcore.Result
+	}{
+		"G0: a plan that is being deleted and holds nothing is let go": {
+			in: input(doomed),
+			want: olmcore.Result{Actions: updated(doomed, installplan.ReasonPlanDeleted, "nothing is left to clean up",
+				func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })},
+		},
+		"G0: the mark on a generated Subscription goes first": {
+			in: input(doomed, with(generated)),
+			want: olmcore.Result{
+				Actions: []olmcore.Action{olmcore.UpdateOf(generated, unmarked, olmcore.Cause{
+					Reason: installplan.ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted",
+				})},
+				RequeueAfter: 50 * time.Second,
+			},
+		},
+		"G0: at the end of the grace the plan is let go whatever is left": {
+			in: input(overdue, with(generated)),
+			want: olmcore.Result{
+				Actions: updated(overdue, installplan.ReasonPlanDeleted, "the time for its clean-up is over", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
+				Diagnostics: []olmcore.Diagnostic{diagnostic(overdue, olmcore.Warning, installplan.ReasonCleanupIncomplete, "metadata.finalizers",
+					"annotation olm.generated-by is left on Subscription g")},
+			},
+		},
+		"G0: without our finalizer there is nothing to do": {
+			in: input(plan(complete, steps(), deleting)),
+		},
+		"G1: a namespace that is being deleted gets nothing installed": {
+			in: input(running, func(in *installplan.Input) {
+				in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
+			}),
+			want: olmcore.Result{
+				Actions:     updated(running, installplan.ReasonNamespaceTerminating, "the namespace is being deleted", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
+				Diagnostics: []olmcore.Diagnostic{diagnostic(running, olmcore.Info, installplan.ReasonNamespaceTerminating, "", "namespace ops is being deleted")},
+			},
+		},
+		"G2: a Subscription that refers to the plan becomes its owner": {
+			in: input(unowned, with(a, subscription("b", refersTo("install-x")))),
+			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonRelationRepaired, relations, func(p *v1alpha1.InstallPlan) {
+				p.OwnerReferences = append(p.OwnerReferences, ownerRef(b))
+				p.Labels["operators.coreos.com/b.ops"] = ""
+				p.Annotations = map[string]string{"olmcore/contributors": "uid-b", "olmcore/packages": "b"}
+			})},
+		},
+		"G2: a finished plan lets its finalizer go": {
+			in: input(holding),
+			want: olmcore.Result{Actions: updated(holding, installplan.ReasonRelationRepaired, relations,
+				func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other"} })},
+		},
+		"G2: a plan that has not started waits when an owner is Manual": {
+			in: input(unowned, with(subscription("a", manual))),
+			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
+				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
+		},
+		"G3: a young plan without status is left to Create": {
+			in:   input(young),
+			want: olmcore.Result{RequeueAfter: 4 * time.Minute},
+		},
+		"G3: an old plan without status is reported": {
+			in: input(bare),
+			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(bare, olmcore.Warning, installplan.ReasonPlanWithoutStatus, "status.plan",
+				"the plan has no steps 5m0s after its creation")}},
+		},
+		"G4: a finished plan is history": {
+			in: input(finished, with(a)),
+		},
+		"G6: without an OperatorGroup nothing goes on": {
+			in: input(pending, func(in *installplan.Input) { in.OperatorGroups = nil }),
+			want: olmcore.Result{
+				Actions:      stored(pending, installplan.StateCheckFailed, failedCheck(noGroup)),
+				Diagnostics:  []olmcore.Diagnostic{diagnostic(pending, olmcore.Warning, installplan.ReasonInstallCheckFailed, "", noGroup)},
+				RequeueAfter: 30 * time.Second,
+			},
+		},
+		"G6: what was stored already is not stored again": {
+			in: input(recovered, func(in *installplan.Input) {
+				in.OperatorGroups = []*operatorsv1.OperatorGroup{group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil })}
+			}),
+			want: olmcore.Result{
+				Diagnostics:  []olmcore.Diagnostic{diagnostic(recovered, olmcore.Warning, installplan.ReasonInstallCheckFailed, "", noGroup)},
+				RequeueAfter: 30 * time.Second,
+			},
+		},
+		"G6: more than one group": {
+			in: input(running, func(in *installplan.Input) {
+				in.OperatorGroups = append(in.OperatorGroups, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
+			}),
+			want: olmcore.Result{
+				Actions: stored(running, installplan.StateCheckFailed, failedCheck("more than one operator group(s) are managing this namespace count=2")),
+				Diagnostics: []olmcore.Diagnostic{diagnostic(running, olmcore.Warning, installplan.ReasonInstallCheckFailed, "",
+					"more than one operator group(s) are managing this namespace count=2")},
+				RequeueAfter: 30 * time.Second,
+			},
+		},
+		"G6: the group's account is not there": {
+			in: input(running, func(in *installplan.Input) { in.OperatorGroups[0].Spec.ServiceAccountName = "scoped" }),
+			want: olmcore.Result{
+				Actions: stored(running, installplan.StateCheckFailed, failedCheck("please make sure the service account exists. sa=scoped operatorgroup=ops/group")),
+				Diagnostics: []olmcore.Diagnostic{diagnostic(running, olmcore.Warning, installplan.ReasonInstallCheckFailed, "",
+					"please make sure the service account exists. sa=scoped operatorgroup=ops/group")},
+				RequeueAfter: 30 * time.Second,
+			},
+		},
+		"G7: the condition goes when the check passes again": {
+			in: input(recovered),
+			want: olmcore.Result{Actions: stored(recovered, installplan.StateRequiresApproval,
+				func(s *v1alpha1.InstallPlanStatus) { s.Conditions = nil })},
+		},
+		"G8: the account is stored before it is used": {
+			in: input(running, func(in *installplan.Input) {
+				in.OperatorGroups[0].Spec.ServiceAccountName = "scoped"
+				in.OperatorGroups[0].Status.ServiceAccountRef = account
+			}),
+			want: olmcore.Result{
+				Actions: stored(running, installplan.StateServiceAccountChanged,
+					func(s *v1alpha1.InstallPlanStatus) { s.AttenuatedServiceAccountRef = account }),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"G8: an account that the group does not name any more is forgotten": {
+			in: input(bound),
+			want: olmcore.Result{
+				Actions: stored(bound, installplan.StateServiceAccountChanged,
+					func(s *v1alpha1.InstallPlanStatus) { s.AttenuatedServiceAccountRef = nil }),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"G9: a phase that does not exist is never left": {
+			in: input(odd),
+			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(odd, olmcore.Warning, installplan.ReasonPlanPhaseUnknown, "status.phase",
+				`phase "Odd" is none that the plan could leave`)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { same(t, c.want, reconcile(t, c.in)) })
+	}
+}
+
+// TestPhases has one case for each rule of the phases.
+func TestPhases(t *testing.T) {
+	one := func(status v1alpha1.StepStatus) []*v1alpha1.Step {
+		return []*v1alpha1.Step{withStatus(status, csvStep("a.v1"))}
+	}
+	asked := func(approved bool) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, approved }
+	}
+	unsupported := func() []*v1alpha1.Step {
+		return []*v1alpha1.Step{step("", "", "v1", "Gizmo", "g", `{"metadata":{"name":"g"}}`)}
+	}
+	missing := func() []*v1alpha1.Step { return []*v1alpha1.Step{roleStep("gone.v1", "r")} }
+	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
+	lastRun := func(class olmcore.ErrorClass) func(*installplan.Input) {
+		return func(in *installplan.Input) {
+			in.LastRun = olmcore.Outcomes{
+				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Class: class, Message: "no", Count: 1},
+			}
+		}
+	}
+	warnings := func(p *v1alpha1.InstallPlan, reason, message string) []olmcore.Diagnostic {
+		return []olmcore.Diagnostic{diagnostic(p, olmcore.Warning, reason, "status.plan[0]", message)}
+	}
+	fails := func(message string) func(*v1alpha1.InstallPlanStatus) {
+		return func(s *v1alpha1.InstallPlanStatus) {
+			s.Phase, s.Message = failed, message
+			s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message)}
+		}
+	}
+	message := func(text string) func(*v1alpha1.InstallPlanStatus) {
+		return func(s *v1alpha1.InstallPlanStatus) { s.Message = text }
+	}
+
+	approved, waits := plan(requiresApproval, one(unknown), asked(true)), plan(requiresApproval, one(unknown), asked(false))
+	withdrawn := plan(installing, one(unknown), asked(false))
+	fresh := plan(installing, one(unknown))
+	hopeless := plan(installing, unsupported(), started(time.Second))
+	blocked, late := plan(installing, missing(), started(59*time.Second)), plan(installing, missing(), started(time.Minute))
+	forbidden := plan(installing, one(notPresent), started(24*time.Hour), func(p *v1alpha1.InstallPlan) {
+		p.Status.Message = "retrying execution due to error: error creating csv a.v1: no"
+	})
+	stale := plan(installing, one(notPresent), started(24*time.Hour))
+	slow := plan(installing, one(notPresent), started(9*time.Minute))
+	dead := plan(installing, one(notPresent), started(10*time.Minute))
+	leaving := plan(installing, one(created), started(time.Hour))
+	healed := plan(installing, one(notPresent), started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = "retrying execution due to error: x" })
+	last := plan(installing, one(notPresent), started(time.Second))
+	scoped := plan(failed, one(unknown), started(time.Hour), func(p *v1alpha1.InstallPlan) {
+		p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "scoped"}
+		p.Status.Message = "no"
+	})
+	sub := subscription("a", refersTo("install-x"))
+	healing := plan(failed, missing(), ownedBy(sub), started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = notFound })
+	restarts := func(s *v1alpha1.InstallPlanStatus) { s.Phase, s.StartTime, s.Message = installing, nil, "" }
+	gone := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })
+	createCSV := func() olmcore.Action {
+		c := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
+			c.TypeMeta = metav1.TypeMeta{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion"}
+			c.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "a.v1", Labels: map[string]string{"olm.managed": "true"}}
+			c.Spec.DisplayName = "Cool"
+		})
+		return olmcore.CreateOf(c, olmcore.Cause{Reason: installplan.ReasonStepAbsent, Message: "ClusterServiceVersion is absent"})
+	}
+	only := func(p *v1alpha1.InstallPlan, state installplan.State, change func(*v1alpha1.InstallPlanStatus)) []olmcore.Action {
+		return stored(p, state, change)
+	}
+
+	for name, c := range map[string]struct {
+		in   installplan.Input
+		want olmcore.Result
+	}{
+		"A1: an approved plan starts, and applies nothing in the same round": {
+			in: input(approved),
+			want: olmcore.Result{
+				Actions:     only(approved, installplan.StateApproved, func(s *v1alpha1.InstallPlanStatus) { s.Phase = installing }),
+				Transitions: transition(approved, installing, "", ""), RequeueAfter: 5 * time.Second,
+			},
+		},
+		"A2: a plan that is not approved waits for ever": {in: input(waits)},
+		"A3: approval taken back before anything was applied": {
+			in: input(withdrawn),
+			want: olmcore.Result{
+				Actions:     only(withdrawn, installplan.StateWithdrawn, func(s *v1alpha1.InstallPlanStatus) { s.Phase = requiresApproval }),
+				Transitions: transition(withdrawn, requiresApproval, "", ""),
+			},
+		},
+		"I0: the time of the start is stored alone": {
+			in: input(fresh),
+			want: olmcore.Result{
+				Actions:      only(fresh, installplan.StateStarting, func(s *v1alpha1.InstallPlanStatus) { s.StartTime = ago(0) }),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"I1: a step that can never be applied fails the plan at once": {
+			in: input(hopeless),
+			want: olmcore.Result{
+				Actions: only(hopeless, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
+					fails("the InstallPlan contains invalid data")(s)
+					s.Plan[0].Status = v1alpha1.StepStatusUnsupportedResource
+				}),
+				Transitions: transition(hopeless, failed, "InstallComponentFailed", "the InstallPlan contains invalid data"),
+				Diagnostics: warnings(hopeless, installplan.ReasonStepRefused, "the InstallPlan contains invalid data"),
+			},
+		},
+		"I2: what is blocked for as long as the timeout fails the plan": {
+			in: input(late),
+			want: olmcore.Result{
+				Actions:     only(late, installplan.StateFailing, fails(notFound)),
+				Transitions: transition(late, failed, "InstallComponentFailed", notFound),
+				Diagnostics: warnings(late, installplan.ReasonStepRefused, notFound),
+			},
+		},
+		"I2: an error that could have passed gets ten minutes": {
+			in: input(dead, lastRun(olmcore.Transient)),
+			want: olmcore.Result{
+				Actions:     only(dead, installplan.StateFailing, fails("error creating csv a.v1: no")),
+				Transitions: transition(dead, failed, "InstallComponentFailed", "error creating csv a.v1: no"),
+				Diagnostics: warnings(dead, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
+			},
+		},
+		"I3: what is blocked is tried again until then": {
+			in: input(blocked),
+			want: olmcore.Result{
+				Actions:      only(blocked, installplan.StateRetrying, message("retrying execution due to error: "+notFound)),
+				Diagnostics:  warnings(blocked, installplan.ReasonStepRefused, notFound),
+				RequeueAfter: time.Second,
+			},
+		},
+		"I3: a failed write is tried again": {
+			in: input(slow, lastRun(olmcore.Transient)),
+			want: olmcore.Result{
+				Actions: append(only(slow, installplan.StateRetrying,
+					message("retrying execution due to error: error creating csv a.v1: no")), createCSV()),
+				Diagnostics:  warnings(slow, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"I4: a missing permission never fails the plan": {
+			in: input(forbidden, lastRun(olmcore.Forbidden)),
+			want: olmcore.Result{
+				Actions:      []olmcore.Action{createCSV()},
+				Diagnostics:  warnings(forbidden, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"a conflict is no error": {
+			in:   input(stale, lastRun(olmcore.Conflict)),
+			want: olmcore.Result{Actions: []olmcore.Action{createCSV()}, RequeueAfter: 5 * time.Second},
+		},
+		"I5: an object that is being deleted is waited for": {
+			in: input(leaving, with(gone)),
+			want: olmcore.Result{
+				Actions:      only(leaving, installplan.StateWaiting, message("waiting for ClusterServiceVersion a.v1 to finish deleting")),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"I6: a message goes with its cause": {
+			in: input(healed),
+			want: olmcore.Result{
+				Actions:      append(only(healed, installplan.StateApplying, message("")), createCSV()),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"I7: the plan is complete when every object was seen": {
+			in: input(last, with(csv("a.v1"))),
+			want: olmcore.Result{
+				Actions: only(last, installplan.StateCompleting, func(s *v1alpha1.InstallPlanStatus) {
+					s.Phase, s.Plan[0].Status = complete, created
+					s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionTrue, "", "")}
+				}),
+				Transitions: transition(last, complete, "", ""),
+			},
+		},
+		"F1: new permissions start a failed plan again": {
+			in: input(scoped, func(in *installplan.Input) { in.RBACChanged = true }),
+			want: olmcore.Result{
+				Actions:     only(scoped, installplan.StateRetried, restarts),
+				Transitions: transition(scoped, installing, "", ""), RequeueAfter: 5 * time.Second,
+			},
+		},
+		"F1: without a change it stays failed": {in: input(scoped)},
+		"F2: the cause of the failure is gone": {
+			in: input(healing, with(sub, csv("gone.v1"))),
+			want: olmcore.Result{
+				Actions:     only(healing, installplan.StateRetried, restarts),
+				Transitions: transition(healing, installing, "", ""), RequeueAfter: 5 * time.Second,
+			},
+		},
+		"F2: the cause of the failure is still there": {in: input(healing, with(sub))},
+	} {
+		t.Run(name, func(t *testing.T) { same(t, c.want, reconcile(t, c.in)) })
+	}
+}
+
+// TestAPlanIsAppliedInRounds is the round-by-round example: status first, then what is
+// possible, in plan order.
+func TestAPlanIsAppliedInRounds(t *testing.T) {
+	crd := crdObject("v1")
+	steps := func(a, b, c, d v1alpha1.StepStatus) []*v1alpha1.Step {
+		return []*v1alpha1.Step{
+			withStatus(a, csvStep("a.v1")), withStatus(b, crdStep("a.v1", "v1")),
+			withStatus(c, step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`)), withStatus(d, roleStep("a.v1", "r")),
+		}
+	}
+	second := input(plan(installing, steps(unknown, unknown, unknown, unknown), started(time.Second)))
+	r := reconcile(t, second)
+	require.Equal(t, []string{
+		"updateStatus InstallPlan ops/install-x (PlanProgressed)",
+		"create ClusterServiceVersion ops/a.v1 (StepAbsent)",
+		"create CustomResourceDefinition things.example.com (StepAbsent)",
+	}, describe(r))
+	require.Equal(t, []v1alpha1.StepStatus{notPresent, notPresent, unknown, unknown}, statuses(statusOf(second, r)))
+	made := r.Actions[2].(olmcore.Create).Object.DeepCopyObject().(interface{ olmcore.Object })
+	require.Equal(t, "ops/a.v1", made.GetAnnotations()["operatorframework.io/installed-alongside-"+alongsideHash("ops/a.v1")])
+
+	observed := installed(crd, false)
+	observed.Annotations = made.GetAnnotations()
+	observed.Labels = made.GetLabels()
+	third := input(plan(installing, steps(notPresent, notPresent, unknown, unknown), started(2*time.Second)), with(csv("a.v1"), observed))
+	r = reconcile(t, third)
+	require.Equal(t, []string{
+		"updateStatus InstallPlan ops/install-x (PlanProgressed)",
+		"create ServiceAccount ops/s (StepAbsent)",
+		"create Role ops/r (StepAbsent)",
+	}, describe(r))
+	require.Equal(t, []v1alpha1.StepStatus{created, waitingAPI, notPresent, notPresent}, statuses(statusOf(third, r)))
+	require.Equal(t, "waiting for CustomResourceDefinition things.example.com to be established", statusOf(third, r).Message)
+	role := r.Actions[2].(olmcore.Create).Object
+	require.Equal(t, map[string]string{"olm.managed": "true"}, role.GetLabels())
+	require.Equal(t, "uid-a.v1", string(role.GetOwnerReferences()[0].UID))
+
+	observed = observed.DeepCopy()
+	observed.Status = installed(crd, true).Status
+	account, seen := r.Actions[1].(olmcore.Create).Object, role.DeepCopyObject().(olmcore.Object)
+	fourth := input(plan(installing, steps(created, waitingAPI, notPresent, notPresent), started(3*time.Second)),
+		with(csv("a.v1"), observed, account, seen))
+	r = reconcile(t, fourth)
+	require.Equal(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, describe(r))
+	require.Equal(t, []v1alpha1.StepStatus{created, created, created, created}, statuses(statusOf(fourth, r)))
+	require.Equal(t, complete, statusOf(fourth, r).Phase)
+}

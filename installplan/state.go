@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// State is what a plan is doing, finer than its phase: which rule decides this
+// round.
+type State string
+
+// States, in the order in which the rules are asked.
+const (
+	// StateDeleting: the plan is being deleted; what it leaves behind is cleaned up.
+	StateDeleting State = "Deleting"
+	// StateNamespaceTerminating: its namespace is being deleted.
+	StateNamespaceTerminating State = "NamespaceTerminating"
+	// StateRepairing: its owners, labels, finalizer or approval are corrected first.
+	StateRepairing State = "Repairing"
+	// StateWithoutStatus: it never got its steps.
+	StateWithoutStatus State = "WithoutStatus"
+	// StateComplete: every step was applied. Final.
+	StateComplete State = "Complete"
+	// StateFailed: a step was refused or failed for too long.
+	StateFailed State = "Failed"
+	// StateRetried: it failed, and the cause is gone.
+	StateRetried State = "Retried"
+	// StateCheckFailed: the namespace's OperatorGroup stands in the way.
+	StateCheckFailed State = "CheckFailed"
+	// StateServiceAccountChanged: the account it runs under is recorded first.
+	StateServiceAccountChanged State = "ServiceAccountChanged"
+	// StatePhaseUnknown: its phase is empty or none that exists.
+	StatePhaseUnknown State = "PhaseUnknown"
+	// StateRequiresApproval: it waits for approval.
+	StateRequiresApproval State = "RequiresApproval"
+	// StateApproved: it was approved, and starts.
+	StateApproved State = "Approved"
+	// StateWithdrawn: approval was taken back before anything was applied.
+	StateWithdrawn State = "Withdrawn"
+	// StateStarting: the time of its start is recorded first.
+	StateStarting State = "Starting"
+	// StateFailing: a step was refused or failed for too long, just now.
+	StateFailing State = "Failing"
+	// StateRetrying: a step was refused or failed, and there is time left.
+	StateRetrying State = "Retrying"
+	// StateWaiting: a step waits for the cluster.
+	StateWaiting State = "Waiting"
+	// StateApplying: steps are applied.
+	StateApplying State = "Applying"
+	// StateCompleting: every step was observed, just now.
+	StateCompleting State = "Completing"
+)
+
+// Assessment is the decision about a plan without the objects it needs.
+type Assessment struct {
+	// State is empty when the input is invalid.
+	State State
+	// Phase is the phase after this round.
+	Phase v1alpha1.InstallPlanPhase
+	// Message says what the plan waits for or fails of, as status.message does.
+	Message string
+	// RequeueAfter is as in olmcore.Result.
+	RequeueAfter time.Duration
+}
+
+// Assess returns what Reconcile decides about a plan. It does not allocate when
+// the plan is Complete and in order.
+func Assess(in Input) Assessment {
+	if in.validate() != nil {
+		return Assessment{}
+	}
+	if in.isHistory() {
+		return Assessment{State: StateComplete, Phase: v1alpha1.InstallPlanPhaseComplete, Message: in.InstallPlan.Status.Message}
+	}
+	d, err := newDecision(in)
+	if err != nil {
+		return Assessment{}
+	}
+	return Assessment{
+		State: d.state, Phase: d.phase(), Message: d.message(), RequeueAfter: d.result.RequeueAfter,
+	}
+}
+
+// Edge is one edge of the phase diagram.
+type Edge struct {
+	From, To v1alpha1.InstallPlanPhase
+	// State is the one in which a plan takes it; empty for the two that Create
+	// takes.
+	State State
+}
+
+// Edges returns every edge that a plan can take; no other occurs. The order is
+// that of a plan's life.
+func Edges() []Edge {
+	const (
+		none       = v1alpha1.InstallPlanPhaseNone
+		waiting    = v1alpha1.InstallPlanPhaseRequiresApproval
+		installing = v1alpha1.InstallPlanPhaseInstalling
+		complete   = v1alpha1.InstallPlanPhaseComplete
+		failed     = v1alpha1.InstallPlanPhaseFailed
+	)
+	return []Edge{
+		{From: none, To: waiting},
+		{From: none, To: installing},
+		{waiting, installing, StateApproved},
+		{installing, waiting, StateWithdrawn},
+		{installing, complete, StateCompleting},
+		{installing, failed, StateFailing},
+		{failed, installing, StateRetried},
+	}
+}
+
+func terminal(phase v1alpha1.InstallPlanPhase) bool {
+	return phase == v1alpha1.InstallPlanPhaseComplete || phase == v1alpha1.InstallPlanPhaseFailed
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// FuzzLawsOfSweep is the laws of TestSweepIsSafe for the fuzzer.
+func FuzzLawsOfSweep(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		if err := invariant.Laws(installplan.Sweep, anySweepInput(t)); err != nil {
+			t.Fatal(err)
+		}
+	}))
+}
+
+// FuzzBundle: arbitrary bytes as a file of a bundle, inflated or not.
+func FuzzBundle(f *testing.F) {
+	f.Add("csv.yaml", []byte(etcdCSV), false)
+	f.Add("csv.yaml", zipped(f, etcdCSV), true)
+	f.Add("x.json", []byte("--- \n---\nkind: {}\n"), false)
+	f.Fuzz(func(t *testing.T, name string, data []byte, packed bool) {
+		cm := filled(nil)
+		cm.BinaryData = map[string][]byte{name: data}
+		if packed {
+			cm.Annotations["olm.contentEncoding"] = "gzip+base64"
+		}
+		bundle, _, err := installplan.LoadBundle(cm)
+		if err != nil {
+			return
+		}
+		out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) { in.ConfigMap = cm }))
+		if out.Bundle == nil {
+			return
+		}
+		require.Equal(t, len(bundle.Objects), len(out.Bundle.Objects))
+		require.NotEmpty(t, out.Digest)
+		_, _, err = installplan.StepsFromBundle(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, ns)
+		require.NoError(t, err)
+	})
+}
+
+func TestANamespaceInOrderIsSweptForNothing(t *testing.T) {
+	in := sweepInput(history(5, subscription("a"))...)
+	require.True(t, sweep(t, in).Empty())
+	result, err := installplan.Sweep(installplan.SweepInput{Now: noon, Namespace: ns})
+	require.NoError(t, err)
+	require.True(t, result.Empty())
+}
+
+func BenchmarkSweep(b *testing.B) {
+	for _, n := range []int{5, 100, 10_000} {
+		b.Run(fmt.Sprintf("plans=%d", n), func(b *testing.B) {
+			in := sweepInput(history(n, subscription("a"))...)
+			b.ReportAllocs()
+			for b.Loop() {
+				sink, _ = installplan.Sweep(in)
+			}
+		})
+	}
+}
+
+func BenchmarkUnpackLoad(b *testing.B) {
+	in := unpacking(b, loaded(map[string]string{"csv.yaml": etcdCSV}))
+	b.ReportAllocs()
+	for b.Loop() {
+		out, _ := installplan.Unpack(in)
+		sink = out.Result
+	}
+}
+
+func ExampleSweep() {
+	sub := subscription("a")
+	in := sweepInput(history(6, sub)...)
+	in.InstallPlans[5].OwnerReferences = nil
+	result, err := installplan.Sweep(in)
+	if err != nil {
+		panic(err)
+	}
+	for _, d := range result.Diagnostics {
+		fmt.Printf("%s %s: %s\n", d.Severity, d.Reason, d.Message)
+	}
+	for _, line := range describe(result) {
+		fmt.Println(line)
+	}
+	// Output:
+	// Warning OwnerReferenceMissing: Subscription a refers to the plan and does not own it
+	// Warning PlanWithoutOwner: no Subscription owns the plan
+	// delete InstallPlan ops/install-1 (PlanHistory)
+	// update InstallPlan ops/install-6 (RelationRepaired)
+}
+
+func ExampleUnpack() {
+	o := olmcore.Operator{Name: "etcd.v1", Bundle: olmcore.Bundle{Image: bundleImage}}
+	o.Catalog.Namespace, o.Catalog.Name = "olm", "cool"
+	lookup, err := installplan.NewLookup(o, noon)
+	if err != nil {
+		panic(err)
+	}
+	source := &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}
+	out, err := installplan.Unpack(installplan.UnpackInput{Now: noon, Lookup: lookup, CatalogSource: source, Config: images})
+	if err != nil {
+		panic(err)
+	}
+	for _, a := range out.Actions {
+		record, err := olmcore.RecordOf(a)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(record.Verb, record.Target, string(record.Object))
+	}
+	// Output:
+	// create ConfigMap olm/fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b5916672ca0 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"olm.managed":"true"},"name":"fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b5916672ca0","namespace":"olm","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","blockOwnerDeletion":false,"controller":false,"kind":"CatalogSource","name":"cool","uid":"uid-cool"}]}}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// referred are the steps of one reference to an unpacked bundle, with literal
+// manifests, or why there are none.
+type referred struct {
+	steps   []*v1alpha1.Step
+	problem string
+}
+
+// literal returns the manifest that a reference to an unpacked bundle stands
+// for.
+func (e *evaluation) literal(s *v1alpha1.Step, ref pinnedRef) (text string, v verdict) {
+	found, known := e.referred[ref]
+	if !known {
+		found.steps, found.problem = e.rebuild(s, ref)
+		if e.referred == nil {
+			e.referred = map[pinnedRef]referred{}
+		}
+		e.referred[ref] = found
+	}
+	if found.problem != "" {
+		return "", verdict{outcome: blocked, message: found.problem}
+	}
+	i := slices.IndexFunc(found.steps, func(own *v1alpha1.Step) bool {
+		a, b := own.Resource, s.Resource
+		return a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group
+	})
+	if i < 0 {
+		return "", verdict{outcome: blocked, message: fmt.Sprintf("couldn't find unpacked step for %v", *s)}
+	}
+	return found.steps[i].Resource.Manifest, verdict{}
+}
+
+// rebuild makes the steps of a bundle again, as they were planned.
+func (e *evaluation) rebuild(s *v1alpha1.Step, ref pinnedRef) (steps []*v1alpha1.Step, problem string) {
+	i := slices.IndexFunc(e.d.in.ConfigMaps, func(cm *corev1.ConfigMap) bool {
+		return cm != nil && cm.Namespace == ref.Namespace && cm.Name == ref.Name
+	})
+	if i < 0 {
+		return nil, fmt.Sprintf("error finding unpacked bundle configmap for ref %v: configmaps %q not found", ref.bundleRef, ref.Name)
+	}
+	cm := e.d.in.ConfigMaps[i]
+	bundle, _, err := LoadBundle(cm)
+	if err == nil && lastCSV(bundle) == "" {
+		err = fmt.Errorf("bundle has no ClusterServiceVersion")
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: failed to extract bundle from configmap - %s", ref.bundleRef, err)
+	}
+	if bundle.Properties, err = parseProperties(ref.Properties); err != nil {
+		return nil, fmt.Sprintf("failed to load bundle properties for %q: %s", s.Resolving, err)
+	}
+	if digest, err := contentDigest(cm); err == nil && ref.Digest != "" && digest != ref.Digest {
+		return nil, fmt.Sprintf("bundle content of %s changed since the plan was made", s.Resolving)
+	}
+	steps, found, err := StepsFromBundle(olmcore.Operator{Name: lastCSV(bundle), Replaces: ref.Replaces, Bundle: bundle}, e.plan.Namespace)
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("%s", found[0].Message)
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: %s", ref.bundleRef, err)
+	}
+	return steps, ""
+}
+
+// unpacked returns an operator whose bundle is an image with the objects that
+// were unpacked from it, and the ConfigMap that holds them; nil when it is not
+// unpacked.
+func (c *creation) unpacked(o olmcore.Operator) (olmcore.Operator, *corev1.ConfigMap) {
+	if o.Bundle.Image == "" || len(o.Bundle.Objects) > 0 {
+		return o, nil
+	}
+	name := unpackName(o.Bundle.Image)
+	i := slices.IndexFunc(c.in.ConfigMaps, func(cm *corev1.ConfigMap) bool {
+		return cm != nil && cm.Namespace == o.Catalog.Namespace && cm.Name == name
+	})
+	if i >= 0 {
+		if bundle, _, ok := loadComplete(c.in.ConfigMaps[i], o.Bundle.Image); ok {
+			o.Bundle.Objects = bundle.Objects
+			return o, c.in.ConfigMaps[i]
+		}
+	}
+	if lookup, err := NewLookup(o, c.in.Now); err == nil {
+		c.out.Lookups = append(c.out.Lookups, lookup)
+	}
+	return o, nil
+}
+
+// referTo replaces the manifests of steps by references to the ConfigMap that
+// holds the bundle. The properties go with the ClusterServiceVersion alone, which
+// uses them; a plan must fit into one object.
+func referTo(cm *corev1.ConfigMap, o olmcore.Operator, steps []*v1alpha1.Step) error {
+	digest, err := contentDigest(cm)
+	if err != nil {
+		return err
+	}
+	properties, err := propertiesOf(o.Bundle.Properties)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		ref := pinnedRef{Digest: digest, bundleRef: bundleRef{
+			Kind: "ConfigMap", Name: cm.Name, Namespace: cm.Namespace,
+			CatalogSourceName: o.Catalog.Name, CatalogSourceNamespace: o.Catalog.Namespace, Replaces: o.Replaces,
+		}}
+		if s.Resource.Kind == kindCSV {
+			ref.Properties = properties
+		}
+		data, err := json.Marshal(ref)
+		if err != nil {
+			return err
+		}
+		s.Resource.Manifest = string(data)
+	}
+	return nil
+}

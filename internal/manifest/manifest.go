@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest reads Kubernetes objects from YAML and JSON text.
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Error says which document of which file could not be read, and why.
+type Error struct {
+	File string
+	// Document counts from 1.
+	Document int
+	Err      error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s: document %d: %v", e.File, e.Document, e.Err) }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Object is an object and where it was read.
+type Object struct {
+	olmcore.Object
+	File string
+	// Document counts from 1.
+	Document int
+}
+
+// Read returns the objects of all documents in r: YAML documents or a stream of
+// JSON values. Empty documents are skipped; lists (a kind that ends in "List",
+// with items) are replaced by their items. file is for errors, which are always
+// an *Error.
+func Read(file string, r io.Reader) ([]Object, error) {
+	documents, err := split(file, r)
+	if err != nil {
+		return nil, err
+	}
+	var objects []Object
+	for i, document := range documents {
+		found, err := decode(document, 0)
+		if err != nil {
+			return nil, &Error{File: file, Document: i + 1, Err: err}
+		}
+		for _, o := range found {
+			objects = append(objects, Object{Object: o, File: file, Document: i + 1})
+		}
+	}
+	return objects, nil
+}
+
+// Distinct returns the objects alone. An object without a name, and one that is
+// there already, is an *Error.
+func Distinct(read []Object) ([]olmcore.Object, error) {
+	objects := make([]olmcore.Object, len(read))
+	seen := make(map[olmcore.Key]Object, len(read))
+	for i, o := range read {
+		key := olmcore.KeyOf(o.Object)
+		if o.GetName() == "" {
+			return nil, &Error{o.File, o.Document, &olmcore.InputError{Field: key.Kind + ".metadata.name", Problem: "is empty"}}
+		}
+		if first, twice := seen[key]; twice {
+			return nil, &Error{o.File, o.Document, fmt.Errorf("%s stands in %s, document %d, already", key, first.File, first.Document)}
+		}
+		seen[key], objects[i] = o, o.Object
+	}
+	return objects, nil
+}
+
+// split cuts the text into documents and converts each to JSON; empty ones stay
+// in, so that their number is right in errors.
+func split(file string, r io.Reader) ([][]byte, error) {
+	buffered := bufio.NewReader(r)
+	if isJSON(buffered) {
+		return splitJSON(file, buffered)
+	}
+	reader := utilyaml.NewYAMLReader(buffered)
+	var documents [][]byte
+	for {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err == nil {
+			text, err = yaml.YAMLToJSON(text)
+		}
+		if err != nil {
+			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}
+		}
+		documents = append(documents, text)
+	}
+}
+
+func splitJSON(file string, r io.Reader) ([][]byte, error) {
+	decoder := json.NewDecoder(r)
+	var documents [][]byte
+	for {
+		var value json.RawMessage
+		if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
+			return documents, nil
+		} else if err != nil {
+			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}
+		}
+		documents = append(documents, value)
+	}
+}
+
+// isJSON reports whether the first character that is not white space opens a
+// JSON object.
+func isJSON(r *bufio.Reader) bool {
+	const enough = 4096
+	head, _ := r.Peek(enough)
+	head = bytes.TrimLeft(head, " \t\r\n")
+	return len(head) > 0 && head[0] == '{'
+}
+
+// maxDepth bounds lists within lists.
+const maxDepth = 8
+
+func decode(document []byte, depth int) ([]olmcore.Object, error) {
+	if len(document) == 0 || string(document) == "null" {
+		return nil, nil
+	}
+	var list struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	// An object that does not fit is no list; Decode below says what is wrong.
+	if json.Unmarshal(document, &list) != nil || list.Items == nil || !isList(list.Kind) {
+		o, err := olmcore.Decode(document)
+		if err != nil {
+			return nil, err
+		}
+		return []olmcore.Object{o}, nil
+	}
+	if depth == maxDepth {
+		return nil, fmt.Errorf("lists are nested more than %d deep", maxDepth)
+	}
+	var objects []olmcore.Object
+	for i, item := range list.Items {
+		found, err := decode(item, depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+func isList(kind string) bool {
+	const suffix = "List"
+	return len(kind) >= len(suffix) && kind[len(kind)-len(suffix):] == suffix
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestRead(t *testing.T) {
+	const node = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing":                     {"", nil},
+		"comments and separators":     {"---\n# nothing\n---\n", nil},
+		"YAML documents":              {"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: c}\n", []string{"Node a", "Pod c/b"}},
+		"a dash line within a string": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata:\n  x: |\n    ---\n    y\n", []string{"ConfigMap b/a"}},
+		"one JSON object":             {node, []string{"Node n"}},
+		"a stream of JSON objects":    {node + "\n" + node, []string{"Node n", "Node n"}},
+		"a list":                      {`{"apiVersion":"v1","kind":"List","items":[` + node + `,` + node + `]}`, []string{"Node n", "Node n"}},
+		"a typed list in YAML":        {"apiVersion: v1\nkind: NodeList\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: node}\n", []string{"Node node"}},
+		"an empty list":               {`{"apiVersion":"v1","kind":"List","items":[]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := manifest.Read("f", strings.NewReader(tt.text))
+			require.NoError(t, err)
+			var got []string
+			for _, o := range objects {
+				got = append(got, olmcore.KeyOf(o.Object).String())
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestReadNamesFileDocumentAndReason(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: b": "f: document 1: invalid input: kind is empty",
+		"apiVersion: v1\nkind: Node\n---\nkind: Pod\n": "f: document 2: invalid input: apiVersion is empty",
+		"a: [":                                "f: document 1: ",
+		`{"apiVersion":"v1","kind":"Node"} {`: "f: document 2: unexpected EOF",
+		`{"kind":"List","items":[{"kind":"Node"}]}`: "f: document 1: items[0]: invalid input: apiVersion is empty",
+		"apiVersion: v1\nkind: Pod\nspec: [1]\n":    "f: document 1: invalid input: Pod cannot be decoded: ",
+		"- 1\n":                                     "f: document 1: invalid input: object is not a JSON object",
+		strings.Repeat(`{"kind":"List","items":[`, 100) + strings.Repeat("]}", 100): "f: document 1: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: lists are nested",
+	} {
+		_, err := manifest.Read("f", strings.NewReader(text))
+		require.ErrorContains(t, err, want)
+		var problem *manifest.Error
+		require.ErrorAs(t, err, &problem)
+	}
+}
+
+func TestDistinct(t *testing.T) {
+	read := func(text string) ([]olmcore.Object, error) {
+		objects, err := manifest.Read("f", strings.NewReader(text))
+		require.NoError(t, err)
+		return manifest.Distinct(objects)
+	}
+	objects, err := read(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`)
+	require.NoError(t, err)
+	require.Len(t, objects, 1)
+	_, err = read(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`)
+	require.EqualError(t, err, "f: document 2: Node a stands in f, document 1, already")
+	_, err = read(`{"apiVersion":"v1","kind":"Node"}`)
+	require.EqualError(t, err, "f: document 1: invalid input: Node.metadata.name is empty")
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("apiVersion: v1\nkind: Node\n---\n{}")
+	f.Add(`{"kind":"List","items":[null,{}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := manifest.Read("f", strings.NewReader(text))
+		if err != nil {
+			var problem *manifest.Error
+			require.ErrorAs(t, err, &problem)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrInvalidInput is what every *InputError wraps.
+var ErrInvalidInput = errors.New("invalid input")
+
+// ErrStale stops a Run: an object changed since it was read. Read again and
+// reconcile again, without backoff.
+var ErrStale = errors.New("observed state is stale")
+
+// InputError says that the caller broke a function's contract: Field is the
+// path of the input field, Problem what is wrong with it. errors.Is(err,
+// ErrInvalidInput) holds.
+type InputError struct {
+	Field, Problem string
+}
+
+// Error implements error.
+func (e *InputError) Error() string { return fmt.Sprintf("invalid input: %s %s", e.Field, e.Problem) }
+
+// Unwrap returns ErrInvalidInput.
+func (e *InputError) Unwrap() error { return ErrInvalidInput }
+
+// ActionError is one action that failed in a Run.
+type ActionError struct {
+	Action Action
+	Err    error
+}
+
+// Error implements error.
+func (e *ActionError) Error() string {
+	verb, target, _ := e.Action.Describe()
+	return fmt.Sprintf("%s %s: %v", verb, target, e.Err)
+}
+
+// Unwrap returns the executor's error.
+func (e *ActionError) Unwrap() error { return e.Err }
+
+// ErrorClass sorts the errors of an API server by what can be done about them.
+// The class is decided once, here; each package decides what it means for it.
+type ErrorClass string
+
+// Error classes.
+const (
+	// ClassNone: no error.
+	ClassNone ErrorClass = ""
+	// Gone: the object, or this incarnation of it, does not exist any more.
+	Gone ErrorClass = "Gone"
+	// NoMatch: the API server does not serve the kind.
+	NoMatch ErrorClass = "NoMatch"
+	// Conflict: the object changed since it was read, or the name is taken.
+	Conflict ErrorClass = "Conflict"
+	// Transient: timeouts, overload, network; unknown errors count as transient.
+	Transient ErrorClass = "Transient"
+	// Forbidden: the identity may not do it.
+	Forbidden ErrorClass = "Forbidden"
+	// Invalid: the API server will never accept this object.
+	Invalid ErrorClass = "Invalid"
+	// Webhook: an admission webhook denied the write or could not be called.
+	Webhook ErrorClass = "Webhook"
+)
+
+// Classify returns the class of an executor's error, looking through wrapped
+// errors; nil is ClassNone. Forbidden because the namespace is terminating is
+// Transient: it passes by itself, one way or the other.
+func Classify(err error) ErrorClass {
+	if err == nil {
+		return ClassNone
+	}
+	if errors.Is(err, ErrStale) {
+		return Conflict
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		if meta.IsNoMatchError(err) {
+			return NoMatch
+		}
+		return Transient
+	}
+	return classifyStatus(status.Status())
+}
+
+func classifyStatus(s metav1.Status) ErrorClass {
+	if strings.Contains(s.Message, "admission webhook") || strings.Contains(s.Message, "failed calling webhook") {
+		return Webhook
+	}
+	switch s.Reason {
+	case metav1.StatusReasonNotFound:
+		if s.Details == nil || s.Details.Name == "" {
+			return NoMatch // the server does not know the resource, let alone the object
+		}
+		return Gone
+	case metav1.StatusReasonGone, metav1.StatusReasonExpired:
+		return Gone
+	case metav1.StatusReasonConflict:
+		if strings.Contains(s.Message, "UID in precondition") {
+			return Gone
+		}
+		return Conflict
+	case metav1.StatusReasonAlreadyExists:
+		return Conflict
+	case metav1.StatusReasonForbidden, metav1.StatusReasonUnauthorized:
+		if s.Details != nil {
+			for _, cause := range s.Details.Causes {
+				if cause.Type == corev1.NamespaceTerminatingCause {
+					return Transient
+				}
+			}
+		}
+		return Forbidden
+	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
+		metav1.StatusReasonNotAcceptable, metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonRequestEntityTooLarge:
+		return Invalid
+	}
+	return Transient
+}
+
+// Outcome is what became of the last actions on one object.
+type Outcome struct {
+	// Class is ClassNone after a success.
+	Class ErrorClass
+	// Reason and Code are the API server's, empty for other errors.
+	Reason  metav1.StatusReason
+	Code    int32
+	Message string
+	// Count is the number of tries in a row that ended in this class; First and
+	// Last are the times of the first and the last of them.
+	Count       int
+	First, Last time.Time
+}
+
+// Outcomes is an adapter's memory of its last Run, by object. It is optional
+// input everywhere: without it the functions converge too, they know less.
+type Outcomes map[Key]Outcome
+
+// OutcomesOf folds the result of Run into what was known before: the actions
+// that ran, the error that Run returned, and the time of the run. previous is
+// not changed and may be nil. Objects that actions does not name are forgotten.
+// After ErrStale the actions behind the one that conflicted did not run and are
+// left out.
+func OutcomesOf(previous Outcomes, actions []Action, runErr error, now time.Time) Outcomes {
+	failed := failures(runErr)
+	next := make(Outcomes, len(actions))
+	for _, a := range actions {
+		_, target, _ := a.Describe()
+		key := target.Key()
+		err, bad := failed[key]
+		next[key] = outcomeOf(previous[key], err, now)
+		if bad && errors.Is(err, ErrStale) {
+			break
+		}
+	}
+	return next
+}
+
+func outcomeOf(last Outcome, err error, now time.Time) Outcome {
+	o := Outcome{Class: Classify(err), Count: 1, First: now, Last: now}
+	if err == nil {
+		return o
+	}
+	o.Message = err.Error()
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		s := status.Status()
+		o.Reason, o.Code, o.Message = s.Reason, s.Code, s.Message
+	}
+	if last.Class == o.Class && last.Count > 0 {
+		o.Count, o.First = last.Count+1, last.First
+	}
+	return o
+}
+
+func failures(err error) map[Key]error {
+	found := map[Key]error{}
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) {
+		case nil:
+		case *ActionError:
+			_, target, _ := e.Action.Describe()
+			found[target.Key()] = e.Err
+		case interface{ Unwrap() []error }:
+			for _, sub := range e.Unwrap() {
+				walk(sub)
+			}
+		case interface{ Unwrap() error }:
+			walk(e.Unwrap())
+		}
+	}
+	walk(err)
+	return found
+}

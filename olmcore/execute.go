@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Executor performs one write: no retries, no decisions. It returns the API
+// server's error as it is. It must refuse an action whose Target names a UID or
+// resourceVersion that the stored object does not have, run under the action's
+// Identity, and leave the action's objects unchanged.
+type Executor interface {
+	Do(ctx context.Context, a Action) error
+}
+
+// Run performs actions in order. AlreadyExists on Create and NotFound on Delete
+// count as done. A Conflict stops the run with an error that matches ErrStale:
+// read again and reconcile again, without backoff. Other failures are collected
+// as *ActionError, and the later actions still run; the result joins them. A
+// context that ends stops the run with its error.
+func Run(ctx context.Context, x Executor, actions []Action) error {
+	var failed []error
+	for _, a := range actions {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+		err := x.Do(ctx, a)
+		if err == nil || isDone(a, err) {
+			continue
+		}
+		if apierrors.IsConflict(err) {
+			return errors.Join(append(failed, &ActionError{Action: a, Err: fmt.Errorf("%w: %w", ErrStale, err)})...)
+		}
+		failed = append(failed, &ActionError{Action: a, Err: err})
+	}
+	return errors.Join(failed...)
+}
+
+func isDone(a Action, err error) bool {
+	switch a.(type) {
+	case Create:
+		return apierrors.IsAlreadyExists(err)
+	case Delete:
+		return apierrors.IsNotFound(err)
+	}
+	return false
+}

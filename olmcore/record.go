@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Record is an Action as JSON: what audit logs keep, what tools print, and what
+// a client without Go types can run. Exactly one of Object (create), Patch
+// (update, updateStatus) and DeleteOptions (delete) is set.
+type Record struct {
+	Verb   Verb  `json:"verb"`
+	Target Ref   `json:"target"`
+	Cause  Cause `json:"cause"`
+	// Object is the whole object to create.
+	Object json.RawMessage `json:"object,omitempty"`
+	// Patch is the JSON merge patch (RFC 7386) from Before to After. To run it,
+	// add Target's UID and resourceVersion to its metadata: a merge patch replaces
+	// whole lists, and only the precondition keeps another writer's entries.
+	Patch json.RawMessage `json:"patch,omitempty"`
+	// DeleteOptions carries Target's UID and resourceVersion as preconditions.
+	DeleteOptions *metav1.DeleteOptions `json:"deleteOptions,omitempty"`
+	// As is the ServiceAccount to run under; nil means the controller.
+	As *corev1.ObjectReference `json:"as,omitempty"`
+}
+
+// RecordOf returns the JSON form of an action. The error names an action that
+// breaks the contract: one without an object, an Update that changes the status,
+// or an UpdateStatus that changes anything else.
+func RecordOf(a Action) (Record, error) {
+	if a == nil {
+		return Record{}, &InputError{Field: "action", Problem: "is nil"}
+	}
+	verb, target, cause := a.Describe()
+	r := Record{Verb: verb, Target: target, Cause: cause, As: a.Identity()}
+	var err error
+	switch a := a.(type) {
+	case Create:
+		r.Object, err = encodeObject(a.Object)
+	case Update:
+		r.Patch, err = encodePatch(a.Before, a.After, false)
+	case UpdateStatus:
+		r.Patch, err = encodePatch(a.Before, a.After, true)
+	case Delete:
+		r.DeleteOptions = deleteOptions(a)
+	default:
+		err = &InputError{Field: "action", Problem: fmt.Sprintf("has the unknown type %T", a)}
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("record %s of %s: %w", verb, target, err)
+	}
+	return r, nil
+}
+
+// Action is the inverse of RecordOf. For update and updateStatus it needs the
+// object that the patch starts from, as observed now; Before is that object and
+// After a patched copy of the same Go type. For create and delete current is
+// not looked at.
+func (r Record) Action(current Object) (Action, error) {
+	switch r.Verb {
+	case VerbCreate:
+		o, err := Decode(r.Object)
+		if err != nil {
+			return nil, err
+		}
+		return Create{Target: r.Target, Object: o, Cause: r.Cause, As: r.As}, nil
+	case VerbUpdate, VerbUpdateStatus:
+		after, err := r.apply(current)
+		if err != nil {
+			return nil, err
+		}
+		if r.Verb == VerbUpdate {
+			return Update{Target: r.Target, Before: current, After: after, Cause: r.Cause, As: r.As}, nil
+		}
+		return UpdateStatus{Target: r.Target, Before: current, After: after, Cause: r.Cause, As: r.As}, nil
+	case VerbDelete:
+		a := Delete{Target: r.Target, Cause: r.Cause, As: r.As}
+		if o := r.DeleteOptions; o != nil {
+			a.GracePeriodSeconds = o.GracePeriodSeconds
+			if o.PropagationPolicy != nil {
+				a.PropagationPolicy = *o.PropagationPolicy
+			}
+		}
+		return a, nil
+	default:
+		return nil, &InputError{Field: "verb", Problem: fmt.Sprintf("is %q, which is none of create, update, updateStatus, delete", r.Verb)}
+	}
+}
+
+func (r Record) apply(current Object) (Object, error) {
+	if isNil(current) {
+		return nil, &InputError{Field: "current", Problem: "is nil, but a patch needs an object to start from"}
+	}
+	var patch map[string]any
+	if err := utiljson.Unmarshal(r.Patch, &patch); err != nil { // keeps whole numbers whole
+		return nil, &InputError{Field: "patch", Problem: "is not a JSON object: " + err.Error()}
+	}
+	m, err := ToMap(current)
+	if err != nil {
+		return nil, err
+	}
+	after := newLike(current)
+	if err := FromMap(mergePatch(m, patch), after); err != nil {
+		return nil, &InputError{Field: "patch", Problem: "does not fit " + r.Target.Kind + ": " + err.Error()}
+	}
+	after.GetObjectKind().SetGroupVersionKind(current.GetObjectKind().GroupVersionKind())
+	return after, nil
+}
+
+func encodeObject(o Object) (json.RawMessage, error) {
+	if isNil(o) {
+		return nil, &InputError{Field: "object", Problem: "is nil"}
+	}
+	m, err := ToMap(o)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(m)
+}
+
+func encodePatch(before, after Object, status bool) (json.RawMessage, error) {
+	if isNil(before) || isNil(after) {
+		return nil, &InputError{Field: "before and after", Problem: "must both be set"}
+	}
+	from, err := ToMap(before)
+	if err != nil {
+		return nil, err
+	}
+	to, err := ToMap(after)
+	if err != nil {
+		return nil, err
+	}
+	patch := mergeDiff(from, to)
+	for field := range patch {
+		if (field == "status") != status {
+			return nil, &InputError{Field: field, Problem: "is not changed by this verb: status and the rest travel apart"}
+		}
+	}
+	return json.Marshal(patch)
+}
+
+func deleteOptions(a Delete) *metav1.DeleteOptions {
+	o := &metav1.DeleteOptions{GracePeriodSeconds: a.GracePeriodSeconds}
+	if a.PropagationPolicy != "" {
+		o.PropagationPolicy = &a.PropagationPolicy
+	}
+	if a.Target.UID != "" || a.Target.ResourceVersion != "" {
+		o.Preconditions = &metav1.Preconditions{}
+		if a.Target.UID != "" {
+			o.Preconditions.UID = &a.Target.UID
+		}
+		if a.Target.ResourceVersion != "" {
+			o.Preconditions.ResourceVersion = &a.Target.ResourceVersion
+		}
+	}
+	return o
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+var because = olmcore.Cause{Reason: "Test", Message: "a test asks for it"}
+
+func subscription(edit func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
+	s := &v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", UID: "7", ResourceVersion: "3", Labels: map[string]string{"a": "b"}},
+		Spec:       &v1alpha1.SubscriptionSpec{Package: "etcd", Channel: "alpha"},
+	}
+	if edit != nil {
+		edit(s)
+	}
+	return s
+}
+
+func TestRecordOf(t *testing.T) {
+	sub := subscription(nil)
+	relabelled := subscription(func(s *v1alpha1.Subscription) { s.Labels = map[string]string{"c": "d"}; s.Spec.Channel = "" })
+	progressed := subscription(func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "etcd.v1" })
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ops", Name: "installer"}
+	target := `"target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","namespace":"ops","name":"etcd","uid":"7","resourceVersion":"3"},"cause":{"reason":"Test","message":"a test asks for it"}`
+	pod := olmcore.CreateOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "p"}}, because)
+	pod.As = account
+	for name, tt := range map[string]struct {
+		action olmcore.Action
+		want   string
+	}{
+		"create holds the whole object with its kind": {pod,
+			`{"verb":"create","target":{"apiVersion":"v1","kind":"Pod","namespace":"ops","name":"p"},"cause":{"reason":"Test","message":"a test asks for it"},` +
+				`"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"ops"},"spec":{"containers":null}},"as":{"kind":"ServiceAccount","namespace":"ops","name":"installer"}}`},
+		"update holds the change": {olmcore.UpdateOf(sub, relabelled, because),
+			`{"verb":"update",` + target + `,"patch":{"metadata":{"labels":{"a":null,"c":"d"}},"spec":{"channel":null}}}`},
+		"update of the status holds the change": {olmcore.UpdateStatusOf(sub, progressed, because),
+			`{"verb":"updateStatus",` + target + `,"patch":{"status":{"currentCSV":"etcd.v1"}}}`},
+		"delete holds grace and preconditions": {olmcore.Delete{Target: olmcore.RefOf(sub), GracePeriodSeconds: new(int64(0)), PropagationPolicy: metav1.DeletePropagationForeground, Cause: because},
+			`{"verb":"delete",` + target + `,"deleteOptions":{"gracePeriodSeconds":0,"preconditions":{"uid":"7","resourceVersion":"3"},"propagationPolicy":"Foreground"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record, err := olmcore.RecordOf(tt.action)
+			require.NoError(t, err)
+			got, err := json.Marshal(record)
+			require.NoError(t, err)
+			require.JSONEq(t, tt.want, string(got))
+		})
+	}
+}
+
+func TestRecordOfRefusesABrokenAction(t *testing.T) {
+	sub := subscription(nil)
+	both := subscription(func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "etcd.v1"; s.Spec.Channel = "beta" })
+	for name, action := range map[string]olmcore.Action{
+		"nil":                                  nil,
+		"create without an object":             olmcore.Create{},
+		"create of a typed nil":                olmcore.Create{Object: (*corev1.Pod)(nil)},
+		"update without a before":              olmcore.Update{After: sub},
+		"update that changes the status":       olmcore.UpdateOf(sub, both, because),
+		"update of the status that does more":  olmcore.UpdateStatusOf(sub, both, because),
+		"update of the status without a after": olmcore.UpdateStatus{Before: sub},
+	} {
+		_, err := olmcore.RecordOf(action)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, name)
+	}
+}
+
+func TestRecordActionRefusesBrokenRecords(t *testing.T) {
+	sub := subscription(nil)
+	for name, record := range map[string]olmcore.Record{
+		"an unknown verb":        {Verb: "apply"},
+		"a create without body":  {Verb: olmcore.VerbCreate},
+		"a create without kind":  {Verb: olmcore.VerbCreate, Object: json.RawMessage(`{"apiVersion":"v1"}`)},
+		"a patch that is no map": {Verb: olmcore.VerbUpdate, Patch: json.RawMessage(`[]`)},
+		"a patch of wrong types": {Verb: olmcore.VerbUpdate, Patch: json.RawMessage(`{"spec":"x"}`)},
+	} {
+		_, err := record.Action(sub)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, name)
+	}
+	_, err := olmcore.Record{Verb: olmcore.VerbUpdate, Patch: json.RawMessage(`{}`)}.Action(nil)
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// roundTrip sends an action through JSON and back.
+func roundTrip(t require.TestingT, a olmcore.Action, current olmcore.Object) olmcore.Action {
+	record, err := olmcore.RecordOf(a)
+	require.NoError(t, err)
+	data, err := json.Marshal(record)
+	require.NoError(t, err)
+	var decoded olmcore.Record
+	require.NoError(t, json.Unmarshal(data, &decoded))
+	back, err := decoded.Action(current)
+	require.NoError(t, err)
+	return back
+}
+
+func drawSubscription(t *rapid.T, label string) *v1alpha1.Subscription {
+	word := rapid.SampledFrom([]string{"", "a", "b", "größe <&>"})
+	return subscription(func(s *v1alpha1.Subscription) {
+		s.Labels = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z/~1"}), word, 0, 3).Draw(t, label+" labels")
+		if len(s.Labels) == 0 {
+			s.Labels = nil
+		}
+		s.Spec.Channel = word.Draw(t, label+" channel")
+		for range rapid.IntRange(0, 2).Draw(t, label+" owners") {
+			s.OwnerReferences = append(s.OwnerReferences, owner(word.Draw(t, label+" owner"), "1"))
+		}
+		s.Status.CurrentCSV = word.Draw(t, label+" csv")
+		s.Status.InstallPlanGeneration = rapid.IntRange(0, 3).Draw(t, label+" generation")
+	})
+}
+
+func TestRecordsSurviveJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := drawSubscription(t, "before"), drawSubscription(t, "after")
+		metadata := after.DeepCopy()
+		metadata.Status = before.Status
+		status := before.DeepCopy()
+		status.Status = after.Status
+		for _, a := range []olmcore.Action{
+			olmcore.UpdateOf(before, metadata, because), olmcore.UpdateStatusOf(before, status, because),
+			olmcore.DeleteOf(before, because), olmcore.Delete{Target: olmcore.RefOf(before), GracePeriodSeconds: new(int64(1))},
+		} {
+			require.Empty(t, cmp.Diff(a, roundTrip(t, a, before)))
+		}
+		created := roundTrip(t, olmcore.CreateOf(after, because), nil).(olmcore.Create)
+		want := after.DeepCopy()
+		want.APIVersion, want.Kind = "operators.coreos.com/v1alpha1", "Subscription"
+		require.Empty(t, cmp.Diff(want, created.Object))
+	})
+}
+
+func TestRecordsOfUnstructuredObjectsSurviveJSON(t *testing.T) {
+	before := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "uid": "1"},
+		"spec": map[string]any{"size": int64(3), "list": []any{int64(1), "a", 1.5}},
+	}}
+	after := before.DeepCopy()
+	after.Object["spec"] = map[string]any{"list": []any{int64(2)}, "deep": map[string]any{"n": int64(9)}, "huge": int64(math.MaxInt64)}
+	action := olmcore.UpdateOf(before, after, because)
+	require.Empty(t, cmp.Diff(action, roundTrip(t, action, before)))
+}
+
+func TestMergePatchAgreesWithTheLibrary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := drawSubscription(t, "before"), drawSubscription(t, "after")
+		after.Status = before.Status
+		record, err := olmcore.RecordOf(olmcore.UpdateOf(before, after, because))
+		require.NoError(t, err)
+		from, err := json.Marshal(before)
+		require.NoError(t, err)
+		to, err := json.Marshal(after)
+		require.NoError(t, err)
+		want, err := jsonmergepatch.CreateThreeWayJSONMergePatch(from, to, from)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(record.Patch))
+	})
+}
+
+func TestStatusOf(t *testing.T) {
+	sub := subscription(nil)
+	after := subscription(func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "x" })
+	actions := []olmcore.Action{olmcore.UpdateOf(sub, sub, because), olmcore.UpdateStatusOf(sub, after, because)}
+	got, ok := olmcore.StatusOf[*v1alpha1.Subscription](actions)
+	require.True(t, ok)
+	require.Same(t, after, got)
+	_, ok = olmcore.StatusOf[*v1alpha1.InstallPlan](actions)
+	require.False(t, ok)
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`))
+	f.Add([]byte(`{"ApiVersion":"v1","kind":"Pod"}`)) // the API server's names are case-sensitive
+	f.Add([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","spec":[1,2.5,null]}`))
+	f.Add([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","spec":{"updateStrategy":{}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := olmcore.Decode(data)
+		if err != nil {
+			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+			return
+		}
+		record, err := olmcore.RecordOf(olmcore.CreateOf(o, because))
+		if err != nil {
+			return
+		}
+		_, err = record.Action(nil)
+		require.NoError(t, err)
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"verb":"update","patch":{"metadata":{"labels":{"a":null}}}}`))
+	f.Add([]byte(`{"verb":"create","object":{"apiVersion":"v1","kind":"Pod"}}`))
+	f.Add([]byte(`{"verb":"delete","deleteOptions":{"propagationPolicy":"Orphan"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var record olmcore.Record
+		if json.Unmarshal(data, &record) != nil {
+			return
+		}
+		before := subscription(nil)
+		if _, err := record.Action(before); err != nil {
+			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+		}
+		require.Empty(t, cmp.Diff(subscription(nil), before), "the current object was changed")
+	})
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Result is what a reconcile function asks for and has to say. The zero Result
+// means: converged, write nothing, wait for the next change.
+type Result struct {
+	// Actions are the writes to make, in the order to run them; at most one for
+	// each object.
+	Actions []Action
+	// Transitions are the state changes since the recorded state, oldest first.
+	Transitions []Transition
+	// Diagnostics say what blocks, what is inconsistent, what was repaired.
+	Diagnostics []Diagnostic
+	// RequeueAfter is the time from the Input's Now to the next deadline; 0 means
+	// that no deadline is pending.
+	RequeueAfter time.Duration
+}
+
+// Empty reports whether nothing is asked for and nothing is said; a pending
+// deadline alone is still empty.
+func (r Result) Empty() bool {
+	return len(r.Actions) == 0 && len(r.Transitions) == 0 && len(r.Diagnostics) == 0
+}
+
+// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0
+// and below are no deadline and change nothing.
+func (r *Result) Requeue(d time.Duration) {
+	if d > 0 && (r.RequeueAfter == 0 || d < r.RequeueAfter) {
+		r.RequeueAfter = d
+	}
+}
+
+// Certainty says how much the observations prove of a Transition.
+type Certainty string
+
+// Certainties, strongest first.
+const (
+	// Observed: the new state itself was seen.
+	Observed Certainty = "Observed"
+	// Proven: it follows from recorded fields and the state graph.
+	Proven Certainty = "Proven"
+	// Inferred: recorded fields strongly suggest it.
+	Inferred Certainty = "Inferred"
+	// Assumed: only the state graph says so.
+	Assumed Certainty = "Assumed"
+)
+
+// Bound says how a Transition's time relates to the true one.
+type Bound string
+
+// Bounds of a time.
+const (
+	// Exact: it happened at that time, to the second.
+	Exact Bound = "Exact"
+	// NotBefore: it happened then or later.
+	NotBefore Bound = "NotBefore"
+	// NotAfter: it happened then or earlier.
+	NotAfter Bound = "NotAfter"
+	// Unbounded: nothing is known about the time; At is zero.
+	Unbounded Bound = ""
+)
+
+// Transition is one edge that an object's state machine took.
+type Transition struct {
+	// Target is the object whose state changed.
+	Target Ref `json:"target"`
+	// Type names the state machine or the condition, e.g. "Phase".
+	Type string `json:"type,omitempty"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Status is the condition status of the new state, where it has one.
+	Status  metav1.ConditionStatus `json:"status,omitempty"`
+	Reason  string                 `json:"reason,omitempty"`
+	Message string                 `json:"message,omitempty"`
+	// At is the time that the objects give, else the Input's Now; Bound says what
+	// it bounds.
+	At        metav1.Time `json:"at"`
+	Bound     Bound       `json:"bound,omitempty"`
+	Certainty Certainty   `json:"certainty"`
+	// OutOfBand marks an edge that no controller takes: somebody edited the object.
+	OutOfBand bool `json:"outOfBand,omitempty"`
+}
+
+// Severity grades a Diagnostic.
+type Severity string
+
+// Severities.
+const (
+	Info    Severity = "Info"
+	Warning Severity = "Warning"
+	Error   Severity = "Error"
+)
+
+// Diagnostic explains a decision: what blocks, what is inconsistent, what was
+// repaired, what cannot be known.
+type Diagnostic struct {
+	Severity Severity `json:"severity"`
+	// Reason is a CamelCase constant of the package that says it.
+	Reason string `json:"reason"`
+	// Message is one sentence for a person.
+	Message string `json:"message"`
+	// Target is the object it is about.
+	Target Ref `json:"target"`
+	// Path is the field it is about, e.g. "spec.image"; empty for the whole object.
+	Path string `json:"path,omitempty"`
+}
+
+// ReasonHistoryGap is the Diagnostic reason for a hole in what can be known
+// about past states. No package invents a state to fill it.
+const ReasonHistoryGap = "HistoryGap"
+
+// Timestamp converts an instant to the form that objects carry: whole seconds,
+// UTC. metav1.Time loses the rest on the wire, and the next comparison would
+// differ.
+func Timestamp(t time.Time) metav1.Time {
+	return metav1.NewTime(t.UTC().Truncate(time.Second))
+}

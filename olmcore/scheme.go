@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// Kinds the library reads or writes as typed objects. Everything else travels
+// as *unstructured.Unstructured or *metav1.PartialObjectMetadata.
+var typedKinds = []struct {
+	gv      schema.GroupVersion
+	objects map[string]Object
+}{
+	{corev1.SchemeGroupVersion, map[string]Object{
+		"ConfigMap":      &corev1.ConfigMap{},
+		"Event":          &corev1.Event{},
+		"Namespace":      &corev1.Namespace{},
+		"Node":           &corev1.Node{},
+		"Pod":            &corev1.Pod{},
+		"Secret":         &corev1.Secret{},
+		"Service":        &corev1.Service{},
+		"ServiceAccount": &corev1.ServiceAccount{},
+	}},
+	{appsv1.SchemeGroupVersion, map[string]Object{
+		"Deployment": &appsv1.Deployment{},
+		"ReplicaSet": &appsv1.ReplicaSet{},
+	}},
+	{batchv1.SchemeGroupVersion, map[string]Object{"Job": &batchv1.Job{}}},
+	{networkingv1.SchemeGroupVersion, map[string]Object{"NetworkPolicy": &networkingv1.NetworkPolicy{}}},
+	{policyv1.SchemeGroupVersion, map[string]Object{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}}},
+	{rbacv1.SchemeGroupVersion, map[string]Object{
+		"ClusterRole":        &rbacv1.ClusterRole{},
+		"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
+		"Role":               &rbacv1.Role{},
+		"RoleBinding":        &rbacv1.RoleBinding{},
+	}},
+	{admissionregistrationv1.SchemeGroupVersion, map[string]Object{
+		"MutatingWebhookConfiguration":   &admissionregistrationv1.MutatingWebhookConfiguration{},
+		"ValidatingWebhookConfiguration": &admissionregistrationv1.ValidatingWebhookConfiguration{},
+	}},
+	{apiextensionsv1.SchemeGroupVersion, map[string]Object{
+		"CustomResourceDefinition": &apiextensionsv1.CustomResourceDefinition{},
+	}},
+	{apiregistrationv1.SchemeGroupVersion, map[string]Object{"APIService": &apiregistrationv1.APIService{}}},
+	{v1alpha1.SchemeGroupVersion, map[string]Object{
+		"CatalogSource":         &v1alpha1.CatalogSource{},
+		"ClusterServiceVersion": &v1alpha1.ClusterServiceVersion{},
+		"InstallPlan":           &v1alpha1.InstallPlan{},
+		"Subscription":          &v1alpha1.Subscription{},
+	}},
+	{operatorsv1.GroupVersion, map[string]Object{
+		"OLMConfig":     &operatorsv1.OLMConfig{},
+		"Operator":      &operatorsv1.Operator{},
+		"OperatorGroup": &operatorsv1.OperatorGroup{},
+	}},
+	{operatorsv2.GroupVersion, map[string]Object{"OperatorCondition": &operatorsv2.OperatorCondition{}}},
+}
+
+var (
+	gvkByType = map[reflect.Type]schema.GroupVersionKind{}
+	typeByGVK = map[schema.GroupVersionKind]reflect.Type{}
+)
+
+func init() {
+	for _, group := range typedKinds {
+		for kind, object := range group.objects {
+			gvk, t := group.gv.WithKind(kind), reflect.TypeOf(object)
+			gvkByType[t] = gvk
+			typeByGVK[gvk] = t.Elem()
+		}
+	}
+}
+
+// GVKOf returns an object's group, version and kind: by its Go type for the
+// kinds the library knows, whose TypeMeta is usually empty when they come from
+// a typed client, else by its TypeMeta. It does not allocate for known types.
+func GVKOf(o runtime.Object) schema.GroupVersionKind {
+	if gvk, ok := gvkByType[reflect.TypeOf(o)]; ok {
+		return gvk
+	}
+	if isNil(o) {
+		return schema.GroupVersionKind{}
+	}
+	return o.GetObjectKind().GroupVersionKind()
+}
+
+// NewObject returns an empty object for a kind: the API's own type where the
+// library knows it, else *unstructured.Unstructured with kind and version set.
+func NewObject(gvk schema.GroupVersionKind) Object {
+	if t, ok := typeByGVK[gvk]; ok {
+		o := reflect.New(t).Interface().(Object)
+		o.GetObjectKind().SetGroupVersionKind(gvk)
+		return o
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// Decode reads one object from JSON, as NewObject would type it. The input must
+// carry apiVersion and kind; otherwise the error is an *InputError.
+func Decode(data []byte) (Object, error) {
+	var meta metav1.TypeMeta
+	if err := utiljson.Unmarshal(data, &meta); err != nil {
+		return nil, &InputError{Field: "object", Problem: "is not a JSON object: " + err.Error()}
+	}
+	switch {
+	case meta.Kind == "":
+		return nil, &InputError{Field: "kind", Problem: "is empty"}
+	case meta.APIVersion == "":
+		return nil, &InputError{Field: "apiVersion", Problem: "is empty"}
+	}
+	o := NewObject(meta.GroupVersionKind())
+	if err := decodeInto(data, o); err != nil {
+		return nil, &InputError{Field: meta.Kind, Problem: "cannot be decoded: " + err.Error()}
+	}
+	return o, nil
+}
+
+func decodeInto(data []byte, o Object) error {
+	if _, ok := o.(*v1alpha1.CatalogSource); !ok {
+		return utiljson.Unmarshal(data, o)
+	}
+	var m map[string]any
+	if err := utiljson.Unmarshal(data, &m); err != nil {
+		return err
+	}
+	return FromMap(m, o)
+}
+
+// ToMap returns an object as JSON values, with apiVersion and kind set and
+// without what a typed encoding adds (a null creationTimestamp, an empty
+// status). Nothing is shared with o.
+func ToMap(o Object) (map[string]any, error) {
+	var m map[string]any
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		m = runtime.DeepCopyJSON(u.Object)
+	} else {
+		var err error
+		if m, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o); err != nil {
+			return nil, fmt.Errorf("encode %s: %w", KeyOf(o), err)
+		}
+	}
+	m["apiVersion"], m["kind"] = GVKOf(o).ToAPIVersionAndKind()
+	dropNullCreation(m)
+	if status, ok := m["status"].(map[string]any); ok && len(status) == 0 {
+		delete(m, "status")
+	}
+	return m, nil
+}
+
+// FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from
+// JSON values. A CatalogSource whose spec.updateStrategy is {} becomes one with
+// an empty UpdateStrategy: the API type's own decoder panics on it.
+func FromMap(m map[string]any, o Object) error {
+	switch o := o.(type) {
+	case *unstructured.Unstructured:
+		o.Object = runtime.DeepCopyJSON(m)
+		return nil
+	case *v1alpha1.CatalogSource:
+		m, empty := withoutEmptyStrategy(m)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, o); err != nil {
+			return err
+		}
+		if empty {
+			o.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{}
+		}
+		return nil
+	default:
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(m, o)
+	}
+}
+
+// withoutEmptyStrategy returns m with a spec.updateStrategy that the API type
+// can decode, and whether an empty one was taken out. m is not changed.
+func withoutEmptyStrategy(m map[string]any) (decodable map[string]any, empty bool) {
+	spec, _ := m["spec"].(map[string]any)
+	strategy, ok := spec["updateStrategy"].(map[string]any)
+	if !ok {
+		return m, false
+	}
+	m, spec = maps.Clone(m), maps.Clone(spec)
+	m["spec"] = spec
+	poll := strategy["registryPoll"]
+	if poll == nil {
+		delete(spec, "updateStrategy")
+		return m, true
+	}
+	spec["updateStrategy"] = map[string]any{"registryPoll": poll}
+	return m, false
+}
+
+func dropNullCreation(v any) {
+	switch x := v.(type) {
+	case map[string]any:
+		if created, ok := x["creationTimestamp"]; ok && created == nil {
+			delete(x, "creationTimestamp")
+		}
+		for _, child := range x {
+			dropNullCreation(child)
+		}
+	case []any:
+		for _, child := range x {
+			dropNullCreation(child)
+		}
+	}
+}
+
+func isNil(o any) bool {
+	if o == nil {
+		return true
+	}
+	v := reflect.ValueOf(o)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

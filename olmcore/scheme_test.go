@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestDecodeTypesWhatTheLibraryKnows(t *testing.T) {
+	for text, want := range map[string]olmcore.Object{
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`: &corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+		`{"apiVersion":"a.b/v1","kind":"Widget","n":1}`: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "a.b/v1", "kind": "Widget", "n": int64(1)}},
+	} {
+		got, err := olmcore.Decode([]byte(text))
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(want, got))
+	}
+}
+
+func TestDecodeNamesWhatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		`[]`:                  "invalid input: object is not a JSON object",
+		`{"apiVersion":"v1"}`: "invalid input: kind is empty",
+		`{"kind":"Pod"}`:      "invalid input: apiVersion is empty",
+		`{"apiVersion":"v1","kind":"Pod","spec":"x"}`: "invalid input: Pod cannot be decoded",
+	} {
+		_, err := olmcore.Decode([]byte(text))
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestAnyUpdateStrategyDecodes(t *testing.T) {
+	for strategy, want := range map[string]*v1alpha1.UpdateStrategy{
+		`null`:                  nil,
+		`{}`:                    {},
+		`{"registryPoll":null}`: {},
+		`{"registryPoll":null,"REGISTRYPOLL":{}}`: {},
+		`{"registryPoll":{"interval":"45m"},"REGISTRYPOLL":null}`: {RegistryPoll: &v1alpha1.RegistryPoll{
+			RawInterval: "45m", Interval: &metav1.Duration{Duration: 45 * time.Minute}}},
+	} {
+		o, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","spec":{"image":"i","updateStrategy":` + strategy + `}}`))
+		require.NoError(t, err, strategy)
+		require.Empty(t, cmp.Diff(want, o.(*v1alpha1.CatalogSource).Spec.UpdateStrategy), strategy)
+		back, err := olmcore.ToMap(o)
+		require.NoError(t, err)
+		again := &v1alpha1.CatalogSource{}
+		require.NoError(t, olmcore.FromMap(back, again))
+		require.Empty(t, cmp.Diff(o.(*v1alpha1.CatalogSource).Spec, again.Spec))
+	}
+	_, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","spec":{"updateStrategy":{"registryPoll":{"interval":7}}}}`))
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+func TestRefs(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "1", ResourceVersion: "2"}}
+	ref := olmcore.RefOf(node)
+	require.Equal(t, olmcore.Ref{APIVersion: "v1", Kind: "Node", Name: "n", UID: "1", ResourceVersion: "2"}, ref)
+	require.Equal(t, "Node n", ref.String())
+	require.Equal(t, "Pod ns/a", olmcore.RefOf(pod("a")).String())
+	require.Equal(t, olmcore.KeyOf(node), ref.Key())
+	require.Equal(t, "Node n", ref.Key().String())
+	require.Empty(t, ref.Unversioned().ResourceVersion)
+	require.Equal(t, schema.GroupVersionKind{Version: "v1", Kind: "Node"}, ref.GVK())
+	require.Negative(t, ref.Compare(olmcore.RefOf(pod("a"))))
+	require.Negative(t, olmcore.KeyOf(pod("a")).Compare(olmcore.KeyOf(pod("b"))))
+	require.Zero(t, olmcore.RefOf(nil))
+	require.Zero(t, olmcore.RefOf((*corev1.Pod)(nil)))
+	require.Zero(t, olmcore.KeyOf(nil))
+	sub := olmcore.RefOf(&v1alpha1.Subscription{})
+	require.Equal(t, olmcore.Key{Group: "operators.coreos.com", Kind: "Subscription"}, sub.Key())
+	require.IsType(t, &unstructured.Unstructured{}, olmcore.NewObject(schema.GroupVersionKind{Kind: "X", Version: "v1"}))
+}
+
+func TestTimestampsAreWholeSecondsInUTC(t *testing.T) {
+	berlin := time.FixedZone("berlin", 3600)
+	got := olmcore.Timestamp(time.Date(2026, 1, 2, 13, 0, 0, 999, berlin))
+	require.Equal(t, time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), got.Time)
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Snapshot is an immutable, indexed set of objects: the observed state of a
+// cluster at one moment. It implements Reader and is safe for concurrent use.
+// Look-ups by kind, namespace, name, UID, owner and label do not scan. It holds
+// the objects it was made from, which must not change afterwards, and an index
+// of about 16 bytes an object and 16 a label.
+type Snapshot struct {
+	objects []Object    // sorted by kind, namespace, name
+	kinds   []kindRange // sorted by kind
+	// Posting lists: the hash of what is indexed in the upper half, the position
+	// in objects in the lower. Sorted. Matches are verified, so that a hash
+	// collision costs time and nothing else.
+	labels, owners, uids postings
+}
+
+type kindRange struct {
+	kind       schema.GroupKind
+	start, end int
+}
+
+type postings []uint64
+
+// NewSnapshot indexes objects, in any order. The error is an *InputError that
+// names the position of an object that is nil, has no kind or name, or repeats
+// another's kind, namespace and name.
+func NewSnapshot(objects []Object) (*Snapshot, error) {
+	entries, err := sortObjects(objects)
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{objects: make([]Object, len(entries))}
+	for i, e := range entries {
+		s.objects[i] = e.object
+		if n := len(s.kinds); n == 0 || s.kinds[n-1].kind != e.kind {
+			s.kinds = append(s.kinds, kindRange{kind: e.kind, start: i})
+		}
+		s.kinds[len(s.kinds)-1].end = i + 1
+	}
+	s.index()
+	return s, nil
+}
+
+type snapshotEntry struct {
+	kind            schema.GroupKind
+	namespace, name string
+	position        int
+	object          Object
+}
+
+func sortObjects(objects []Object) ([]snapshotEntry, error) {
+	entries := make([]snapshotEntry, len(objects))
+	for i, o := range objects {
+		field := fmt.Sprintf("objects[%d]", i)
+		if isNil(o) {
+			return nil, &InputError{Field: field, Problem: "is nil"}
+		}
+		kind := GVKOf(o).GroupKind()
+		switch {
+		case kind.Kind == "":
+			return nil, &InputError{Field: field + ".kind", Problem: "is empty"}
+		case o.GetName() == "":
+			return nil, &InputError{Field: field + ".metadata.name", Problem: "is empty"}
+		}
+		entries[i] = snapshotEntry{kind, o.GetNamespace(), o.GetName(), i, o}
+	}
+	slices.SortFunc(entries, func(a, b snapshotEntry) int {
+		return cmp.Or(compareKinds(a.kind, b.kind), strings.Compare(a.namespace, b.namespace),
+			strings.Compare(a.name, b.name), cmp.Compare(a.position, b.position))
+	})
+	for i := 1; i < len(entries); i++ {
+		a, b := entries[i-1], entries[i]
+		if a.kind == b.kind && a.namespace == b.namespace && a.name == b.name {
+			return nil, &InputError{Field: fmt.Sprintf("objects[%d]", b.position),
+				Problem: fmt.Sprintf("is %s, as is objects[%d]", KeyOf(b.object), a.position)}
+		}
+	}
+	return entries, nil
+}
+
+func (s *Snapshot) index() {
+	var labelCount, ownerCount int
+	for _, o := range s.objects {
+		labelCount += len(o.GetLabels())
+		ownerCount += len(o.GetOwnerReferences())
+	}
+	s.labels = make(postings, 0, 2*labelCount)
+	s.owners = make(postings, 0, ownerCount)
+	s.uids = make(postings, 0, len(s.objects))
+	for i, o := range s.objects {
+		for key, value := range o.GetLabels() {
+			s.labels = append(s.labels, posting(hashLabel(key, value), i), posting(hashString(fnvOffset, key), i))
+		}
+		for _, ref := range o.GetOwnerReferences() {
+			s.owners = append(s.owners, posting(hashString(fnvOffset, string(ref.UID)), i))
+		}
+		if uid := o.GetUID(); uid != "" {
+			s.uids = append(s.uids, posting(hashString(fnvOffset, string(uid)), i))
+		}
+	}
+	slices.Sort(s.labels)
+	slices.Sort(s.owners)
+	slices.Sort(s.uids)
+}
+
+// Objects returns all objects, sorted by kind, namespace and name. The slice is
+// shared and must not be changed.
+func (s *Snapshot) Objects() []Object { return s.objects }
+
+// Len returns the number of objects.
+func (s *Snapshot) Len() int { return len(s.objects) }
+
+// Get implements Reader. The version of gvk is not looked at.
+func (s *Snapshot) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
+	if o := s.Find(gvk.GroupKind(), namespace, name); o != nil {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
+}
+
+// Find returns one object, nil when there is none.
+func (s *Snapshot) Find(kind schema.GroupKind, namespace, name string) Object {
+	r := s.kindRange(kind)
+	i := r.start + sort.Search(r.end-r.start, func(i int) bool {
+		o := s.objects[r.start+i]
+		return cmp.Or(strings.Compare(o.GetNamespace(), namespace), strings.Compare(o.GetName(), name)) >= 0
+	})
+	if i < r.end && s.objects[i].GetNamespace() == namespace && s.objects[i].GetName() == name {
+		return s.objects[i]
+	}
+	return nil
+}
+
+// FindUID returns the object with a UID, nil when there is none.
+func (s *Snapshot) FindUID(uid types.UID) Object {
+	for _, p := range s.uids.of(hashString(fnvOffset, string(uid))) {
+		if o := s.objects[uint32(p)]; uid != "" && o.GetUID() == uid {
+			return o
+		}
+	}
+	return nil
+}
+
+// Owned returns the objects that have an owner reference with a UID, sorted by
+// kind, namespace and name; nil when there are none.
+func (s *Snapshot) Owned(uid types.UID) []Object {
+	var found []Object
+	for _, p := range s.owners.of(hashString(fnvOffset, string(uid))) {
+		o := s.objects[uint32(p)]
+		if OwnedBy(o, uid) && (len(found) == 0 || found[len(found)-1] != o) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// List implements Reader. The version of gvk is not looked at. Without a
+// selector the slice is shared and must not be changed.
+func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
+	r := s.namespaceRange(gvk.GroupKind(), namespace)
+	objects := s.objects[r.start:r.end:r.end]
+	if selector == nil || selector.Empty() {
+		return objects, nil
+	}
+	var found []Object
+	keep := func(o Object) {
+		if selector.Matches(labels.Set(o.GetLabels())) {
+			found = append(found, o)
+		}
+	}
+	if candidates, ok := s.candidates(selector); ok {
+		for _, p := range candidates {
+			if i := int(uint32(p)); r.start <= i && i < r.end {
+				keep(s.objects[i])
+			}
+		}
+		return found, nil
+	}
+	for _, o := range objects {
+		keep(o)
+	}
+	return found, nil
+}
+
+// candidates returns the shortest posting list that covers a selector; ok is
+// false when no requirement of it can use the index.
+func (s *Snapshot) candidates(selector labels.Selector) (best postings, ok bool) {
+	requirements, selectable := selector.Requirements()
+	if !selectable {
+		return nil, true
+	}
+	for _, r := range requirements {
+		hash := hashString(fnvOffset, r.Key())
+		switch r.Operator() {
+		case selection.Exists:
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if values := r.ValuesUnsorted(); len(values) == 1 {
+				hash = hashLabel(r.Key(), values[0])
+			}
+		default:
+			continue
+		}
+		if list := s.labels.of(hash); !ok || len(list) < len(best) {
+			best, ok = list, true
+		}
+	}
+	return best, ok
+}
+
+func (s *Snapshot) kindRange(kind schema.GroupKind) kindRange {
+	i, found := slices.BinarySearchFunc(s.kinds, kind, func(r kindRange, k schema.GroupKind) int { return compareKinds(r.kind, k) })
+	if !found {
+		return kindRange{}
+	}
+	return s.kinds[i]
+}
+
+func (s *Snapshot) namespaceRange(kind schema.GroupKind, namespace string) kindRange {
+	r := s.kindRange(kind)
+	if namespace == "" {
+		return r
+	}
+	at := func(beyond bool) int {
+		return r.start + sort.Search(r.end-r.start, func(i int) bool {
+			have := s.objects[r.start+i].GetNamespace()
+			return have > namespace || !beyond && have == namespace
+		})
+	}
+	return kindRange{kind, at(false), at(true)}
+}
+
+func compareKinds(a, b schema.GroupKind) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group))
+}
+
+// of returns the entries of one hash; positions in it ascend.
+func (p postings) of(hash uint32) postings {
+	start, _ := slices.BinarySearch(p, posting(hash, 0))
+	length := sort.Search(len(p)-start, func(i int) bool { return uint32(p[start+i]>>32) != hash })
+	return p[start : start+length]
+}
+
+func posting(hash uint32, position int) uint64 { return uint64(hash)<<32 | uint64(uint32(position)) }
+
+const fnvOffset uint32 = 2166136261
+
+func hashString(hash uint32, s string) uint32 {
+	for i := range len(s) {
+		hash = (hash ^ uint32(s[i])) * 16777619
+	}
+	return hash
+}
+
+func hashLabel(key, value string) uint32 {
+	return hashString(hashString(hashString(fnvOffset, key), "="), value)
+}

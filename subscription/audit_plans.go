@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// annotationContributors is on plans that package installplan made: the UIDs of
+// the Subscriptions that they were made for.
+const annotationContributors = olmcore.KeyPrefix + "contributors"
+
+func isTerminal(p *v1alpha1.InstallPlan) bool {
+	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
+}
+
+func refersTo(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
+	ref := s.Status.InstallPlanRef
+	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && samePlan(ref, p.UID, p.Name)
+}
+
+// contributes reports whether a plan is for a Subscription: it refers to the
+// plan, was made by it, or waits for what it brings.
+func contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
+	return refersTo(s, p) || s.Annotations[annotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
+		!isTerminal(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
+		slices.Contains(strings.Split(p.Annotations[annotationContributors], ","), string(s.UID))
+}
+
+// plan audits one plan: its owners, labels and use. To repair it is package
+// installplan's part.
+func (a *audit) plan(p *v1alpha1.InstallPlan) {
+	created := p.CreationTimestamp.Time
+	a.owners(p)
+	live, referenced, latest := 0, false, ""
+	for _, s := range a.v.subs {
+		if olmcore.OwnedBy(p, s.UID) {
+			live++
+		}
+		if refersTo(s, p) {
+			referenced = true
+			if s.Status.State == v1alpha1.SubscriptionStateAtLatest {
+				latest = s.Name
+			}
+		}
+		a.association(s, p)
+	}
+	if isTerminal(p) {
+		return
+	}
+	if isStatusless(p) && a.v.now.Sub(created) >= a.v.config.AuditGrace {
+		a.add(p, warning, created, AuditStatuslessPlan, "status", "the plan was never given its steps")
+	}
+	switch names := p.Spec.ClusterServiceVersionNames; {
+	case latest != "":
+		a.add(p, info, created, AuditSupersededPlan, "status.phase", "Subscription ", latest, " refers to the plan and has what it brings")
+	case len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return a.v.csv(name) == nil }):
+		a.add(p, info, created, AuditSupersededPlan, "status.phase", "all that the plan brings is there")
+	}
+	if !referenced && live == 0 {
+		a.add(p, warning, created, AuditOrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it")
+	}
+	a.approval(p, referenced)
+}
+
+// owners audits the references of a plan to Subscriptions.
+func (a *audit) owners(p *v1alpha1.InstallPlan) {
+	var seen []types.UID
+	for _, r := range p.OwnerReferences {
+		if slices.Contains(seen, r.UID) {
+			a.add(p, warning, p.CreationTimestamp.Time, AuditOwnerDuplicate, "metadata.ownerReferences", "the reference to ", r.Name, " is there more than once")
+			continue
+		}
+		seen = append(seen, r.UID)
+		s := a.byUID[r.UID]
+		switch {
+		case s != nil && !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)):
+			a.add(p, warning, p.CreationTimestamp.Time, AuditOwnerMalformed, "metadata.ownerReferences", "the reference to ", s.Name, " has wrong fields")
+		case s == nil && r.Kind == v1alpha1.SubscriptionKind && a.v.subscription(r.Name) == nil:
+			a.add(p, info, p.CreationTimestamp.Time, AuditOwnerDangling, "metadata.ownerReferences", "Subscription ", r.Name, " does not exist")
+		}
+	}
+	for _, s := range a.v.subs {
+		if s.UID == "" || refersTo(s, p) || !contributes(s, p) || slices.Contains(seen, s.UID) {
+			continue // of a plan that it refers to, the Subscription itself says so
+		}
+		reason := ReasonOwnerMissing
+		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
+			reason = ReasonOwnerStaleUID
+		}
+		a.add(p, warning, p.CreationTimestamp.Time, reason, "metadata.ownerReferences", "the plan is for Subscription ", s.Name, ", which does not own it")
+	}
+}
+
+// association compares the two ways in which a plan belongs to a Subscription.
+func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) {
+	key := a.keys[s.UID]
+	if key == "" {
+		return
+	}
+	_, labelled := p.Labels[key]
+	switch {
+	case refersTo(s, p) && !labelled:
+		a.add(p, warning, p.CreationTimestamp.Time, AuditLabelMissing, "metadata.labels", "the component label of Subscription ", s.Name, " is missing")
+	case labelled && len(p.OwnerReferences) > 0 && !olmcore.OwnedBy(p, s.UID) && !refersTo(s, p) && a.hasLiveOwner(p):
+		a.add(p, info, p.CreationTimestamp.Time, AuditAssociationDisagree, "metadata.labels", "the plan carries the label of Subscription ", s.Name, ", which does not own it")
+	}
+}
+
+func (a *audit) hasLiveOwner(p *v1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return a.byUID[r.UID] != nil })
+}
+
+// approval audits whom a plan makes wait.
+func (a *audit) approval(p *v1alpha1.InstallPlan, referenced bool) {
+	if p.Spec.Approval != v1alpha1.ApprovalManual {
+		return
+	}
+	var manual []string
+	for _, s := range a.v.subs {
+		if s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual {
+			manual = append(manual, s.Name)
+		}
+	}
+	if len(manual) == 0 {
+		if referenced && !p.Spec.Approved {
+			a.add(p, warning, p.CreationTimestamp.Time, AuditApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more")
+		}
+		return
+	}
+	for _, s := range a.v.subs {
+		if refersTo(s, p) && !slices.Contains(manual, s.Name) {
+			a.add(s, info, time.Time{}, AuditApprovalForcedBy, "spec.installPlanApproval",
+				"InstallPlan ", p.Name, " has to be approved because of Subscription ", strings.Join(manual, ", "))
+		}
+	}
+}
+
+// planPairs audits what plans have in common with each other.
+func (a *audit) planPairs() {
+	generations, versions := map[int]string{}, map[string]string{}
+	for _, p := range a.v.plans {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		if other, found := generations[p.Spec.Generation]; found && p.Spec.Generation > 0 {
+			a.add(p, info, time.Time{}, AuditGenerationDuplicate, "spec.generation", "InstallPlan ", other, " has generation ", strconv.Itoa(p.Spec.Generation), " too")
+		} else {
+			generations[p.Spec.Generation] = p.Name
+		}
+		if isTerminal(p) || len(p.Spec.ClusterServiceVersionNames) == 0 {
+			continue
+		}
+		names := slices.Clone(p.Spec.ClusterServiceVersionNames)
+		slices.Sort(names)
+		content := strings.Join(names, " ")
+		if other, found := versions[content]; found {
+			a.add(p, warning, p.CreationTimestamp.Time, AuditContentDuplicate, "spec.clusterServiceVersionNames", "InstallPlan ", other, " brings the same versions")
+		} else {
+			versions[content] = p.Name
+		}
+	}
+}

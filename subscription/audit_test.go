@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+func audit(t require.TestingT, in subscription.Input) []subscription.Finding {
+	findings, err := subscription.Audit(in)
+	require.NoError(t, err)
+	return findings
+}
+
+// labelledPlan is a plan that owes nobody anything.
+func labelledPlan(name string, phase v1alpha1.InstallPlanPhase, change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
+	return newPlan(name, phase, append([]func(*v1alpha1.InstallPlan){func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{labelKey: ""} }}, change...)...)
+}
+
+func vault(name string, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
+	return newSub(name, append([]func(*v1alpha1.Subscription){func(s *v1alpha1.Subscription) {
+		s.Spec.Package, s.Labels = "vault", map[string]string{"operators.coreos.com/vault.ops": ""}
+	}}, change...)...)
+}
+
+func TestANamespaceInOrderHasNoFindings(t *testing.T) {
+	for _, n := range []int{0, 1, 10} {
+		in := convergedInput(n)
+		in.Now = in.Now.Add(time.Hour)
+		for _, p := range in.InstallPlans {
+			p.Spec.Generation = 0
+			p.Labels = map[string]string{}
+			for _, s := range in.Subscriptions {
+				for key := range s.Labels {
+					p.Labels[key] = ""
+				}
+			}
+		}
+		require.Empty(t, audit(t, in))
+	}
+	_, err := subscription.Audit(subscription.Input{})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestAudit has a world for each code. Where there is a repair, it ends the
+// finding.
+func TestAudit(t *testing.T) {
+	done := labelledPlan("p", "Complete", started(3), done(9))
+	latest := newSub("a", follows("p", "etcd.v1"), installed)
+	waits := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
+	manualPlan := labelledPlan("p", "RequiresApproval", manual(1))
+	etcd := newCSV("etcd.v1")
+	owns := func(owners ...*v1alpha1.Subscription) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) {
+			p.OwnerReferences = nil
+			for _, s := range owners {
+				p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(s))
+			}
+		}
+	}
+	empty := func(p *v1alpha1.InstallPlan) { p.Status.Plan = nil }
+	vaultPlan := func(p *v1alpha1.InstallPlan) {
+		p.Spec.ClusterServiceVersionNames, p.Spec.Generation = []string{"vault.v1"}, 2
+	}
+	asks := func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual }
+	old := newSub("a")
+	old.UID = "a-earlier"
+	malformed := func(p *v1alpha1.InstallPlan) { p.OwnerReferences[0].Controller = new(true) }
+	twice := func(p *v1alpha1.InstallPlan) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }
+	long := strings.Repeat("x", 70)
+	named := func(pkg string) func(*v1alpha1.Subscription) {
+		return func(s *v1alpha1.Subscription) {
+			key, _ := olmcore.ComponentLabelKey(pkg, ns)
+			s.Spec.Package, s.Labels = pkg, map[string]string{key: ""}
+		}
+	}
+	for code, tc := range map[string]struct {
+		objects []olmcore.Object
+		change  func(*subscription.Input)
+		target  string
+		repair  bool
+		safe    bool
+	}{
+		"RefMissingPlan":           {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"))}, target: "Subscription a", repair: true, safe: true},
+		"RefMissingPlan/installed": {objects: []olmcore.Object{latest, etcd}, target: "Subscription a", repair: true, safe: true},
+		"RefUIDMismatch":           {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) { p.UID = "restored" })}, target: "Subscription a", repair: true, safe: true},
+		"RefMirrorMismatch":        {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.Install = nil }), etcd, done}, target: "Subscription a", repair: true, safe: true},
+		"RefWrongNamespace":        {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })}, target: "Subscription a", repair: true},
+		"RefInvalid":               {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Name = "" })}, target: "Subscription a", repair: true},
+		"OwnerMissing":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns())}, target: "Subscription a"},
+		"OwnerMissing/generated":   {objects: []olmcore.Object{newSub("a"), vault("b", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "InstallPlan p"},
+		"OwnerMissing/contributes": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
+			p.Annotations = map[string]string{"olmcore/contributors": "a-uid,b-uid"}
+		})}, target: "InstallPlan p"},
+		"OwnerStaleUID":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "Subscription a"},
+		"OwnerMalformed":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p"},
+		"OwnerDuplicate":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p"},
+		"OwnerDangling":             {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", owns(newSub("a"), vault("gone")))}, target: "InstallPlan p"},
+		"LabelMissing":              {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Labels = nil })}, target: "Subscription a", repair: true, safe: true},
+		"LabelMissing/plan":         {objects: []olmcore.Object{latest, etcd, newPlan("p", "Complete")}, target: "InstallPlan p"},
+		"LabelMissing/csv":          {objects: []olmcore.Object{latest, done, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = nil })}, target: "ClusterServiceVersion etcd.v1", repair: true, safe: true},
+		"LabelStale":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Labels["operators.coreos.com/old.ops"] = "" })}, change: func(in *subscription.Input) { in.PreviousPackages = map[types.UID][]string{"a-uid": {"old", "etcd"}} }, target: "Subscription a", repair: true, safe: true},
+		"LabelKeyCollision":         {objects: []olmcore.Object{newSub("a", named(long+"a")), newSub("b", named(long+"b"))}, target: "Subscription b"},
+		"LabelKeyInvalid":           {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.Package = "-etcd" })}, target: "Subscription a"},
+		"AssociationDisagree":       {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", owns(vault("b")))}, target: "InstallPlan p"},
+		"GenerationMismatch":        {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 4 })}, target: "Subscription a", repair: true, safe: true},
+		"GenerationDuplicate":       {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "Complete")}, target: "InstallPlan q"},
+		"ContentDuplicate":          {objects: []olmcore.Object{waits, manualPlan, labelledPlan("q", "RequiresApproval", manual(1))}, target: "InstallPlan q"},
+		"StatuslessPlan":            {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 6)), labelledPlan("p", "", empty)}, target: "InstallPlan p"},
+		"SupersededPlan":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Installing")}, target: "InstallPlan p"},
+		"SupersededPlan/unreferred": {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval")}, target: "InstallPlan q"},
+		"OrphanPlan":                {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval", vaultPlan, owns())}, target: "InstallPlan q"},
+		"WedgedUpgradePending":      {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done}, target: "Subscription a", repair: true},
+		"WedgedUpgradePending/reinstalled": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done}, target: "Subscription a", repair: true, safe: true,
+			change: func(in *subscription.Input) { in.Config.ReinstallMissingCSV = true }},
+		"FailedPlanWedge":                 {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 6)), labelledPlan("p", "Failed", failed(4))}, target: "Subscription a"},
+		"StateContradiction":              {objects: []olmcore.Object{latest, done}, target: "Subscription a", repair: true, safe: true},
+		"StateContradiction/installedCSV": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }), etcd, done}, target: "Subscription a", repair: true, safe: true},
+		"ConditionContradiction": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, pending("Installing", 6), withCondition("InstallPlanFailed", "X", "", 6)), etcd, done},
+			target: "Subscription a", repair: true, safe: true},
+		"ConditionContradiction/twice":    {objects: []olmcore.Object{newSub("a", withCondition("ResolutionFailed", "X", "", 6), withCondition("ResolutionFailed", "X", "", 7))}, target: "Subscription a", repair: true, safe: true},
+		"ConditionContradiction/behind":   {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, pending("Installing", 6)), etcd, done}, target: "Subscription a", repair: true, safe: true},
+		"ConditionContradiction/unpacked": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, withCondition("BundleUnpacking", "UnpackingInProgress", "", 1)), etcd, done}, change: func(in *subscription.Input) { in.Resolution = nil }, target: "Subscription a", repair: true, safe: true},
+		"ConditionWithoutRef":             {objects: []olmcore.Object{newSub("a", pending("Installing", 6))}, target: "Subscription a", repair: true, safe: true},
+		"ApprovalDrift":                   {objects: []olmcore.Object{waits, manualPlan}, target: "InstallPlan p"},
+		"ApprovalForcedBy":                {objects: []olmcore.Object{waits, manualPlan, vault("b", asks)}, target: "Subscription a"},
+		"SamePackage":                     {objects: []olmcore.Object{newSub("a"), newSub("b")}, target: "Subscription b"},
+		"SharedInstalledCSV":              {objects: []olmcore.Object{latest, etcd, done, newSub("b", follows("p", "etcd.v1"), installed)}, target: "Subscription a"},
+		"GeneratedByDangling":             {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "x"} })}, target: "Subscription a"},
+		"GeneratedByStale":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "Subscription a"},
+		"CopiedCSVReferenced":             {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })}, target: "Subscription a"},
+		"InvalidSpec":                     {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })}, target: "Subscription a"},
+		"InvalidSpec/none":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, target: "Subscription a"},
+	} {
+		t.Run(code, func(t *testing.T) {
+			code, _, _ := strings.Cut(code, "/")
+			in := answered(inputOf(tc.objects...))
+			in.Now = epoch.Add(10 * time.Minute)
+			if tc.change != nil {
+				tc.change(&in)
+			}
+			findings := audit(t, in)
+			i := slices.IndexFunc(findings, func(f subscription.Finding) bool {
+				return f.Reason == code && f.Target.Kind+" "+f.Target.Name == tc.target
+			})
+			require.GreaterOrEqual(t, i, 0, "%+v", findings)
+			f := findings[i]
+			require.NotEmpty(t, f.Message)
+			require.NotEmpty(t, f.Path)
+			require.Equal(t, tc.repair, len(f.Repair) > 0)
+			require.Equal(t, tc.safe, f.Safe)
+			require.Equal(t, findings, audit(t, reversed(in)), "the order of lists does not matter")
+			if len(f.Repair) > 0 {
+				carryOut(t, &in, subscription.Outcome{Result: olmcore.Result{Actions: f.Repair}})
+				for _, g := range audit(t, in) {
+					require.False(t, g.Reason == code && g.Target == f.Target, "%+v", g)
+				}
+			}
+		})
+	}
+}
+
+func reversed(in subscription.Input) subscription.Input {
+	in.Subscriptions, in.InstallPlans, in.ClusterServiceVersions = slices.Clone(in.Subscriptions), slices.Clone(in.InstallPlans), slices.Clone(in.ClusterServiceVersions)
+	slices.Reverse(in.Subscriptions)
+	slices.Reverse(in.InstallPlans)
+	slices.Reverse(in.ClusterServiceVersions)
+	return in
+}
+
+// TestRepairsEndTheirFindings: of any namespace, running what is safe leaves
+// nothing that is safe to run, and each repair ends its own finding. Nothing
+// observed is written to.
+func TestRepairsEndTheirFindings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		in.Now = in.Now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 60}).Draw(t, "minutes")) * time.Minute)
+		before := append([]*v1alpha1.Subscription(nil), in.Subscriptions...)
+		for i, s := range before {
+			before[i] = s.DeepCopy()
+		}
+		findings := audit(t, in)
+		require.Empty(t, cmp.Diff(before, in.Subscriptions))
+		require.Empty(t, cmp.Diff(findings, audit(t, reversed(in))))
+		for _, f := range findings {
+			if len(f.Repair) == 0 {
+				require.False(t, f.Safe)
+				continue
+			}
+			repaired := in
+			repaired.Subscriptions, repaired.ClusterServiceVersions = slices.Clone(in.Subscriptions), slices.Clone(in.ClusterServiceVersions)
+			carryOut(t, &repaired, subscription.Outcome{Result: olmcore.Result{Actions: f.Repair}})
+			for _, g := range audit(t, repaired) {
+				require.False(t, g.Reason == f.Reason && g.Target == f.Target, "%+v\nagain as\n%+v", f, g)
+			}
+		}
+		for range 8 {
+			var actions []olmcore.Action
+			for _, f := range audit(t, in) {
+				if f.Safe {
+					actions = append(actions, f.Repair[0])
+				}
+			}
+			if len(actions) == 0 {
+				return
+			}
+			carryOut(t, &in, subscription.Outcome{Result: olmcore.Result{Actions: actions[:1]}})
+		}
+		t.Fatalf("not repaired: %+v", audit(t, in))
+	})
+}
+
+func TestYoungOdditiesAreOnlyMentioned(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = metav1.NewTime(now) }))
+	for _, f := range audit(t, in) {
+		require.Equal(t, olmcore.Info, f.Severity, f)
+	}
+}

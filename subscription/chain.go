@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// What can never be known, whatever is recorded: edits that return to the same
+// phase and leave startTime and conditions as they were; how many rounds of
+// Failed and Installing passed between two observations (each changed
+// lastUpdateTime proves one); when exactly approval was asked for or given; the
+// last stage of a plan that was deleted or replaced unseen; the order of what
+// happened within one second, beyond that of the graph; a plan that came and
+// went without ever being referenced or observed.
+
+// chain is a contiguous list of transitions of one Subscription's plan, from the
+// stage that was known to the one that is observed.
+type chain struct {
+	target olmcore.Ref
+	now    time.Time
+	from   Stage
+	// fromAt is the time of the stage from, zero when it is not known.
+	fromAt time.Time
+	// installedAt is the plan's last known Installed.lastUpdateTime; knows says
+	// whether anything is known of it.
+	installedAt time.Time
+	knows       bool
+	remembers   bool // the chain goes on where the last one ended
+
+	list   []olmcore.Transition
+	gaps   []olmcore.Diagnostic
+	latest time.Time // of the times in list
+}
+
+// moment is when a stage was entered: as recorded in the plan, or as seen.
+type moment struct {
+	at       time.Time
+	bound    olmcore.Bound
+	recorded bool
+}
+
+func exactly(t time.Time) moment   { return moment{t, olmcore.Exact, true} }
+func notAfter(t time.Time) moment  { return moment{t, olmcore.NotAfter, true} }
+func notBefore(t time.Time) moment { return moment{t, olmcore.NotBefore, true} }
+func seen(t time.Time) moment      { return moment{olmcore.Timestamp(t).Time, olmcore.NotAfter, false} }
+
+// step adds an edge.
+func (c *chain) step(to Stage, m moment, certainty olmcore.Certainty, w wish) *olmcore.Transition {
+	if !m.at.IsZero() && m.at.Before(c.latest) {
+		c.gap(gapClockSkew, "the time recorded for "+string(to)+" is before that of an earlier stage")
+		m = moment{}
+	}
+	switch {
+	case m.at.IsZero():
+		m = moment{}
+	case m.recorded && m.bound != olmcore.NotBefore:
+		c.latest = m.at
+		c.tighten(m.at)
+	}
+	t := olmcore.Transition{
+		Target: c.target, Type: TransitionInstallPlan, From: string(c.from), To: string(to),
+		Status: metav1.ConditionFalse, Reason: w.reason, Message: w.message, Bound: m.bound, Certainty: certainty,
+	}
+	if w.conditionType != "" {
+		t.Status = metav1.ConditionTrue
+	}
+	if !m.at.IsZero() {
+		t.At = olmcore.Timestamp(m.at)
+	}
+	c.list = append(c.list, t)
+	c.from = to
+	return &c.list[len(c.list)-1]
+}
+
+// tighten lowers the times at which earlier stages were merely seen: they were
+// entered before what is recorded of a later one.
+func (c *chain) tighten(at time.Time) {
+	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at); i-- {
+		c.list[i].At = olmcore.Timestamp(at)
+	}
+}
+
+func (c *chain) gap(kind, why string) {
+	c.gaps = append(c.gaps, olmcore.Diagnostic{
+		Severity: olmcore.Info, Reason: olmcore.ReasonHistoryGap, Message: kind + ": " + why, Target: c.target.Unversioned(),
+	})
+}
+
+// replace ends the chain of an old plan: the Subscription follows another one.
+func (c *chain) replace(reason string) {
+	if c.from == StageNoPlan {
+		return
+	}
+	if reason == ReasonPlanReplaced && c.from != StageComplete && c.from != StageMissing {
+		c.gap(gapReplacedPlan, "the end of the old plan, last seen as "+string(c.from)+", was not observed")
+	}
+	c.step(StageNoPlan, seen(c.now), olmcore.Observed, wish{reason: reason})
+	c.fromAt, c.installedAt, c.knows, c.remembers, c.latest = time.Time{}, time.Time{}, false, false, time.Time{}
+}
+
+// vanish adds the edge to Missing.
+func (c *chain) vanish(proven bool) {
+	switch c.from {
+	case StageMissing:
+		return
+	case StageComplete, StageFailed:
+	default:
+		c.gap(gapDeletedBeforeObserved, "the plan was deleted; its last stage after "+string(c.from)+" was not observed")
+	}
+	certainty := olmcore.Inferred
+	if proven {
+		certainty = olmcore.Observed
+	}
+	c.step(StageMissing, seen(c.now), certainty, wishOf(StageMissing, nil, true))
+}
+
+// reach extends the chain to an observed version of the plan, seen at the given
+// time.
+func (c *chain) reach(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
+	switch {
+	case c.from == to:
+		c.again(to, plan, seenAt)
+	case c.from == StageMissing:
+		c.end(to, plan, seenAt).Reason = ReasonPlanRestored
+	case c.from == StageUnknown:
+		c.gap(gapUnknownPhase, "what the plan went through in an unknown phase is not known")
+		c.end(to, plan, seenAt)
+	case to == StageUnknown:
+		c.end(to, plan, seenAt)
+	case !reachable(c.from, to):
+		c.gap(gapOutOfBandEdit, "no controller takes a plan from "+string(c.from)+" to "+string(to))
+		c.end(to, plan, seenAt).OutOfBand = true
+	default:
+		c.fill(to, plan)
+		skips := (to == StageComplete || to == StageFailed) && c.from != StageInstalling
+		c.end(to, plan, seenAt).OutOfBand = skips
+	}
+	c.fromAt = olmcore.Timestamp(seenAt).Time
+	if n := len(c.list); n > 0 && c.list[n-1].Bound == olmcore.Exact {
+		c.fromAt = c.list[n-1].At.Time
+	}
+	c.installedAt, c.knows = installedAt(plan), true
+}
+
+// end adds the edge to an observed stage.
+func (c *chain) end(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) *olmcore.Transition {
+	w := wishOf(to, plan, true)
+	switch to {
+	case StageComplete:
+		w.reason = ReasonInstallPlanComplete
+	case StageUnknown:
+		w.reason = string(plan.Status.Phase)
+	}
+	if w.message == "" {
+		w.message = plan.Status.Message
+	}
+	m := seen(seenAt)
+	fresh := c.from == StageNoPlan || c.from == StageNotYetReconciled || c.from == StagePlanning || c.from == StageRequiresApproval
+	switch {
+	case c.from == StageMissing:
+	case to == StageNotYetReconciled && c.from == StageNoPlan && !plan.CreationTimestamp.IsZero():
+		m = exactly(plan.CreationTimestamp.Time)
+	case to == StageRequiresApproval && fresh && !plan.CreationTimestamp.IsZero():
+		m = notBefore(plan.CreationTimestamp.Time)
+	case to == StageInstalling && fresh && plan.Status.StartTime != nil:
+		m = notAfter(plan.Status.StartTime.Time)
+	case ended(plan, to) && !installedAt(plan).IsZero():
+		m = exactly(installedAt(plan))
+	}
+	return c.step(to, m, olmcore.Observed, w)
+}
+
+// fill adds the stages that lie between where the chain stands and an observed
+// stage that a controller can have reached from there.
+func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
+	if c.from == StageNoPlan && to != StageNotYetReconciled {
+		c.fromAt = plan.CreationTimestamp.Time
+		c.step(StageNotYetReconciled, exactly(plan.CreationTimestamp.Time), olmcore.Proven, wishOf(StageNotYetReconciled, nil, false))
+	}
+	ends := to == StageComplete || to == StageFailed
+	if (ends || to == StageInstalling) && (c.from == StageNotYetReconciled || c.from == StagePlanning) {
+		c.fillApproval(plan)
+	}
+	switch {
+	case ends && c.from == StageFailed:
+		m := moment{}
+		if ended(plan, to) {
+			m = notAfter(installedAt(plan))
+		}
+		c.step(StageInstalling, m, olmcore.Proven, wishOf(StageInstalling, nil, false))
+	case ends && c.from != StageInstalling:
+		if certainty, ok := c.executed(to, plan); ok {
+			c.step(StageInstalling, startOf(plan), certainty, wishOf(StageInstalling, nil, false))
+		} else {
+			c.gap(gapNoExecutionEvidence, "the plan is "+string(to)+" without a trace of having been installed")
+		}
+	case to == StageInstalling && c.from != StageFailed && hasFailed(plan):
+		c.step(StageInstalling, startOf(plan), olmcore.Proven, wishOf(StageInstalling, nil, false))
+		c.retried(plan)
+	}
+}
+
+// fillApproval adds RequiresApproval where the plan must have waited for it.
+func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
+	certainty := olmcore.Assumed
+	switch {
+	case plan.Spec.Approval != v1alpha1.ApprovalManual:
+		if plan.Generation >= 2 {
+			c.gap(gapApprovalUnknown, "the plan's spec was edited, perhaps its approval mode")
+		}
+		return
+	case !plan.Spec.Approved:
+		c.gap(gapOutOfBandEdit, "the plan ran although it is not approved")
+	case plan.Generation == 1:
+		return // born approved
+	case plan.Generation >= 2:
+		certainty = olmcore.Inferred
+	}
+	c.step(StageRequiresApproval, notBefore(plan.CreationTimestamp.Time), certainty,
+		wishOf(StageRequiresApproval, nil, false))
+}
+
+// executed says how certain it is that the plan passed Installing on its way to
+// the end it is at.
+func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) (certainty olmcore.Certainty, ok bool) {
+	start, end := plan.Status.StartTime, ended(plan, to)
+	from := c.fromAt.Truncate(time.Second)
+	switch {
+	case start != nil && (end && !installedAt(plan).Before(from) || !start.Time.Before(from)):
+		return olmcore.Proven, true
+	case start != nil || end:
+		return olmcore.Inferred, true
+	}
+	return "", false
+}
+
+// again looks for a round trip that ended where it began.
+func (c *chain) again(at Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
+	updated := installedAt(plan)
+	if !c.knows || !updated.After(c.installedAt) || c.installedAt.IsZero() && at != StageInstalling {
+		return
+	}
+	switch {
+	case at == StageInstalling && hasFailed(plan):
+		c.retried(plan)
+		c.end(at, plan, seenAt)
+	case at == StageFailed && ended(plan, at):
+		c.step(StageInstalling, notAfter(updated), olmcore.Proven, wishOf(StageInstalling, nil, false))
+		c.end(at, plan, seenAt)
+		c.gap(gapAtLeastOnce, "the plan was tried and failed again at least once")
+	case at == StageComplete && ended(plan, at):
+		c.gap(gapOutOfBandEdit, "no controller runs a complete plan again")
+		c.gap(gapAtLeastOnce, "the plan ran again at least once")
+		c.step(StageInstalling, notAfter(updated), olmcore.Proven, wishOf(StageInstalling, nil, false)).OutOfBand = true
+		c.end(at, plan, seenAt)
+	}
+}
+
+// retried adds the failure that an Installing plan still carries.
+func (c *chain) retried(plan *v1alpha1.InstallPlan) {
+	w := wishOf(StageFailed, plan, true)
+	c.step(StageFailed, exactly(installedAt(plan)), olmcore.Proven, w)
+	c.gap(gapAtLeastOnce, "the plan failed and was tried again at least once")
+}
+
+// ended reports whether the Installed condition is the one that a controller
+// writes when a plan gets to its end.
+func ended(plan *v1alpha1.InstallPlan, to Stage) bool {
+	c := installed(plan)
+	switch {
+	case c == nil:
+		return false
+	case to == StageComplete:
+		return c.Status == corev1.ConditionTrue
+	case to == StageFailed:
+		return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed
+	}
+	return false
+}
+
+// hasFailed reports whether the plan carries the failure of an earlier try.
+func hasFailed(plan *v1alpha1.InstallPlan) bool { return ended(plan, StageFailed) }
+
+func startOf(plan *v1alpha1.InstallPlan) moment {
+	if plan.Status.StartTime == nil {
+		return moment{}
+	}
+	return notAfter(plan.Status.StartTime.Time)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+func leaving(at int) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) {
+		s.DeletionTimestamp, s.Finalizers = secondp(at), []string{"mine", subscription.Finalizer}
+	}
+}
+
+// words prints the actions of a result: verb, kind and name.
+func words(r olmcore.Result) string {
+	var all []string
+	for _, a := range r.Actions {
+		verb, ref, _ := a.Describe()
+		all = append(all, string(verb)+" "+ref.Kind+" "+ref.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestPlanDeletion(t *testing.T) {
+	going := newPlan("p", "RequiresApproval", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(50) })
+	for name, tc := range map[string]struct {
+		objects []olmcore.Object
+		want    string
+		requeue time.Duration
+		reason  string
+	}{
+		"nobody leaves":                     {[]olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "RequiresApproval")}, "", 0, ""},
+		"without the finalizer":             {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(50) }), newPlan("p", "RequiresApproval")}, "", 0, ""},
+		"without a plan":                    {[]olmcore.Object{newSub("a", leaving(50))}, "update Subscription a", 0, ""},
+		"a plan in progress goes first":     {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "RequiresApproval")}, "delete InstallPlan p", 5 * time.Second, ""},
+		"it is on its way":                  {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), going}, "", 5 * time.Second, ""},
+		"it does not go":                    {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(-600)), going}, "update Subscription a", 0, "DeletionGivenUp"},
+		"a finished plan stays":             {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "Complete")}, "update Subscription a", 0, ""},
+		"another one refers to the plan":    {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1")), newPlan("p", "Installing")}, "update Subscription a", 0, ""},
+		"another one waits for its version": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("q", "etcd.v1")), newPlan("p", "Installing")}, "update Subscription a", 0, ""},
+		"both leave": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing")},
+			"delete InstallPlan p", 5 * time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(tc.objects...)
+			out, err := subscription.PlanDeletion(in)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, words(out))
+			require.Equal(t, tc.requeue, out.RequeueAfter)
+			require.Equal(t, tc.reason, reasons(out))
+			for _, a := range out.Actions {
+				switch a := a.(type) {
+				case olmcore.Update:
+					require.Equal(t, []string{"mine"}, a.After.GetFinalizers())
+				case olmcore.Delete:
+					require.NotEmpty(t, a.Target.UID)
+					require.NotEmpty(t, a.Target.ResourceVersion)
+				}
+			}
+			require.NoError(t, invariant.Laws(subscription.PlanDeletion, in))
+		})
+	}
+}
+
+func TestDeletionHasTheLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		for _, s := range in.Subscriptions {
+			if rapid.Bool().Draw(t, "leaves") {
+				leaving(rapid.SampledFrom([]int{-300, -239, 0, 50}).Draw(t, "since"))(s)
+			}
+		}
+		require.NoError(t, invariant.Laws(subscription.PlanDeletion, in))
+	})
+}
+
+// TestADeletedSubscriptionTakesItsPlanWithIt runs a deletion in the cluster,
+// where a plan that is still being approved must not outlive it.
+func TestADeletedSubscriptionTakesItsPlanWithIt(t *testing.T) {
+	c := fake.NewCluster(epoch)
+	c.AutoCreateNamespaces = true
+	a := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Finalizers = []string{subscription.Finalizer} })
+	require.NoError(t, c.Load(a, vault("b"), newPlan("p", "RequiresApproval", manual(1)), newPlan("q", "Complete")))
+	require.NoError(t, c.Do(t.Context(), olmcore.DeleteOf(fake.Find[*v1alpha1.Subscription](c, ns, "a"), olmcore.Cause{Reason: "Test"})))
+	for range 3 {
+		in, err := subscription.Gather(t.Context(), c, ns, subscription.Config{})
+		require.NoError(t, err)
+		in.Now = c.Now()
+		out, err := subscription.PlanDeletion(in)
+		require.NoError(t, err)
+		require.NoError(t, olmcore.Run(t.Context(), c, out.Actions))
+	}
+	require.Nil(t, fake.Find[*v1alpha1.Subscription](c, ns, "a"))
+	require.Nil(t, fake.Find[*v1alpha1.InstallPlan](c, ns, "p"))
+	require.NotNil(t, fake.Find[*v1alpha1.Subscription](c, ns, "b"))
+	require.NotNil(t, fake.Find[*v1alpha1.InstallPlan](c, ns, "q"), "what is finished stays")
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package subscription decides about the Subscriptions of one namespace: what
+// their statuses say of their InstallPlans and ClusterServiceVersions, which
+// plan they refer to, whether the namespace has to be resolved, and which
+// component labels are missing.
+//
+// [Reconcile] takes a namespace as a value ([Input], read by [Gather]) and
+// returns an [Outcome]. It never writes an InstallPlan: plans, their owner
+// references and labels are package installplan's.
+//
+// # The life of a Subscription
+//
+// status.state, by what happens to the CSV that status.currentCSV names:
+//
+//	             a plan is referenced            the CSV exists
+//	""(None) ──────────────────────► UpgradePending ──────────────► AtLatestKnown
+//	   ▲                               │  ▲    ▲                        │
+//	   │  the plan is gone for good    │  │    └────────────────────────┘
+//	   └───────────────────────────────┘  │      the CSV is gone, or a new plan
+//	                                      ▼      is referenced
+//	                                UpgradeFailed
+//	                     the plan failed and the OperatorGroup fails forward
+//
+// The stages of the plan, as [Transition]s of the type [TransitionInstallPlan]
+// report them:
+//
+//	          created            approval Automatic
+//	NoPlan ──────────► NotYetReconciled ─────────────────────► Installing ──► Complete
+//	                         │                                  ▲    │ ▲
+//	                         └──────────► RequiresApproval ─────┘    ▼ │ retry
+//	                     approval Manual              approved      Failed
+//
+//	any stage ──► Missing   the plan was deleted
+//	any stage ──► NoPlan    the reference was cleared or moved to another plan
+//
+// (Planning, between NotYetReconciled and the two after it, occurs on plans of
+// old releases only.) Every other edge is out of band: somebody edited a status.
+//
+// Each stage but NoPlan and Complete shows as one of the conditions
+// InstallPlanPending, InstallPlanFailed and InstallPlanMissing, with the stage's
+// or the plan's own reason.
+//
+// # What is seen and what is concluded
+//
+// A plan may run through several stages between two looks. Each transition says
+// how certain it is and what bounds its time. Hand in the versions that a watch
+// delivered ([Input.Observations]) and nothing is lost between them; hand in the
+// memory of the last call ([Input.Histories]) and each transition is reported
+// once. With neither, the plan's own fields prove what they can. What cannot be
+// known is a Diagnostic with the reason olmcore.ReasonHistoryGap, never an
+// invented stage.
+//
+// # Resolving
+//
+// Reconcile does not solve. When a resolution is needed [Outcome.Resolve] asks
+// for it; the answer, with the plan that installplan.Create made of it, comes
+// back as [Input.Resolution]. The references are written while the plan is still
+// without content, so no plan can run ahead of the Subscriptions it is for:
+//
+//	Outcome.Resolve ─► solver ─► installplan.Create ─► the plan, without status
+//	        ▲                                             │
+//	        │ stale, failed, plan gone                    ▼
+//	        └──────────────────────────── Input.Resolution ─► references written
+//	                                                      │
+//	                              installplan.Create again ─► the plan's content
+//
+// # Asking without writing
+//
+// [Assess] answers "is it installed yet?" for each Subscription, [Audit] reports
+// every broken relation with what repairs it, [PlanDeletion] is for callers who
+// put [Finalizer] on their Subscriptions, and [EffectiveConfig] says whose
+// spec.config a ClusterServiceVersion gets.
+//
+// [Transition]: https://pkg.go.dev/github.com/olmcore/olm/olmcore#Transition
+package subscription

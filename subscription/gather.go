@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// namespacedKinds are the kinds in a CSV's namespace that get its component
+// labels, and clusterKinds those that carry owner labels instead of references.
+var (
+	namespacedKinds = []schema.GroupVersionKind{
+		{Version: "v1", Kind: "ConfigMap"},
+		{Version: "v1", Kind: "Secret"},
+		{Version: "v1", Kind: "Service"},
+		{Version: "v1", Kind: "ServiceAccount"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	}
+	clusterKinds = []schema.GroupVersionKind{
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	}
+)
+
+// Gather reads everything that an Input of one namespace holds, apart from what
+// only the caller knows: Now, Resolution, Live, Observations, Histories and
+// LastRun stay empty. A failed read is an error. A namespace without
+// Subscriptions is none: Reconcile has nothing to say about it.
+//
+// The objects of an operator are read once its CSV carries a component label;
+// Config.SkipComponents leaves them out.
+func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Config) (Input, error) {
+	in := Input{Namespace: namespace, Config: config}
+	var err error
+	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
+		return Input{}, err
+	}
+	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
+		return Input{}, err
+	}
+	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
+		return Input{}, err
+	}
+	for _, name := range csvNames(in.Subscriptions) {
+		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, name)
+		if err != nil {
+			return Input{}, err
+		}
+		if c != nil {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, c)
+		}
+	}
+	if config.SkipComponents {
+		return in, nil
+	}
+	if in.Components, err = components(ctx, r, namespace, in.ClusterServiceVersions); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}
+
+// csvNames returns the CSVs that the Subscriptions name, sorted.
+func csvNames(subs []*v1alpha1.Subscription) []string {
+	names := make([]string, 0, len(subs))
+	for _, s := range subs {
+		for _, name := range [...]string{s.Status.CurrentCSV, s.Status.InstalledCSV} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+		if s.Spec != nil && s.Spec.StartingCSV != "" && s.Annotations[annotationGeneratedBy] != "" {
+			names = append(names, s.Spec.StartingCSV)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
+	csvs = slices.DeleteFunc(slices.Clone(csvs), func(c *v1alpha1.ClusterServiceVersion) bool { return isCopied(c) || !isLabelled(c) })
+	if len(csvs) == 0 {
+		return nil, nil
+	}
+	var found []olmcore.Object
+	for _, kind := range namespacedKinds {
+		objects, err := r.List(ctx, kind, namespace, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return belongsTo(o, c) }) {
+				found = append(found, o)
+			}
+		}
+	}
+	owned, err := labels.NewRequirement(olmcore.LabelOwnerNamespace, selection.Equals, []string{namespace})
+	if err != nil {
+		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
+	}
+	for _, kind := range clusterKinds {
+		objects, err := r.List(ctx, kind, "", labels.NewSelector().Add(*owned))
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return belongsTo(o, c) }) {
+				found = append(found, o)
+			}
+		}
+	}
+	crds, err := ownedCRDs(ctx, r, csvs)
+	return append(found, crds...), err
+}
+
+func ownedCRDs(ctx context.Context, r olmcore.Reader, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
+	var names []string
+	for _, c := range csvs {
+		for i := range c.Spec.CustomResourceDefinitions.Owned {
+			names = append(names, c.Spec.CustomResourceDefinitions.Owned[i].Name)
+		}
+	}
+	slices.Sort(names)
+	var found []olmcore.Object
+	for _, name := range slices.Compact(names) {
+		if name == "" {
+			continue
+		}
+		crd, err := olmcore.Get[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", name)
+		if err != nil {
+			return nil, err
+		}
+		if crd != nil {
+			found = append(found, crd)
+		}
+	}
+	return found, nil
+}
+
+func isLabelled(c *v1alpha1.ClusterServiceVersion) bool {
+	for key := range c.Labels {
+		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// belongsTo reports whether a CSV owns an object, by reference or by labels.
+func belongsTo(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) bool {
+	if olmcore.OwnedBy(o, c.UID) {
+		return true
+	}
+	owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
+	return owner.Owns(o.GetLabels())
+}
+
+// GatherCatalogs reads the CatalogSources that a namespace is resolved from: its
+// own, and those of the global catalog namespace, whose name may be empty for
+// none. Probes and Entries are the caller's to add. A failed read is an error.
+func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global string) (*Catalogs, error) {
+	own, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogs{Sources: own}
+	if global != "" && global != namespace {
+		all, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, global, nil)
+		if err != nil {
+			return nil, err
+		}
+		c.Sources = append(slices.Clone(own), all...)
+	}
+	slices.SortFunc(c.Sources, func(a, b *v1alpha1.CatalogSource) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return c, nil
+}

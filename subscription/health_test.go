@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+func newCatalog(namespace, name string, healthy bool) *v1alpha1.CatalogSource {
+	c := &v1alpha1.CatalogSource{ObjectMeta: meta(name)}
+	c.Namespace = namespace
+	c.Status.GRPCConnectionState = &v1alpha1.GRPCConnectionState{LastObservedState: "CONNECTING"}
+	if healthy {
+		c.Status.GRPCConnectionState.LastObservedState = "READY"
+	}
+	return c
+}
+
+func invalidCatalog(namespace, name string) *v1alpha1.CatalogSource {
+	c := newCatalog(namespace, name, true)
+	c.Status.Reason = v1alpha1.CatalogSourceSpecInvalidError
+	return c
+}
+
+func sources(list ...*v1alpha1.CatalogSource) *subscription.Catalogs {
+	return &subscription.Catalogs{Sources: list}
+}
+
+// records makes a Subscription have recorded the health of catalogs at second 3.
+func records(list ...*v1alpha1.CatalogSource) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) {
+		for _, c := range list {
+			s.Status.CatalogHealth = append(s.Status.CatalogHealth, v1alpha1.SubscriptionCatalogHealth{
+				CatalogSourceRef: &corev1.ObjectReference{Kind: "CatalogSource", Namespace: c.Namespace, Name: c.Name, UID: c.UID},
+				Healthy:          c.Status.GRPCConnectionState.LastObservedState == "READY", LastUpdated: secondp(3),
+			})
+		}
+	}
+}
+
+func saysHealth(status corev1.ConditionStatus, reason, message string) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) {
+		c := condition(v1alpha1.SubscriptionCatalogSourcesUnhealthy, reason, message, 3)
+		c.Status = status
+		s.Status.Conditions = append(s.Status.Conditions, c)
+	}
+}
+
+const allHealthy = "all available catalogsources are healthy"
+
+// TestCatalogHealth goes through the cases of OLM's UpdateHealth and catalogHealth
+// tests, and the ones that it gets wrong.
+func TestCatalogHealth(t *testing.T) {
+	cool, sick := newCatalog("olm", "cool", true), newCatalog("olm", "cool", false)
+	other, ill := newCatalog("olm", "other", true), newCatalog("olm", "other", false)
+	mine := newCatalog(ns, "mine", true)
+	healthy, unhealthy := saysHealth("False", "AllCatalogSourcesHealthy", allHealthy), saysHealth("True", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool unhealthy")
+	for name, tc := range map[string]struct {
+		sub      *v1alpha1.Subscription
+		catalogs *subscription.Catalogs
+		upstream bool
+		want     string // status/reason: message, empty when nothing is written
+		health   string // recorded after it: namespace/name=healthy@second
+	}{
+		"without catalogs nothing can be resolved": {newSub("a"), sources(), false,
+			"True/NoCatalogSourcesFound: dependency resolution requires at least one catalogsource", ""},
+		"without catalogs it is said once": {newSub("a", saysHealth("True", "NoCatalogSourcesFound", "dependency resolution requires at least one catalogsource")), sources(), false, "", ""},
+		"the last catalog went": {newSub("a", records(cool), healthy), sources(), false,
+			"True/NoCatalogSourcesFound: dependency resolution requires at least one catalogsource", ""},
+		"the targeted catalog is unhealthy": {newSub("a", records(sick)), sources(sick), false,
+			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@3"},
+		"the same again":                     {newSub("a", records(sick), unhealthy), sources(sick), false, "", "olm/cool=false@3"},
+		"healthy, the same again":            {newSub("a", records(cool, other), healthy), sources(cool, other), false, "", "olm/cool=true@3 olm/other=true@3"},
+		"recorded in another order":          {newSub("a", records(other, cool), healthy), sources(cool, other), false, "", "olm/other=true@3 olm/cool=true@3"},
+		"the targeted catalog heals":         {newSub("a", records(sick), unhealthy), sources(cool), false, "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
+		"it heals, as OLM says it":           {newSub("a", records(sick), unhealthy), sources(cool), true, "False/CatalogSourcesUpdated: " + allHealthy, "olm/cool=true@60"},
+		"and in OLM's second round":          {newSub("a", records(cool), saysHealth("False", "CatalogSourcesUpdated", allHealthy)), sources(cool), true, "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@3"},
+		"another one in place of the target": {newSub("a", records(cool), healthy), sources(other), true, "True/CatalogSourcesUpdated: targeted catalogsource olm/cool missing", "olm/other=true@60"},
+		"a global catalog appears": {newSub("a", records(cool), healthy), sources(cool, mine), true,
+			"False/CatalogSourcesAdded: " + allHealthy, "olm/cool=true@3 ops/mine=true@60"},
+		"a catalog goes": {newSub("a", records(cool, other), healthy), sources(cool), true, "False/CatalogSourcesDeleted: " + allHealthy, "olm/cool=true@3"},
+		"a spec becomes invalid": {newSub("a", records(cool), healthy), sources(invalidCatalog("olm", "cool")), false,
+			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
+		"another catalog is unhealthy": {newSub("a", records(cool, other), healthy), sources(ill, cool), false,
+			"True/UnhealthyCatalogSourceFound: catalogsource olm/other unhealthy", "olm/cool=true@3 olm/other=false@60"},
+		"several others are unhealthy": {newSub("a", records(cool, ill)), sources(cool, ill, newCatalog("olm", "zzz", false)), false,
+			"True/UnhealthyCatalogSourceFound: catalogsources olm/other, olm/zzz unhealthy", "olm/cool=true@3 olm/other=false@3 olm/zzz=false@60"},
+		"a change after a change is not dropped": {newSub("a", records(cool), saysHealth("False", "CatalogSourcesUpdated", allHealthy)), sources(sick), true,
+			"True/CatalogSourcesUpdated: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
+		"a probe knows better than the status": {newSub("a", records(cool), healthy),
+			&subscription.Catalogs{Sources: sources(cool).Sources, Probes: map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "cool"}: {}}}, false,
+			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
+		"no target is given": {newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = "", "" }, records(cool)), sources(cool), false,
+			"True/UnhealthyCatalogSourceFound: targeted catalogsource / missing", "olm/cool=true@3"},
+		"a record of nothing": {newSub("a", func(s *v1alpha1.Subscription) {
+			s.Status.CatalogHealth = []v1alpha1.SubscriptionCatalogHealth{{}}
+		}, healthy), sources(cool), false, "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := answered(inputOf(tc.sub))
+			in.Catalogs, in.Config.UpstreamCatalogReasons = tc.catalogs, tc.upstream
+			out := reconcile(t, in)
+			status := statusOf(t, in, out, "a")
+			if tc.want == "" {
+				require.Empty(t, out.Actions)
+				require.Zero(t, testing.AllocsPerRun(20, func() { _, _ = subscription.Reconcile(in) }))
+			} else {
+				c := status.GetCondition(v1alpha1.SubscriptionCatalogSourcesUnhealthy)
+				require.Equal(t, tc.want, fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message))
+			}
+			var health []string
+			for _, h := range status.CatalogHealth {
+				health = append(health, fmt.Sprintf("%s/%s=%v@%d", h.CatalogSourceRef.Namespace, h.CatalogSourceRef.Name, h.Healthy, int(h.LastUpdated.Sub(epoch).Seconds())))
+			}
+			require.Equal(t, tc.health, strings.Join(health, " "))
+			for range 2 {
+				carryOut(t, &in, reconcile(t, in))
+			}
+			require.Empty(t, reconcile(t, in).Actions, "at rest")
+		})
+	}
+}
+
+func TestAProbeThatFailsChangesNothingAndStopsNobody(t *testing.T) {
+	cool := newCatalog("olm", "cool", true)
+	in := answered(inputOf(newSub("a", records(cool), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), newSub("b")))
+	in.Catalogs = sources(cool)
+	in.Catalogs.Probes = map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "cool"}: {Error: "timeout"}}
+	out := reconcile(t, in)
+	require.Equal(t, "CatalogProbeError", reasons(out.Result))
+	require.Contains(t, out.Diagnostics[0].Message, "timeout")
+	require.NotZero(t, out.RequeueAfter)
+	require.Len(t, out.Actions, 1)
+	require.Equal(t, in.Subscriptions[0].Status, statusOf(t, in, out, "a"), "the last known health stands")
+	b := statusOf(t, in, out, "b")
+	require.False(t, b.CatalogHealth[0].Healthy)
+}
+
+func TestGatherCatalogs(t *testing.T) {
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
+		newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog(ns, "own", true), newCatalog("elsewhere", "x", true)})
+	require.NoError(t, err)
+	for global, want := range map[string]string{"": "ops/own", ns: "ops/own", "olm": "olm/a olm/b ops/own"} {
+		c, err := subscription.GatherCatalogs(context.Background(), snapshot, ns, global)
+		require.NoError(t, err)
+		var names []string
+		for _, s := range c.Sources {
+			names = append(names, s.Namespace+"/"+s.Name)
+		}
+		require.Equal(t, want, strings.Join(names, " "))
+	}
+}
+
+func entryOf(bundle string, deprecations ...*string) subscription.Entry {
+	e := subscription.Entry{Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Package: "etcd", Channel: "stable", Bundle: bundle}
+	if len(deprecations) == 3 {
+		e.PackageDeprecation, e.ChannelDeprecation, e.BundleDeprecation = deprecations[0], deprecations[1], deprecations[2]
+	}
+	return e
+}
+
+func TestDeprecation(t *testing.T) {
+	says := func(t v1alpha1.SubscriptionConditionType, message string) func(*v1alpha1.Subscription) {
+		return withCondition(t, "", message, 3)
+	}
+	has := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" }
+	anyChannel := func(s *v1alpha1.Subscription) { s.Spec.Channel = "" }
+	for name, tc := range map[string]struct {
+		sub     *v1alpha1.Subscription
+		entries []subscription.Entry
+		want    string
+		reason  string
+	}{
+		"all three levels": {newSub("a", has), []subscription.Entry{entryOf("etcd.v1", new("p"), new("c"), new("b"))},
+			"PackageDeprecated=p ChannelDeprecated=c BundleDeprecated=b Deprecated=p; c; b", ""},
+		"said already": {newSub("a", has, says("BundleDeprecated", "b"), says("PackageDeprecated", "p"), says("Deprecated", "p; b")),
+			[]subscription.Entry{entryOf("etcd.v1", new("p"), nil, new("b"))}, "BundleDeprecated=b PackageDeprecated=p Deprecated=p; b", ""},
+		"one level goes":               {newSub("a", has, says("BundleDeprecated", "b"), says("PackageDeprecated", "p"), says("Deprecated", "p; b")), []subscription.Entry{entryOf("etcd.v1", new("p"), nil, nil)}, "PackageDeprecated=p Deprecated=p", ""},
+		"none is left":                 {newSub("a", has, says("BundleDeprecated", "b"), says("Deprecated", "b")), []subscription.Entry{entryOf("etcd.v1")}, "", ""},
+		"a summary that was lost":      {newSub("a", has, says("BundleDeprecated", "b")), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "BundleDeprecated=b Deprecated=b", ""},
+		"without a message":            {newSub("a", has), []subscription.Entry{entryOf("etcd.v1", nil, nil, new(""))}, "BundleDeprecated= Deprecated=", ""},
+		"no channel is followed":       {newSub("a", has, anyChannel, says("ChannelDeprecated", "c")), []subscription.Entry{entryOf("etcd.v1", nil, new("c"), nil)}, "", ""},
+		"the catalog dropped it":       {newSub("a", has, says("BundleDeprecated", "b")), []subscription.Entry{entryOf("etcd.v2")}, "BundleDeprecated=b", "DeprecationUnknown"},
+		"another catalog's entry":      {newSub("a", has), []subscription.Entry{{Catalog: types.NamespacedName{Namespace: "olm", Name: "hot"}, Package: "etcd", Channel: "stable", Bundle: "etcd.v1", BundleDeprecation: new("b")}}, "", ""},
+		"nothing is installed":         {newSub("a"), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
+		"nobody knows the entries":     {newSub("a", has, says("BundleDeprecated", "b")), nil, "BundleDeprecated=b", "DeprecationUnknown"},
+		"the installed one, of others": {newSub("a", has), []subscription.Entry{entryOf("etcd.v0", nil, nil, new("0")), entryOf("etcd.v1", nil, nil, new("1")), entryOf("etcd.v3", nil, nil, new("3"))}, "BundleDeprecated=1 Deprecated=1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cool := newCatalog("olm", "cool", true)
+			records(cool)(tc.sub)
+			saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)(tc.sub)
+			in := answered(inputOf(tc.sub))
+			in.Catalogs = sources(cool)
+			in.Catalogs.Entries = tc.entries
+			out := reconcile(t, in)
+			var got []string
+			for _, c := range statusOf(t, in, out, "a").Conditions {
+				if strings.HasSuffix(string(c.Type), "Deprecated") {
+					require.Equal(t, corev1.ConditionTrue, c.Status)
+					require.NotNil(t, c.LastTransitionTime)
+					got = append(got, string(c.Type)+"="+c.Message)
+				}
+			}
+			require.Equal(t, tc.want, strings.Join(got, " "))
+			require.Equal(t, tc.reason, reasons(out.Result))
+			carryOut(t, &in, out)
+			require.Empty(t, reconcile(t, in).Actions)
+			if tc.reason == "" {
+				require.Zero(t, testing.AllocsPerRun(20, func() { _, _ = subscription.Reconcile(in) }))
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// History is what a caller remembers of one Subscription between two calls. An
+// Outcome carries the entries that changed; store them before running the
+// actions, by UID, and hand all of them back. Losing them costs exactness, never
+// correctness.
+type History struct {
+	// Seq counts the transitions that were reported.
+	Seq int64 `json:"seq,omitempty"`
+	// PlanUID and PlanName are the plan that the rest is about.
+	PlanUID  types.UID `json:"planUID,omitempty"`
+	PlanName string    `json:"planName,omitempty"`
+	// LastStage is the last stage that was believed, LastAt its time.
+	LastStage Stage     `json:"lastStage,omitempty"`
+	LastAt    time.Time `json:"lastAt,omitzero"`
+	// LastObserved is the time of the newest Observation that was used.
+	LastObserved time.Time `json:"lastObserved,omitzero"`
+	// LastInstalledUpdate is the lastUpdateTime of the plan's Installed condition.
+	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
+	// Published is the stage that the conditions were made to show at PublishedAt;
+	// PendingSince is since when they have been behind.
+	Published    Stage     `json:"published,omitempty"`
+	PublishedAt  time.Time `json:"publishedAt,omitzero"`
+	PendingSince time.Time `json:"pendingSince,omitzero"`
+	// MissingSince is since when the plan has been out of sight.
+	MissingSince time.Time `json:"missingSince,omitzero"`
+	// SuspectStage was seen first at SuspectSince and is not believed yet.
+	SuspectStage Stage     `json:"suspectStage,omitempty"`
+	SuspectSince time.Time `json:"suspectSince,omitzero"`
+}
+
+// Encode returns the history as one JSON string, e.g. for an annotation.
+func (h History) Encode() string {
+	data, err := json.Marshal(h)
+	if err != nil { // a year beyond 9999: such a history is worth nothing
+		return "{}"
+	}
+	return string(data)
+}
+
+// DecodeHistory is the inverse of Encode. The error is an *olmcore.InputError;
+// go on without the history then.
+func DecodeHistory(text string) (History, error) {
+	var h History
+	if err := json.Unmarshal([]byte(text), &h); err != nil {
+		return History{}, &olmcore.InputError{Field: "history", Problem: "cannot be decoded: " + err.Error()}
+	}
+	if h.LastStage != "" && !isStage(h.LastStage) {
+		return History{}, &olmcore.InputError{Field: "history.lastStage", Problem: "is no stage"}
+	}
+	return h, nil
+}
+
+// recall looks up what is remembered of the Subscription.
+func (v *view) recall(d *verdict) {
+	if v.histories == nil {
+		if v.config.ObservationWindow > 0 {
+			v.memo.next = History{} // what the last verdict noted there
+		}
+		return
+	}
+	h := &v.memo.history
+	known := false
+	if *h, known = v.histories[d.sub.UID]; known && h.LastStage != "" && !isStage(h.LastStage) {
+		d.report(info, ReasonHistoryInvalid, "", "the stored history names the unknown stage ", string(h.LastStage))
+		*h, known = History{}, false
+	}
+	v.memo.next, v.memo.touched, d.remembers = *h, false, known && h.LastStage != ""
+}
+
+// note returns what will be remembered, to be changed. Comparing the whole of it
+// with what was is most of what a Subscription costs that nothing happens to.
+func (v *view) note() *History {
+	v.memo.touched = true
+	return &v.memo.next
+}
+
+// trust drops a suspicion.
+func (v *view) trust() {
+	if v.memo.next.SuspectStage != "" || !v.memo.next.SuspectSince.IsZero() {
+		h := v.note()
+		h.SuspectStage, h.SuspectSince = "", time.Time{}
+	}
+}
+
+func (v *view) keepsHistory() bool { return v.histories != nil }
+
+// instant is a time as a History holds it: the same after JSON.
+func instant(t time.Time) time.Time { return t.UTC().Round(0) }
+
+// since returns the time from then to now, never a negative one: clocks go back.
+func since(then, now time.Time) time.Duration { return max(0, now.Sub(then)) }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// result is Reconcile as the laws know it.
+func result(in subscription.Input) (olmcore.Result, error) {
+	out, err := subscription.Reconcile(in)
+	return out.Result, err
+}
+
+func TestBreachesOfContractNameTheField(t *testing.T) {
+	for field, change := range map[string]func(*subscription.Input){
+		"Now":                                  func(in *subscription.Input) { in.Now = time.Time{} },
+		"Namespace":                            func(in *subscription.Input) { in.Namespace = "" },
+		"Subscriptions[0]":                     func(in *subscription.Input) { in.Subscriptions[0] = nil },
+		"Subscriptions[0] has no name":         func(in *subscription.Input) { in.Subscriptions[0].Name = "" },
+		"Subscriptions[0] is in namespace":     func(in *subscription.Input) { in.Subscriptions[0].Namespace = "x" },
+		"Subscriptions[0] has no UID":          func(in *subscription.Input) { in.Subscriptions[0].UID = "" },
+		"Subscriptions holds a twice":          func(in *subscription.Input) { in.Subscriptions = append(in.Subscriptions, newSub("a")) },
+		"InstallPlans[0]":                      func(in *subscription.Input) { in.InstallPlans[0] = nil },
+		"InstallPlans[0] has no name":          func(in *subscription.Input) { in.InstallPlans[0].Name = "" },
+		"InstallPlans holds p twice":           func(in *subscription.Input) { in.InstallPlans = append(in.InstallPlans, newPlan("p", "")) },
+		"ClusterServiceVersions[0]":            func(in *subscription.Input) { in.ClusterServiceVersions[0] = nil },
+		"ClusterServiceVersions[0] is in name": func(in *subscription.Input) { in.ClusterServiceVersions[0].Namespace = "" },
+		"ClusterServiceVersions holds": func(in *subscription.Input) {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV("etcd.v1"))
+		},
+		"OperatorGroups[1]":        func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, nil) },
+		"Components[0]":            func(in *subscription.Input) { in.Components = []olmcore.Object{(*corev1.Pod)(nil)} },
+		"Observations[0].Plan":     func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
+		"Resolution.Attempts":      func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
+		"Config.MissingGrace":      func(in *subscription.Input) { in.Config.MissingGrace = -1 },
+		"Config.MissingRecheck":    func(in *subscription.Input) { in.Config.MissingRecheck = -1 },
+		"Config.AuditGrace":        func(in *subscription.Input) { in.Config.AuditGrace = -1 },
+		"Config.ObservationWindow": func(in *subscription.Input) { in.Config.ObservationWindow = -1 },
+		"Config.MaxPublishLag":     func(in *subscription.Input) { in.Config.MaxPublishLag = -1 },
+	} {
+		in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", ""), newCSV("etcd.v1"))
+		change(&in)
+		_, err := subscription.Reconcile(in)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, field)
+		require.ErrorContains(t, err, field)
+		require.Zero(t, subscription.Assess(in))
+	}
+}
+
+// oddInputs are inputs that nobody means and that must not do harm.
+var oddInputs = map[string]func(*subscription.Input){
+	"no spec":                func(in *subscription.Input) { in.Subscriptions[0].Spec = nil },
+	"an empty spec":          func(in *subscription.Input) { in.Subscriptions[0].Spec = &v1alpha1.SubscriptionSpec{} },
+	"an unknown approval":    func(in *subscription.Input) { in.Subscriptions[0].Spec.InstallPlanApproval = "Perhaps" },
+	"a reference to nothing": func(in *subscription.Input) { in.Subscriptions[0].Status.InstallPlanRef = &corev1.ObjectReference{} },
+	"only the mirror":        func(in *subscription.Input) { in.Subscriptions[0].Status.InstallPlanRef = nil },
+	"a plan with nil steps":  func(in *subscription.Input) { in.InstallPlans[0].Status.Plan = []*v1alpha1.Step{nil} },
+	"a plan without anything": func(in *subscription.Input) {
+		in.InstallPlans[0].Spec, in.InstallPlans[0].Status = v1alpha1.InstallPlanSpec{}, v1alpha1.InstallPlanStatus{}
+	},
+	"a plan without creation time": func(in *subscription.Input) {
+		in.InstallPlans[0].CreationTimestamp = second(0)
+		in.InstallPlans[0].CreationTimestamp.Time = time.Time{}
+	},
+	"a plan from the future": func(in *subscription.Input) {
+		in.InstallPlans[0].CreationTimestamp = second(9999)
+		started(99999)(in.InstallPlans[0])
+		done(3)(in.InstallPlans[0])
+	},
+	"a plan being deleted":         func(in *subscription.Input) { in.InstallPlans[0].DeletionTimestamp = secondp(9) },
+	"a Subscription being deleted": func(in *subscription.Input) { in.Subscriptions[0].DeletionTimestamp = secondp(9) },
+	"a CSV being deleted":          func(in *subscription.Input) { in.ClusterServiceVersions[0].DeletionTimestamp = secondp(9) },
+	"owner references with holes": func(in *subscription.Input) {
+		in.InstallPlans[0].OwnerReferences = append(in.InstallPlans[0].OwnerReferences, in.InstallPlans[0].OwnerReferences...)
+		in.InstallPlans[0].OwnerReferences[0].UID = ""
+	},
+	"a huge generation": func(in *subscription.Input) { in.InstallPlans[0].Spec.Generation = 1 << 53 },
+	"a huge message": func(in *subscription.Input) {
+		installedIs("False", "X", strings.Repeat("x", 1<<20), 9)(in.InstallPlans[0])
+		in.InstallPlans[0].Status.Phase = "Failed"
+	},
+	"invalid UTF-8": func(in *subscription.Input) {
+		in.Subscriptions[0].Spec.Package = "\xff\xfe"
+		in.InstallPlans[0].Status.Phase = "\xff"
+	},
+	"conditions without times": func(in *subscription.Input) {
+		in.Subscriptions[0].Status.Conditions = []v1alpha1.SubscriptionCondition{{Type: "InstallPlanPending", Status: "True"}, {Type: "InstallPlanPending"}, {}}
+	},
+	"a nil catalog reference": func(in *subscription.Input) {
+		in.Subscriptions[0].Status.CatalogHealth = []v1alpha1.SubscriptionCatalogHealth{{}}
+	},
+	"no last update": func(in *subscription.Input) { in.Subscriptions[0].Status.LastUpdated.Time = time.Time{} },
+	"a history of the future": func(in *subscription.Input) {
+		h := known(subscription.StageFailed)
+		h.LastAt, h.PublishedAt, h.MissingSince, h.SuspectStage, h.SuspectSince = second(9999).Time, second(9999).Time, second(9999).Time, "Complete", second(9999).Time
+		in.Histories = map[types.UID]subscription.History{"a-uid": h}
+	},
+	"an empty history": func(in *subscription.Input) { in.Histories = map[types.UID]subscription.History{"a-uid": {}} },
+	"observations of other namespaces and plans": func(in *subscription.Input) {
+		other := newPlan("p", "Failed")
+		other.Namespace = "x"
+		in.Observations = []subscription.Observation{{Plan: other}, {Plan: newPlan("q", "Failed")}, {Plan: &v1alpha1.InstallPlan{}, Deleted: true}}
+	},
+	"a resolution of nothing": func(in *subscription.Input) { in.Resolution = &subscription.Resolved{} },
+	"decisions about strangers": func(in *subscription.Input) {
+		in.Resolution = bring(*in, "x", "a")
+		in.Resolution.Resolution.Decisions[0].Name = "stranger"
+	},
+	"a decision for an empty CSV": func(in *subscription.Input) { in.Resolution = bring(*in, "", "a") },
+	"a failure without words": func(in *subscription.Input) {
+		in.Resolution = bring(*in, "x", "a")
+		in.Resolution.Resolution.Failure = &olmcore.ResolutionFailure{}
+	},
+	"a component of no kind": func(in *subscription.Input) { in.Components = append(in.Components, newPlan("x", "")) },
+	"two components of one name": func(in *subscription.Input) {
+		in.Components = []olmcore.Object{newPlan("x", ""), newPlan("x", "Failed")}
+	},
+	"an OperatorGroup with a strategy": func(in *subscription.Input) {
+		in.OperatorGroups[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategy("Wild")
+	},
+}
+
+func TestLawsHoldForOddInputs(t *testing.T) {
+	for _, phase := range []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Complete", "Failed"} {
+		for name, change := range oddInputs {
+			t.Run(name+" "+string(phase), func(t *testing.T) {
+				in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", phase, started(3)), newCSV("etcd.v1"))
+				change(&in)
+				require.NoError(t, invariant.Laws(result, in))
+				checkSafety(t, in)
+			})
+		}
+	}
+}
+
+func TestASubscriptionWithoutASpecIsReportedAndLeftAlone(t *testing.T) {
+	in := inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil }), newSub("b", follows("p", "x")), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
+		p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
+	}))
+	out := reconcile(t, in)
+	require.Equal(t, "InvalidSpec", reasons(out.Result))
+	require.Len(t, out.Actions, 1, "the other one goes on")
+}
+
+// TestAssessAgreesWithReconcile: the same decision, without objects.
+func TestAssessAgreesWithReconcile(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), newPlan("p", "Failed", failed(9)))
+	got := subscription.Assess(in)
+	for i := range got.Subscriptions {
+		got.Subscriptions[i].Whole = subscription.Whole{} // whole_test.go
+	}
+	require.Equal(t, subscription.Assessment{Gate: subscription.GateDeferred, Subscriptions: []subscription.SubscriptionAssessment{
+		{Name: "a", Stage: subscription.StageFailed, InstallPlan: "p", State: "UpgradePending", CurrentCSV: "etcd.v1",
+			Reason: "InstallComponentFailed", Message: "step broke", Waits: true, Writes: true},
+		{Name: "b", Stage: subscription.StageNoPlan},
+	}}, got)
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// maxKey is the most bytes a component label key can have.
+const maxKey = len(olmcore.ComponentLabelPrefix) + 63
+
+// hasComponentKey reports whether labels hold the component label key of a
+// package. It is olmcore.ComponentLabelKey without making a string, for the case
+// that nothing is to be done; a key that stands in an object's labels is valid.
+func hasComponentKey(labels map[string]string, pkg, namespace string) bool {
+	if len(labels) == 0 || len(pkg)+1+len(namespace) > 63 {
+		return false
+	}
+	var buffer [maxKey]byte
+	key := append(buffer[:0], olmcore.ComponentLabelPrefix...)
+	key = append(key, pkg...)
+	key = append(key, '.')
+	key = append(key, namespace...)
+	_, ok := labels[string(key)]
+	return ok
+}
+
+// label asks for the component labels that are missing: on the Subscriptions,
+// on the CSVs they installed, and on what those CSVs own. No label is removed but
+// that of an earlier package from a Subscription. wrote tells, by position, which Subscriptions have a status write in
+// this result already.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption
+// controller. Differs: InstallPlans are package installplan's.
+func (v *view) label(out *Outcome, wrote func(i int) bool) {
+	var missing []componentKey
+	for i, sub := range v.subs {
+		if sub.Spec == nil || sub.Spec.Package == "" || sub.DeletionTimestamp != nil {
+			continue
+		}
+		if v.previous != nil && !wrote(i) {
+			missing = v.staleKeys(missing, sub)
+		}
+		c := v.csv(sub.Status.InstalledCSV)
+		if hasComponentKey(sub.Labels, sub.Spec.Package, v.namespace) &&
+			(c == nil || hasComponentKey(c.Labels, sub.Spec.Package, v.namespace)) {
+			continue
+		}
+		if c != nil && (!isWritable(c) || isCopied(c)) {
+			c = nil
+		}
+		key, err := olmcore.ComponentLabelKey(sub.Spec.Package, v.namespace)
+		if err != nil {
+			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{
+				Severity: failure, Reason: ReasonLabelKeyInvalid, Message: err.Error(),
+				Target: olmcore.RefOf(sub).Unversioned(), Path: "spec.name",
+			})
+			continue
+		}
+		if _, ok := sub.Labels[key]; !ok && !wrote(i) {
+			missing = append(missing, componentKey{sub, key, false})
+		}
+		if c != nil {
+			if _, ok := c.Labels[key]; !ok {
+				missing = append(missing, componentKey{c, key, false})
+			}
+		}
+	}
+	for _, o := range v.components {
+		missing = v.componentKeys(missing, o)
+	}
+	out.Actions = append(out.Actions, labelUpdates(missing)...)
+}
+
+// componentKey is one label that one object lacks.
+type componentKey struct {
+	object olmcore.Object
+	key    string
+	stale  bool // it has the label, and should not
+}
+
+// staleKeys adds the keys of packages that a Subscription does not follow any
+// more. An earlier package whose key is also the present one's has none.
+func (v *view) staleKeys(missing []componentKey, sub *v1alpha1.Subscription) []componentKey {
+	now, err := olmcore.ComponentLabelKey(sub.Spec.Package, v.namespace)
+	if err != nil {
+		return missing
+	}
+	for _, pkg := range v.previous[sub.UID] {
+		key, err := olmcore.ComponentLabelKey(pkg, v.namespace)
+		if _, ok := sub.Labels[key]; err == nil && ok && key != now {
+			missing = append(missing, componentKey{sub, key, true})
+		}
+	}
+	return missing
+}
+
+// componentKeys adds the keys that an object lacks of the CSVs that own it.
+func (v *view) componentKeys(missing []componentKey, o olmcore.Object) []componentKey {
+	if !isWritable(o) {
+		return missing
+	}
+	kind := olmcore.GVKOf(o).Kind
+	switch kind {
+	case v1alpha1.SubscriptionKind, v1alpha1.ClusterServiceVersionKind, v1alpha1.InstallPlanKind:
+		return missing // they have rules of their own
+	}
+	labels := o.GetLabels()
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() != v.namespace {
+			continue
+		}
+		if c := v.csv(ref.Name); c != nil && c.UID == ref.UID && c.UID != "" {
+			missing = inherit(missing, o, labels, c)
+		}
+	}
+	if owner, ok := olmcore.OwnerOf(labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == v.namespace {
+		if c := v.csv(owner.Name); c != nil && (owner.UID == "" || owner.UID == c.UID) {
+			missing = inherit(missing, o, labels, c)
+		}
+	}
+	if o.GetNamespace() == "" && kind == "CustomResourceDefinition" {
+		for _, c := range v.csvs {
+			if slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
+				missing = inherit(missing, o, labels, c)
+			}
+		}
+	}
+	return missing
+}
+
+// inherit adds the component keys of a CSV that labels lack.
+func inherit(missing []componentKey, o olmcore.Object, labels map[string]string, c *v1alpha1.ClusterServiceVersion) []componentKey {
+	if c.DeletionTimestamp != nil || isCopied(c) {
+		return missing
+	}
+	for key := range c.Labels {
+		if _, ok := labels[key]; !ok && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+			missing = append(missing, componentKey{o, key, false})
+		}
+	}
+	return missing
+}
+
+// isWritable reports whether an object stays and can be addressed safely.
+func isWritable(o olmcore.Object) bool {
+	return o.GetDeletionTimestamp() == nil && o.GetUID() != "" && o.GetResourceVersion() != ""
+}
+
+// labelUpdates makes one Update for each object, sorted by its reference. Of an
+// object that was handed in twice, as different ones, it is not known which is
+// true, and neither is used.
+func labelUpdates(missing []componentKey) []olmcore.Action {
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.SortFunc(missing, func(a, b componentKey) int {
+		if c := olmcore.RefOf(a.object).Compare(olmcore.RefOf(b.object)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.key, b.key)
+	})
+	var actions []olmcore.Action
+	for start := 0; start < len(missing); {
+		before, twice := missing[start].object, false
+		end := start + 1
+		for end < len(missing) && olmcore.KeyOf(missing[end].object) == olmcore.KeyOf(before) {
+			twice = twice || missing[end].object != before
+			end++
+		}
+		if twice {
+			start = end
+			continue
+		}
+		after := before.DeepCopyObject().(olmcore.Object)
+		labels := make(map[string]string, len(before.GetLabels())+end-start)
+		for key, value := range before.GetLabels() {
+			labels[key] = value
+		}
+		for _, m := range missing[start:end] {
+			if m.stale {
+				delete(labels, m.key)
+				continue
+			}
+			labels[m.key] = ""
+		}
+		after.SetLabels(labels)
+		cause := olmcore.Cause{Reason: ReasonComponentLabelMissing, Message: "the object belongs to the operator of " + missing[start].key}
+		if missing[start].stale {
+			cause = olmcore.Cause{Reason: ReasonComponentLabelStale, Message: "the object does not belong to the operator of " + missing[start].key}
+		}
+		actions = append(actions, olmcore.UpdateOf(before, after, cause))
+		start = end
+	}
+	return actions
+}

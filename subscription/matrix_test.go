@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/subscription"
+)
+
+// known is the history of somebody who saw the plan "p" in a stage at second 10.
+func known(stage subscription.Stage) subscription.History {
+	h := subscription.History{LastStage: stage, LastAt: second(10).Time, PlanUID: "p-uid", PlanName: "p", Published: stage, PublishedAt: second(10).Time}
+	if stage == subscription.StageNoPlan {
+		h.PlanUID, h.PlanName = "", ""
+	}
+	return h
+}
+
+// TestStagesBetweenTwoObservations is the whole matrix: the stage that was known
+// and the plan that is there, to the transitions in between.
+func TestStagesBetweenTwoObservations(t *testing.T) {
+	type plan = func() *v1alpha1.InstallPlan
+	none := plan(func() *v1alpha1.InstallPlan { return nil })
+	n := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "") })
+	p := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Planning") })
+	a := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "RequiresApproval", manual(1)) })
+	automaticI := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Installing", started(20)) })
+	manualI := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Installing", manual(2), started(20)) })
+	c := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", started(20), done(30)) })
+	manualC := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", manual(2), started(20), done(30)) })
+	f := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", started(20), failed(30)) })
+	manualF := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", manual(2), started(20), failed(30)) })
+	unknown := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Melting") })
+
+	for name, tc := range map[string]struct {
+		from       subscription.Stage
+		plan       plan
+		want, gaps string
+	}{
+		"no plan, new":                     {"NoPlan", n, "->N", ""},
+		"no plan, planning":                {"NoPlan", p, "->N:Proven N>P", ""},
+		"no plan, waiting for approval":    {"NoPlan", a, "->N:Proven N>A", ""},
+		"no plan, installing unasked":      {"NoPlan", automaticI, "->N:Proven N>I", ""},
+		"no plan, installing after asking": {"NoPlan", manualI, "->N:Proven N>A:Inferred A>I", ""},
+		"no plan, complete unasked":        {"NoPlan", c, "->N:Proven N>I:Proven I>C", ""},
+		"no plan, complete after asking":   {"NoPlan", manualC, "->N:Proven N>A:Inferred A>I:Proven I>C", ""},
+		"no plan, failed unasked":          {"NoPlan", f, "->N:Proven N>I:Proven I>F", ""},
+		"no plan, failed after asking":     {"NoPlan", manualF, "->N:Proven N>A:Inferred A>I:Proven I>F", ""},
+		"new, new":                         {"NotYetReconciled", n, "", ""},
+		"new, planning":                    {"NotYetReconciled", p, "N>P", ""},
+		"new, waiting for approval":        {"NotYetReconciled", a, "N>A", ""},
+		"new, installing":                  {"NotYetReconciled", automaticI, "N>I", ""},
+		"new, installing after asking":     {"NotYetReconciled", manualI, "N>A:Inferred A>I", ""},
+		"new, complete":                    {"NotYetReconciled", c, "N>I:Proven I>C", ""},
+		"new, complete after asking":       {"NotYetReconciled", manualC, "N>A:Inferred A>I:Proven I>C", ""},
+		"new, failed":                      {"NotYetReconciled", f, "N>I:Proven I>F", ""},
+		"new, missing":                     {"NotYetReconciled", none, "N>M", "DeletedBeforeObserved"},
+		"planning, new":                    {"Planning", n, "P>N!", "OutOfBandEdit"},
+		"planning, waiting for approval":   {"Planning", a, "P>A", ""},
+		"planning, installing":             {"Planning", automaticI, "P>I", ""},
+		"planning, complete after asking":  {"Planning", manualC, "P>A:Inferred A>I:Proven I>C", ""},
+		"planning, failed":                 {"Planning", f, "P>I:Proven I>F", ""},
+		"planning, missing":                {"Planning", none, "P>M", "DeletedBeforeObserved"},
+		"waiting for approval, new":        {"RequiresApproval", n, "A>N!", "OutOfBandEdit"},
+		"waiting for approval, planning":   {"RequiresApproval", p, "A>P!", "OutOfBandEdit"},
+		"waiting for approval, the same":   {"RequiresApproval", a, "", ""},
+		"waiting for approval, installing": {"RequiresApproval", manualI, "A>I", ""},
+		"waiting for approval, complete":   {"RequiresApproval", manualC, "A>I:Proven I>C", ""},
+		"waiting for approval, failed":     {"RequiresApproval", manualF, "A>I:Proven I>F", ""},
+		"waiting for approval, missing":    {"RequiresApproval", none, "A>M", "DeletedBeforeObserved"},
+		"installing, new":                  {"Installing", n, "I>N!", "OutOfBandEdit"},
+		"installing, planning":             {"Installing", p, "I>P!", "OutOfBandEdit"},
+		"installing, waiting for approval": {"Installing", a, "I>A!", "OutOfBandEdit"},
+		"installing, the same":             {"Installing", automaticI, "", ""},
+		"installing, complete":             {"Installing", c, "I>C", ""},
+		"installing, failed":               {"Installing", f, "I>F", ""},
+		"installing, missing":              {"Installing", none, "I>M", "DeletedBeforeObserved"},
+		"failed, new":                      {"Failed", n, "F>N!", "OutOfBandEdit"},
+		"failed, planning":                 {"Failed", p, "F>P!", "OutOfBandEdit"},
+		"failed, waiting for approval":     {"Failed", a, "F>A!", "OutOfBandEdit"},
+		"failed, installing":               {"Failed", automaticI, "F>I", ""},
+		"failed, complete":                 {"Failed", c, "F>I:Proven I>C", ""},
+		"failed, missing":                  {"Failed", none, "F>M", ""},
+		"complete, new":                    {"Complete", n, "C>N!", "OutOfBandEdit"},
+		"complete, planning":               {"Complete", p, "C>P!", "OutOfBandEdit"},
+		"complete, waiting for approval":   {"Complete", a, "C>A!", "OutOfBandEdit"},
+		"complete, installing":             {"Complete", automaticI, "C>I!", "OutOfBandEdit"},
+		"complete, failed":                 {"Complete", f, "C>F!", "OutOfBandEdit"},
+		"complete, missing":                {"Complete", none, "C>M", ""},
+		"missing, new":                     {"Missing", n, "M>N", ""},
+		"missing, planning":                {"Missing", p, "M>P", ""},
+		"missing, waiting for approval":    {"Missing", a, "M>A", ""},
+		"missing, installing":              {"Missing", automaticI, "M>I", ""},
+		"missing, complete":                {"Missing", c, "M>C", ""},
+		"missing, failed":                  {"Missing", f, "M>F", ""},
+		"missing, missing":                 {"Missing", none, "", ""},
+		"installing, an unknown phase":     {"Installing", unknown, "I>U", ""},
+		"an unknown phase, complete":       {"Unknown", c, "U>C", "UnknownPhase"},
+		"an unknown phase, the same":       {"Unknown", unknown, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub := newSub("a", follows("p", "etcd.v1"))
+			in := inputOf(sub)
+			if plan := tc.plan(); plan != nil {
+				in.InstallPlans = []*v1alpha1.InstallPlan{plan}
+			}
+			h := known(tc.from)
+			if tc.from == "Failed" {
+				h.LastInstalledUpdate = second(9).Time
+			}
+			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
+			out := reconcile(t, in)
+			require.Equal(t, tc.want, stages(out.Result))
+			require.Equal(t, tc.gaps, gaps(out.Result))
+
+			for uid, h := range out.Histories {
+				in.Histories[uid] = h
+			}
+			in.Now = in.Now.Add(time.Hour)
+			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+		})
+	}
+}
+
+// TestEvidenceDecidesHowCertainAStageIs covers the rules for RequiresApproval and
+// Installing, and the round trips that only a changed time proves.
+func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
+	approved := func(generation int64) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) {
+			p.Spec.Approval, p.Spec.Approved, p.Generation = v1alpha1.ApprovalManual, true, generation
+		}
+	}
+	for name, tc := range map[string]struct {
+		from       subscription.Stage
+		lastDone   int // second of the last known Installed condition, 0 for none
+		plan       *v1alpha1.InstallPlan
+		want, gaps string
+	}{
+		"a Manual plan of unknown generation was probably asked for": {
+			from: "NotYetReconciled", plan: newPlan("p", "Installing", approved(0)), want: "N>A:Assumed A>I"},
+		"a Manual plan born approved was not asked for": {
+			from: "NotYetReconciled", plan: newPlan("p", "Installing", approved(1)), want: "N>I"},
+		"a Manual plan that is not approved should not run": {
+			from: "NotYetReconciled", plan: newPlan("p", "Installing", manual(1)), want: "N>A:Assumed A>I", gaps: "OutOfBandEdit"},
+		"an Automatic plan that was edited may have been Manual": {
+			from: "NotYetReconciled", plan: newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Generation = 2 }), want: "N>I", gaps: "ApprovalUnknown"},
+		"a start after the last look proves the installation": {
+			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), started(10)), want: "A>I:Proven I>C"},
+		"an old start with a new end proves it too": {
+			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), started(3), done(10)), want: "A>I:Proven I>C"},
+		"an old start alone suggests it": {
+			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), started(3)), want: "A>I:Inferred I>C"},
+		"an end alone suggests it": {
+			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), done(30)), want: "A>I:Inferred I>C"},
+		"an end of another kind suggests nothing": {
+			from: "RequiresApproval", plan: newPlan("p", "Complete", manual(2), failed(30)), want: "A>C!", gaps: "NoExecutionEvidence"},
+		"without any trace nothing is invented": {
+			from: "NotYetReconciled", plan: newPlan("p", "Failed"), want: "N>F!", gaps: "NoExecutionEvidence"},
+		"an installing plan that carries a failure was tried again": {
+			from: "Installing", plan: newPlan("p", "Installing", started(3), failed(20)), want: "I>F:Proven F>I", gaps: "AtLeastOnce"},
+		"a failure that is known already says nothing": {
+			from: "Installing", lastDone: 20, plan: newPlan("p", "Installing", started(3), failed(20)), want: ""},
+		"a plan found installing with a failure went through it": {
+			from: "NotYetReconciled", plan: newPlan("p", "Installing", started(11), failed(20)), want: "N>I:Proven I>F:Proven F>I", gaps: "AtLeastOnce"},
+		"a refused check is no failure": {
+			from: "Installing", plan: newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no group", 20)), want: ""},
+		"a newer failure proves another try": {
+			from: "Failed", lastDone: 8, plan: newPlan("p", "Failed", started(3), failed(20)), want: "F>I:Proven I>F", gaps: "AtLeastOnce"},
+		"a failure that gets its condition late is no other try": {
+			from: "Failed", plan: newPlan("p", "Failed", failed(20)), want: ""},
+		"a newer completion proves that somebody ran it again": {
+			from: "Complete", lastDone: 8, plan: newPlan("p", "Complete", started(3), done(20)), want: "C>I:Proven! I>C", gaps: "OutOfBandEdit AtLeastOnce"},
+		"times that contradict each other are dropped": {
+			from: "NoPlan", plan: newPlan("p", "Complete", started(1), done(30)), want: "->N:Proven N>I:Proven I>C", gaps: "ClockSkew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a", follows("p", "etcd.v1")), tc.plan)
+			h := known(tc.from)
+			if tc.lastDone > 0 {
+				h.LastInstalledUpdate = second(tc.lastDone).Time
+			}
+			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
+			out := reconcile(t, in)
+			require.Equal(t, tc.want, stages(out.Result))
+			require.Equal(t, tc.gaps, gaps(out.Result))
+		})
+	}
+}
+
+func TestAnotherPlanEndsTheStoryOfTheOldOne(t *testing.T) {
+	for from, want := range map[subscription.Stage][2]string{
+		"NotYetReconciled": {"N>- ->N:Proven N>I", "ReplacedPlan"},
+		"Installing":       {"I>- ->N:Proven N>I", "ReplacedPlan"},
+		"Failed":           {"F>- ->N:Proven N>I", "ReplacedPlan"},
+		"Complete":         {"C>- ->N:Proven N>I", ""},
+		"Missing":          {"M>- ->N:Proven N>I", ""},
+		"NoPlan":           {"->N:Proven N>I", ""},
+	} {
+		h := known(from)
+		if from != "NoPlan" {
+			h.PlanUID, h.PlanName = "old-uid", "old"
+		}
+		in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", started(20)))
+		in.Histories = map[types.UID]subscription.History{"a-uid": h}
+		out := reconcile(t, in)
+		require.Equal(t, want[0], stages(out.Result), from)
+		require.Equal(t, want[1], gaps(out.Result), from)
+		require.Equal(t, types.UID("p-uid"), out.Histories["a-uid"].PlanUID)
+	}
+}
+
+func TestAReferenceThatIsGoneEndsTheStory(t *testing.T) {
+	in := inputOf(newSub("a"))
+	in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageMissing)}
+	out := reconcile(t, in)
+	require.Equal(t, "M>-", stages(out.Result))
+	require.Equal(t, subscription.StageNoPlan, out.Histories["a-uid"].LastStage)
+}
+
+// TestTransitionTimes checks what is said about when a stage was entered.
+func TestTransitionTimes(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", manual(2), started(20), done(30)), newCSV("etcd.v1"))
+	out := reconcile(t, in)
+	var got []string
+	for _, tr := range out.Transitions {
+		if tr.Type == subscription.TransitionInstallPlan {
+			got = append(got, string(tr.To)+" "+tr.At.Sub(epoch).String()+" "+string(tr.Bound)+" "+string(tr.Status)+" "+tr.Reason)
+		}
+	}
+	require.Equal(t, []string{
+		"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
+		"RequiresApproval 2s NotBefore True RequiresApproval",
+		"Installing 20s NotAfter True Installing",
+		"Complete 30s Exact False InstallPlanComplete",
+	}, got)
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient
+// inconsistencies, for a Subscription last updated at second 5 and a look at
+// second 60 or the one given.
+func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
+	latest := newSub("a", follows("p", "etcd.v1"), installed)
+	fresh := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })
+	future := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(600) })
+	said := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(58) },
+		withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 58))
+	tombstone := []subscription.Observation{{At: second(59).Time, Plan: newPlan("p", ""), Deleted: true}}
+	oldTombstone := []subscription.Observation{{At: second(59).Time, Plan: newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.UID = "old" }), Deleted: true}}
+	missingSince := func(n int) map[types.UID]subscription.History {
+		h := known(subscription.StageComplete)
+		if n > 0 {
+			h.MissingSince = second(n).Time
+		}
+		return map[types.UID]subscription.History{"a-uid": h}
+	}
+	const missing = "Missing/ReferencedInstallPlanNotFound"
+
+	for name, tc := range map[string]struct {
+		sub          *v1alpha1.Subscription
+		live         bool
+		observations []subscription.Observation
+		histories    map[types.UID]subscription.History
+		config       subscription.Config
+		want         string
+		requeue      time.Duration
+	}{
+		"long after the last update, it is missing":          {sub: latest, want: missing},
+		"shortly after the last update, it is looked for":    {sub: fresh, requeue: time.Second},
+		"near the end of the grace, the rest is waited for":  {sub: fresh, config: subscription.Config{MissingGrace: 5500 * time.Millisecond}, requeue: 500 * time.Millisecond},
+		"a clock that went back is waited out":               {sub: future, requeue: time.Second},
+		"a live read proves it":                              {sub: fresh, live: true, want: missing},
+		"a witnessed deletion proves it":                     {sub: fresh, observations: tombstone, want: missing},
+		"the deletion of an earlier one of that name is not": {sub: fresh, observations: oldTombstone, requeue: time.Second},
+		"what was said stays said":                           {sub: said, want: missing},
+		"with memory, the first miss starts the grace":       {sub: latest, histories: missingSince(0), requeue: time.Second},
+		"with memory, within the grace":                      {sub: latest, histories: missingSince(51), requeue: time.Second},
+		"with memory, after the grace":                       {sub: latest, histories: missingSince(50), want: missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(tc.sub, newCSV("etcd.v1"))
+			in.Live, in.Observations, in.Histories, in.Config = tc.live, tc.observations, tc.histories, tc.config
+			out := reconcile(t, in)
+			require.Equal(t, tc.want, planConditions(statusOf(t, in, out, "a")))
+			require.Equal(t, tc.requeue, out.RequeueAfter)
+			require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), statusOf(t, in, out, "a").State)
+			if tc.requeue > 0 {
+				require.Empty(t, out.Actions)
+				require.Equal(t, []olmcore.Ref{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan", Namespace: ns, Name: "p", UID: "p-uid"}}, out.Verify)
+				require.Equal(t, subscription.GateNotNeeded, out.Gate, "nothing is resolved for it meanwhile")
+			}
+		})
+	}
+}
+
+// TestADeletedPlanIsForgottenWhateverTheConditionsWere: a reference never dangles
+// because the conditions happened not to change.
+func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
+	for name, conditions := range map[string]func(*v1alpha1.Subscription){
+		"none":    func(*v1alpha1.Subscription) {},
+		"pending": pending("RequiresApproval", 6),
+		"failed":  withCondition(v1alpha1.SubscriptionInstallPlanFailed, "InstallComponentFailed", "x", 6),
+		"missing": withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a", follows("p", "etcd.v1"), conditions, func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }))
+			got := statusOf(t, in, reconcile(t, in), "a")
+			require.Nil(t, got.InstallPlanRef)
+			require.Nil(t, got.Install)
+			require.Empty(t, got.CurrentCSV)
+			require.Empty(t, got.State)
+			require.Empty(t, got.Conditions)
+			require.Equal(t, "etcd.v0", got.InstalledCSV)
+			require.Equal(t, 1, got.InstallPlanGeneration)
+		})
+	}
+}
+
+func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), newCSV("etcd.v1"))
+	got := statusOf(t, in, reconcile(t, in), "a")
+	require.Equal(t, "etcd.v1", got.CurrentCSV)
+	require.Equal(t, "etcd.v1", got.InstalledCSV)
+	require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), got.State)
+	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", planConditions(got))
+}
+
+// TestPlanAndCSVGoneTogether takes two steps with a grace between them, so that a
+// cache that is behind loses nothing.
+func TestPlanAndCSVGoneTogether(t *testing.T) {
+	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), in: inputOf()}
+	s.look(60)
+	require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), s.sub.Status.State)
+	require.NotNil(t, s.sub.Status.InstallPlanRef)
+	s.look(69)
+	require.NotNil(t, s.sub.Status.InstallPlanRef)
+	s.look(70)
+	require.Nil(t, s.sub.Status.InstallPlanRef)
+	require.Empty(t, s.sub.Status.CurrentCSV)
+}
+
+func TestAPlanThatComesBack(t *testing.T) {
+	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), csv: newCSV("etcd.v1"), in: inputOf()}
+	s.in.Histories = map[types.UID]subscription.History{}
+	s.plan = newPlan("p", "Complete", started(3), done(9))
+	s.look(60)
+	s.plan = nil
+	s.in.Live = true
+	tr, _, shown := s.look(100)
+	require.Equal(t, "C>M", tr)
+	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", shown)
+	s.plan = newPlan("p", "Complete", started(3), done(9))
+	tr, gap, shown := s.look(200)
+	require.Equal(t, "M>C", tr)
+	require.Empty(t, gap)
+	require.Empty(t, shown)
+}
+
+// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no
+// controller can have done is looked at twice.
+func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
+	start := func() *story {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), csv: newCSV("etcd.v1"), in: inputOf()}
+		s.in.Histories = map[types.UID]subscription.History{}
+		s.plan = newPlan("p", "Complete", started(3), done(9))
+		s.look(60)
+		return s
+	}
+	t.Run("an older version is ignored", func(t *testing.T) {
+		s := start()
+		s.plan = newPlan("p", "Failed", started(3), failed(8))
+		for at := 61; at < 70; at++ {
+			tr, _, shown := s.look(at)
+			require.Empty(t, tr+shown)
+		}
+	})
+	t.Run("an edit is believed when it stays", func(t *testing.T) {
+		s := start()
+		s.plan = newPlan("p", "")
+		tr, _, shown := s.look(61)
+		require.Empty(t, tr+shown)
+		tr, gap, shown := s.look(62)
+		require.Equal(t, "C>N!", tr)
+		require.Equal(t, "OutOfBandEdit", gap)
+		require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
+	})
+	t.Run("a cache that catches up leaves no trace", func(t *testing.T) {
+		s := start()
+		s.plan = newPlan("p", "RequiresApproval", manual(1))
+		tr, _, shown := s.look(61)
+		require.Empty(t, tr+shown)
+		s.plan = newPlan("p", "Complete", started(3), done(9))
+		tr, _, shown = s.look(62)
+		require.Empty(t, tr+shown)
+		require.Empty(t, s.in.Histories["a-uid"].SuspectStage)
+	})
+	t.Run("a watch is believed", func(t *testing.T) {
+		s := start()
+		s.plan = newPlan("p", "")
+		s.in.Observations = []subscription.Observation{{At: second(61).Time, Plan: s.plan}}
+		tr, _, shown := s.look(61)
+		require.Equal(t, "C>N!", tr)
+		require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
+	})
+}
+
+func TestACacheBehindOurOwnWriteIsLeftAlone(t *testing.T) {
+	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), in: inputOf()}
+	s.in.Histories = map[types.UID]subscription.History{}
+	s.plan = newPlan("p", "RequiresApproval", manual(1))
+	s.look(60)
+	before := s.sub
+	s.plan = newPlan("p", "Installing", manual(2), started(61))
+	_, _, shown := s.look(61)
+	require.Equal(t, "Pending/Installing", shown)
+	s.sub = before
+	s.plan = newPlan("p", "Complete", manual(2), started(61), done(61))
+	_, _, shown = s.look(61)
+	require.Equal(t, "Pending/RequiresApproval", shown, "no write")
+	_, _, shown = s.look(62)
+	require.Empty(t, shown, "the write was lost after all")
+}
+
+func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
+	wedged := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" })
+	plan := newPlan("p", "Complete", started(3), done(40))
+	for name, tc := range map[string]struct {
+		at        int
+		reinstall bool
+		reasons   string
+		requeue   time.Duration
+		cleared   bool
+	}{
+		"for a while it is normal":        {at: 60, requeue: 100 * time.Second},
+		"then it is reported":             {at: 160, reasons: "WedgedUpgradePending"},
+		"on request it waits as long":     {at: 60, reinstall: true, requeue: 100 * time.Second},
+		"and then installs the CSV again": {at: 160, reinstall: true, cleared: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(wedged, plan)
+			in.Now, in.Config.ReinstallMissingCSV = second(tc.at).Time, tc.reinstall
+			out := reconcile(t, in)
+			require.Equal(t, tc.reasons, reasons(out.Result))
+			require.Equal(t, tc.requeue, out.RequeueAfter)
+			require.Equal(t, tc.cleared, statusOf(t, in, out, "a").InstallPlanRef == nil)
+		})
+	}
+}
+
+func TestHistoryIsOneString(t *testing.T) {
+	h := known(subscription.StageInstalling)
+	h.Seq, h.MissingSince, h.SuspectStage, h.SuspectSince = 4, now, subscription.StageFailed, now.Add(time.Nanosecond)
+	back, err := subscription.DecodeHistory(h.Encode())
+	require.NoError(t, err)
+	require.Equal(t, h, back)
+	require.Equal(t, "{}", subscription.History{}.Encode())
+	for _, text := range []string{"", "x", `{"lastStage":"Dancing"}`, `[1]`} {
+		_, err := subscription.DecodeHistory(text)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, text)
+	}
+}
+
+func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing"))
+	in.Histories = map[types.UID]subscription.History{"a-uid": {LastStage: "Dancing", PlanUID: "p-uid"}}
+	out := reconcile(t, in)
+	require.Equal(t, "HistoryInvalid", reasons(out.Result))
+	require.Equal(t, subscription.StageInstalling, out.Histories["a-uid"].LastStage)
+}
+
+func historyOf(stage subscription.Stage) map[types.UID]subscription.History {
+	return map[types.UID]subscription.History{"a-uid": known(stage)}
+}

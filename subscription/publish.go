@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Types of the Transitions that this package reports.
+const (
+	// TransitionInstallPlan: From and To are Stages of the plan that the
+	// Subscription refers to; Reason and Message are those of the InstallPlan
+	// condition that shows the stage.
+	TransitionInstallPlan = "InstallPlan"
+	// TransitionState: From and To are values of status.state.
+	TransitionState = "State"
+)
+
+// origin is where a chain of transitions starts.
+type origin struct {
+	stage    Stage
+	at       time.Time
+	uid      types.UID
+	name     string
+	lastDone time.Time
+	knows    bool
+}
+
+// recorded returns what the status says of the plan's stage, or the history when
+// the status says nothing. A condition that is older than the plan is about
+// another one.
+func (v *view) recorded(d *verdict) (from origin, shown bool) {
+	s := &d.sub.Status
+	ref := s.InstallPlanRef
+	if ref == nil || d.seen.invalid {
+		return origin{stage: StageNoPlan}, false
+	}
+	from = origin{stage: StageNoPlan, uid: ref.UID, name: ref.Name}
+	stage, since, ok := shownStage(s.Conditions)
+	if ok && d.seen.plan != nil && !since.IsZero() && since.Before(d.seen.plan.CreationTimestamp.Time) {
+		return from, false
+	}
+	switch {
+	case ok:
+		from.stage, from.at = stage, since
+	case d.remembers && v.memo.history.Published != "" && v.memo.history.isAbout(ref.UID, ref.Name):
+		from.stage, from.at = v.memo.history.Published, v.memo.history.PublishedAt
+	case s.State == v1alpha1.SubscriptionStateAtLatest:
+		from.stage, from.at = StageComplete, s.LastUpdated.Time
+	}
+	return from, ok
+}
+
+// known returns where the last report of transitions ended.
+func (v *view) known(d *verdict) origin {
+	if !d.remembers {
+		from, _ := v.recorded(d)
+		return from
+	}
+	h := &v.memo.history
+	return origin{stage: h.LastStage, at: h.LastAt, uid: h.PlanUID, name: h.PlanName, lastDone: h.LastInstalledUpdate, knows: true}
+}
+
+// path reconstructs what happened to the plan since origin: every version that a
+// watch delivered, then the one that is there now, and between them what must
+// have happened.
+func (v *view) path(d *verdict, from origin) chain {
+	c := chain{
+		target: olmcore.RefOf(d.sub).Unversioned(), now: v.now, from: from.stage, fromAt: from.at,
+		installedAt: from.lastDone, knows: from.knows, remembers: from.knows,
+	}
+	if d.seen.stage == StageNoPlan {
+		c.replace(ReasonReferenceCleared)
+		return c
+	}
+	uid, name := d.planIdentity()
+	if from.uid != "" && uid != "" && from.uid != uid || (from.uid == "" || uid == "") && from.name != name {
+		c.replace(ReasonPlanReplaced)
+	}
+	for _, o := range v.window(uid, name, &c) {
+		c.reach(stageOf(o.Plan), o.Plan, o.At)
+	}
+	if d.seen.stage == StageMissing {
+		c.vanish(d.seen.proven)
+	} else {
+		c.reach(d.seen.stage, d.seen.plan, v.now)
+	}
+	return c
+}
+
+// planIdentity returns UID and name of the plan that was looked at. Clearing the
+// reference afterwards does not change it.
+func (d *verdict) planIdentity() (types.UID, string) {
+	if d.seen.plan != nil {
+		return d.seen.plan.UID, d.seen.plan.Name
+	}
+	ref := d.ref
+	if ref == nil {
+		ref = d.sub.Status.InstallPlanRef
+	}
+	return ref.UID, ref.Name
+}
+
+// window returns the observations of a plan that the chain does not know yet:
+// those later than the last one used, else than the chain's start. A window that
+// begins before the chain does, as one may that was read by another way than the
+// plan itself, is entered where it shows the chain's stage.
+func (v *view) window(uid types.UID, name string, c *chain) []Observation {
+	if len(v.observations) == 0 {
+		return nil
+	}
+	h := &v.memo.history
+	precise := c.remembers && !h.LastObserved.IsZero() && h.isAbout(uid, name)
+	var list []Observation
+	for _, o := range v.observations {
+		if o.Deleted || o.Plan.Namespace != v.namespace || o.Plan.Name != name || uid != "" && o.Plan.UID != uid {
+			continue
+		}
+		if precise && o.At.After(h.LastObserved) || !precise && !o.At.Before(c.fromAt) {
+			list = append(list, o)
+		}
+	}
+	if len(list) == 0 || c.from == StageNoPlan || c.from == StageMissing || c.from == StageUnknown {
+		return list
+	}
+	if stage := stageOf(list[0].Plan); stage == c.from || stage == StageUnknown || reachable(c.from, stage) {
+		return list
+	}
+	for i := range list {
+		if stageOf(list[i].Plan) == c.from {
+			return list[i:]
+		}
+	}
+	return list
+}
+
+// lastObserved returns the time of the newest observation of a plan.
+func (v *view) lastObserved(uid types.UID, name string) time.Time {
+	var last time.Time
+	for i := range v.observations {
+		if o := &v.observations[i]; !o.Deleted && o.Plan.Name == name && (uid == "" || o.Plan.UID == uid) {
+			last = o.At
+		}
+	}
+	return last
+}
+
+// publish decides which stage the conditions show. Without a window that is the
+// observed one; with one, each stage on the way stays visible for a while. Only
+// these conditions are paced, never state or references.
+func (v *view) publish(d *verdict) {
+	if d.ref == nil || d.seen.invalid {
+		d.shown, d.stage = StageNoPlan, wish{}
+		if d.ref == d.sub.Status.InstallPlanRef {
+			if _, _, left := shownStage(d.sub.Status.Conditions); left {
+				d.report(info, ReasonConditionWithoutRef, "status.conditions", "an InstallPlan condition was left without a reference")
+			}
+		}
+	} else if d.seen.stage == StageUnverified || v.isBehindOwnWrite(d) {
+		d.shown, d.stage = StageUnverified, wish{keep: true}
+		return
+	} else {
+		var hold bool
+		d.shown, hold = v.pace(d)
+		d.stage = wishOf(d.shown, d.seen.plan, d.shown == d.seen.stage)
+		if hold || d.shown == StageUnknown {
+			d.stage = wish{keep: true}
+			return
+		}
+	}
+	if v.memo.next.Published != d.shown {
+		n := v.note()
+		n.Published, n.PublishedAt = d.shown, instant(v.now)
+	}
+}
+
+// isBehindOwnWrite reports whether the conditions still show what they did
+// before the last call changed them: a cache that has not seen that write yet.
+func (v *view) isBehindOwnWrite(d *verdict) bool {
+	h := &v.memo.history
+	if !d.remembers || v.live || h.Published == "" || !h.isAbout(d.ref.UID, d.ref.Name) {
+		return false
+	}
+	shown, _, ok := shownStage(d.sub.Status.Conditions)
+	if !ok || shown == h.Published || shown == StageUnknown {
+		return false
+	}
+	left := v.config.MissingRecheck - since(h.PublishedAt, v.now)
+	if left <= 0 {
+		return false
+	}
+	d.requeue(left)
+	return true
+}
+
+// pace returns the stage to show, and whether that means to wait with what is
+// shown already.
+func (v *view) pace(d *verdict) (stage Stage, hold bool) {
+	window := v.config.ObservationWindow
+	if window == 0 {
+		return d.seen.stage, false
+	}
+	from, shown := v.recorded(d)
+	if !shown && !d.remembers && from.stage == StageNoPlan && d.seen.stage == StageComplete {
+		// No condition is also what shows a complete plan. Without memory nobody can
+		// tell whether the stages before it were shown already.
+		return d.seen.stage, false
+	}
+	c := v.path(d, from)
+	var ahead []Stage
+	for i, t := range c.list {
+		last, to := i == len(c.list)-1, Stage(t.To)
+		switch {
+		case last:
+		case to == StageNoPlan, to == StageNotYetReconciled && t.Certainty != olmcore.Observed, t.Certainty == olmcore.Assumed:
+			continue
+		}
+		ahead = append(ahead, to)
+	}
+	if len(ahead) == 0 {
+		if !v.memo.next.PendingSince.IsZero() {
+			v.note().PendingSince = time.Time{}
+		}
+		return d.seen.stage, false
+	}
+	if v.memo.next.PendingSince.IsZero() {
+		v.note().PendingSince = instant(v.now)
+	}
+	publishedAt := d.sub.Status.LastUpdated.Time
+	switch {
+	case d.remembers && !v.memo.history.PublishedAt.IsZero() && v.memo.history.Published == from.stage:
+		publishedAt = v.memo.history.PublishedAt
+	case shown:
+		publishedAt = from.at
+	}
+	if patience := v.config.MaxPublishLag - since(v.memo.next.PendingSince, v.now); patience > 0 {
+		if left := window - since(publishedAt, v.now); left > 0 {
+			d.requeue(min(left, patience))
+			return from.stage, true
+		}
+		if len(ahead) > 1 {
+			d.requeue(window)
+			return ahead[0], false
+		}
+	}
+	v.note().PendingSince = time.Time{}
+	return d.seen.stage, false
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Outcome is what Reconcile asks for and has to say.
+type Outcome struct {
+	olmcore.Result
+	// Gate says whether the namespace has to be resolved, Resolve what exactly; it
+	// is nil unless Gate is GateNeeded.
+	Gate    Gate
+	Resolve *ResolveRequest
+	// Verify are InstallPlans whose observation is doubted. A direct read of them,
+	// handed back as an Observation, ends the doubt before its deadline. Optional.
+	Verify []olmcore.Ref
+	// Histories are the entries of Input.Histories that changed, by UID of the
+	// Subscription; nil when none did or the caller keeps none.
+	Histories map[types.UID]History
+}
+
+// Reconcile decides what has to be done about the Subscriptions of one
+// namespace: their statuses, references and component labels, and whether the
+// namespace has to be resolved. It writes no InstallPlan.
+//
+// The statuses come first, by name, then the labels; each object has at most one
+// action. The error is an *olmcore.InputError that names a field of the Input.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog
+// (syncResolvingNamespace), its package subscription, and the adoption controller
+// of pkg/controller/operators/operators. Differs: see docs/deviations.md.
+func Reconcile(in Input) (Outcome, error) {
+	var v view
+	if err := v.fill(&in); err != nil {
+		return Outcome{}, err
+	}
+	var out Outcome
+	var anyNeeds bool
+	var written []bool
+	var d verdict
+	for i := range v.subs {
+		v.judge(i, &d)
+		out.Requeue(d.wait)
+		anyNeeds = anyNeeds || d.needs()
+		out.Transitions = append(out.Transitions, d.transitions...)
+		out.Diagnostics = append(out.Diagnostics, d.diagnostics...)
+		if d.changed {
+			if written == nil {
+				written = make([]bool, len(v.subs))
+			}
+			written[i] = true
+			out.Actions = append(out.Actions, olmcore.UpdateStatusOf(d.sub, v.status(&d), d.why()))
+		}
+		if d.seen.stage == StageUnverified {
+			out.Verify = append(out.Verify, d.verify())
+		}
+		if v.keepsHistory() && v.memo.touched && v.memo.next != v.memo.history {
+			if out.Histories == nil {
+				out.Histories = map[types.UID]History{}
+			}
+			out.Histories[d.sub.UID] = v.memo.next
+		}
+	}
+	out.Gate = v.gate(anyNeeds, written != nil)
+	switch out.Gate {
+	case GateNeeded:
+		out.Resolve = v.request()
+	case GateBlocked:
+		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(failure, ReasonOperatorGroupCount, v.blocked))
+	}
+	v.reportProbes(&out)
+	if v.answer.stale && v.blocked == "" {
+		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(info, ReasonStaleResolution,
+			"the resolution was computed from other Subscriptions than are there now"))
+	}
+	if anyNeeds {
+		out.Requeue(v.answer.wait)
+	}
+	v.label(&out, func(i int) bool { return written != nil && written[i] })
+	return out, nil
+}
+
+func (v *view) namespaceDiagnostic(severity olmcore.Severity, reason, message string) olmcore.Diagnostic {
+	return olmcore.Diagnostic{
+		Severity: severity, Reason: reason, Message: message,
+		Target: olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: v.namespace},
+	}
+}
+
+// verify returns the plan to read from the API server itself.
+func (d *verdict) verify() olmcore.Ref {
+	uid, name := d.planIdentity()
+	return olmcore.Ref{
+		APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan", Namespace: d.sub.Namespace, Name: name, UID: uid,
+	}
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// write is the UpdateStatus that changes a Subscription's status and its
+// lastUpdated.
+func write(sub *v1alpha1.Subscription, reason, message string, change func(*v1alpha1.SubscriptionStatus)) olmcore.Action {
+	after := sub.DeepCopy()
+	after.Status.LastUpdated = metav1.NewTime(now)
+	change(&after.Status)
+	return olmcore.UpdateStatusOf(sub, after, olmcore.Cause{Reason: reason, Message: message})
+}
+
+func step(sub olmcore.Object, from, to string, at metav1.Time, bound olmcore.Bound, certainty olmcore.Certainty, status metav1.ConditionStatus, reason string) olmcore.Transition {
+	return olmcore.Transition{
+		Target: olmcore.RefOf(sub).Unversioned(), Type: subscription.TransitionInstallPlan, From: from, To: to,
+		Status: status, Reason: reason, At: at, Bound: bound, Certainty: certainty,
+	}
+}
+
+func stateStep(sub olmcore.Object, from, to, reason string) olmcore.Transition {
+	return olmcore.Transition{
+		Target: olmcore.RefOf(sub).Unversioned(), Type: subscription.TransitionState, From: from, To: to,
+		Status: metav1.ConditionTrue, Reason: reason, At: metav1.NewTime(now), Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	plain := newSub("a")
+	waiting := newSub("a", follows("p", "etcd.v1"))
+	approving := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
+	running := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+	latest := newSub("a", follows("p", "etcd.v1"), installed)
+	unlabelled := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Labels = map[string]string{"mine": "x"} })
+	bare := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = nil })
+	deployment := &appsv1.Deployment{ObjectMeta: meta("etcd-operator")}
+	deployment.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(newCSV("etcd.v1"))}
+
+	labelled := func(o olmcore.Object, labels map[string]string) olmcore.Action {
+		after := o.DeepCopyObject().(olmcore.Object)
+		after.SetLabels(labels)
+		return olmcore.UpdateOf(o, after, olmcore.Cause{Reason: "ComponentLabelMissing", Message: "the object belongs to the operator of " + labelKey})
+	}
+	request := func(reason string, subs ...*v1alpha1.Subscription) *subscription.ResolveRequest {
+		r := &subscription.ResolveRequest{Namespace: ns, Reason: reason}
+		for _, s := range subs {
+			r.Subscriptions = append(r.Subscriptions, olmcore.FingerprintOf(s))
+		}
+		return r
+	}
+
+	for name, tc := range map[string]struct {
+		in   subscription.Input
+		want subscription.Outcome
+	}{
+		"a namespace without Subscriptions needs nothing": {
+			in: inputOf(), want: subscription.Outcome{Gate: subscription.GateNotNeeded},
+		},
+		"a new Subscription asks for a resolution": {
+			in:   inputOf(plain),
+			want: subscription.Outcome{Gate: subscription.GateNeeded, Resolve: request("Unanswered", plain)},
+		},
+		"a Subscription that waits for approval needs nothing": {
+			in:   inputOf(approving, newPlan("p", "RequiresApproval", manual(1))),
+			want: subscription.Outcome{Gate: subscription.GateNotNeeded},
+		},
+		"an installed operator with an answer needs nothing": {
+			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"))),
+			want: subscription.Outcome{Gate: subscription.GateAnswered},
+		},
+		"a plan that waits for approval shows": {
+			in: inputOf(waiting, newPlan("p", "RequiresApproval", manual(1))),
+			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+				Actions: []olmcore.Action{write(waiting, "StatusObserved", "the InstallPlan is RequiresApproval", func(s *v1alpha1.SubscriptionStatus) {
+					s.Conditions = []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanPending, "RequiresApproval", "", 60)}
+				})},
+				Transitions: []olmcore.Transition{
+					step(waiting, "NoPlan", "NotYetReconciled", second(2), olmcore.Exact, olmcore.Proven, "True", "InstallPlanNotYetReconciled"),
+					step(waiting, "NotYetReconciled", "RequiresApproval", second(2), olmcore.NotBefore, olmcore.Observed, "True", "RequiresApproval"),
+				},
+			}},
+		},
+		"an operator that arrives while its plan completes is at the latest known version": {
+			in: inputOf(running, newPlan("p", "Complete", started(3), done(30)), newCSV("etcd.v1")),
+			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+				Actions: []olmcore.Action{write(running, "StatusObserved", "the InstallPlan is Complete", func(s *v1alpha1.SubscriptionStatus) {
+					s.Conditions, s.State, s.InstalledCSV = nil, "AtLatestKnown", "etcd.v1"
+				})},
+				Transitions: []olmcore.Transition{
+					step(running, "Installing", "Complete", second(30), olmcore.Exact, olmcore.Observed, "False", "InstallPlanComplete"),
+					stateStep(running, "UpgradePending", "AtLatestKnown", "StatusObserved"),
+				},
+			}},
+		},
+		"a deleted plan makes a waiting Subscription start anew": {
+			in: inputOf(running),
+			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot bring the operator any more", func(s *v1alpha1.SubscriptionStatus) {
+					s.InstallPlanRef, s.Install, s.CurrentCSV, s.State, s.Conditions = nil, nil, "", "", nil
+				})},
+				Transitions: []olmcore.Transition{
+					step(running, "Installing", "Missing", metav1.NewTime(now), olmcore.NotAfter, olmcore.Inferred, "True", "ReferencedInstallPlanNotFound"),
+					stateStep(running, "UpgradePending", "", "InstallPlanReferenceCleared"),
+				},
+				Diagnostics: []olmcore.Diagnostic{{
+					Severity: olmcore.Info, Reason: olmcore.ReasonHistoryGap, Target: olmcore.RefOf(running).Unversioned(),
+					Message: "DeletedBeforeObserved: the plan was deleted; its last stage after Installing was not observed",
+				}},
+			}},
+		},
+		"a deleted plan leaves an installed operator alone": {
+			in: inputOf(latest, newCSV("etcd.v1")),
+			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+				Actions: []olmcore.Action{write(latest, "StatusObserved", "the InstallPlan is Missing", func(s *v1alpha1.SubscriptionStatus) {
+					s.Conditions = []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 60)}
+				})},
+				Transitions: []olmcore.Transition{
+					step(latest, "Complete", "Missing", metav1.NewTime(now), olmcore.NotAfter, olmcore.Inferred, "True", "ReferencedInstallPlanNotFound"),
+				},
+			}},
+		},
+		"the labels of an operator come back, one object at a time": {
+			in: answered(inputOf(unlabelled, newPlan("p", "Complete"), bare, deployment)),
+			want: subscription.Outcome{Gate: subscription.GateAnswered, Result: olmcore.Result{Actions: []olmcore.Action{
+				labelled(bare, map[string]string{labelKey: ""}),
+				labelled(unlabelled, map[string]string{labelKey: "", "mine": "x"}),
+			}}},
+		},
+		"what a labelled CSV owns gets its label": {
+			in: answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"), deployment)),
+			want: subscription.Outcome{Gate: subscription.GateAnswered, Result: olmcore.Result{Actions: []olmcore.Action{
+				labelled(deployment, map[string]string{labelKey: ""}),
+			}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := reconcile(t, tc.in)
+			if got.Resolve != nil {
+				require.NotEmpty(t, got.Resolve.Fingerprint)
+				got.Resolve.Fingerprint = ""
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestConditionsOfPhases is the table from a plan to the condition that shows it.
+func TestConditionsOfPhases(t *testing.T) {
+	lookups := func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{
+			{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "True", Message: "foo"}}},
+			{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "Unknown", Message: "no"}, {Type: "BundleLookupFailed", Status: "True", Message: "no"}}},
+			{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "False", Message: "bar"}}},
+		}
+	}
+	const pendingType, failedType = v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed
+	one := func(t v1alpha1.SubscriptionConditionType, reason, message string) []v1alpha1.SubscriptionCondition {
+		return []v1alpha1.SubscriptionCondition{condition(t, reason, message, 60)}
+	}
+	for name, tc := range map[string]struct {
+		plan *v1alpha1.InstallPlan
+		want []v1alpha1.SubscriptionCondition
+	}{
+		"no phase yet":                         {newPlan("p", ""), one(pendingType, "InstallPlanNotYetReconciled", "")},
+		"planning":                             {newPlan("p", "Planning"), one(pendingType, "Planning", "")},
+		"waiting for approval":                 {newPlan("p", "RequiresApproval"), one(pendingType, "RequiresApproval", "")},
+		"installing":                           {newPlan("p", "Installing"), one(pendingType, "Installing", "")},
+		"installing with a refused check":      {newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no group", 9)), one(pendingType, "Installing", "no group")},
+		"installing, nothing known":            {newPlan("p", "Installing", installedIs("Unknown", "", "hidden", 9)), one(pendingType, "Installing", "")},
+		"installing with lookups":              {newPlan("p", "Installing", lookups), one(pendingType, "Installing", "foo. bar.")},
+		"failed for a reason":                  {newPlan("p", "Failed", failed(9)), one(failedType, "InstallComponentFailed", "step broke")},
+		"failed for a reason, without message": {newPlan("p", "Failed", installedIs("False", "InstallCheckFailed", "", 9), lookups), one(failedType, "InstallCheckFailed", "foo. bar.")},
+		"failed without conditions":            {newPlan("p", "Failed"), one(failedType, "InstallPlanFailed", "")},
+		"failed with an empty reason":          {newPlan("p", "Failed", installedIs("False", "", "oops", 9)), one(failedType, "InstallPlanFailed", "oops")},
+		"failed though installed":              {newPlan("p", "Failed", done(9)), one(failedType, "InstallPlanFailed", "")},
+		"complete":                             {newPlan("p", "Complete"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			foreign := condition(v1alpha1.SubscriptionCatalogSourcesUnhealthy, "X", "", 1)
+			for _, before := range [][]v1alpha1.SubscriptionCondition{
+				nil,
+				{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6), foreign},
+				{foreign, condition(failedType, "Other", "x", 6), condition(pendingType, "Other", "x", 6)},
+				{condition(pendingType, "Other", "old", 6), foreign, condition(pendingType, "Other", "new", 7)},
+			} {
+				sub := newSub("a", follows("p", "etcd.v1"))
+				sub.Status.Conditions = before
+				in := inputOf(sub, tc.plan)
+				in.Live = true
+				got := statusOf(t, in, reconcile(t, in), "a").Conditions
+				var plans []v1alpha1.SubscriptionCondition
+				kept := 0
+				for _, c := range got {
+					if c.Type == foreign.Type {
+						kept++
+						require.Equal(t, foreign, c, "another writer's condition")
+					} else {
+						plans = append(plans, c)
+					}
+				}
+				require.Equal(t, tc.want, plans)
+				require.Equal(t, len(before) > 0, kept == 1)
+
+				sub = sub.DeepCopy()
+				sub.Status = statusOf(t, in, reconcile(t, in), "a")
+				in = inputOf(sub, tc.plan)
+				in.Now = now.Add(time.Hour)
+				again := reconcile(t, in)
+				if tc.plan.Status.Phase != "Complete" { // a complete plan without its CSV is reported by then
+					require.Empty(t, again.Actions, "written twice")
+				}
+			}
+		})
+	}
+}
+
+func TestTheNewestOfDoubleConditionsStays(t *testing.T) {
+	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 3), pending("Installing", 8), pending("Planning", 5))
+	in := inputOf(sub, newPlan("p", "Installing"))
+	out := reconcile(t, in)
+	require.Equal(t, []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "", 8)},
+		statusOf(t, in, out, "a").Conditions)
+	require.Empty(t, stages(out.Result), "the newest is what was published")
+}
+
+func TestLastUpdatedNeverGoesBack(t *testing.T) {
+	sub := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(999) })
+	in := inputOf(sub, newPlan("p", "Installing"))
+	require.Equal(t, second(999), statusOf(t, in, reconcile(t, in), "a").LastUpdated)
+}
+
+// TestState is the table from the CSV to status.state.
+func TestState(t *testing.T) {
+	copied := func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "other"} }
+	copiedReason := func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }
+	copiedAnnotation := func(c *v1alpha1.ClusterServiceVersion) {
+		c.Annotations = map[string]string{"olm.operatorNamespace": "other"}
+	}
+	type csv = *v1alpha1.ClusterServiceVersion
+	for name, tc := range map[string]struct {
+		current, installedCSV string
+		state                 v1alpha1.SubscriptionState
+		csv                   csv
+		plan                  *v1alpha1.InstallPlan
+		forward               bool
+		want                  v1alpha1.SubscriptionState
+		wantInstalled         string
+		reasons               string
+	}{
+		"no CSV yet":                            {"", "", "", nil, nil, false, "", "", ""},
+		"an old state is read and left":         {"", "", "UpgradeAvailable", nil, nil, false, "UpgradeAvailable", "", ""},
+		"the CSV exists":                        {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1"), nil, false, "AtLatestKnown", "etcd.v1", ""},
+		"installedCSV is stale":                 {"etcd.v1", "etcd.v0", "AtLatestKnown", newCSV("etcd.v1"), nil, false, "AtLatestKnown", "etcd.v1", ""},
+		"the CSV exists and is not ready":       {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1", func(c csv) { c.Status.Phase = "Installing" }), nil, false, "AtLatestKnown", "etcd.v1", "CSVNotSucceeded"},
+		"a copied CSV by label":                 {"etcd.v1", "etcd.v0", "AtLatestKnown", newCSV("etcd.v1", copied), nil, false, "UpgradePending", "etcd.v0", "CopiedCSVReferenced"},
+		"a copied CSV by reason":                {"etcd.v1", "", "", newCSV("etcd.v1", copiedReason), nil, false, "UpgradePending", "", "CopiedCSVReferenced"},
+		"a copied CSV by annotation":            {"etcd.v1", "", "", newCSV("etcd.v1", copiedAnnotation), nil, false, "UpgradePending", "", "CopiedCSVReferenced"},
+		"the CSV is gone":                       {"etcd.v1", "etcd.v1", "AtLatestKnown", nil, newPlan("p", "Complete"), false, "UpgradePending", "etcd.v1", ""},
+		"the plan failed":                       {"etcd.v1", "", "UpgradePending", nil, newPlan("p", "Failed"), false, "UpgradePending", "", "FailedPlanWedge"},
+		"the plan failed, failing forward":      {"etcd.v1", "", "UpgradePending", nil, newPlan("p", "Failed"), true, "UpgradeFailed", "", ""},
+		"the plan runs, failing forward":        {"etcd.v1", "", "UpgradeFailed", nil, newPlan("p", "Installing"), true, "UpgradePending", "", ""},
+		"the CSV exists though the plan failed": {"etcd.v1", "", "UpgradePending", newCSV("etcd.v1"), newPlan("p", "Failed"), true, "AtLatestKnown", "etcd.v1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub := newSub("a", func(s *v1alpha1.Subscription) {
+				if tc.plan != nil {
+					follows("p", "")(s)
+				}
+				s.Status.CurrentCSV, s.Status.InstalledCSV, s.Status.State = tc.current, tc.installedCSV, tc.state
+			})
+			in := inputOf(sub)
+			if tc.plan != nil {
+				in = inputOf(sub, tc.plan)
+			}
+			if tc.csv != nil {
+				in.ClusterServiceVersions = []csv{tc.csv}
+			}
+			if tc.forward {
+				in = failForward(in)
+			}
+			out := reconcile(t, in)
+			got := statusOf(t, in, out, "a")
+			require.Equal(t, tc.want, got.State)
+			require.Equal(t, tc.wantInstalled, got.InstalledCSV)
+			require.Equal(t, tc.reasons, reasons(out.Result))
+		})
+	}
+}
+
+// TestAdoption is the table of Subscriptions that a plan's step created.
+func TestAdoption(t *testing.T) {
+	for name, tc := range map[string]struct {
+		installedCSV string
+		plan         *v1alpha1.InstallPlan
+		csv          bool
+		forward      bool
+		adopted      bool
+		state        v1alpha1.SubscriptionState
+		reasons      string
+	}{
+		"no phase":                         {"", newPlan("p", ""), false, false, true, "UpgradePending", "OwnerMissing"},
+		"waiting for approval":             {"", newPlan("p", "RequiresApproval"), false, false, true, "UpgradePending", "OwnerMissing"},
+		"installing":                       {"", newPlan("p", "Installing"), false, false, true, "UpgradePending", "OwnerMissing"},
+		"installing, installed before":     {"etcd.v0", newPlan("p", "Installing"), false, false, false, "", "GeneratedByStale"},
+		"failed":                           {"", newPlan("p", "Failed"), false, false, false, "", "GeneratedByStale"},
+		"failed, failing forward":          {"", newPlan("p", "Failed"), false, true, true, "UpgradeFailed", "OwnerMissing"},
+		"complete, the CSV exists":         {"", newPlan("p", "Complete"), true, false, true, "AtLatestKnown", "OwnerMissing"},
+		"complete, the CSV does not":       {"", newPlan("p", "Complete"), false, false, false, "", "GeneratedByStale"},
+		"complete, installed before":       {"etcd.v0", newPlan("p", "Complete"), true, false, false, "", "GeneratedByStale"},
+		"an unknown phase":                 {"", newPlan("p", "Melting"), true, false, false, "", "GeneratedByStale"},
+		"not there, which stops nobody":    {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
+		"deleted before it did its work":   {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) }), false, false, false, "", "GeneratedByStale"},
+		"a newer generation is taken over": {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 4 }), false, false, true, "UpgradePending", "OwnerMissing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub := newSub("d", func(s *v1alpha1.Subscription) {
+				s.Annotations = map[string]string{"olm.generated-by": "p"}
+				s.Spec.StartingCSV, s.Status.InstalledCSV = "etcd.v1", tc.installedCSV
+			})
+			in := inputOf(sub, tc.plan)
+			if tc.csv {
+				in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{newCSV("etcd.v1")}
+			}
+			if tc.forward {
+				in = failForward(in)
+			}
+			out := reconcile(t, in)
+			got := statusOf(t, in, out, "d")
+			require.Equal(t, tc.reasons, reasons(out.Result))
+			require.Equal(t, tc.state, got.State)
+			if !tc.adopted {
+				require.Empty(t, out.Actions)
+				return
+			}
+			require.Equal(t, refTo("p"), got.InstallPlanRef)
+			require.Equal(t, v1alpha1.NewInstallPlanReference(refTo("p")), got.Install)
+			require.Equal(t, "etcd.v1", got.CurrentCSV)
+			require.Equal(t, tc.plan.Spec.Generation, got.InstallPlanGeneration)
+			require.Equal(t, tc.state == "AtLatestKnown", got.InstalledCSV == "etcd.v1")
+		})
+	}
+}
+
+func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
+	t.Run("the mirror follows the reference", func(t *testing.T) {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), func(s *v1alpha1.Subscription) { s.Status.Install = nil })
+		in := inputOf(sub, newPlan("p", "Installing"))
+		out := reconcile(t, in)
+		require.Equal(t, v1alpha1.NewInstallPlanReference(refTo("p")), statusOf(t, in, out, "a").Install)
+		require.Equal(t, "RefMirrorMismatch", reasons(out.Result))
+	})
+	t.Run("a restored plan is followed under its new UID", func(t *testing.T) {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+		in := inputOf(sub, newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.UID = "new" }))
+		out := reconcile(t, in)
+		require.Equal(t, types.UID("new"), statusOf(t, in, out, "a").InstallPlanRef.UID)
+		require.Equal(t, "RefUIDMismatch", reasons(out.Result))
+		require.Equal(t, "I>- ->N:Proven N>I", stages(out.Result))
+		require.Equal(t, "ReplacedPlan", gaps(out.Result))
+	})
+	t.Run("a dying plan of another UID is not followed", func(t *testing.T) {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })
+		in := inputOf(sub, newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.UID, p.DeletionTimestamp = "old", secondp(3) }))
+		out := reconcile(t, in)
+		require.Empty(t, out.Actions)
+		require.Equal(t, "InstallPlanUnverified", reasons(out.Result))
+	})
+	t.Run("a higher generation is taken over, a lower one is not", func(t *testing.T) {
+		for generation, want := range map[int]int{0: 1, 1: 1, 7: 7, -3: 1} {
+			sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+			in := inputOf(sub, newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = generation }))
+			require.Equal(t, want, statusOf(t, in, reconcile(t, in), "a").InstallPlanGeneration)
+		}
+	})
+	t.Run("a reference to something else is left alone and reported", func(t *testing.T) {
+		for _, change := range []func(*corev1.ObjectReference){
+			func(r *corev1.ObjectReference) { r.Namespace = "other" },
+			func(r *corev1.ObjectReference) { r.Kind = "Pod" },
+			func(r *corev1.ObjectReference) { r.Name = "" },
+		} {
+			sub := newSub("a", follows("p", "etcd.v1"))
+			change(sub.Status.InstallPlanRef)
+			sub.Status.Install = v1alpha1.NewInstallPlanReference(sub.Status.InstallPlanRef)
+			out := reconcile(t, inputOf(sub, newPlan("p", "Installing")))
+			require.Empty(t, out.Actions)
+			require.Equal(t, "RefInvalid", reasons(out.Result))
+			require.Equal(t, subscription.GateNeeded, out.Gate)
+		}
+	})
+	t.Run("a reference without UID is matched by name", func(t *testing.T) {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), func(s *v1alpha1.Subscription) {
+			s.Status.InstallPlanRef.UID, s.Status.Install.UID = "", ""
+		})
+		out := reconcile(t, inputOf(sub, newPlan("p", "Installing")))
+		require.True(t, out.Empty(), "%+v", out)
+	})
+	t.Run("an unknown phase keeps what is shown", func(t *testing.T) {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+		out := reconcile(t, inputOf(sub, newPlan("p", "Melting")))
+		require.Empty(t, out.Actions)
+		require.Equal(t, "UnknownPhase", reasons(out.Result))
+	})
+	t.Run("a condition without a reference goes", func(t *testing.T) {
+		in := inputOf(newSub("a", pending("Installing", 6)))
+		out := reconcile(t, in)
+		require.Empty(t, statusOf(t, in, out, "a").Conditions)
+		require.Equal(t, "ConditionWithoutRef", reasons(out.Result))
+	})
+	t.Run("a plan owned by an earlier incarnation is reported", func(t *testing.T) {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), func(s *v1alpha1.Subscription) { s.UID = "again" })
+		require.Equal(t, "OwnerStaleUID", reasons(reconcile(t, inputOf(sub, newPlan("p", "Installing"))).Result))
+	})
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	// transientRetry is the pause after a failure that trying again may help.
+	transientRetry = time.Second
+	// Other failures wait 5 ms times two to the number of attempts, at most 5 min.
+	firstRetry, lastRetry = 5 * time.Millisecond, 5 * time.Minute
+)
+
+// answer is what a Resolution means for the Subscriptions that are there now.
+type answer struct {
+	given bool
+	// again is the reason to ask again, empty while the answer holds.
+	again     string
+	wait      time.Duration // until asking again may help
+	stale     bool          // computed from other Subscriptions, and not carried out yet
+	apply     bool          // decisions can be written
+	succeeded bool
+	speaks    bool // a decision changes something or failed
+	unpack    wish // BundleUnpacking or BundleUnpackFailed
+	failed    wish // ResolutionFailed, when the resolution failed
+	plan      *v1alpha1.InstallPlan
+	decisions []olmcore.SubscriptionDecision
+}
+
+// answerOf fills in what an answer means, nil for none.
+func (v *view) answerOf(a *answer, in *Resolved) {
+	if in == nil {
+		a.again = ResolveUnanswered
+		return
+	}
+	a.given, a.decisions = true, sortedDecisions(in.Resolution.Decisions)
+	if !v.isFresh(sortedFingerprints(in.Resolution.Observed), a.decisions) {
+		a.again = ResolveStale
+		a.stale = in.Resolution.Failure != nil || v.hasUndone(a.decisions, in.Plan)
+		return
+	}
+	if f := in.Resolution.Failure; f != nil {
+		a.failed = wishOfFailure(f)
+		v.retry(a, in, f)
+		return
+	}
+	a.succeeded, a.apply = true, true
+	for i := range a.decisions {
+		a.speaks = a.speaks || a.decisions[i].Changed || a.decisions[i].Failure != nil
+		if f := a.decisions[i].Failure; f != nil {
+			v.retry(a, in, f)
+		}
+	}
+	v.unpack(a, in)
+	if len(in.Resolution.Operators) == 0 || in.Plan.Name == "" {
+		a.apply = len(in.Resolution.Operators) == 0
+		return
+	}
+	p := v.plan(in.Plan.Name)
+	if p != nil && (in.Plan.UID != "" && p.UID != in.Plan.UID || p.DeletionTimestamp != nil || v.isGone(p.UID, "")) {
+		p = nil
+	}
+	switch a.plan = p; {
+	case p == nil:
+		a.apply = false
+		v.planOutOfSight(a, in)
+	case v.isSpent(a, in):
+		a.apply, a.again = false, ResolvePlanGone
+	}
+}
+
+// isSpent reports whether an answer was carried out to its end before a
+// Subscription was made to forget it: the plan is complete, what it brought is
+// gone, and the Subscription was written after the resolution. To carry such an
+// answer out again would bring nothing.
+func (v *view) isSpent(a *answer, in *Resolved) bool {
+	if a.plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
+		return false
+	}
+	for i := range a.decisions {
+		if !a.decisions[i].Changed || v.csv(a.decisions[i].CurrentCSV) != nil {
+			continue
+		}
+		s := v.subscription(a.decisions[i].Name)
+		if s != nil && s.Status.InstallPlanRef == nil && (in.At.IsZero() || !s.Status.LastUpdated.Time.Before(in.At.Truncate(time.Second))) {
+			return true
+		}
+	}
+	return false
+}
+
+// planOutOfSight waits for a plan that was made a moment ago, and gives the
+// answer up when it stays away while a Subscription needs it.
+func (v *view) planOutOfSight(a *answer, in *Resolved) {
+	if !v.hasUndone(a.decisions, in.Plan) {
+		return
+	}
+	start := in.At
+	for _, s := range v.subs {
+		if in.At.IsZero() && s.Status.LastUpdated.After(start) {
+			start = s.Status.LastUpdated.Time
+		}
+	}
+	elapsed := since(start, v.now)
+	switch {
+	case v.live || v.isGone(in.Plan.UID, in.Plan.Name), !start.IsZero() && elapsed >= v.config.MissingGrace:
+		a.again = ResolvePlanGone
+	case start.IsZero():
+		a.wait = v.config.MissingRecheck
+	default:
+		a.wait = min(v.config.MissingRecheck, v.config.MissingGrace-elapsed)
+	}
+}
+
+// wishOfFailure returns what ResolutionFailed says of a failure.
+func wishOfFailure(f *olmcore.ResolutionFailure) wish {
+	switch {
+	case f.Unsatisfiable:
+		const prefix = "constraints not satisfiable: "
+		message := f.Message
+		if !strings.HasPrefix(message, prefix) {
+			message = prefix + message
+		}
+		return wish{conditionType: v1alpha1.SubscriptionResolutionFailed, reason: ReasonConstraintsNotSatisfiable, message: message}
+	case f.Transient:
+		return wish{keep: true}
+	}
+	return wish{conditionType: v1alpha1.SubscriptionResolutionFailed, reason: ReasonErrorPreventedResolution, message: f.Message}
+}
+
+// retry plans the next try after a failure. For contradicting constraints there
+// is none: only a change can help, and a change drops the answer.
+func (v *view) retry(a *answer, in *Resolved, f *olmcore.ResolutionFailure) {
+	if f.Unsatisfiable || in.At.IsZero() {
+		return
+	}
+	pause := lastRetry
+	switch {
+	case f.Transient:
+		pause = transientRetry
+	case in.Attempts < 16:
+		pause = min(firstRetry<<in.Attempts, lastRetry)
+	}
+	v.retryAfter(a, in, pause)
+}
+
+// retryAfter asks again once a pause has passed since the answer.
+func (v *view) retryAfter(a *answer, in *Resolved, pause time.Duration) {
+	if in.At.IsZero() {
+		return
+	}
+	left := pause - since(in.At, v.now)
+	if left <= 0 {
+		a.again = ResolveRetry
+	} else if a.wait == 0 || left < a.wait {
+		a.wait = left
+	}
+}
+
+// isFresh reports whether the Subscriptions are those that the resolution looked
+// at, apart from what carrying it out has changed already.
+func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, decisions []olmcore.SubscriptionDecision) bool {
+	if len(observed) != len(v.subs) {
+		return false
+	}
+	next := 0
+	for i, s := range v.subs {
+		o := &observed[i]
+		if o.Name != s.Name || o.UID != s.UID || o.Generation != s.Generation || o.InstalledCSV != s.Status.InstalledCSV {
+			return false
+		}
+		for next < len(decisions) && decisions[next].Name < s.Name {
+			next++
+		}
+		if o.CurrentCSV == s.Status.CurrentCSV {
+			continue
+		}
+		if next == len(decisions) || decisions[next].Name != s.Name ||
+			!decisions[next].Changed || decisions[next].CurrentCSV != s.Status.CurrentCSV {
+			return false
+		}
+	}
+	return true
+}
+
+// hasUndone reports whether a decision is not carried out yet.
+func (v *view) hasUndone(decisions []olmcore.SubscriptionDecision, plan olmcore.Ref) bool {
+	for i := range decisions {
+		if !decisions[i].Changed {
+			continue
+		}
+		s := v.subscription(decisions[i].Name)
+		if s == nil || s.Status.CurrentCSV != decisions[i].CurrentCSV && s.Status.InstalledCSV != decisions[i].CurrentCSV {
+			return true
+		}
+		if ref := s.Status.InstallPlanRef; plan.Name != "" && s.Status.InstalledCSV != decisions[i].CurrentCSV &&
+			(ref == nil || ref.Name != plan.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// applyAnswer writes what the resolution means for one Subscription.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog,
+// syncResolvingNamespace. Differs: the reference is written before the plan has
+// content, so no plan runs ahead of it; the conditions go from every
+// Subscription as soon as the resolution succeeded.
+func (v *view) applyAnswer(d *verdict) {
+	a := &v.answer
+	switch {
+	case v.blocked != "":
+		d.resolution = wish{conditionType: v1alpha1.SubscriptionResolutionFailed, reason: ReasonErrorPreventedResolution, message: v.blocked}
+		return
+	case a.failed != (wish{}):
+		d.resolution = a.failed
+		return
+	case a.succeeded:
+		d.resolution, d.unpack = wish{}, a.unpack
+	default:
+		d.unblock()
+	}
+	if !a.speaks {
+		v.rescue(d)
+		return
+	}
+	decision := a.decisionFor(d.sub.Name)
+	if decision == nil {
+		return
+	}
+	if decision.Failure != nil {
+		d.resolution = wishOfFailure(decision.Failure)
+		return
+	}
+	if !a.apply || d.sub.DeletionTimestamp != nil || !decision.Changed || decision.CurrentCSV == "" {
+		v.rescue(d)
+		return
+	}
+	if a.plan == nil {
+		d.currentCSV = decision.CurrentCSV
+		return
+	}
+	s := &d.sub.Status
+	if s.CurrentCSV == decision.CurrentCSV && s.InstallPlanRef != nil && samePlan(s.InstallPlanRef, a.plan.UID, a.plan.Name) {
+		return // carried out
+	}
+	d.currentCSV, d.state = decision.CurrentCSV, v1alpha1.SubscriptionStateUpgradePending
+	d.setReference(a.plan)
+	d.generation = max(d.generation, a.plan.Spec.Generation)
+	d.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + a.plan.Name + " brings " + d.currentCSV}
+}
+
+// rescue moves a Subscription from a plan that was never given its content to
+// the plan of the answer, when that one brings the same CSV: no later resolution
+// decides about it again, and nobody will run the old plan.
+func (v *view) rescue(d *verdict) {
+	a := &v.answer
+	ref := d.sub.Status.InstallPlanRef
+	if a.plan == nil || !a.apply || ref == nil || d.currentCSV == "" || d.sub.DeletionTimestamp != nil ||
+		samePlan(ref, a.plan.UID, a.plan.Name) || !slices.Contains(a.plan.Spec.ClusterServiceVersionNames, d.currentCSV) {
+		return
+	}
+	if old := v.plan(ref.Name); old == nil || !samePlan(ref, old.UID, old.Name) || !isStatusless(old) {
+		return
+	}
+	d.state = v1alpha1.SubscriptionStateUpgradePending
+	d.setReference(a.plan)
+	d.generation = max(d.generation, a.plan.Spec.Generation)
+	d.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + a.plan.Name + " brings " + d.currentCSV +
+		" instead of " + ref.Name + ", which never got its steps"}
+}
+
+func (a *answer) decisionFor(name string) *olmcore.SubscriptionDecision {
+	i, found := slices.BinarySearchFunc(a.decisions, name, func(c olmcore.SubscriptionDecision, name string) int {
+		return strings.Compare(c.Name, name)
+	})
+	if !found {
+		return nil
+	}
+	return &a.decisions[i]
+}
+
+// unblock takes back what was said while the number of OperatorGroups was wrong;
+// nobody else would while the Subscription waits for its plan.
+func (d *verdict) unblock() {
+	have := d.sub.Status.Conditions
+	if i := first(have, v1alpha1.SubscriptionResolutionFailed); i >= 0 && have[i].Reason == ReasonErrorPreventedResolution &&
+		strings.HasPrefix(have[i].Message, "found ") && strings.HasSuffix(have[i].Message, " operatorGroups, expected 1") {
+		d.resolution = wish{}
+	}
+}
+
+func sortedFingerprints(list []olmcore.SubscriptionFingerprint) []olmcore.SubscriptionFingerprint {
+	order := func(a, b olmcore.SubscriptionFingerprint) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	}
+	if slices.IsSortedFunc(list, order) {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, order)
+	return list
+}
+
+func sortedDecisions(list []olmcore.SubscriptionDecision) []olmcore.SubscriptionDecision {
+	order := func(a, b olmcore.SubscriptionDecision) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.CurrentCSV, b.CurrentCSV))
+	}
+	if slices.IsSortedFunc(list, order) {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, order)
+	return list
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cel evaluates the CEL constraints of bundles for package resolution:
+// set resolution.Input.CEL to what [New] returns. It is a module of its own, so
+// that nobody who does not want it builds a CEL library.
+package cel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// CostLimit bounds one evaluation, in units of CEL's cost model. A rule beyond
+// it counts as not satisfied.
+const CostLimit = 1_000_000
+
+// New returns a compiler for the rules that OLM knows: expressions of type bool
+// over the variable "properties", a list of maps with the keys type and value,
+// and the function semver_compare(a, b), which is -1, 0 or 1. It may be used by
+// any number of goroutines.
+//
+// Source: operator-framework/api pkg/constraints, NewCelEnvironment.
+// Differs: an evaluation has a cost limit.
+func New() (resolution.CELCompiler, error) {
+	env, err := cel.NewEnv(
+		cel.Variable("properties", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
+		cel.Function("semver_compare", cel.Overload("semver_compare", []*cel.Type{cel.DynType, cel.DynType}, cel.IntType, cel.BinaryBinding(compare))),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return compiler{env}, nil
+}
+
+func compare(a, b ref.Val) ref.Val {
+	x, err := semver.ParseTolerant(fmt.Sprint(a.Value()))
+	if err != nil {
+		return types.NewErr("%v is no version: %v", a.Value(), err)
+	}
+	y, err := semver.ParseTolerant(fmt.Sprint(b.Value()))
+	if err != nil {
+		return types.NewErr("%v is no version: %v", b.Value(), err)
+	}
+	return types.Int(x.Compare(y))
+}
+
+type compiler struct{ env *cel.Env }
+
+// Compile implements resolution.CELCompiler.
+func (c compiler) Compile(rule string) (resolution.CELProgram, error) {
+	ast, issues := c.env.Compile(rule)
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return nil, errors.New("cel expressions must have type Bool")
+	}
+	p, err := c.env.Program(ast, cel.CostLimit(CostLimit))
+	if err != nil {
+		return nil, err
+	}
+	return program{p}, nil
+}
+
+type program struct{ cel.Program }
+
+// Satisfied implements resolution.CELProgram.
+func (p program) Satisfied(properties []olmcore.Property) bool {
+	list := make([]map[string]any, 0, len(properties))
+	for _, property := range properties {
+		var value any
+		if err := json.Unmarshal(property.Value, &value); err != nil {
+			continue // no rule can ask for what is no JSON
+		}
+		list = append(list, map[string]any{"type": property.Type, "value": value})
+	}
+	result, _, err := p.Eval(map[string]any{"properties": list})
+	if err != nil {
+		return false
+	}
+	ok, isBool := result.Value().(bool)
+	return isBool && ok
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cel_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/cel"
+)
+
+func TestRules(t *testing.T) {
+	compiler, err := cel.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	properties := []olmcore.Property{
+		{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.2.0"}`)},
+		{Type: "olm.gvk", Value: []byte(`{"group":"g","kind":"K","version":"v1"}`)},
+		{Type: "broken", Value: []byte(`{`)},
+		{Type: "number", Value: []byte(`7`)},
+	}
+	version := `properties.exists(p, p.type == "olm.package" && semver_compare(p.value.version, "1.2.0") `
+	for rule, want := range map[string]bool{
+		version + `== 0)`: true,
+		version + `!= 0)`: false,
+		version + `< 0)`:  false,
+		version + `> -1)`: true,
+		`properties.exists(p, p.type == "olm.gvk" && p.value == {"group":"g","kind":"K","version":"v1"})`: true,
+		`properties.exists(p, p.type == "olm.gvk" && p.value.kind == "L")`:                                false,
+		`properties.exists(p, p.type == "broken")`:                                                        false,
+		`properties.exists(p, p.type == "number" && p.value == 7.0)`:                                      true,
+		`semver_compare("x", "1.0.0") == 0`:                                                               false,
+		`properties[9].type == "x"`:                                                                       false,
+		`true`:                                                                                            true,
+	} {
+		program, err := compiler.Compile(rule)
+		if err != nil {
+			t.Errorf("%s: %v", rule, err)
+			continue
+		}
+		if got := program.Satisfied(properties); got != want {
+			t.Errorf("%s: %v, want %v", rule, got, want)
+		}
+	}
+	for rule, want := range map[string]string{
+		`1 + 1`:                "cel expressions must have type Bool",
+		`unknown("x")`:         "undeclared reference to 'unknown'",
+		`properties.exists(p,`: "Syntax error",
+	} {
+		if _, err := compiler.Compile(rule); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rule, err, want)
+		}
+	}
+}
+
+func TestExpensiveRulesAreCutOff(t *testing.T) {
+	compiler, err := cel.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var properties []olmcore.Property
+	for range 200 {
+		properties = append(properties, olmcore.Property{Type: "x", Value: []byte("1")})
+	}
+	program, err := compiler.Compile(`properties.all(a, properties.all(b, properties.all(c, a.type == b.type && b.type == c.type)))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program.Satisfied(properties) {
+		t.Error("eight million steps were not cut off")
+	}
+	if !program.Satisfied(properties[:5]) {
+		t.Error("a cheap evaluation was cut off")
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+func TestExplain(t *testing.T) {
+	skipping := entry{in: "a/s", name: "a4", version: "4.0.0", replaces: "a3", skips: []string{"a2"}}
+	base := func() *world {
+		return newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1"), line("a/s", "a3", "a2"), skipping, line("a/s", "a5", "a4", requires("K")),
+			line("b/s", "b1", "", requiresPackage("c", ">=1.0.0")), line("c/s", "c1", ""), line("d/s", "d1", ""), line("d/s", "d2", ""))
+	}
+	for name, c := range map[string]struct {
+		world                *world
+		subscription, bundle string
+		want                 string
+	}{
+		"chosen":                               {base().sub("a/s"), "", "a4", `true : a4 is installed from channel s of catalog global/cat for Subscription a.`},
+		"a dependency":                         {base().sub("b/s"), "", "c1", `true : c1 is installed from channel s of catalog global/cat because b1 needs it.`},
+		"stays":                                {base().sub("a/s", has("a4")).csv("a", "a4", nil), "a", "a4", `true : a4 stays installed for Subscription a.`},
+		"better, but it needs what nobody has": {base().sub("a/s"), "a", "a5", `false RequirementUnmet: Subscription a does not get a5: a5 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.`},
+		"possible, but there is a better one":  {base().sub("a/s"), "", "a3", `false LessPreferred: Subscription a gets a4, which it prefers to a3.`},
+		"skipped":                              {base().sub("a/s"), "", "a2", `false Skipped: a2 is skipped by another bundle of channel s.`},
+		"startingCSV asks for another":         {base().sub("a/s", starting("a1")), "", "a4", `false LessPreferred: Subscription a asks to start with a1.`},
+		"no upgrade leads to it":               {base().sub("a/s", has("a3")).csv("a", "a3", nil), "", "a5", `false NoUpgradeEdge: There is no upgrade from a3 to a5: it neither replaces nor skips it, nor has a skipRange for its version.`},
+		"its channel is broken":                {base().sub("d/s").sub("a/s"), "", "d1", `false Unresolved: Subscription d follows package d, whose upgrade graph in catalog global/cat is broken: a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "s" of package "d": d1, d2.`},
+		"nobody asks for it":                   {base().sub("a/s"), "", "c1", `false NotFollowed: c1 is in channel s of package c in catalog global/cat, which no Subscription asks for, and nothing that is selected needs it.`},
+		"nobody has it":                        {base().sub("a/s"), "", "z9", `false UnknownBundle: No catalog visible from namespace ns has z9.`},
+		"no such Subscription":                 {base(), "a", "a1", `false NotFollowed: There is no Subscription a in namespace ns.`},
+		"its Subscription has no solution":     {base().sub("a/s").csv("a", "a9", nil), "", "a4", `false Unresolved: Subscription a cannot be resolved: only one operator of package a can be installed; ClusterServiceVersion a9 of package a exists already and no Subscription refers to it.`},
+		"nothing is resolved":                  {base().sub("a/s").policy(resolution.Policy{MaxSteps: 1}), "", "a4", `false Unresolved: Nothing is resolved in namespace ns: resolution stopped after 1 steps.`},
+		"held until the upgrade is done":       {base().sub("a/s", has("a3")).csv("a", "a1", nil, phase("Replacing")).csv("a", "a3", nil, replacing("a1")), "", "a4", `false ReplacementInProgress: Subscription a stays at a3: the upgrade from a1 to a3 is not finished.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := resolution.Explain(c.world.in, c.subscription, c.bundle)
+			require.Equal(t, c.want, fmt.Sprintf("%v %s: %s", x.Chosen, x.Code, x.Summary))
+		})
+	}
+	w := base().sub("a/s")
+	w.in.OperatorGroups = nil
+	require.Equal(t, resolution.Unresolved, resolution.Explain(w.in, "", "a4").Code)
+}
+
+func TestRemedies(t *testing.T) {
+	for name, c := range map[string]struct {
+		world *world
+		want  []resolution.RemedyCode
+	}{
+		"an orphan":          {newWorld(chain()...).sub("a/stable").csv("a", "a1", nil), []resolution.RemedyCode{resolution.DeleteOrphanCSV}},
+		"no such channel":    {newWorld(chain()...).sub("a/beta"), []resolution.RemedyCode{resolution.ChangeChannel}},
+		"no such package":    {newWorld(chain()...).sub("b/beta"), []resolution.RemedyCode{resolution.ChangePackage}},
+		"no such catalog":    {newWorld(chain()...).sub("a/stable", from("ns/x")), []resolution.RemedyCode{resolution.AddCatalog}},
+		"a requirement":      {newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s"), []resolution.RemedyCode{resolution.AddCatalog}},
+		"a broken channel":   {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "")).sub("a/s"), []resolution.RemedyCode{resolution.RepairCatalog}},
+		"a catalog is down":  {newWorld().broken("global/cat", 0).sub("a/s"), []resolution.RemedyCode{resolution.RepairCatalog}},
+		"two of one package": {newWorld(line("a/s", "a1", ""), line("a/t", "a2", "")).sub("a/s").sub("a/t", named("b")), []resolution.RemedyCode{resolution.RemoveConflictingSubscription}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := resolution.Resolve(c.world.in)
+			require.Len(t, res.Cores, 1)
+			var codes []resolution.RemedyCode
+			for _, r := range res.Cores[0].Remedies {
+				codes = append(codes, r.Code)
+				require.NotEmpty(t, r.Message)
+			}
+			require.Equal(t, c.want, codes)
+			require.Equal(t, res.Cores, res.CoresFor(res.Cores[0].Subscriptions[0]))
+			require.Empty(t, res.CoresFor("somebody else"))
+		})
+	}
+}
+
+func TestTheRemedyForWhatAFailedSubscriptionKeeps(t *testing.T) {
+	w := newWorld(line("a/s", "a1", ""), line("b/s", "b1", "", provides("K"))).
+		sub("a/s", has("a0")).csv("a", "a0", []olmcore.Property{requires("gone"), provides("K")}).sub("b/s")
+	cores := resolution.Resolve(w.in).CoresFor("b")
+	require.Len(t, cores, 1)
+	require.Equal(t, []resolution.Remedy{{Code: resolution.ApproveOrFixFailed, Object: "a0", Message: "Repair Subscription a first."}}, cores[0].Remedies)
+}

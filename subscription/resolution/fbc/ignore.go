@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fbc
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+const ignoreFile = ".indexignore"
+
+// ignorer holds the patterns of the ignore files found so far, outermost first.
+// Of several that match a name the last one counts.
+type ignorer struct{ patterns []pattern }
+
+type pattern struct {
+	// base is the directory of the ignore file.
+	base string
+	// parts are the pattern's path elements; "**" stands for any number of them.
+	parts []string
+	// negated takes back what earlier patterns exclude; onlyDirectories does not
+	// match files.
+	negated, onlyDirectories bool
+}
+
+// load adds the patterns of a directory's ignore file, if it has one.
+func (g *ignorer) load(fsys fs.FS, dir string) error {
+	name := path.Join(dir, ignoreFile)
+	text, err := fs.ReadFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &Error{File: name, Err: err}
+	}
+	for line := range strings.Lines(string(text)) {
+		if p, ok := parsePattern(dir, line); ok {
+			g.patterns = append(g.patterns, p)
+		}
+	}
+	return nil
+}
+
+func parsePattern(base, line string) (p pattern, ok bool) {
+	line = strings.TrimRight(line, "\r\n")
+	if !strings.HasSuffix(line, `\ `) {
+		line = strings.TrimRight(line, " \t")
+	}
+	if line == "" || line[0] == '#' {
+		return pattern{}, false
+	}
+	p.base = base
+	if line[0] == '!' {
+		p.negated, line = true, line[1:]
+	}
+	if rest, found := strings.CutSuffix(line, "/"); found {
+		p.onlyDirectories, line = true, rest
+	}
+	anchored := strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	if line == "" {
+		return pattern{}, false
+	}
+	p.parts = strings.Split(line, "/")
+	if !anchored {
+		p.parts = append([]string{"**"}, p.parts...)
+	}
+	return p, true
+}
+
+// matches reports whether a file or directory is excluded.
+func (g *ignorer) matches(name string, directory bool) bool {
+	excluded := false
+	for _, p := range g.patterns {
+		relative := name
+		if p.base != "." {
+			rest, ok := strings.CutPrefix(name, p.base+"/")
+			if !ok {
+				continue
+			}
+			relative = rest
+		}
+		if (!p.onlyDirectories || directory) && matchParts(p.parts, strings.Split(relative, "/")) {
+			excluded = !p.negated
+		}
+	}
+	return excluded
+}
+
+func matchParts(parts, elements []string) bool {
+	for len(parts) > 0 {
+		if parts[0] == "**" {
+			if len(parts) == 1 {
+				return len(elements) > 0
+			}
+			for i := range len(elements) + 1 {
+				if matchParts(parts[1:], elements[i:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if len(elements) == 0 {
+			return false
+		}
+		if ok, err := path.Match(parts[0], elements[0]); err != nil || !ok {
+			return false
+		}
+		parts, elements = parts[1:], elements[1:]
+	}
+	return len(elements) == 0
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution
+
+import (
+	"context"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is
+// the namespace whose CatalogSources every namespace sees, it may be empty.
+// content is what the caller read from the CatalogSources, by namespace and name;
+// one that is missing there counts as unavailable. The caller sets the rest of
+// the Input, which is optional. A read that failed is its error.
+func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
+	in := Input{Namespace: namespace, GlobalCatalogNamespace: globalCatalogNamespace, InFlight: map[string]string{}}
+	var err error
+	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
+		return Input{}, err
+	}
+	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
+		return Input{}, err
+	}
+	if in.CSVs, err = olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, nil); err != nil {
+		return Input{}, err
+	}
+	for _, s := range in.Subscriptions {
+		on, err := onItsWay(ctx, r, s)
+		if err != nil {
+			return Input{}, err
+		}
+		if on {
+			in.InFlight[s.Name] = s.Status.CurrentCSV
+		}
+	}
+	namespaces := []string{namespace}
+	if globalCatalogNamespace != "" && globalCatalogNamespace != namespace {
+		namespaces = append(namespaces, globalCatalogNamespace)
+	}
+	for _, from := range namespaces {
+		sources, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, from, nil)
+		if err != nil {
+			return Input{}, err
+		}
+		for _, source := range sources {
+			in.Catalogs = append(in.Catalogs, stateOf(source, content))
+		}
+	}
+	return in, nil
+}
+
+// onItsWay reports whether the plan of a Subscription's current version still
+// runs or waits.
+func onItsWay(ctx context.Context, r olmcore.Reader, s *v1alpha1.Subscription) (bool, error) {
+	ref := s.Status.InstallPlanRef
+	if ref == nil || s.Status.CurrentCSV == "" || s.Status.CurrentCSV == s.Status.InstalledCSV {
+		return false, nil
+	}
+	plan, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, r, s.Namespace, ref.Name)
+	if err != nil || plan == nil {
+		return false, err
+	}
+	return plan.DeletionTimestamp == nil && plan.Status.Phase != v1alpha1.InstallPlanPhaseFailed, nil
+}
+
+func stateOf(source *v1alpha1.CatalogSource, content map[types.NamespacedName]*Catalog) CatalogState {
+	state := CatalogState{
+		Key:      types.NamespacedName{Namespace: source.Namespace, Name: source.Name},
+		Priority: source.Spec.Priority,
+	}
+	if state.Content = content[state.Key]; state.Content == nil {
+		state.Problem = "its content was not read"
+	}
+	return state
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// AnnotationRequiredBy is on generated Subscriptions and lists the operators that
+// need them, separated by commas. It is for people.
+const AnnotationRequiredBy = "olm.required-by"
+
+// generate returns the Subscriptions for operators that no Subscription follows.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
+// Differs: names are always valid and free.
+func (p *problem) generate(orphans []*node, operators []olmcore.Operator) []*v1alpha1.Subscription {
+	var list []*v1alpha1.Subscription
+	taken := map[string]bool{}
+	for _, s := range p.subs {
+		taken[s.object.Name] = true
+	}
+	for _, n := range orphans {
+		key := p.sources[n.source].key
+		raw := strings.Join([]string{n.entry.channel.pkg.name, n.entry.channel.name, key.Name, key.Namespace}, "-")
+		name := generatedName(raw, false)
+		if taken[name] {
+			p.report(olmcore.Info, ReasonNameCollision, p.subscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", n.entry.name)
+			name = generatedName(raw, true)
+		}
+		taken[name] = true
+		s := &v1alpha1.Subscription{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.in.Namespace, Name: name},
+			Spec: &v1alpha1.SubscriptionSpec{
+				CatalogSource: key.Name, CatalogSourceNamespace: key.Namespace,
+				Package: n.entry.channel.pkg.name, Channel: n.entry.channel.name, StartingCSV: n.entry.name,
+				InstallPlanApproval: v1alpha1.ApprovalAutomatic,
+			},
+		}
+		i := slices.IndexFunc(operators, func(op olmcore.Operator) bool {
+			return op.Name == n.entry.name && op.Package == n.entry.channel.pkg.name
+		})
+		if i >= 0 && len(operators[i].RequiredBy) > 0 {
+			s.Annotations = map[string]string{AnnotationRequiredBy: strings.Join(operators[i].RequiredBy, ",")}
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// generatedName makes a valid object name of a text, with a hash of the text at
+// the end where it had to change or the plain name is taken.
+func generatedName(raw string, taken bool) string {
+	const hashLength = 8
+	if !taken && len(validation.IsDNS1123Subdomain(raw)) == 0 {
+		return raw
+	}
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, raw)
+	name = strings.TrimLeft(name, "-.")
+	name = name[:min(len(name), validation.DNS1123SubdomainMaxLength-hashLength-1)]
+	sum := sha256.Sum256([]byte(raw))
+	hash := hex.EncodeToString(sum[:])[:hashLength]
+	// A dot must not stand beside another dot or a dash.
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' })
+	for i := range parts {
+		parts[i] = strings.Trim(parts[i], "-")
+	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return strings.Join(append([]string{strings.Join(parts, ".")}, hash), "-")
+}
+
+// checkInstallModes warns when a bundle's summary says that it cannot run as the
+// OperatorGroup wants. It never changes the choice.
+func (p *problem) checkInstallModes(n *node) {
+	for i := range n.entry.properties {
+		if n.entry.properties[i].Type != PropertyCSVMetadata {
+			continue
+		}
+		var summary struct {
+			InstallModes []v1alpha1.InstallMode `json:"installModes"`
+		}
+		if json.Unmarshal(n.entry.properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
+			return
+		}
+		mode := wantedMode(p.group, p.in.Namespace)
+		if mode != "" && !slices.ContainsFunc(summary.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Type == mode && m.Supported }) {
+			p.report(olmcore.Warning, ReasonInstallModeUnsupported, p.csvRef(n.entry.name), "",
+				"%s does not support install mode %s, which OperatorGroup %s asks for", n.entry.name, mode, p.group.Name)
+		}
+		return
+	}
+}
+
+// wantedMode is the install mode that an OperatorGroup's targets amount to, ""
+// when it is not known yet.
+func wantedMode(group *operatorsv1.OperatorGroup, namespace string) v1alpha1.InstallModeType {
+	targets := group.Status.Namespaces
+	switch {
+	case len(targets) == 0:
+		return ""
+	case slices.Contains(targets, ""):
+		return v1alpha1.InstallModeTypeAllNamespaces
+	case len(targets) > 1:
+		return v1alpha1.InstallModeTypeMultiNamespace
+	case targets[0] == namespace:
+		return v1alpha1.InstallModeTypeOwnNamespace
+	}
+	return v1alpha1.InstallModeTypeSingleNamespace
+}
+
+// bundleObject decodes an inline manifest; nil when it is none.
+func bundleObject(value json.RawMessage) olmcore.Object {
+	var v struct {
+		Data []byte `json:"data"`
+	}
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil
+	}
+	o, err := olmcore.Decode(v.Data)
+	if err != nil {
+		return nil
+	}
+	return o
+}

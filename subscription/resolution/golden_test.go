@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+	"github.com/olmcore/olm/subscription/resolution/fbc"
+)
+
+// golden is one namespace with the answer of OLM's own resolver.
+type golden struct {
+	ID              string
+	Namespace       string
+	GlobalNamespace string
+	Catalogs        []struct {
+		Name, Namespace string
+		Priority        int
+		FBC             []json.RawMessage
+	}
+	CSVs []struct {
+		Name, Version string
+		Properties    []olmcore.Property
+	}
+	Subscriptions []struct {
+		Name, Package, Channel, Source, SourceNamespace, StartingCSV, InstalledCSV string
+	}
+	Satisfiable     bool
+	Install         []install
+	UpstreamMessage string
+	// Ours is the answer where a skipRange would lead back: never followed unless
+	// the policy says so.
+	Ours *struct {
+		Satisfiable bool
+		Install     []install
+	}
+}
+
+type install struct {
+	Name, Package, Channel, Catalog, CatalogNamespace, Replaces string
+}
+
+func (g *golden) input(t testing.TB) resolution.Input {
+	in := resolution.Input{Namespace: g.Namespace, GlobalCatalogNamespace: g.GlobalNamespace, OperatorGroups: oneGroup(g.Namespace)}
+	for _, c := range g.Catalogs {
+		packages, diagnostics, err := fbc.Read(c.Name, bytes.NewReader(bytes.Join(rawLines(c.FBC), []byte("\n"))), fbc.Options{Strict: true})
+		require.NoError(t, err)
+		require.Empty(t, diagnostics)
+		content, _ := resolution.Build(packages)
+		in.Catalogs = append(in.Catalogs, resolution.CatalogState{Key: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, Priority: c.Priority, Content: content})
+	}
+	for _, c := range g.CSVs {
+		csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: c.Name, Annotations: map[string]string{"operatorframework.io/properties": annotation(t, c.Properties)}}}
+		csv.Spec.Version.Version = semver.MustParse(c.Version)
+		in.CSVs = append(in.CSVs, csv)
+	}
+	for _, s := range g.Subscriptions {
+		sub := subscription(g.Namespace, s.Name, s.Package, s.Channel, s.SourceNamespace+"/"+s.Source)
+		sub.Spec.StartingCSV = s.StartingCSV
+		sub.Status.InstalledCSV = s.InstalledCSV
+		in.Subscriptions = append(in.Subscriptions, sub)
+	}
+	return in
+}
+
+func rawLines(raw []json.RawMessage) [][]byte {
+	lines := make([][]byte, len(raw))
+	for i, r := range raw {
+		lines[i] = r
+	}
+	return lines
+}
+
+func annotation(t require.TestingT, properties []olmcore.Property) string {
+	text, err := json.Marshal(map[string]any{"properties": properties})
+	require.NoError(t, err)
+	return string(text)
+}
+
+func oneGroup(namespace string) []*operatorsv1.OperatorGroup {
+	return []*operatorsv1.OperatorGroup{{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}}
+}
+
+// subscription follows a package of the catalog "namespace/name".
+func subscription(namespace, name, pkg, channel, catalog string) *v1alpha1.Subscription {
+	catalogNamespace, catalogName, _ := strings.Cut(catalog, "/")
+	return &v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)},
+		Spec:       &v1alpha1.SubscriptionSpec{Package: pkg, Channel: channel, CatalogSource: catalogName, CatalogSourceNamespace: catalogNamespace},
+	}
+}
+
+func installs(res resolution.Result) []install {
+	var list []install
+	for _, op := range res.Operators {
+		list = append(list, install{op.Name, op.Package, op.Channel, op.Catalog.Name, op.Catalog.Namespace, op.Replaces})
+	}
+	return list
+}
+
+func eachLine[T any](t testing.TB, file string, visit func(T)) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(realdata.Dir(t), file))
+	require.NoError(t, err)
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var v T
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &v))
+		visit(v)
+	}
+	require.NoError(t, lines.Err())
+}
+
+func TestEveryRandomNamespaceResolvesAsInOLM(t *testing.T) {
+	cases, sameMessage, unsatisfiable := 0, 0, 0
+	eachLine(t, "golden/resolution-golden.jsonl.gz", func(g golden) {
+		cases++
+		in := g.input(t)
+		in.Policy = resolution.UpstreamPolicy()
+		res := resolution.Resolve(in)
+		compareGolden(t, g.ID+" under OLM's policy", res, g.Satisfiable, g.Install)
+		if !g.Satisfiable && len(res.Cores) > 0 {
+			unsatisfiable++
+			if slices.ContainsFunc(res.Cores, func(c resolution.Core) bool { return c.Message == g.UpstreamMessage }) {
+				sameMessage++
+			}
+		}
+
+		in.Policy = resolution.Policy{AllOrNothing: true}
+		satisfiable, want := g.Satisfiable, g.Install
+		if g.Ours != nil {
+			satisfiable, want = g.Ours.Satisfiable, g.Ours.Install
+		}
+		compareGolden(t, g.ID+" under our policy", resolution.Resolve(in), satisfiable, want)
+	})
+	require.NotZero(t, cases)
+	t.Logf("%d namespaces; of %d unsatisfiable ones %d with exactly OLM's message (it reports one of several, not always minimal)", cases, unsatisfiable, sameMessage)
+}
+
+func compareGolden(t *testing.T, name string, res resolution.Result, satisfiable bool, want []install) {
+	t.Helper()
+	got := res.Outcome == resolution.Resolved || res.Outcome == resolution.Unchanged
+	if got != satisfiable {
+		message := ""
+		if res.Failure != nil {
+			message = res.Failure.Message
+		}
+		t.Errorf("%s: %s, want satisfiable=%v: %s", name, res.Outcome, satisfiable, message)
+		return
+	}
+	list := installs(res)
+	slices.SortFunc(list, func(a, b install) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	slices.SortFunc(want, func(a, b install) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	if len(list)+len(want) > 0 {
+		if diff := cmp.Diff(want, list); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func unmarshal(t testing.TB, data []byte, into any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(data, into))
+}

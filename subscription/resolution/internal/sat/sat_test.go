@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sat_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/go-air/gini"
+	"github.com/go-air/gini/z"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// instance is a random catalog of packages with one channel each, and a
+// Subscription for some of them.
+type instance struct {
+	packages [][]version // oldest first
+	follows  []int
+}
+
+// version provides at most one API and requires others.
+type version struct {
+	provides int // 0: none
+	requires []int
+}
+
+func random(r *rand.Rand) instance {
+	packages := 4 + r.Intn(20)
+	apis := 2 + r.Intn(packages)
+	in := instance{packages: make([][]version, packages)}
+	density := 1 + r.Intn(3)
+	for p := range in.packages {
+		for range 1 + r.Intn(6) {
+			v := version{}
+			if r.Intn(4) > 0 {
+				v.provides = 1 + r.Intn(apis)
+			}
+			for range r.Intn(density + 1) {
+				v.requires = append(v.requires, 1+r.Intn(apis))
+			}
+			in.packages[p] = append(in.packages[p], v)
+		}
+		if r.Intn(4) > 0 {
+			in.follows = append(in.follows, p)
+		}
+	}
+	return in
+}
+
+func property(kind string, value map[string]string) olmcore.Property {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return olmcore.Property{Type: kind, Value: text}
+}
+
+func api(n int) map[string]string {
+	return map[string]string{"group": "g", "version": "v1", "kind": fmt.Sprintf("K%d", n)}
+}
+
+func (in *instance) input() resolution.Input {
+	var packages []resolution.Package
+	for p, versions := range in.packages {
+		pkg := resolution.Package{Name: fmt.Sprintf("p%d", p), DefaultChannel: "c", Channels: []resolution.Channel{{Name: "c"}}}
+		for i, v := range versions {
+			b := resolution.Bundle{Name: fmt.Sprintf("p%d.v%d", p, i)}
+			b.Properties = append(b.Properties, property(resolution.PropertyPackage, map[string]string{"packageName": pkg.Name, "version": fmt.Sprintf("1.0.%d", i)}))
+			if v.provides > 0 {
+				b.Properties = append(b.Properties, property(resolution.PropertyGVK, api(v.provides)))
+			}
+			for _, k := range v.requires {
+				b.Properties = append(b.Properties, property(resolution.PropertyGVKRequired, api(k)))
+			}
+			e := resolution.ChannelEntry{Name: b.Name}
+			if i > 0 {
+				e.Replaces = fmt.Sprintf("p%d.v%d", p, i-1)
+			}
+			pkg.Bundles = append(pkg.Bundles, b)
+			pkg.Channels[0].Entries = append(pkg.Channels[0].Entries, e)
+		}
+		packages = append(packages, pkg)
+	}
+	content, _ := resolution.Build(packages)
+	out := resolution.Input{
+		Namespace:      "ns",
+		OperatorGroups: []*operatorsv1.OperatorGroup{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "g"}}},
+		Catalogs:       []resolution.CatalogState{{Key: types.NamespacedName{Namespace: "ns", Name: "cat"}, Content: content}},
+		Policy:         resolution.Policy{AllOrNothing: true, OmitHeldBack: true},
+	}
+	for _, p := range in.follows {
+		out.Subscriptions = append(out.Subscriptions, &v1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("s%d", p)},
+			Spec:       &v1alpha1.SubscriptionSpec{Package: fmt.Sprintf("p%d", p), Channel: "c", CatalogSource: "cat", CatalogSourceNamespace: "ns"},
+		})
+	}
+	return out
+}
+
+// satisfiable asks the SAT solver about the Subscriptions to some packages.
+func (in *instance) satisfiable(follows []int) bool {
+	solver := gini.New()
+	clause := func(literals ...z.Lit) {
+		for _, m := range literals {
+			solver.Add(m)
+		}
+		solver.Add(z.LitNull)
+	}
+	next := z.Var(1)
+	vars := make([][]z.Lit, len(in.packages))
+	providers := map[int][]z.Lit{}
+	for p, versions := range in.packages {
+		for _, v := range versions {
+			m := next.Pos()
+			next++
+			vars[p] = append(vars[p], m)
+			if v.provides > 0 {
+				providers[v.provides] = append(providers[v.provides], m)
+			}
+		}
+	}
+	groups := slices.Clone(vars)
+	for _, list := range providers {
+		groups = append(groups, list)
+	}
+	for _, group := range groups {
+		for i := range group {
+			for j := range i {
+				clause(group[i].Not(), group[j].Not())
+			}
+		}
+	}
+	for p, versions := range in.packages {
+		for i, v := range versions {
+			for _, k := range v.requires {
+				clause(append([]z.Lit{vars[p][i].Not()}, providers[k]...)...)
+			}
+		}
+	}
+	for _, p := range follows {
+		clause(vars[p]...)
+	}
+	return solver.Solve() == 1
+}
+
+func TestASATSolverAgrees(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	satisfiable, gaveUp := 0, 0
+	const instances = 1500
+	for n := range instances {
+		in := random(r)
+		res := resolution.Resolve(in.input())
+		if res.Outcome == resolution.Failed {
+			gaveUp++
+			continue
+		}
+		want := in.satisfiable(in.follows)
+		if want {
+			satisfiable++
+		}
+		if got := res.Failure == nil; got != want {
+			t.Fatalf("instance %d: satisfiable=%v, the SAT solver says %v\n%+v", n, got, want, in)
+		}
+		if want {
+			continue
+		}
+		// The Subscriptions of the first core contradict each other, and no fewer of
+		// them do.
+		core := res.Cores[0]
+		var follows []int
+		for _, p := range in.follows {
+			if slices.Contains(core.Subscriptions, fmt.Sprintf("s%d", p)) {
+				follows = append(follows, p)
+			}
+		}
+		if in.satisfiable(follows) {
+			t.Fatalf("instance %d: the core of %v has a solution", n, core.Subscriptions)
+		}
+		for i := range follows {
+			if core.Minimal && !in.satisfiable(slices.Delete(slices.Clone(follows), i, i+1)) {
+				t.Fatalf("instance %d: the core of %v does not need %s", n, core.Subscriptions, core.Subscriptions[i])
+			}
+		}
+	}
+	t.Logf("%d instances: %d satisfiable, %d beyond the step budget", instances, satisfiable, gaveUp)
+	if satisfiable < instances/20 || satisfiable > instances*19/20 || gaveUp > instances/50 {
+		t.Error("the instances are too one-sided, or too many were given up")
+	}
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution
+
+import (
+	"github.com/blang/semver/v4"
+)
+
+// versionRange is a parsed range with its text.
+type versionRange struct {
+	text string
+	in   semver.Range
+}
+
+// contains reports whether v is in the range. The range functions of the semver
+// library call nil for texts with an empty alternative, such as ">1.0.0 || ||
+// <0.1.0", when no other alternative matches; nothing is in that part.
+func (r *versionRange) contains(v semver.Version) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return r.in(v)
+}
+
+// parseRange parses a version range. It never panics.
+func parseRange(text string) (r *versionRange, err error) {
+	in, err := semver.ParseRange(text)
+	if err != nil {
+		return nil, err
+	}
+	return &versionRange{text: text, in: in}, nil
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// bring is a resolution of what is in the Input that changes the Subscriptions
+// named to a CSV, with the plan "p" made for it.
+func bring(in subscription.Input, csv string, names ...string) *subscription.Resolved {
+	r := &subscription.Resolved{Resolution: resolutionOf(in), Plan: olmcore.RefOf(newPlan("p", ""))}
+	r.Resolution.Operators = []olmcore.Operator{{Name: csv, Package: "etcd"}}
+	for i := range r.Resolution.Decisions {
+		for _, name := range names {
+			if d := &r.Resolution.Decisions[i]; d.Name == name {
+				d.CurrentCSV, d.Changed = csv, true
+			}
+		}
+	}
+	return r
+}
+
+// empty is a plan that was created and has no content yet.
+func empty(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }
+
+func TestAResolutionBecomesReferences(t *testing.T) {
+	a := newSub("a", withCondition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "x", 6))
+	b := newSub("b", follows("old", "other.v1"), installed, withCondition(v1alpha1.SubscriptionBundleUnpacking, "UnpackingInProgress", "", 6))
+	plan := newPlan("p", "", empty, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 3 })
+	in := inputOf(a, b, newPlan("old", "Complete", func(p *v1alpha1.InstallPlan) {
+		p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(b))
+	}), plan, newCSV("other.v1"))
+	in.Resolution = bring(in, "etcd.v1", "a")
+	out := reconcile(t, in)
+
+	got := statusOf(t, in, out, "a")
+	require.Equal(t, refTo("p"), got.InstallPlanRef)
+	require.Equal(t, v1alpha1.NewInstallPlanReference(refTo("p")), got.Install)
+	require.Equal(t, "etcd.v1", got.CurrentCSV)
+	require.Equal(t, 3, got.InstallPlanGeneration)
+	require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), got.State)
+	require.Equal(t, []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanPending, "InstallPlanNotYetReconciled", "", 60)}, got.Conditions)
+	require.Equal(t, "->N", stages(out.Result))
+
+	other := statusOf(t, in, out, "b")
+	require.Empty(t, other.Conditions, "success removes the conditions from every Subscription")
+	require.Equal(t, "old", other.InstallPlanRef.Name)
+	require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), other.State)
+	require.Equal(t, subscription.GateDeferred, out.Gate)
+
+	t.Run("carried out, the same answer asks for nothing", func(t *testing.T) {
+		next := in
+		next.Subscriptions = nil
+		for _, action := range out.Actions {
+			next.Subscriptions = append(next.Subscriptions, action.(olmcore.UpdateStatus).After.(*v1alpha1.Subscription))
+		}
+		again := reconcile(t, next)
+		require.True(t, again.Empty(), "%+v", again)
+		require.Equal(t, subscription.GateAnswered, again.Gate)
+
+		t.Run("and a caller who lost it is told to resolve, to give the plan its content", func(t *testing.T) {
+			next.Subscriptions = next.Subscriptions[:1] // b would ask anyway
+			next.Resolution = nil
+			require.Equal(t, subscription.GateNeeded, reconcile(t, next).Gate)
+			next.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 3 })}
+			require.Equal(t, subscription.GateNotNeeded, reconcile(t, next).Gate)
+		})
+	})
+	t.Run("when only one of two writes came through, the other is made again", func(t *testing.T) {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 6)), newSub("b"), newPlan("p", "", empty, func(p *v1alpha1.InstallPlan) {
+			p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(newSub("b")))
+		}))
+		before := inputOf(newSub("a"), newSub("b"))
+		in.Resolution = bring(before, "etcd.v1", "a", "b")
+		out := reconcile(t, in)
+		require.Len(t, out.Actions, 1)
+		require.Equal(t, "p", statusOf(t, in, out, "b").InstallPlanRef.Name)
+	})
+}
+
+func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
+	plan := newPlan("p", "", empty)
+	for name, change := range map[string]func(in *subscription.Input){
+		"a Subscription came":         func(in *subscription.Input) { in.Subscriptions = append(in.Subscriptions, newSub("b")) },
+		"a Subscription is not there": func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Name = "gone" },
+		"it was made anew":            func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].UID = "old" },
+		"its spec was edited":         func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Generation = 9 },
+		"its CSV was installed":       func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].InstalledCSV = "x" },
+		"it moved on":                 func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].CurrentCSV = "x" },
+		"the resolution saw one more": func(in *subscription.Input) {
+			in.Resolution.Resolution.Observed = append(in.Resolution.Resolution.Observed, olmcore.SubscriptionFingerprint{Name: "b"})
+		},
+		"it moved on, to something else": func(in *subscription.Input) {
+			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
+			in.Resolution.Resolution.Decisions[0].CurrentCSV = "y"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a"), plan)
+			in.Resolution = bring(in, "etcd.v1", "a")
+			change(&in)
+			out := reconcile(t, in)
+			require.Empty(t, out.Actions)
+			require.Equal(t, "StaleResolution", reasons(out.Result))
+			require.Equal(t, subscription.GateNeeded, out.Gate)
+			require.Equal(t, "StaleResolution", out.Resolve.Reason)
+			require.Len(t, out.Resolve.Subscriptions, len(in.Subscriptions))
+		})
+	}
+	t.Run("one that was carried out before things went on is not mentioned", func(t *testing.T) {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete"), newCSV("etcd.v1"))
+		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
+		out := reconcile(t, in)
+		require.True(t, out.Empty(), "%+v", out)
+		require.Equal(t, subscription.GateNeeded, out.Gate)
+	})
+}
+
+func TestAFailedResolutionShows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failure         olmcore.ResolutionFailure
+		attempts        int
+		after           time.Duration // since the resolution, negative: not known
+		reason, message string
+		gate            subscription.Gate
+		requeue         time.Duration
+	}{
+		"contradicting constraints": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "a needs b"}, 1, time.Hour,
+			"ConstraintsNotSatisfiable", "constraints not satisfiable: a needs b", subscription.GateAnswered, 0},
+		"contradicting constraints in OLM's words": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "constraints not satisfiable: a"}, 1, 0,
+			"ConstraintsNotSatisfiable", "constraints not satisfiable: a", subscription.GateAnswered, 0},
+		"another error": {olmcore.ResolutionFailure{Message: "no catalog"}, 3, 0,
+			"ErrorPreventedResolution", "no catalog", subscription.GateAnswered, 40 * time.Millisecond},
+		"another error, in time": {olmcore.ResolutionFailure{Message: "no catalog"}, 3, 40 * time.Millisecond,
+			"ErrorPreventedResolution", "no catalog", subscription.GateNeeded, 0},
+		"another error, often": {olmcore.ResolutionFailure{Message: "no catalog"}, 1000, 0,
+			"ErrorPreventedResolution", "no catalog", subscription.GateAnswered, 5 * time.Minute},
+		"another error at an unknown time": {olmcore.ResolutionFailure{Message: "no catalog"}, 1, -1,
+			"ErrorPreventedResolution", "no catalog", subscription.GateAnswered, 0},
+		"something passing":          {olmcore.ResolutionFailure{Transient: true, Message: "cache"}, 1, 0, "", "", subscription.GateAnswered, time.Second},
+		"something passing, in time": {olmcore.ResolutionFailure{Transient: true, Message: "cache"}, 1, time.Second, "", "", subscription.GateNeeded, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a"), newSub("b", follows("p", "other.v1"), pending("RequiresApproval", 6)),
+				newPlan("p", "RequiresApproval", manual(1), func(p *v1alpha1.InstallPlan) {
+					p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
+				}))
+			in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in), Attempts: tc.attempts}
+			in.Resolution.Resolution.Failure = &tc.failure
+			if tc.after >= 0 {
+				in.Resolution.At = now.Add(-tc.after)
+			}
+			out := reconcile(t, in)
+			var subs []*v1alpha1.Subscription
+			for _, s := range in.Subscriptions {
+				status := statusOf(t, in, out, s.Name)
+				s = s.DeepCopy()
+				s.Status = status
+				subs = append(subs, s)
+				if tc.reason != "" {
+					require.Equal(t, condition(v1alpha1.SubscriptionResolutionFailed, tc.reason, tc.message, 60), status.Conditions[len(status.Conditions)-1])
+				}
+			}
+			if tc.reason != "" {
+				require.Equal(t, subscription.GateDeferred, out.Gate)
+			}
+			in.Subscriptions = subs
+			out = reconcile(t, in)
+			require.Empty(t, out.Actions)
+			require.Equal(t, tc.gate, out.Gate)
+			require.Equal(t, tc.requeue, out.RequeueAfter)
+			if tc.gate == subscription.GateNeeded {
+				require.Equal(t, "Retry", out.Resolve.Reason)
+			}
+
+			in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in)}
+			for _, s := range in.Subscriptions {
+				require.NotContains(t, statusOf(t, in, reconcile(t, in), s.Name).Conditions, v1alpha1.SubscriptionResolutionFailed)
+				require.Less(t, len(statusOf(t, in, reconcile(t, in), s.Name).Conditions), 2, "success removes it")
+			}
+		})
+	}
+}
+
+func TestOneSubscriptionLeftOutOfASolution(t *testing.T) {
+	in := inputOf(newSub("a"), newSub("b"), newPlan("p", "", empty))
+	in.Resolution = bring(in, "etcd.v1", "a")
+	in.Resolution.Resolution.Decisions[1].Failure = &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no such channel"}
+	out := reconcile(t, in)
+	require.Equal(t, "p", statusOf(t, in, out, "a").InstallPlanRef.Name)
+	require.Equal(t, []v1alpha1.SubscriptionCondition{
+		condition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "constraints not satisfiable: no such channel", 60),
+	}, statusOf(t, in, out, "b").Conditions)
+	require.Nil(t, statusOf(t, in, out, "b").InstallPlanRef)
+}
+
+func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
+	for count, message := range map[int]string{0: "found 0 operatorGroups, expected 1", 2: "found 2 operatorGroups, expected 1"} {
+		in := inputOf(newSub("a"), newSub("b", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
+			p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
+		}))
+		in.OperatorGroups = make([]*operatorsv1.OperatorGroup, count)
+		for i := range in.OperatorGroups {
+			in.OperatorGroups[i] = &operatorsv1.OperatorGroup{ObjectMeta: meta("g")}
+		}
+		out := reconcile(t, in)
+		require.Equal(t, subscription.GateBlocked, out.Gate)
+		require.Equal(t, "OperatorGroupCount", reasons(out.Result))
+		for i, s := range in.Subscriptions {
+			status := statusOf(t, in, out, s.Name)
+			require.Equal(t, condition(v1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", message, 60), status.Conditions[i])
+			s = s.DeepCopy()
+			s.Status = status
+			in.Subscriptions[i] = s
+		}
+		require.Empty(t, reconcile(t, in).Actions)
+
+		in.OperatorGroups = inputOf().OperatorGroups
+		out = reconcile(t, in)
+		require.Empty(t, statusOf(t, in, out, "a").Conditions, "nobody else takes it back")
+		require.Len(t, statusOf(t, in, out, "b").Conditions, 1)
+	}
+}
+
+func TestAPlanThatDoesNotAppear(t *testing.T) {
+	for name, tc := range map[string]struct {
+		at      time.Duration // the resolution, before now; negative: not known
+		change  func(*subscription.Input)
+		gate    subscription.Gate
+		requeue time.Duration
+	}{
+		"is waited for":                      {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second},
+		"is waited for until the grace ends": {at: 9500 * time.Millisecond, gate: subscription.GateAnswered, requeue: 500 * time.Millisecond},
+		"is given up":                        {at: 10 * time.Second, gate: subscription.GateNeeded},
+		"is given up by the last update":     {at: -1, gate: subscription.GateNeeded},
+		"is given up on a live read":         {at: 0, change: func(in *subscription.Input) { in.Live = true }, gate: subscription.GateNeeded},
+		"is given up when its deletion was witnessed": {at: 0, gate: subscription.GateNeeded, change: func(in *subscription.Input) {
+			in.Observations = []subscription.Observation{{At: now, Plan: newPlan("p", ""), Deleted: true}}
+		}},
+		"is not taken for another of its name": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
+			in.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.UID = "other" })}
+		}},
+		"is not taken while it is deleted": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
+			in.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(1) })}
+		}},
+		"does not exist yet": {at: time.Hour, gate: subscription.GateAnswered, change: func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a"))
+			in.Resolution = bring(in, "etcd.v1", "a")
+			if tc.at >= 0 {
+				in.Resolution.At = now.Add(-tc.at)
+			}
+			if tc.change != nil {
+				tc.change(&in)
+			}
+			out := reconcile(t, in)
+			require.Empty(t, out.Actions)
+			require.Equal(t, tc.gate, out.Gate)
+			require.Equal(t, tc.requeue, out.RequeueAfter)
+			if tc.gate == subscription.GateNeeded {
+				require.Equal(t, "InstallPlanGone", out.Resolve.Reason)
+			}
+		})
+	}
+}
+
+func TestNothingToInstallChangesOnlyTheCSV(t *testing.T) {
+	in := inputOf(newSub("a"))
+	in.Resolution = bring(in, "etcd.v1", "a")
+	in.Resolution.Plan, in.Resolution.Resolution.Operators = olmcore.Ref{}, nil
+	got := statusOf(t, in, reconcile(t, in), "a")
+	require.Equal(t, "etcd.v1", got.CurrentCSV)
+	require.Nil(t, got.InstallPlanRef)
+	require.Zero(t, got.InstallPlanGeneration)
+}
+
+// TestGate is the table of who needs a resolution.
+func TestGate(t *testing.T) {
+	deleting := func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(9) }
+	for name, tc := range map[string]struct {
+		objects []olmcore.Object
+		want    subscription.Gate
+	}{
+		"a new one":                                 {[]olmcore.Object{newSub("a")}, subscription.GateNeeded},
+		"a new one that is deleted":                 {[]olmcore.Object{newSub("a", deleting)}, subscription.GateNotNeeded},
+		"one without a spec":                        {[]olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, subscription.GateNotNeeded},
+		"one that waits":                            {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newPlan("p", "Installing")}, subscription.GateNotNeeded},
+		"one that waits for a plan without content": {[]olmcore.Object{newSub("a", follows("p", "x"), pending("InstallPlanNotYetReconciled", 6)), newPlan("p", "", empty)}, subscription.GateNeeded},
+		"one that waits and a new one":              {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newSub("b"), newPlan("p", "Installing")}, subscription.GateNeeded},
+		"one that is installed":                     {[]olmcore.Object{newSub("a", follows("p", "x"), installed), newPlan("p", "Complete"), newCSV("x")}, subscription.GateNeeded},
+		"one whose status is written first":         {[]olmcore.Object{newSub("a", follows("p", "x")), newSub("b"), newPlan("p", "Installing")}, subscription.GateDeferred},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(tc.objects...)
+			require.Equal(t, tc.want, reconcile(t, in).Gate)
+			require.Equal(t, tc.want, subscription.Assess(in).Gate)
+		})
+	}
+}
+
+func TestEqualRequestsHaveEqualFingerprints(t *testing.T) {
+	a, b := newSub("a"), newSub("b")
+	one := reconcile(t, inputOf(a, b)).Resolve
+	two := reconcile(t, inputOf(b, a)).Resolve
+	require.Equal(t, one, two)
+	three := reconcile(t, inputOf(a, newSub("b", func(s *v1alpha1.Subscription) { s.Generation = 2 }))).Resolve
+	require.NotEqual(t, one.Fingerprint, three.Fingerprint)
+}

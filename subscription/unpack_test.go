@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+func lookup(t v1alpha1.BundleLookupConditionType, reason, message string) v1alpha1.BundleLookup {
+	return v1alpha1.BundleLookup{Path: "quay.io/etcd:1", Identifier: "etcd.v1", Conditions: []v1alpha1.BundleLookupCondition{
+		{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message},
+	}}
+}
+
+func TestUnpackingShows(t *testing.T) {
+	pending := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "")
+	stuck := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "unpack job not completed: ImagePullBackOff on x")
+	broken := lookup(v1alpha1.BundleLookupFailed, "DeadlineExceeded", "Job was active longer than specified deadline")
+	explained := lookup(v1alpha1.BundleLookupFailed, "DeadlineExceeded", "Common causes: none")
+	fresh := lookup(v1alpha1.BundleLookupPending, "", "")
+	fresh.Conditions[0].Status = corev1.ConditionFalse
+	both := newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 3), withCondition("BundleUnpackFailed", "BundleUnpackFailed", "x", 3),
+		withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 3))
+	for name, tc := range map[string]struct {
+		sub     *v1alpha1.Subscription
+		change  func(*subscription.Resolved)
+		want    []string // type/reason: the start of the message, a star, its end
+		requeue time.Duration
+	}{
+		"pending": {newSub("a"), func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{fresh, pending} },
+			[]string{"BundleUnpacking/UnpackingInProgress: "}, 5 * time.Second},
+		"pending after a failure": {both, func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending} },
+			[]string{"BundleUnpacking/UnpackingInProgress: "}, 5 * time.Second},
+		"an image that cannot be pulled": {newSub("a"), func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending, stuck} },
+			[]string{"BundleUnpacking/UnpackingInProgress: *ImagePullBackOff on x"}, 5 * time.Second},
+		"failed": {both, func(r *subscription.Resolved) {
+			r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending, broken, explained}
+		},
+			[]string{"BundleUnpackFailed/BundleUnpackFailed: Bundle unpacking failed - DeadlineExceeded: Job was active longer than specified deadline. *namespace of the catalog"}, 5 * time.Minute},
+		"failed with an explanation": {newSub("a"), func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{explained} },
+			[]string{"BundleUnpackFailed/BundleUnpackFailed: Bundle unpacking failed - DeadlineExceeded: Common causes: none"}, 5 * time.Minute},
+		"a fatal error": {newSub("a"), func(r *subscription.Resolved) {
+			r.Unpacking.Failure = &olmcore.ResolutionFailure{Message: "no OperatorGroup"}
+		},
+			[]string{"BundleUnpackFailed/ErrorPreventedUnpacking: no OperatorGroup"}, 0},
+		"a transient error": {both, func(r *subscription.Resolved) {
+			r.Unpacking.Failure = &olmcore.ResolutionFailure{Transient: true, Message: "no"}
+		},
+			[]string{"BundleUnpacking/UnpackingInProgress: ", "BundleUnpackFailed/BundleUnpackFailed: x"}, time.Second},
+		"the plan cannot be written": {newSub("a"), func(r *subscription.Resolved) { r.PlanError, r.Attempts = "denied", 16 },
+			[]string{"BundleUnpackFailed/EnsureInstallPlanFailed: error ensuring InstallPlan: denied"}, 5 * time.Minute},
+		"all done": {both, func(*subscription.Resolved) {}, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(tc.sub)
+			in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in), At: now, Unpacking: &subscription.Unpacking{}}
+			in.Resolution.Resolution.Operators = []olmcore.Operator{{Name: "etcd.v1"}}
+			in.Resolution.Resolution.Decisions[0].Changed, in.Resolution.Resolution.Decisions[0].CurrentCSV = true, "etcd.v1"
+			tc.change(in.Resolution)
+			out := reconcile(t, in)
+			require.Nil(t, out.Resolve)
+			carryOut(t, &in, out)
+			out = reconcile(t, in)
+			require.Empty(t, out.Actions, "said once")
+			require.Equal(t, tc.requeue, out.RequeueAfter)
+			conditions := in.Subscriptions[0].Status.Conditions
+			require.Len(t, conditions, len(tc.want))
+			for i, c := range conditions {
+				start, end, _ := strings.Cut(tc.want[i], "*")
+				got := string(c.Type) + "/" + c.Reason + ": " + c.Message
+				require.True(t, strings.HasPrefix(got, start) && strings.HasSuffix(got, end), got)
+				require.NotNil(t, c.LastTransitionTime)
+			}
+			if strings.Contains(name, "failed") {
+				require.Regexp(t, "Auto-retry|Common causes", conditions[0].Message)
+			}
+			if tc.requeue > 0 && tc.requeue != 5*time.Second {
+				for range 2 { // every time, not only once
+					in.Now = in.Resolution.At.Add(tc.requeue)
+					out = reconcile(t, in)
+					require.Equal(t, subscription.ResolveRetry, out.Resolve.Reason)
+					in.Resolution.At = in.Now
+				}
+			}
+		})
+	}
+}
+
+// TestAPlanThatNeverGotItsStepsIsLeft: a Subscription that waits for a plan
+// without content follows the plan that brings the same CSV after all.
+func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
+	empty := func(p *v1alpha1.InstallPlan) { p.Status.Plan = nil }
+	brings := func(csvs ...string) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) {
+			p.Spec.ClusterServiceVersionNames, p.Spec.Generation = csvs, 2
+			p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(newSub("b")))
+		}
+	}
+	for name, tc := range map[string]struct {
+		old, next *v1alpha1.InstallPlan
+		moves     bool
+	}{
+		"the new plan brings its CSV too":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
+		"the new plan brings another one":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("vault.v1")), false},
+		"the old plan has its steps":        {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
+		"the old plan is out of sight":      {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
+		"the new plan has its steps by now": {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), tc.old, tc.next)
+			in.Resolution = bring(in, "vault.v1", "b")
+			in.Resolution.Plan = olmcore.RefOf(tc.next)
+			out := reconcile(t, in)
+			a, b := statusOf(t, in, out, "a"), statusOf(t, in, out, "b")
+			require.Equal(t, "q", b.InstallPlanRef.Name)
+			if !tc.moves {
+				require.False(t, a.InstallPlanRef != nil && a.InstallPlanRef.Name == "q")
+				return
+			}
+			require.Equal(t, "q", a.InstallPlanRef.Name)
+			require.Equal(t, "q", a.Install.Name)
+			require.Equal(t, 2, a.InstallPlanGeneration)
+			require.Equal(t, "etcd.v1", a.CurrentCSV)
+			carryOut(t, &in, out)
+			require.Empty(t, reconcile(t, in).Actions)
+		})
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// version is what a plan looked like from a second on.
+type version struct {
+	at    int
+	stage string
+	plan  *v1alpha1.InstallPlan
+}
+
+// walk draws the life of a plan as a controller writes it: every version, from
+// its creation on.
+func walk(t *rapid.T, retries bool) []version {
+	at := 2
+	later := func() int { at += rapid.IntRange(0, 5).Draw(t, "seconds"); return at }
+	p := newPlan("p", "")
+	isManual := rapid.Bool().Draw(t, "manual")
+	if isManual {
+		manual(1)(p)
+	}
+	all := []version{{at, "NotYetReconciled", p}}
+	add := func(stage string, change ...func(*v1alpha1.InstallPlan)) {
+		p = p.DeepCopy()
+		for _, f := range change {
+			f(p)
+		}
+		all = append(all, version{at, stage, p})
+	}
+	phase := func(phase v1alpha1.InstallPlanPhase) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Status.Phase = phase }
+	}
+	later()
+	if isManual {
+		add("RequiresApproval", phase("RequiresApproval"))
+		later()
+		add("RequiresApproval", func(p *v1alpha1.InstallPlan) { p.Spec.Approved, p.Generation = true, 2 })
+		later()
+	}
+	add("Installing", phase("Installing"))
+	later()
+	add("Installing", started(at))
+	loops := 0
+	if retries {
+		loops = rapid.IntRange(0, 3).Draw(t, "retries")
+	}
+	for range loops {
+		at++ // a retry takes more than nothing, else its times are those of the last
+		later()
+		add("Failed", phase("Failed"), failed(at))
+		later()
+		add("Installing", phase("Installing"))
+	}
+	at++
+	switch rapid.IntRange(0, 2).Draw(t, "end") {
+	case 0:
+		add("Complete", phase("Complete"), done(at))
+	case 1:
+		add("Failed", phase("Failed"), failed(at))
+	}
+	return all
+}
+
+// stagesOf are the stages of a walk, without repetitions.
+func stagesOf(all []version) []string {
+	var list []string
+	for _, v := range all {
+		list = append(list, v.stage)
+	}
+	return slices.Compact(list)
+}
+
+// watcher looks at a plan now and then, with memory, and collects what is told.
+type watcher struct {
+	in   subscription.Input
+	told []string
+	gaps string
+}
+
+func newWatcher() *watcher {
+	w := &watcher{in: inputOf(newSub("a", follows("p", "etcd.v1")))}
+	w.in.Histories = map[types.UID]subscription.History{}
+	return w
+}
+
+func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) subscription.Outcome {
+	w.in.Now, w.in.InstallPlans = second(at).Time, []*v1alpha1.InstallPlan{plan}
+	out, err := subscription.Reconcile(w.in)
+	require.NoError(t, err)
+	checkSafety(t, w.in)
+	for uid, h := range out.Histories {
+		w.in.Histories[uid] = h
+	}
+	if after, ok := olmcore.StatusOf[*v1alpha1.Subscription](out.Actions); ok {
+		w.in.Subscriptions = []*v1alpha1.Subscription{after}
+	}
+	for _, tr := range out.Transitions {
+		if tr.Type == subscription.TransitionInstallPlan {
+			w.told = append(w.told, tr.To)
+		}
+	}
+	w.gaps += gaps(out.Result)
+	return out
+}
+
+// TestEveryStageIsTold: whatever looks at a plan, its whole life is told, as long
+// as it did not fail and was tried again in between.
+func TestEveryStageIsTold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := walk(t, false)
+		w := newWatcher()
+		for i, v := range all {
+			if i == len(all)-1 || rapid.Bool().Draw(t, "look") {
+				w.look(t, v.at+rapid.IntRange(0, 1).Draw(t, "delay"), v.plan)
+			}
+		}
+		require.Equal(t, stagesOf(all), w.told)
+		require.Empty(t, w.gaps)
+	})
+}
+
+// TestNothingIsInvented: with retries some rounds cannot be known, but what is
+// told happened, in that order, and what was seen is told.
+func TestNothingIsInvented(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := walk(t, true)
+		w := newWatcher()
+		var seen []string
+		for i, v := range all {
+			if i == len(all)-1 || rapid.Bool().Draw(t, "look") {
+				w.look(t, v.at, v.plan)
+				seen = append(seen, v.stage)
+			}
+		}
+		require.True(t, isSubsequence(w.told, stagesOf(all)), "told %v, happened %v", w.told, stagesOf(all))
+		require.True(t, isSubsequence(slices.Compact(seen), w.told), "seen %v, told %v", seen, w.told)
+		require.Equal(t, stagesOf(all)[len(stagesOf(all))-1], w.told[len(w.told)-1])
+	})
+}
+
+// TestAWatchTellsEverything: with every version at hand, retries are told too.
+func TestAWatchTellsEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := walk(t, true)
+		w := newWatcher()
+		if rapid.Bool().Draw(t, "forgetful") {
+			w.in.Histories = nil
+		}
+		for i, v := range all {
+			w.in.Observations = append(w.in.Observations, subscription.Observation{
+				At: second(v.at).Time.Add(time.Duration(i) * time.Millisecond), Plan: v.plan,
+			})
+			if i == len(all)-1 || w.in.Histories != nil && rapid.Bool().Draw(t, "look") {
+				w.look(t, v.at+1, v.plan)
+			}
+		}
+		if w.in.Histories == nil && stagesOf(all)[len(stagesOf(all))-1] == "Complete" {
+			return // without memory a completion whose CSV is not there yet is told with the state that follows
+		}
+		require.Equal(t, stagesOf(all), w.told)
+		require.Empty(t, w.gaps)
+	})
+}
+
+func isSubsequence(part, whole []string) bool {
+	for _, s := range whole {
+		if len(part) > 0 && part[0] == s {
+			part = part[1:]
+		}
+	}
+	return len(part) == 0
+}
+
+// TestAWindowShowsStagesInOrderAndCatchesUp polls a plan's life every second.
+func TestAWindowShowsStagesInOrderAndCatchesUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := walk(t, false)
+		w := newWatcher()
+		w.in.Config.ObservationWindow = time.Duration(rapid.IntRange(1, 6).Draw(t, "window")) * time.Second
+		lag := 3 * w.in.Config.ObservationWindow
+		var shown []string
+		var since []int
+		end := all[len(all)-1].at
+		for at := 2; at <= end+int((lag+w.in.Config.ObservationWindow)/time.Second); at++ {
+			current := all[0]
+			for _, v := range all {
+				if v.at <= at {
+					current = v
+				}
+			}
+			w.look(t, at, current.plan)
+			now := planConditions(w.in.Subscriptions[0].Status)
+			if len(shown) == 0 || shown[len(shown)-1] != now {
+				shown, since = append(shown, now), append(since, at)
+			}
+		}
+		words := map[string]string{
+			"NotYetReconciled": "Pending/InstallPlanNotYetReconciled", "RequiresApproval": "Pending/RequiresApproval",
+			"Installing": "Pending/Installing", "Failed": "Failed/InstallComponentFailed", "Complete": "",
+		}
+		order := []string{""}
+		for _, s := range stagesOf(all) {
+			order = append(order, words[s])
+		}
+		require.True(t, isSubsequence(shown, order), "shown %v, happened %v", shown, order)
+		require.Equal(t, order[len(order)-1], shown[len(shown)-1], "it does not catch up")
+		for i := 1; i+1 < len(shown); i++ {
+			visible := time.Duration(since[i+1]-since[i]) * time.Second
+			require.True(t, visible >= w.in.Config.ObservationWindow || time.Duration(since[i+1])*time.Second >= lag, "%s was visible for %s", shown[i], visible)
+		}
+	})
+}

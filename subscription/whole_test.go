@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// TestIsItInstalledYet gives one answer for a Subscription, its plan and its CSV.
+func TestIsItInstalledYet(t *testing.T) {
+	inPhase := func(phase v1alpha1.ClusterServiceVersionPhase) func(*v1alpha1.ClusterServiceVersion) {
+		return func(c *v1alpha1.ClusterServiceVersion) {
+			c.Status.Phase, c.Status.LastTransitionTime, c.Status.Message = phase, secondp(40), "because"
+		}
+	}
+	once := func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{{Phase: v1alpha1.CSVPhaseSucceeded}, {Phase: v1alpha1.CSVPhaseFailed}}
+	}
+	looking := func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupPending, "", "unpacking")}
+	}
+	upgrading := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }
+	waiting, latest := newSub("a", follows("p", "etcd.v1")), newSub("a", follows("p", "etcd.v1"), installed)
+	unsolvable := withCondition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "constraints not satisfiable: x", 7)
+	complete := newPlan("p", "Complete", started(3), done(9))
+	for name, tc := range map[string]struct {
+		in       subscription.Input
+		phase    subscription.Phase
+		blocking string // kind name
+		since    int
+		reason   string
+		advice   string // a word of it
+	}{
+		"nothing is known yet":             {inputOf(newSub("a")), "Resolving", "Subscription a", 0, "", ""},
+		"the namespace cannot be resolved": {inputOf(newSub("a", unsolvable)), "Failed", "Namespace ops", 7, "ConstraintsNotSatisfiable", "Change"},
+		"it cannot be resolved, but the old version runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, unsolvable), complete, newCSV("etcd.v1")),
+			"Degraded", "Namespace ops", 7, "ConstraintsNotSatisfiable", "Change"},
+		"bundles are being unpacked": {inputOf(newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 8))), "Unpacking", "Namespace ops", 8, "UnpackingInProgress", ""},
+		"a bundle cannot be unpacked": {inputOf(newSub("a", withCondition("BundleUnpackFailed", "BundleUnpackFailed", "x", 8))),
+			"Failed", "Namespace ops", 8, "BundleUnpackFailed", "image"},
+		"the plan has no phase yet":      {inputOf(waiting, newPlan("p", "")), "Installing", "InstallPlan p", 2, "NotYetReconciled", ""},
+		"the plan unpacks bundles":       {inputOf(waiting, newPlan("p", "Installing", looking)), "Unpacking", "InstallPlan p", 2, "Installing", ""},
+		"the plan waits for approval":    {inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1))), "WaitingForApproval", "InstallPlan p", 6, "RequiresApproval", "approved"},
+		"the plan runs":                  {inputOf(waiting, newPlan("p", "Installing", started(4))), "Installing", "InstallPlan p", 4, "Installing", ""},
+		"the plan runs for an upgrade":   {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Installing", started(4)), newCSV("etcd.v0")), "Upgrading", "InstallPlan p", 4, "Installing", ""},
+		"the plan failed":                {inputOf(waiting, newPlan("p", "Failed", failed(30))), "Failed", "InstallPlan p", 30, "InstallComponentFailed", "delete"},
+		"the plan of an upgrade failed":  {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Failed", failed(30)), newCSV("etcd.v0")), "Degraded", "InstallPlan p", 30, "InstallComponentFailed", "delete"},
+		"the plan's phase is unknown":    {inputOf(waiting, newPlan("p", "Melting")), "Stuck", "InstallPlan p", 2, "UnknownPhase", "Repair"},
+		"the plan is out of sight":       {inputOf(newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(58) })), "Installing", "InstallPlan p", 58, "Unverified", ""},
+		"the plan was deleted":           {inputOf(waiting), "Resolving", "Subscription a", 5, "ReferencedInstallPlanNotFound", ""},
+		"the plan is done, the CSV next": {inputOf(waiting, newPlan("p", "Complete", started(3), done(9))), "Installing", "ClusterServiceVersion etcd.v1", 9, "CSVAbsent", ""},
+		"the CSV waits for requirements": {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Pending"), func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonRequirementsNotMet })), "Installing", "ClusterServiceVersion etcd.v1", 40, "RequirementsNotMet", "requirementStatus"},
+		"the CSV installs":               {inputOf(latest, complete, newCSV("etcd.v1", inPhase("InstallReady"))), "Installing", "ClusterServiceVersion etcd.v1", 40, "", ""},
+		"the CSV failed":                 {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Failed"))), "Failed", "ClusterServiceVersion etcd.v1", 40, "", "Look"},
+		"the CSV worked once":            {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Failed"), once)), "Degraded", "ClusterServiceVersion etcd.v1", 40, "", "Look"},
+		"the CSV is being replaced":      {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Replacing"))), "Upgrading", "ClusterServiceVersion etcd.v1", 40, "", ""},
+		"all is well":                    {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
+		"all is well without the plan":   {inputOf(latest, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
+		"a copy of the CSV is no install": {inputOf(waiting, complete, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
+			"Installing", "ClusterServiceVersion etcd.v1", 9, "CSVAbsent", ""},
+		"no spec":                {inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })), "Failed", "Subscription a", 0, "InvalidSpec", "spec"},
+		"a reference gone wrong": {inputOf(newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })), "Stuck", "Subscription a", 5, "RefInvalid", "Clear"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := subscription.Assess(tc.in).Subscriptions[0].Whole
+			require.Equal(t, tc.phase, w.Phase)
+			require.Equal(t, tc.blocking, w.Blocking.Kind+" "+w.Blocking.Name)
+			require.Equal(t, epoch.Add(time.Duration(tc.since)*time.Second), w.Since)
+			require.Equal(t, tc.reason, w.Reason)
+			require.Contains(t, w.Advice, tc.advice)
+			require.Equal(t, tc.advice == "", w.Advice == "", w.Advice)
+		})
+	}
+}
+
+func TestWhatNeverMovesIsStuck(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))
+	require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+	in.Now = in.Now.Add(time.Hour)
+	require.Equal(t, subscription.PhaseStuck, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+
+	in = inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }))
+	require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+	in.Now = in.Now.Add(time.Hour)
+	require.Equal(t, subscription.PhaseStuck, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+}
+
+func TestWhatBlocksAResolution(t *testing.T) {
+	in := inputOf(newSub("a"))
+	in.OperatorGroups = append(in.OperatorGroups, &operatorsv1.OperatorGroup{ObjectMeta: meta("second")})
+	w := subscription.Assess(in).Subscriptions[0].Whole
+	require.Equal(t, subscription.PhaseFailed, w.Phase)
+	require.Equal(t, "found 2 operatorGroups, expected 1", w.Message)
+	require.Contains(t, w.Advice, "exactly one OperatorGroup")
+
+	in = inputOf(newSub("a"))
+	in.Catalogs = sources(newCatalog("olm", "other", true))
+	w = subscription.Assess(in).Subscriptions[0].Whole
+	require.Equal(t, subscription.PhaseResolving, w.Phase)
+	require.Equal(t, "CatalogSource olm/cool", w.Blocking.Kind+" "+w.Blocking.Namespace+"/"+w.Blocking.Name)
+	require.Equal(t, "targeted catalogsource olm/cool missing", w.Message)
+}
+
+// TestEveryAnswerIsOne: any namespace gets a phase for each Subscription, and
+// only Installed blocks on nothing.
+func TestEveryAnswerIsOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		for _, s := range subscription.Assess(in).Subscriptions {
+			require.NotEmpty(t, s.Whole.Phase)
+			require.Equal(t, s.Whole.Phase == subscription.PhaseInstalled, s.Whole.Blocking == olmcore.Ref{})
+			require.False(t, s.Whole.Since.After(in.Now.Add(time.Hour)))
+		}
+	})
+}
+
+func TestEffectiveConfig(t *testing.T) {
+	with := func(name string, age int, current, installedCSV string) *v1alpha1.Subscription {
+		s := newSub(name)
+		s.CreationTimestamp = second(age)
+		s.Spec.Config = &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"of": name}}
+		s.Status.CurrentCSV, s.Status.InstalledCSV = current, installedCSV
+		return s
+	}
+	bare := with("bare", 0, "x", "x")
+	bare.Spec.Config = nil
+	foreign := with("foreign", 0, "v1", "v1")
+	foreign.Namespace = "elsewhere"
+	for name, tc := range map[string]struct {
+		subs   []*v1alpha1.Subscription
+		csv    string
+		want   string
+		shared string
+	}{
+		"nobody":                             {nil, "v1", "", ""},
+		"another namespace's does not count": {[]*v1alpha1.Subscription{foreign, nil}, "v1", "", ""},
+		"the one that installed it":          {[]*v1alpha1.Subscription{with("a", 0, "v1", ""), with("b", 5, "v2", "v1")}, "v1", "b", ""},
+		"the one that is about to":           {[]*v1alpha1.Subscription{with("a", 0, "v1", "v0"), with("b", 5, "v2", "v2")}, "v1", "a", ""},
+		"the oldest of two":                  {[]*v1alpha1.Subscription{with("a", 5, "v1", "v1"), with("b", 4, "v1", "v1")}, "v1", "b", "Subscriptions a, b have installed CSV v1; spec.config of b counts"},
+		"the first of two as old":            {[]*v1alpha1.Subscription{with("b", 4, "v1", "v1"), with("a", 4, "v1", "v1")}, "v1", "a", "Subscriptions a, b have installed CSV v1; spec.config of a counts"},
+		"without a config":                   {[]*v1alpha1.Subscription{bare}, "x", "", ""},
+		"without a spec":                     {[]*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) { s.Spec, s.Status.InstalledCSV = nil, "v1" })}, "v1", "", ""},
+		"without a name":                     {[]*v1alpha1.Subscription{newSub("a")}, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, diagnostics := subscription.EffectiveConfig(tc.subs, ns, tc.csv)
+			require.Equal(t, tc.want == "", config == nil)
+			if config != nil {
+				require.Equal(t, tc.want, config.NodeSelector["of"])
+				config.NodeSelector["of"] = "changed"
+				again, _ := subscription.EffectiveConfig(tc.subs, ns, tc.csv)
+				require.Equal(t, tc.want, again.NodeSelector["of"], "a copy")
+			}
+			require.Equal(t, tc.shared != "", len(diagnostics) == 1)
+			if tc.shared != "" {
+				require.Equal(t, tc.shared, diagnostics[0].Message)
+			}
+		})
+	}
+}
