@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // step is one part of a file. Text before the first command line, and steps
@@ -24,13 +25,17 @@ const separator = "----"
 // entry. Command names contain no colon.
 var yamlStart = regexp.MustCompile(`^([A-Za-z0-9_./"'-]+:(\s|$)|---$|- |\{)`)
 
+// trimRight takes away whatever strings.Fields sees as white space, or a line
+// of a form feed would be a command without a name.
+func trimRight(line string) string { return strings.TrimRightFunc(line, unicode.IsSpace) }
+
 // parse cuts a file into steps. The error starts with the line number.
 func parse(text string) ([]step, error) {
 	var steps []step
 	var s step
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
-		line := strings.TrimRight(lines[i], " \t\r")
+		line := trimRight(lines[i])
 		switch {
 		case line == separator:
 			if len(s.commands) == 0 {
@@ -38,7 +43,7 @@ func parse(text string) ([]step, error) {
 			}
 			var expected []string
 			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != ""; i++ {
-				expected = append(expected, strings.TrimRight(lines[i], " \t\r"))
+				expected = append(expected, trimRight(lines[i]))
 			}
 			s.expected = strings.Join(expected, "\n")
 			steps = append(steps, s)

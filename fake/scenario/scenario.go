@@ -150,7 +150,7 @@ func perform(w *World, commands map[string]Command, s *step) string {
 func tidy(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, " \t\r\n"); line != "" {
+		if line = trimRight(line); line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -116,6 +116,7 @@ func FuzzScenario(f *testing.F) {
 	f.Add("load nodes=a\nsettle\n----\n\nshow Node a\n----\n")
 	f.Add("create\nkind: Pod\napiVersion: v1\n----\n")
 	f.Add("edit Node a\n{}\n----\n")
+	f.Add("now\n\f\v\u0085\n----\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "load") || strings.Contains(text, "create") || len(text) > 2000 {
 			return
