@@ -21,8 +21,8 @@ type Record struct {
 	// Object is the whole object to create.
 	Object json.RawMessage `json:"object,omitempty"`
 	// Patch is the JSON merge patch (RFC 7386) from Before to After. To run it,
-	// add Target's UID and resourceVersion to its metadata: a merge patch replaces
-	// whole lists, and only the precondition keeps another writer's entries.
+	// send ConditionalPatch: a merge patch replaces whole lists, and only the
+	// precondition keeps another writer's entries.
 	Patch json.RawMessage `json:"patch,omitempty"`
 	// DeleteOptions carries Target's UID and resourceVersion as preconditions.
 	DeleteOptions *metav1.DeleteOptions `json:"deleteOptions,omitempty"`
@@ -56,6 +56,32 @@ func RecordOf(a Action) (Record, error) {
 		return Record{}, fmt.Errorf("record %s of %s: %w", verb, target, err)
 	}
 	return r, nil
+}
+
+// ConditionalPatch returns Patch with Target's UID and resourceVersion in its
+// metadata, as an API server takes them for preconditions: the body of a request
+// with the content type application/merge-patch+json. The error is an *InputError
+// when there is no patch.
+func (r Record) ConditionalPatch() ([]byte, error) {
+	var patch map[string]any
+	if err := utiljson.Unmarshal(r.Patch, &patch); err != nil {
+		return nil, &InputError{Field: "patch", Problem: "is not a JSON object: " + err.Error()}
+	}
+	if patch == nil {
+		return nil, &InputError{Field: "patch", Problem: "is null"}
+	}
+	metadata, ok := patch["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	if r.Target.UID != "" {
+		metadata["uid"] = string(r.Target.UID)
+	}
+	if r.Target.ResourceVersion != "" {
+		metadata["resourceVersion"] = r.Target.ResourceVersion
+	}
+	return json.Marshal(patch)
 }
 
 // Action is the inverse of RecordOf. For update and updateStatus it needs the

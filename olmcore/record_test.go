@@ -81,6 +81,27 @@ func TestRecordOfRefusesABrokenAction(t *testing.T) {
 	}
 }
 
+func TestConditionalPatch(t *testing.T) {
+	target := olmcore.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "ops", Name: "p", UID: "7", ResourceVersion: "3"}
+	for name, tt := range map[string]struct{ patch, want string }{
+		"a change of the metadata keeps its fields": {`{"metadata":{"labels":{"a":null}}}`, `{"metadata":{"labels":{"a":null},"resourceVersion":"3","uid":"7"}}`},
+		"a change of the status gets a metadata":    {`{"status":{"n":9007199254740993}}`, `{"metadata":{"resourceVersion":"3","uid":"7"},"status":{"n":9007199254740993}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := olmcore.Record{Verb: olmcore.VerbUpdate, Target: target, Patch: json.RawMessage(tt.patch)}.ConditionalPatch()
+			require.NoError(t, err)
+			require.Equal(t, tt.want, string(got))
+		})
+	}
+	got, err := olmcore.Record{Target: olmcore.Ref{Kind: "Pod", Name: "p"}, Patch: json.RawMessage(`{}`)}.ConditionalPatch()
+	require.NoError(t, err)
+	require.Equal(t, `{"metadata":{}}`, string(got))
+	for _, broken := range []string{``, `null`, `[]`, `{`} {
+		_, err := olmcore.Record{Target: target, Patch: json.RawMessage(broken)}.ConditionalPatch()
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, broken)
+	}
+}
+
 func TestRecordActionRefusesBrokenRecords(t *testing.T) {
 	sub := subscription(nil)
 	for name, record := range map[string]olmcore.Record{
