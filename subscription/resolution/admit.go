@@ -49,6 +49,9 @@ func (s *search) clash(n *node, set *conflictSet) bool {
 	for _, id := range n.apis {
 		claim(p.apis.head[id], ruleKey{ruleAPI, id, 0})
 	}
+	if n.name >= 0 {
+		claim(p.names.head[n.name], ruleKey{ruleName, n.name, 0})
+	}
 	for _, old := range n.over {
 		if k := (ruleKey{ruleReplaces, n.id, old.id}); old.level >= 0 && s.enabled(k) && (first < 0 || old.level < first) {
 			first, key = old.level, k
@@ -105,6 +108,10 @@ func (s *search) push(n *node, level int) {
 		s.slots = append(s.slots, slot{p.apis.head[id], n.level})
 		p.apis.head[id] = int32(len(s.slots) - 1)
 	}
+	if n.name >= 0 {
+		s.slots = append(s.slots, slot{p.names.head[n.name], n.level})
+		p.names.head[n.name] = int32(len(s.slots) - 1)
+	}
 	for i := range n.choices {
 		if s.enabled(ruleKey{ruleBundle, n.id, int32(i)}) {
 			s.queue = append(s.queue, &n.choices[i])
@@ -129,6 +136,9 @@ func (s *search) pop(level int) {
 	for _, id := range n.apis {
 		p.apis.head[id] = s.slots[at].previous
 		at++
+	}
+	if n.name >= 0 {
+		p.names.head[n.name] = s.slots[at].previous
 	}
 	n.level, f.selected = -1, nil
 	s.slots, s.queue = s.slots[:f.occupied], s.queue[:f.queued]

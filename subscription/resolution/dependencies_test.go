@@ -229,6 +229,26 @@ func TestWhatStopsANamespaceInOLM(t *testing.T) {
 			newWorld(line("a/s", "x1", ""), line("b/s", "x1", "")).sub("a/s"),
 			"Resolved\ninstall x1 from global/cat a/s for a\na: nothing -> x1, currentCSV x1",
 		},
+		"equal names in two packages, of which both are followed": {
+			newWorld(line("a/s", "x1", ""), line("b/s", "x1", "")).sub("a/s").sub("b/s"),
+			"Unsatisfiable\na: nothing -> nothing, failed\nb: nothing -> nothing, failed\ncore [a b]: constraints not satisfiable: bundles of packages a and b have the name x1, subscription a exists, subscription a requires cat/global/s/x1, subscription b exists, subscription b requires cat/global/s/x1",
+		},
+		"equal names in two packages, and the younger Subscription has another bundle": {
+			newWorld(line("a/s", "x1", ""), line("b/t", "b1", ""), line("b/t", "x1", "b1")).sub("a/s").sub("b/t"),
+			"Resolved\ninstall b1 from global/cat b/t for b\ninstall x1 from global/cat a/s for a\na: nothing -> x1, currentCSV x1\nb: nothing -> b1, currentCSV b1\nheld back b: BlockedBySubscription a",
+		},
+		"a dependency of the dependent's name": {
+			newWorld(line("a/s", "x1", "", requires("K")), line("b/s", "x1", "", provides("K")), line("c/s", "c1", "", provides("K"))).sub("a/s"),
+			"Resolved\ninstall c1 from global/cat c/s required by x1\ninstall x1 from global/cat a/s for a\ngenerate c-s-cat-global: c/s at c1\na: nothing -> x1, currentCSV x1",
+		},
+		"a dependency of the dependent's name, and no other one": {
+			newWorld(line("a/s", "a1", ""), line("a/s", "x2", "a1", requires("K")), line("b/s", "x2", "", provides("K"))).sub("a/s"),
+			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1\nheld back a: NameConflict x2",
+		},
+		"equal names in two packages of two catalogs": {
+			newWorld(line("a/s", "x1", "")).catalog("ns/other", 0, line("b/s", "x1", "")).sub("a/s").sub("b/s", from("ns/other")),
+			"Unsatisfiable\na: nothing -> nothing, failed\nb: nothing -> nothing, failed\ncore [a b]: constraints not satisfiable: bundles of packages a and b have the name x1, subscription a exists, subscription a requires cat/global/s/x1, subscription b exists, subscription b requires other/ns/s/x1",
+		},
 		"an operator without annotation and Subscription is of no package": {
 			newWorld(line("a/s", "a2", "")).sub("a/s").csv("", "a1", nil, bare),
 			"Resolved\ninstall a2 from global/cat a/s for a\na: nothing -> a2, currentCSV a2",

@@ -23,21 +23,23 @@ func TestExplain(t *testing.T) {
 		subscription, bundle string
 		want                 string
 	}{
-		"chosen":                               {base().sub("a/s"), "", "a4", `true : a4 is installed from channel s of catalog global/cat for Subscription a.`},
-		"a dependency":                         {base().sub("b/s"), "", "c1", `true : c1 is installed from channel s of catalog global/cat because b1 needs it.`},
-		"stays":                                {base().sub("a/s", has("a4")).csv("a", "a4", nil), "a", "a4", `true : a4 stays installed for Subscription a.`},
-		"better, but it needs what nobody has": {base().sub("a/s"), "a", "a5", `false RequirementUnmet: Subscription a does not get a5: a5 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.`},
-		"possible, but there is a better one":  {base().sub("a/s"), "", "a3", `false LessPreferred: Subscription a gets a4, which it prefers to a3.`},
-		"skipped":                              {base().sub("a/s"), "", "a2", `false Skipped: a2 is skipped by another bundle of channel s.`},
-		"startingCSV asks for another":         {base().sub("a/s", starting("a1")), "", "a4", `false LessPreferred: Subscription a asks to start with a1.`},
-		"no upgrade leads to it":               {base().sub("a/s", has("a3")).csv("a", "a3", nil), "", "a5", `false NoUpgradeEdge: There is no upgrade from a3 to a5: it neither replaces nor skips it, nor has a skipRange for its version.`},
-		"its channel is broken":                {base().sub("d/s").sub("a/s"), "", "d1", `false Unresolved: Subscription d follows package d, whose upgrade graph in catalog global/cat is broken: a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "s" of package "d": d1, d2.`},
-		"nobody asks for it":                   {base().sub("a/s"), "", "c1", `false NotFollowed: c1 is in channel s of package c in catalog global/cat, which no Subscription asks for, and nothing that is selected needs it.`},
-		"nobody has it":                        {base().sub("a/s"), "", "z9", `false UnknownBundle: No catalog visible from namespace ns has z9.`},
-		"no such Subscription":                 {base(), "a", "a1", `false NotFollowed: There is no Subscription a in namespace ns.`},
-		"its Subscription has no solution":     {base().sub("a/s").csv("a", "a9", nil), "", "a4", `false Unresolved: Subscription a cannot be resolved: only one operator of package a can be installed; ClusterServiceVersion a9 of package a exists already and no Subscription refers to it.`},
-		"nothing is resolved":                  {base().sub("a/s").policy(resolution.Policy{MaxSteps: 1}), "", "a4", `false Unresolved: Nothing is resolved in namespace ns: resolution stopped after 1 steps.`},
-		"held until the upgrade is done":       {base().sub("a/s", has("a3")).csv("a", "a1", nil, phase("Replacing")).csv("a", "a3", nil, replacing("a1")), "", "a4", `false ReplacementInProgress: Subscription a stays at a3: the upgrade from a1 to a3 is not finished.`},
+		"chosen":                                {base().sub("a/s"), "", "a4", `true : a4 is installed from channel s of catalog global/cat for Subscription a.`},
+		"a dependency":                          {base().sub("b/s"), "", "c1", `true : c1 is installed from channel s of catalog global/cat because b1 needs it.`},
+		"stays":                                 {base().sub("a/s", has("a4")).csv("a", "a4", nil), "a", "a4", `true : a4 stays installed for Subscription a.`},
+		"better, but it needs what nobody has":  {base().sub("a/s"), "a", "a5", `false RequirementUnmet: Subscription a does not get a5: a5 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.`},
+		"possible, but there is a better one":   {base().sub("a/s"), "", "a3", `false LessPreferred: Subscription a gets a4, which it prefers to a3.`},
+		"skipped":                               {base().sub("a/s"), "", "a2", `false Skipped: a2 is skipped by another bundle of channel s.`},
+		"startingCSV asks for another":          {base().sub("a/s", starting("a1")), "", "a4", `false LessPreferred: Subscription a asks to start with a1.`},
+		"no upgrade leads to it":                {base().sub("a/s", has("a3")).csv("a", "a3", nil), "", "a5", `false NoUpgradeEdge: There is no upgrade from a3 to a5: it neither replaces nor skips it, nor has a skipRange for its version.`},
+		"its channel is broken":                 {base().sub("d/s").sub("a/s"), "", "d1", `false Unresolved: Subscription d follows package d, whose upgrade graph in catalog global/cat is broken: a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "s" of package "d": d1, d2.`},
+		"nobody asks for it":                    {base().sub("a/s"), "", "c1", `false NotFollowed: c1 is in channel s of package c in catalog global/cat, which no Subscription asks for, and nothing that is selected needs it.`},
+		"nobody has it":                         {base().sub("a/s"), "", "z9", `false UnknownBundle: No catalog visible from namespace ns has z9.`},
+		"no such Subscription":                  {base(), "a", "a1", `false NotFollowed: There is no Subscription a in namespace ns.`},
+		"its Subscription has no solution":      {base().sub("a/s").csv("a", "a9", nil), "", "a4", `false Unresolved: Subscription a cannot be resolved: only one operator of package a can be installed; ClusterServiceVersion a9 of package a exists already and no Subscription refers to it.`},
+		"nothing is resolved":                   {base().sub("a/s").policy(resolution.Policy{MaxSteps: 1}), "", "a4", `false Unresolved: Nothing is resolved in namespace ns: resolution stopped after 1 steps.`},
+		"held until the upgrade is done":        {base().sub("a/s", has("a3")).csv("a", "a1", nil, phase("Replacing")).csv("a", "a3", nil, replacing("a1")), "", "a4", `false ReplacementInProgress: Subscription a stays at a3: the upgrade from a1 to a3 is not finished.`},
+		"another package's bundle has its name": {newWorld(line("a/s", "x1", ""), line("b/t", "b1", ""), line("b/t", "x1", "b1")).sub("a/s").sub("b/t"), "b", "x1", `false BlockedBySubscription: Subscription b does not get x1: packages a and b each have a bundle x1, and only one ClusterServiceVersion can have that name; Subscription a needs x1.`},
+		"nothing but a taken name":              {newWorld(line("a/s", "x1", ""), line("b/t", "x1", "")).sub("a/s").sub("b/t"), "b", "x1", `false Unresolved: Together, Subscriptions a and b cannot be resolved: packages a and b each have a bundle x1, and only one ClusterServiceVersion can have that name; Subscription a needs x1; Subscription b needs x1.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := resolution.Explain(c.world.in, c.subscription, c.bundle)

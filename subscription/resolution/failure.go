@@ -43,6 +43,9 @@ const (
 	OnePerPackage RuleKind = "OnePerPackage"
 	// OnePerAPI: at most one operator that provides an API.
 	OnePerAPI RuleKind = "OnePerAPI"
+	// OnePerName: at most one operator of a name, whatever packages they are of:
+	// both would be one ClusterServiceVersion.
+	OnePerName RuleKind = "OnePerName"
 	// BundleDeprecated: a bundle with the property olm.deprecated.
 	BundleDeprecated RuleKind = "BundleDeprecated"
 	// BundleInvalid: a bundle with a requirement that cannot be read.

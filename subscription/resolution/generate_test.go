@@ -78,7 +78,11 @@ func drawPackage(t *rapid.T, s sizes, name string) resolution.Package {
 		for range rapid.IntRange(0, 2).Draw(t, "facts") {
 			properties = append(properties, drawFact(t, s))
 		}
-		p.Bundles = append(p.Bundles, bundle(fmt.Sprintf("%s.v1.%d.0", name, v), properties...))
+		prefix := name
+		if rapid.IntRange(0, 3).Draw(t, "borrows a name") == 3 {
+			prefix = fmt.Sprintf("p%d", rapid.IntRange(0, s.packages-1).Draw(t, "whose"))
+		}
+		p.Bundles = append(p.Bundles, bundle(fmt.Sprintf("%s.v1.%d.0", prefix, v), properties...))
 	}
 	for c := range rapid.IntRange(1, s.channels).Draw(t, "channels") {
 		p.Channels = append(p.Channels, drawChannel(t, fmt.Sprintf("c%d", c), p.Bundles))

@@ -61,8 +61,10 @@ type node struct {
 	ref
 	id    int32
 	owner int32
-	// packages and apis are the numbers of what it excludes others from.
+	// packages and apis are the numbers of what it excludes others from; name is
+	// that of its own name, -1 for an existing one.
 	packages, apis []int32
+	name           int32
 	// over are existing ClusterServiceVersions that it would replace.
 	over []*node
 	// blocked is why it must never be selected, with its text.
@@ -82,6 +84,7 @@ type graph struct {
 	byID     []*node
 	store    []node
 	packages numbering[string]
+	names    numbering[string]
 	apis     numbering[gvk]
 	numbers  []int32 // room for the lists of nodes
 	offers   map[offerKey]offer
@@ -112,6 +115,7 @@ func (n *numbering[K]) id(key K) int32 {
 func (g *graph) init() {
 	g.nodes = map[ref]*node{}
 	g.packages.ids = map[string]int32{}
+	g.names.ids = map[string]int32{}
 	g.apis.ids = map[gvk]int32{}
 }
 
@@ -123,7 +127,7 @@ func (p *problem) node(r ref, owner int32) *node {
 	if len(p.store) == cap(p.store) {
 		p.store = make([]node, 0, max(8, min(256, 2*len(p.byID))))
 	}
-	p.store = append(p.store, node{ref: r, id: int32(len(p.byID)), owner: owner, dead: -1, level: -1})
+	p.store = append(p.store, node{ref: r, id: int32(len(p.byID)), owner: owner, name: -1, dead: -1, level: -1})
 	n := &p.store[len(p.store)-1]
 	p.nodes[r] = n
 	p.byID = append(p.byID, n)
@@ -140,6 +144,7 @@ func (p *problem) node(r ref, owner int32) *node {
 	}
 	n.blocked, n.blockedText = p.blocked(r)
 	if r.source != existingSource {
+		n.name = p.names.id(r.entry.name)
 		p.over(n)
 	}
 	return n

@@ -86,6 +86,9 @@ func classify(rules []Rule, subscription, candidate string) (HeldBackCode, strin
 	if r := find(OnePerAPI, nil); r != nil {
 		return ProvidedByOther, r.Need
 	}
+	if r := find(OnePerName, nil); r != nil {
+		return NameConflict, r.Bundle
+	}
 	if r := find(BundleRequires, nil); r != nil {
 		return RequirementUnmet, r.Need
 	}

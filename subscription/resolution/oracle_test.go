@@ -298,7 +298,7 @@ func (o *oracle) fits(selected []*oracleEntry, e *oracleEntry) bool {
 		return false
 	}
 	for _, x := range selected {
-		if x.pkg == e.pkg || o.over(x, e) || o.over(e, x) ||
+		if x.pkg == e.pkg || (x.catalog != "" && e.catalog != "" && x.name == e.name) || o.over(x, e) || o.over(e, x) ||
 			slices.ContainsFunc(x.provides, func(k string) bool { return slices.Contains(e.provides, k) }) {
 			return false
 		}

@@ -176,8 +176,8 @@ func sound(in resolution.Input, res resolution.Result) error {
 		kept[c.Name] = true
 		all = append(all, oracleEntryOf(c.Name, list.Properties))
 	}
-	for _, op := range res.Operators {
-		if kept[op.Name] {
+	for i, op := range res.Operators {
+		if kept[op.Name] || slices.ContainsFunc(res.Operators[:i], func(other olmcore.Operator) bool { return other.Name == op.Name }) {
 			return fmt.Errorf("%s is installed beside itself", op.Name)
 		}
 		e := oracleEntryOf(op.Name, op.Bundle.Properties)

@@ -93,6 +93,8 @@ const (
 	ProvidedByOther HeldBackCode = "ProvidedByOther"
 	// PackageConflict: another operator of the candidate's package stays.
 	PackageConflict HeldBackCode = "PackageConflict"
+	// NameConflict: another package's operator has the candidate's name.
+	NameConflict HeldBackCode = "NameConflict"
 	// CandidateDeprecated, CandidateInvalid, CandidateExcluded: the candidate must not be
 	// selected.
 	CandidateDeprecated HeldBackCode = "CandidateDeprecated"

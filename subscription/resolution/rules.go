@@ -23,6 +23,7 @@ const (
 	ruleReplaces                   // a: node, b: node of the CSV it replaces
 	rulePackage                    // a: package
 	ruleAPI                        // a: API
+	ruleName                       // a: name
 	ruleBlocked                    // a: node
 )
 

@@ -57,7 +57,7 @@ type frame struct {
 // levels, and these rules.
 type conflictSet struct{ levels, rules bitset }
 
-// slot is a selected node's claim on a package or an API.
+// slot is a selected node's claim on a package, an API or its name.
 type slot struct{ previous, level int32 }
 
 func (s *search) enabled(key ruleKey) bool {

@@ -105,6 +105,8 @@ func (p *problem) causes(rules []Rule, subscription string) string {
 			clashes = append(clashes, fmt.Sprintf("%s provide %s, and only one operator may", names(r.Objects), r.Need))
 		case OnePerPackage:
 			clashes = append(clashes, fmt.Sprintf("only one operator of package %s can be installed", r.Package))
+		case OnePerName:
+			clashes = append(clashes, fmt.Sprintf("packages %s each have a bundle %s, and only one ClusterServiceVersion can have that name", someNames(p.packagesOf(r.Bundle)), r.Bundle))
 		case Conflicts:
 			clashes = append(clashes, fmt.Sprintf("%s cannot stay beside %s", baseName(r.Objects[1]), baseName(r.Objects[0])))
 		case KeepsCandidate:
@@ -157,6 +159,18 @@ func (p *problem) standing(r Rule) string {
 		return fmt.Sprintf("ClusterServiceVersion %s of package %s exists already and no Subscription refers to it", r.Bundle, r.Package)
 	}
 	return fmt.Sprintf("ClusterServiceVersion %s exists already and no Subscription refers to it", r.Bundle)
+}
+
+// packagesOf returns the packages of the considered catalog entries of a name.
+func (p *problem) packagesOf(name string) []string {
+	var packages []string
+	for _, n := range p.considered() {
+		if n.name >= 0 && n.entry.name == name {
+			packages = append(packages, n.entry.channel.pkg.name)
+		}
+	}
+	slices.Sort(packages)
+	return slices.Compact(packages)
 }
 
 // baseName is the bundle's name in an identifier.

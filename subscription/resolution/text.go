@@ -19,14 +19,8 @@ func (p *problem) rule(key ruleKey) Rule {
 	switch key.kind {
 	case ruleSubscription, ruleImpossible, ruleRequires, ruleKeeps:
 		return p.subscriptionRule(key.kind, p.subs[key.a])
-	case rulePackage:
-		name := p.packages.keys[key.a]
-		ids := p.occupants(func(n *node) bool { return slices.Contains(n.packages, key.a) })
-		return Rule{Kind: OnePerPackage, Package: name, Objects: ids, Text: enumerate(ids, " and ") + " originate from package " + name}
-	case ruleAPI:
-		api := p.apis.keys[key.a]
-		ids := p.occupants(func(n *node) bool { return slices.Contains(n.apis, key.a) })
-		return Rule{Kind: OnePerAPI, Need: api.String(), Objects: ids, Text: enumerate(ids, " and ") + " provide " + api.String()}
+	case rulePackage, ruleAPI, ruleName:
+		return p.exclusion(key)
 	}
 	n := p.byID[key.a]
 	r := p.about(n)
@@ -61,6 +55,25 @@ func (p *problem) rule(key ruleKey) Rule {
 		r.FailureMessage = n.blockedText
 	}
 	return r
+}
+
+// exclusion words a rule that at most one of some entries can be selected.
+func (p *problem) exclusion(key ruleKey) Rule {
+	switch key.kind {
+	case rulePackage:
+		name := p.packages.keys[key.a]
+		ids := p.occupants(func(n *node) bool { return slices.Contains(n.packages, key.a) })
+		return Rule{Kind: OnePerPackage, Package: name, Objects: ids, Text: enumerate(ids, " and ") + " originate from package " + name}
+	case ruleAPI:
+		api := p.apis.keys[key.a]
+		ids := p.occupants(func(n *node) bool { return slices.Contains(n.apis, key.a) })
+		return Rule{Kind: OnePerAPI, Need: api.String(), Objects: ids, Text: enumerate(ids, " and ") + " provide " + api.String()}
+	}
+	name := p.names.keys[key.a]
+	ids := p.occupants(func(n *node) bool { return n.name == key.a })
+	// Identifiers do not tell the packages apart.
+	text := fmt.Sprintf("bundles of packages %s have the name %s", enumerate(p.packagesOf(name), " and "), name)
+	return Rule{Kind: OnePerName, Bundle: name, Objects: ids, Text: text}
 }
 
 func (p *problem) about(n *node) Rule {

@@ -27,10 +27,19 @@ type instance struct {
 	follows  []int
 }
 
-// version provides at most one API and requires others.
+// version provides at most one API and requires others. Few have a name that
+// bundles of other packages may have, too.
 type version struct {
 	provides int // 0: none
 	requires []int
+	shared   int // 0: its name is its own
+}
+
+func (v version) name(pkg, index int) string {
+	if v.shared > 0 {
+		return fmt.Sprintf("shared%d.v%d", v.shared, index)
+	}
+	return fmt.Sprintf("p%d.v%d", pkg, index)
 }
 
 func random(r *rand.Rand) instance {
@@ -43,6 +52,9 @@ func random(r *rand.Rand) instance {
 			v := version{}
 			if r.Intn(4) > 0 {
 				v.provides = 1 + r.Intn(apis)
+			}
+			if r.Intn(5) == 0 {
+				v.shared = 1 + r.Intn(3)
 			}
 			for range r.Intn(density + 1) {
 				v.requires = append(v.requires, 1+r.Intn(apis))
@@ -73,7 +85,7 @@ func (in *instance) input() resolution.Input {
 	for p, versions := range in.packages {
 		pkg := resolution.Package{Name: fmt.Sprintf("p%d", p), DefaultChannel: "c", Channels: []resolution.Channel{{Name: "c"}}}
 		for i, v := range versions {
-			b := resolution.Bundle{Name: fmt.Sprintf("p%d.v%d", p, i)}
+			b := resolution.Bundle{Name: v.name(p, i)}
 			b.Properties = append(b.Properties, property(resolution.PropertyPackage, map[string]string{"packageName": pkg.Name, "version": fmt.Sprintf("1.0.%d", i)}))
 			if v.provides > 0 {
 				b.Properties = append(b.Properties, property(resolution.PropertyGVK, api(v.provides)))
@@ -83,7 +95,7 @@ func (in *instance) input() resolution.Input {
 			}
 			e := resolution.ChannelEntry{Name: b.Name}
 			if i > 0 {
-				e.Replaces = fmt.Sprintf("p%d.v%d", p, i-1)
+				e.Replaces = versions[i-1].name(p, i-1)
 			}
 			pkg.Bundles = append(pkg.Bundles, b)
 			pkg.Channels[0].Entries = append(pkg.Channels[0].Entries, e)
@@ -117,12 +129,13 @@ func (in *instance) satisfiable(follows []int) bool {
 	}
 	next := z.Var(1)
 	vars := make([][]z.Lit, len(in.packages))
-	providers := map[int][]z.Lit{}
+	providers, named := map[int][]z.Lit{}, map[string][]z.Lit{}
 	for p, versions := range in.packages {
-		for _, v := range versions {
+		for i, v := range versions {
 			m := next.Pos()
 			next++
 			vars[p] = append(vars[p], m)
+			named[v.name(p, i)] = append(named[v.name(p, i)], m)
 			if v.provides > 0 {
 				providers[v.provides] = append(providers[v.provides], m)
 			}
@@ -130,6 +143,9 @@ func (in *instance) satisfiable(follows []int) bool {
 	}
 	groups := slices.Clone(vars)
 	for _, list := range providers {
+		groups = append(groups, list)
+	}
+	for _, list := range named {
 		groups = append(groups, list)
 	}
 	for _, group := range groups {
