@@ -593,9 +593,9 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 create Pod olm/cool-w4nrrin4qx (PodMissing: fewer registry Pods exist than asked for)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)
   Available=False NoReadyPods: 0/1 registry pods ready
-  Progressing=True Refill: missing registry pods are being replaced
+  Progressing=False BackOff: waiting before the next registry pod is started
   Degraded=True PodRejected: the API server refuses the pod: exceeded quota
-State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
+State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotAfter
 Error PodRejected : the API server refuses the pod: exceeded quota
 `},
 

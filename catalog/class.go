@@ -122,11 +122,11 @@ func (v *view) judge(pod *corev1.Pod) podFacts {
 		p.class = ClassForeign
 		return p
 	}
+	p.probe = p.role == roleCandidate && v.isProbe(pod)
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		p.class, p.ready = ClassTerminated, false
 		return p
 	}
-	p.probe = p.role == roleCandidate && v.isProbe(pod)
 	p.node, p.nodeSince = v.nodeOf(pod)
 	if p.node == NodeRecovering {
 		p.requeue(v.left(p.nodeSince, v.set.recovery))

@@ -15,7 +15,7 @@ func (v *view) planCleanup(pl *plan) {
 	forced := false
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.role == roleNone || p.class == ClassForeign || slices.Contains(pl.promotes, p.pod) {
+		if p.role == roleNone || p.class == ClassForeign || slices.Contains(pl.promotes, p.pod) || v.strictly(p) {
 			continue
 		}
 		switch p.class {

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/olmcore/olm/olmcore"
 )
 
 // condition is a condition before it is compared with the recorded one: nothing
@@ -287,7 +285,7 @@ func (v *view) appendCause(b []byte, cause string, pl *plan) []byte {
 			return append(append(b, v.taken...), " belongs to somebody else"...)
 		}
 	case ReasonPodRejected:
-		return append(b, v.rejection(pl)...)
+		return append(b, pl.refused...)
 	case ReasonMassDisruption:
 		if v.disruption != noDisruption {
 			return append(b, "so many nodes are not ready that replacements are limited"...)
@@ -344,18 +342,4 @@ func (p *podFacts) plight(cause string) string {
 		return "it has the catalog's labels and another owner"
 	}
 	return p.note()
-}
-
-// rejection is what the API server said about the next Pod to create.
-func (v *view) rejection(pl *plan) string {
-	if len(pl.creates) == 0 || len(v.in.LastRun) == 0 {
-		return ""
-	}
-	number := 0
-	outcome := v.in.LastRun[olmcore.Key{Kind: "Pod", Namespace: v.cs.Namespace, Name: v.freeName(&number)}]
-	switch outcome.Class {
-	case olmcore.Invalid, olmcore.Forbidden, olmcore.Webhook:
-		return "the API server refuses the pod: " + clip(outcome.Message, 500)
-	}
-	return ""
 }

@@ -153,6 +153,10 @@ type Config struct {
 	// MinPollInterval is the least time between two polls of an image, whatever
 	// spec.updateStrategy asks for.
 	MinPollInterval time.Duration
+	// StrictUpstreamPolling polls as OLM does: also images with a digest; without a
+	// deadline for the Pods that poll; they stay when polling is switched off, and go
+	// when any content is not known, even while nothing serves.
+	StrictUpstreamPolling bool
 
 	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent,
 	// ConfigMapServerImage those of the source types configmap and internal.

@@ -23,6 +23,10 @@ type plan struct {
 	// phase is the Reason of ConditionProgressing while something is under way,
 	// halt the one that says why not.
 	phase, halt string
+	// refused is what the API server said about the next Pod; pause is how long that
+	// is to be waited for.
+	refused string
+	pause   time.Duration
 }
 
 // creation is one Pod to make.
@@ -54,6 +58,7 @@ func (v *view) planPods() plan {
 			v.fill(&pl, v.set.replicas, roleServing)
 		}
 		pl.halt = ReasonWaitingForNodes
+		v.heedRefusal(&pl)
 		return pl
 	}
 	switch t := &v.tally; {
@@ -64,6 +69,7 @@ func (v *view) planPods() plan {
 	default:
 		v.planRefill(&pl)
 	}
+	v.heedRefusal(&pl)
 	v.planCleanup(&pl)
 	v.planSurplus(&pl)
 	for i := range v.pods {
@@ -205,7 +211,7 @@ func (v *view) makesRoom() bool {
 
 // usable reports whether a candidate may still take over.
 func (v *view) usable(p *podFacts) bool {
-	return p.live() && p.class != ClassOutdated && v.candidateLeft(p) > 0
+	return p.live() && p.class != ClassOutdated && v.candidateLeft(p) > 0 && !v.strictly(p)
 }
 
 // candidatePause reports whether the last candidate failed so recently that the
@@ -214,7 +220,7 @@ func (v *view) usable(p *podFacts) bool {
 func (v *view) candidatePause() bool {
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.role == roleCandidate && p.live() && p.class != ClassOutdated && v.candidateLeft(p) <= 0 {
+		if p.role == roleCandidate && p.live() && p.class != ClassOutdated && v.candidateLeft(p) <= 0 && !v.strictly(p) {
 			return true
 		}
 	}
@@ -240,7 +246,7 @@ func (v *view) waitFor(d time.Duration) {
 // find out.
 func (v *view) dropCandidates(pl *plan, why string) {
 	for i := range v.pods {
-		if p := &v.pods[i]; p.role == roleCandidate && p.live() && !(v.poll.on && v.isProbe(p.pod)) {
+		if p := &v.pods[i]; p.role == roleCandidate && p.live() && !(v.poll.on && v.isProbe(p.pod)) && !v.strictly(p) {
 			pl.delete(p, 1, ReasonCandidateObsolete, why)
 		}
 	}

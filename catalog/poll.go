@@ -15,9 +15,9 @@ import (
 const (
 	// maxPollInterval bounds spec.updateStrategy.registryPoll.interval.
 	maxPollInterval = 10 * 365 * 24 * time.Hour
-	// maxPollWait is how long a poll is waited for at most before somebody looks
-	// again, as in OLM.
-	maxPollWait = 15 * time.Minute
+	// maxWait is how long anything is waited for before somebody looks again, as in
+	// OLM.
+	maxWait = 15 * time.Minute
 	// hopeless is how long a container may wait for a reason that does not pass.
 	hopeless = time.Minute
 )
@@ -47,7 +47,7 @@ func (v *view) observePolling() {
 		return
 	}
 	interval, p.problem = pollInterval(v.cs, v.set.pollLeast)
-	p.on = polls(v.cs)
+	p.on = v.polls()
 	if have := v.cs.Status.LatestImageRegistryPoll; have != nil {
 		p.last = have.Time
 	}
@@ -69,7 +69,7 @@ func (v *view) observePolling() {
 			base = base.Add(-interval) // nothing else would ever make it due
 		}
 	}
-	p.left = v.left(base, interval+time.Duration(v.in.Jitter*float64(interval)/10))
+	p.left = v.left(base, interval+time.Duration(v.in.Jitter*float64(interval)/10).Truncate(time.Second))
 }
 
 // isProbe reports whether a Pod was made to poll. OLM makes candidates for nothing
@@ -83,7 +83,11 @@ func (v *view) isProbe(pod *corev1.Pod) bool {
 // no Pod is missing.
 func (v *view) planPolling(pl *plan) {
 	v.dropCandidates(pl, "as many Pods serve as asked for")
-	if !v.poll.on {
+	switch {
+	case !v.poll.on:
+		return
+	case v.in.Config.StrictUpstreamPolling:
+		v.planStrictPolling(pl)
 		return
 	}
 	failed, probes := false, 0
@@ -173,7 +177,7 @@ func (v *view) startPoll(pl *plan) {
 		}
 	}
 	if p.left > 0 {
-		v.waitFor(min(p.left, maxPollWait))
+		v.waitFor(p.left)
 		return
 	}
 	if content := v.servedContent(); v.in.ResolvedDigest != "" && digestOf(content) == v.in.ResolvedDigest {
@@ -215,9 +219,7 @@ func (v *view) probeFailed(p *podFacts) bool {
 	}
 	if why != "" {
 		v.poll.outcome, v.poll.text = ReasonCandidateFailed, why
-		phase := p.pod.Status.Phase
-		v.poll.failed = "couldn't ensure registry server - error ensuring update pod for catalog source " + v.cs.Name + ": update pod " +
-			p.pod.Name + " in a " + clip(string(phase), 20) + " state: deleted update pod"
+		v.poll.failed = v.failedProbe(p.pod)
 		return true
 	}
 	if v.left(p.pod.CreationTimestamp.Time, v.set.candidate) > 0 {
@@ -227,6 +229,12 @@ func (v *view) probeFailed(p *podFacts) bool {
 		v.poll.outcome, v.poll.text = ReasonCandidateTimedOut, "did not become ready in time: "+cmp.Or(p.note(), "its content is not known")
 	}
 	return true
+}
+
+// failedProbe says in OLM's words what became of a Pod that polled.
+func (v *view) failedProbe(pod *corev1.Pod) string {
+	return "couldn't ensure registry server - error ensuring update pod for catalog source " + v.cs.Name + ": update pod " +
+		pod.Name + " in a " + clip(string(pod.Status.Phase), 20) + " state: deleted update pod"
 }
 
 // hopelessWait returns what a container waits for in vain.

@@ -13,10 +13,11 @@ import (
 )
 
 // polls reports whether the spec asks for an image to be polled that can change.
-func polls(cs *v1alpha1.CatalogSource) bool {
-	s := cs.Spec.UpdateStrategy
-	return s != nil && s.RegistryPoll != nil && cs.Spec.SourceType == v1alpha1.SourceTypeGrpc &&
-		cs.Spec.Image != "" && !strings.Contains(cs.Spec.Image, "@")
+func (v *view) polls() bool {
+	spec := &v.cs.Spec
+	s := spec.UpdateStrategy
+	return s != nil && s.RegistryPoll != nil && spec.SourceType == v1alpha1.SourceTypeGrpc && spec.Image != "" &&
+		(v.in.Config.StrictUpstreamPolling || !strings.Contains(spec.Image, "@"))
 }
 
 // pollInterval returns the interval to poll at and what is wrong with the one of
@@ -78,7 +79,7 @@ func (v *view) updatePolled(b []byte) condition {
 	case v.cs.Spec.SourceType != v1alpha1.SourceTypeGrpc || v.cs.Spec.Image == "":
 		c.reason, c.message = ReasonPollingDisabled, append(b, "only images are polled"...)
 		return c
-	case !polls(v.cs):
+	case !v.polls():
 		c.reason, c.message = ReasonImagePinnedByDigest, append(b, "the image is pinned by its digest and cannot change"...)
 		return c
 	}

@@ -38,10 +38,13 @@ func Reconcile(in Input) (Outcome, error) {
 	out := Outcome{Connection: v.connectionRequest(), Notify: v.notify(&pl, &status)}
 	out.Actions = append(v.infraActions(status.changed), v.podActions(&pl)...)
 	out.Actions = append(out.Actions, v.leftoverActions(&conditions[0])...)
+	if pl.pause > 0 && !status.changed && len(out.Actions) == len(pl.creates) {
+		out.Actions = nil
+	}
 	if status.changed || len(out.Actions) > 0 {
 		v.tell(&out, &status, export(&conditions, v.cs.Generation))
 	}
-	out.RequeueAfter = v.deadline()
+	out.RequeueAfter = v.requeue()
 	out.PodHash = v.hashes.String()
 	return out, nil
 }
@@ -56,6 +59,16 @@ func (v *view) tell(out *Outcome, status *statusChange, conditions []metav1.Cond
 	}
 }
 
+// requeue is when to look again: at the deadline, within limits that keep a work
+// queue from spinning and a clock that was set from hiding a change for long.
+func (v *view) requeue() time.Duration {
+	d := v.deadline()
+	if d <= 0 {
+		return 0
+	}
+	return min(max(d, time.Second), maxWait)
+}
+
 // deadline is the time until the decision may change by the clock alone.
 func (v *view) deadline() (d time.Duration) {
 	nearest := olmcore.Result{RequeueAfter: v.retry}
@@ -65,7 +78,7 @@ func (v *view) deadline() (d time.Duration) {
 	for i := range v.pods {
 		p := &v.pods[i]
 		nearest.Requeue(p.wait)
-		if p.role == roleCandidate && p.live() && !p.ready {
+		if p.role == roleCandidate && p.live() && !p.ready && !v.strictly(p) {
 			nearest.Requeue(v.candidateLeft(p))
 		}
 	}

@@ -171,11 +171,16 @@ func (v *view) backoff(p *podFacts) (left time.Duration, attempt int) {
 	if !started.IsZero() && finished.Sub(started) >= v.set.backoffReset {
 		k, next = 1, 1
 	}
+	return v.left(finished, v.backoffAfter(k)), min(next, maxAttempt)
+}
+
+// backoffAfter is how long to wait after the k-th attempt in a row.
+func (v *view) backoffAfter(k int) time.Duration {
 	wait := v.set.backoffBase
 	for i := 1; i < k && wait < v.set.backoffMax; i++ {
 		wait *= 2
 	}
-	return v.left(finished, min(wait, v.set.backoffMax)), min(next, maxAttempt)
+	return min(wait, v.set.backoffMax)
 }
 
 // runOf returns when a Pod's containers started last and when they finished.
@@ -192,6 +197,26 @@ func runOf(pod *corev1.Pod) (started, finished time.Time) {
 		return time.Time{}, unreadySince(pod)
 	}
 	return started, finished
+}
+
+// heedRefusal makes a Pod that the API server refuses wait like one that failed.
+// What is remembered of a run is what it named; so the Pod is held back only while
+// nothing else is to be done, see Reconcile.
+func (v *view) heedRefusal(pl *plan) {
+	if len(pl.creates) == 0 || len(v.in.LastRun) == 0 {
+		return
+	}
+	number := 0
+	last := v.in.LastRun[olmcore.Key{Kind: "Pod", Namespace: v.cs.Namespace, Name: v.freeName(&number)}]
+	switch last.Class {
+	case olmcore.Invalid, olmcore.Forbidden, olmcore.Webhook:
+	default:
+		return
+	}
+	pl.refused = "the API server refuses the pod: " + clip(last.Message, 500)
+	pl.phase, pl.halt = "", ReasonBackOff
+	pl.pause = v.left(last.Last, v.backoffAfter(last.Count))
+	v.waitFor(pl.pause)
 }
 
 func (v *view) attemptOf(pod *corev1.Pod) int {

@@ -167,7 +167,7 @@ func (v *view) count() (t tally) {
 		case roleServing:
 			t.addServing(p)
 		case roleCandidate:
-			if p.live() && p.class != ClassOutdated && v.candidateLeft(p) > 0 {
+			if v.usable(p) {
 				t.candidates++
 				if p.ready {
 					t.candidatesReady++
