@@ -12,8 +12,11 @@ import (
 
 // Affected returns the namespaces of Subscriptions to reconcile when an object
 // was added, changed or deleted, as keys without a name; the zero key means all.
-// Call it with the old and the new version. Catalogs are not among the objects:
-// they change what a resolution answers, so drop Input.Resolution when they do.
+// Call it with the old and the new version.
+//
+// A CatalogSource affects all namespaces, as it may be a global one; whoever
+// knows the global catalog namespace may keep those of others to themselves. It
+// also changes what a resolution answers: drop Input.Resolution with it.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if kind.Kind == "" {
@@ -23,6 +26,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		switch kind.Kind {
 		case v1alpha1.SubscriptionKind, v1alpha1.InstallPlanKind, v1alpha1.ClusterServiceVersionKind, operatorsv1.OperatorGroupKind:
 			return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+		case v1alpha1.CatalogSourceKind:
+			return []types.NamespacedName{{}}
 		}
 	}
 	if kind.Kind == "CustomResourceDefinition" {

@@ -19,8 +19,17 @@ import (
 )
 
 // namespacedKinds are the kinds in a CSV's namespace that get its component
-// labels, and clusterKinds those that carry owner labels instead of references.
+// labels; clusterKinds, and in other namespaces spreadKinds, carry owner labels
+// instead of references.
+// olmKinds and crdKind carry the labels too, by rules of their own.
 var (
+	olmKinds = []schema.GroupVersionKind{
+		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind),
+		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind),
+		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind),
+	}
+	crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
 	namespacedKinds = []schema.GroupVersionKind{
 		{Version: "v1", Kind: "ConfigMap"},
 		{Version: "v1", Kind: "Secret"},
@@ -32,9 +41,14 @@ var (
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 	}
 	clusterKinds = []schema.GroupVersionKind{
+		{Version: "v1", Kind: "Namespace"},
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	}
+	spreadKinds = []schema.GroupVersionKind{
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 	}
 )
 
@@ -113,12 +127,15 @@ func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []
 	if err != nil {
 		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
 	}
-	for _, kind := range clusterKinds {
+	for _, kind := range slices.Concat(clusterKinds, spreadKinds) {
 		objects, err := r.List(ctx, kind, "", labels.NewSelector().Add(*owned))
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range objects {
+			if o.GetNamespace() == namespace {
+				continue // found already
+			}
 			if slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return belongsTo(o, c) }) {
 				found = append(found, o)
 			}
@@ -190,4 +207,28 @@ func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global str
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return c, nil
+}
+
+// GatherOperator reads what carries one component label, and the Operator object
+// of its name. A failed read is an error.
+func GatherOperator(ctx context.Context, r olmcore.Reader, name string) (OperatorInput, error) {
+	in := OperatorInput{Name: name}
+	var err error
+	if in.Operator, err = olmcore.Get[*operatorsv1.Operator](ctx, r, "", name); err != nil {
+		return OperatorInput{}, err
+	}
+	labelled, err := labels.NewRequirement(olmcore.ComponentLabelPrefix+name, selection.Exists, nil)
+	if err != nil {
+		return in, nil // Operator says so
+	}
+	for _, kinds := range [...][]schema.GroupVersionKind{olmKinds, namespacedKinds, clusterKinds, {crdKind}} {
+		for _, kind := range kinds {
+			objects, err := r.List(ctx, kind, "", labels.NewSelector().Add(*labelled))
+			if err != nil {
+				return OperatorInput{}, err
+			}
+			in.Components = append(in.Components, objects...)
+		}
+	}
+	return in, nil
 }

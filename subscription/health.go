@@ -178,15 +178,19 @@ func (v *view) judgeHealth(d *verdict) {
 	default:
 		d.health.off, d.health.reason, d.health.message = true, v1alpha1.AllCatalogSourcesHealthy, "all available catalogsources are healthy"
 	}
-	if d.healthChanged && v.config.UpstreamCatalogReasons && len(c.sources) > 0 {
-		switch n := len(c.sources) - len(recorded); {
-		case n > 0:
-			d.health.reason = v1alpha1.CatalogSourcesAdded
-		case n < 0:
-			d.health.reason = v1alpha1.CatalogSourcesDeleted
-		default:
-			d.health.reason = v1alpha1.CatalogSourcesUpdated
-		}
+	if !d.healthChanged {
+		return
+	}
+	what := v1alpha1.CatalogSourcesUpdated
+	switch n := len(c.sources) - len(recorded); {
+	case n > 0:
+		what = v1alpha1.CatalogSourcesAdded
+	case n < 0:
+		what = v1alpha1.CatalogSourcesDeleted
+	}
+	d.report(info, ReasonCatalogsChanged, "status.catalogHealth", what)
+	if v.config.UpstreamCatalogReasons && len(c.sources) > 0 {
+		d.health.reason = what
 	}
 }
 

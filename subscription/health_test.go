@@ -138,8 +138,8 @@ func TestAProbeThatFailsChangesNothingAndStopsNobody(t *testing.T) {
 	in.Catalogs = sources(cool)
 	in.Catalogs.Probes = map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "cool"}: {Error: "timeout"}}
 	out := reconcile(t, in)
-	require.Equal(t, "CatalogProbeError", reasons(out.Result))
-	require.Contains(t, out.Diagnostics[0].Message, "timeout")
+	require.Equal(t, "CatalogsChanged CatalogProbeError", reasons(out.Result), "b has no record of the catalog")
+	require.Contains(t, out.Diagnostics[1].Message, "timeout")
 	require.NotZero(t, out.RequeueAfter)
 	require.Len(t, out.Actions, 1)
 	require.Equal(t, in.Subscriptions[0].Status, statusOf(t, in, out, "a"), "the last known health stands")

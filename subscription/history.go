@@ -28,6 +28,8 @@ type History struct {
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the plan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
+	// LastMessage is a digest of the plan's status.message, 0 for none.
+	LastMessage uint32 `json:"lastMessage,omitempty"`
 	// Published is the stage that the conditions were made to show at PublishedAt;
 	// PendingSince is since when they have been behind.
 	Published    Stage     `json:"published,omitempty"`

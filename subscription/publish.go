@@ -11,7 +11,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Types of the Transitions that this package reports.
+// Types of the Transitions that this package reports, besides those of the
+// conditions themselves (ResolutionFailed, BundleUnpackFailed,
+// CatalogSourcesUnhealthy ...), whose From and To are the condition's status:
+// empty where there is none.
 const (
 	// TransitionInstallPlan: From and To are Stages of the plan that the
 	// Subscription refers to; Reason and Message are those of the InstallPlan
@@ -241,12 +244,15 @@ func (v *view) pace(d *verdict) (stage Stage, hold bool) {
 	if patience := v.config.MaxPublishLag - since(v.memo.next.PendingSince, v.now); patience > 0 {
 		if left := window - since(publishedAt, v.now); left > 0 {
 			d.requeue(min(left, patience))
+			d.report(info, ReasonStageHeldBack, "status.conditions", "the conditions show ", string(from.stage), " while the InstallPlan is ", string(d.seen.stage))
 			return from.stage, true
 		}
 		if len(ahead) > 1 {
 			d.requeue(window)
 			return ahead[0], false
 		}
+	} else if len(ahead) > 1 {
+		d.report(warning, ReasonStageNotShown, "status.conditions", "the conditions leave out ", string(ahead[0]), ": they are behind the InstallPlan for too long")
 	}
 	v.note().PendingSince = time.Time{}
 	return d.seen.stage, false

@@ -59,6 +59,9 @@ const (
 	// ReasonSubscriptionDeleted: a Subscription is being deleted, and what only it
 	// wanted goes with it.
 	ReasonSubscriptionDeleted = "SubscriptionDeleted"
+	// ReasonOperatorMissing: something carries a component label whose Operator
+	// object does not exist.
+	ReasonOperatorMissing = "OperatorMissing"
 	// ReasonRelationRepaired: what an audit found is put right.
 	ReasonRelationRepaired = "RelationRepaired"
 	// ReasonComponentLabelMissing: an object of an operator lacks the operator's
@@ -124,6 +127,20 @@ const (
 	// ReasonStaleResolution: the resolution was computed from other Subscriptions
 	// than are there now, and nothing of it is used. It is asked for again.
 	ReasonStaleResolution = "StaleResolution"
+	// ReasonResolutionFailed: the Subscriptions of the namespace are made to say
+	// that it could not be resolved. Do what the message says.
+	ReasonResolutionFailed = "ResolutionFailed"
+	// ReasonCatalogsChanged: catalogs came, went, or changed their health since the
+	// Subscription was last written. Nothing to do.
+	ReasonCatalogsChanged = "CatalogsChanged"
+	// ReasonStageHeldBack: the conditions do not show the plan's newest stage yet,
+	// so that each one stays visible for Config.ObservationWindow. Nothing to do.
+	ReasonStageHeldBack = "StageHeldBack"
+	// ReasonStageNotShown: the conditions left out stages, because they would have
+	// been behind for longer than Config.MaxPublishLag. Nothing to do.
+	ReasonStageNotShown = "StageNotShown"
+	// ReasonPlanMessage: the InstallPlan has something else to say than before.
+	ReasonPlanMessage = "InstallPlanMessage"
 	// ReasonOperatorGroupCount: a namespace is resolved with exactly one
 	// OperatorGroup. Create the missing one or delete the others.
 	ReasonOperatorGroupCount = "OperatorGroupCount"
@@ -136,6 +153,9 @@ const (
 	// ReasonSharedInstalledCSV: several Subscriptions have installed the same version;
 	// the oldest one's spec.config counts. Delete the others.
 	ReasonSharedInstalledCSV = "SharedInstalledCSV"
+	// ReasonOperatorRefsCut: an Operator object does not list all its components,
+	// because there are too many. Select them by their label instead.
+	ReasonOperatorRefsCut = "OperatorRefsCut"
 	// ReasonDeletionGivenUp: InstallPlans of a deleted Subscription could not be
 	// deleted in time, and the Subscription goes without. Delete the plans.
 	ReasonDeletionGivenUp = "DeletionGivenUp"

@@ -65,6 +65,9 @@ func Reconcile(in Input) (Outcome, error) {
 			out.Histories[d.sub.UID] = v.memo.next
 		}
 	}
+	if v.blocked == "" {
+		v.announce(&out)
+	}
 	out.Gate = v.gate(anyNeeds, written != nil)
 	switch out.Gate {
 	case GateNeeded:

@@ -48,18 +48,18 @@ func (v *view) answerOf(a *answer, in *Resolved) {
 		a.stale = in.Resolution.Failure != nil || v.hasUndone(a.decisions, in.Plan)
 		return
 	}
-	if f := in.Resolution.Failure; f != nil {
-		a.failed = wishOfFailure(f)
-		v.retry(a, in, f)
-		return
-	}
-	a.succeeded, a.apply = true, true
 	for i := range a.decisions {
 		a.speaks = a.speaks || a.decisions[i].Changed || a.decisions[i].Failure != nil
 		if f := a.decisions[i].Failure; f != nil {
 			v.retry(a, in, f)
 		}
 	}
+	if f := in.Resolution.Failure; f != nil {
+		a.failed = wishOfFailure(f)
+		v.retry(a, in, f)
+		return
+	}
+	a.succeeded, a.apply = true, true
 	v.unpack(a, in)
 	if len(in.Resolution.Operators) == 0 || in.Plan.Name == "" {
 		a.apply = len(in.Resolution.Operators) == 0
@@ -224,6 +224,9 @@ func (v *view) applyAnswer(d *verdict) {
 		return
 	case a.failed != (wish{}):
 		d.resolution = a.failed
+		if decision := a.decisionFor(d.sub.Name); decision != nil && decision.Failure != nil {
+			d.resolution = wishOfFailure(decision.Failure) // says more than the namespace's
+		}
 		return
 	case a.succeeded:
 		d.resolution, d.unpack = wish{}, a.unpack

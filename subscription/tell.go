@@ -3,8 +3,11 @@
 package subscription
 
 import (
+	"hash/fnv"
+	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -13,9 +16,13 @@ import (
 // tell reports the transitions: all that are new to a caller who remembers, else
 // those up to what the status is made to show by this very result.
 func (v *view) tell(d *verdict) {
-	if d.changed && d.state != d.sub.Status.State {
-		defer v.tellState(d)
+	v.tellStages(d)
+	if d.changed {
+		v.tellWrites(d)
 	}
+}
+
+func (v *view) tellStages(d *verdict) {
 	if d.seen.stage == StageUnverified {
 		return
 	}
@@ -25,6 +32,7 @@ func (v *view) tell(d *verdict) {
 	}
 	from := v.known(d)
 	if remembering && d.remembers && v.isQuiet(d, from) {
+		v.tellMessage(d)
 		return
 	}
 	c := v.path(d, from)
@@ -34,7 +42,32 @@ func (v *view) tell(d *verdict) {
 	d.transitions, d.diagnostics = append(d.transitions, c.list...), append(d.diagnostics, c.gaps...)
 	if remembering {
 		v.remember(d, &c)
+		v.tellMessage(d)
 	}
+}
+
+// tellMessage reports, to a caller who remembers, that the plan itself has
+// something new to say; the conditions do not show status.message.
+func (v *view) tellMessage(d *verdict) {
+	plan := d.seen.plan
+	if plan == nil || digest(plan.Status.Message) == v.memo.next.LastMessage {
+		return
+	}
+	message := plan.Status.Message
+	v.note().LastMessage = digest(message)
+	if n := len(d.transitions); message != "" && (n == 0 || d.transitions[n-1].Message != message) {
+		d.report(info, ReasonPlanMessage, "status.installPlanRef", "InstallPlan ", plan.Name, ": ", message)
+	}
+}
+
+// digest is a short form of a message, 0 for none.
+func digest(message string) uint32 {
+	if message == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(message)) // never fails
+	return h.Sum32()
 }
 
 // isQuiet reports, without building a chain, that nothing happened.
@@ -77,12 +110,12 @@ func (v *view) remember(d *verdict, c *chain) {
 	}
 	h.LastStage = d.seen.stage
 	if d.seen.stage == StageNoPlan {
-		h.PlanUID, h.PlanName, h.LastInstalledUpdate, h.LastObserved = "", "", time.Time{}, time.Time{}
+		h.PlanUID, h.PlanName, h.LastInstalledUpdate, h.LastObserved, h.LastMessage = "", "", time.Time{}, time.Time{}, 0
 		return
 	}
 	uid, name := d.planIdentity()
 	if !h.isAbout(uid, name) {
-		h.LastObserved = time.Time{}
+		h.LastObserved, h.LastMessage = time.Time{}, 0
 	}
 	h.PlanUID, h.PlanName = uid, name
 	if at := v.lastObserved(uid, name); at.After(h.LastObserved) {
@@ -90,6 +123,61 @@ func (v *view) remember(d *verdict, c *chain) {
 	}
 	if d.seen.plan != nil {
 		h.LastInstalledUpdate = instant(installedAt(d.seen.plan))
+	}
+}
+
+// tellWrites reports what a status write changes besides the plan's stage.
+func (v *view) tellWrites(d *verdict) {
+	if d.state != d.sub.Status.State {
+		v.tellState(d)
+	}
+	want := d.conditions(v.now)
+	for _, t := range told {
+		have := d.sub.Status.Conditions
+		before, after := newest(have, t), first(want, t)
+		if before < 0 && after < 0 || before >= 0 && after >= 0 && says(&have[before], &want[after]) {
+			continue
+		}
+		tr := olmcore.Transition{
+			Target: olmcore.RefOf(d.sub).Unversioned(), Type: string(t),
+			At: olmcore.Timestamp(v.now), Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+		}
+		if before >= 0 {
+			tr.From = string(have[before].Status)
+		}
+		if after >= 0 {
+			c := &want[after]
+			tr.To, tr.Status, tr.Reason, tr.Message = string(c.Status), metav1.ConditionStatus(c.Status), c.Reason, c.Message
+		}
+		d.transitions = append(d.transitions, tr)
+	}
+}
+
+// told are the conditions whose changes are reported one by one: all but those
+// that show the plan's stage.
+var told = [...]v1alpha1.SubscriptionConditionType{
+	v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed,
+	v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
+	v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated,
+}
+
+// says reports whether two conditions of one type say the same.
+func says(a, b *v1alpha1.SubscriptionCondition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// announce says once for the namespace what its Subscriptions are made to say
+// of a failed resolution.
+func (v *view) announce(out *Outcome) {
+	for i := range out.Transitions {
+		t := &out.Transitions[i]
+		if t.Type != string(v1alpha1.SubscriptionResolutionFailed) || t.Status != metav1.ConditionTrue {
+			continue
+		}
+		d := v.namespaceDiagnostic(warning, ReasonResolutionFailed, t.Message)
+		if !slices.Contains(out.Diagnostics, d) {
+			out.Diagnostics = append(out.Diagnostics, d)
+		}
 	}
 }
 

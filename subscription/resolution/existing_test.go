@@ -146,7 +146,17 @@ func TestExistingOperators(t *testing.T) {
 		},
 		"adopting an operator that equals an entry of the channel": {
 			newWorld(chain()...).sub("a/stable").csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
-			"Resolved\na: nothing -> a2, adopted\nheld back a: PackageConflict a",
+			"Resolved\na: nothing -> a2, currentCSV a2, adopted\nheld back a: PackageConflict a",
+		},
+		"adopting what the Subscription names already": {
+			newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a2" }).csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
+			"Unchanged\na: nothing -> a2, adopted\nheld back a: PackageConflict a",
+		},
+		"nothing is adopted that has another version, no annotation, another package or a Subscription": {
+			newWorld(append(chain(), line("b/s", "b1", ""), line("c/s", "c1", ""), line("d/s", "d1", ""))...).sub("a/stable").sub("b/s").sub("c/s").sub("d/s").
+				csv("a", "a2", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Version.Patch = 7 }).csv("", "b1", nil, bare).
+				csv("x", "c1", nil).sub("d/s", named("e"), has("d1")).csv("d", "d1", nil).policy(resolution.Policy{AdoptSameBundle: true}),
+			"",
 		},
 	})
 }

@@ -64,7 +64,9 @@ type Target struct {
 	// Current is the installed operator that it starts from, Target the one that
 	// it has after this resolution; "" is none.
 	Current, Target string
-	// Adopt: Target exists already and becomes the Subscription's installedCSV.
+	// Adopt: Target exists already and becomes the Subscription's. Its Decision
+	// names it as the new status.currentCSV; package subscription, which sees that
+	// it exists, then writes status.installedCSV.
 	Adopt bool
 }
 

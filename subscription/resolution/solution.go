@@ -78,7 +78,7 @@ func (p *problem) solution(s *search) Result {
 	}
 	res.Generated = p.generate(orphans, res.Operators)
 	p.decide(&res, changed)
-	if len(res.Operators) > 0 || len(changed) > 0 || slices.ContainsFunc(res.Targets, func(t Target) bool { return t.Adopt }) {
+	if len(res.Operators) > 0 || len(changed) > 0 {
 		res.Outcome = Resolved
 	}
 	return res
@@ -184,6 +184,9 @@ func (p *problem) decide(res *Result, changed map[string]string) {
 		case s.target.entry != nil:
 			t.Target = s.target.entry.name
 			t.Adopt = s.current == nil && s.target.source == existingSource
+		}
+		if t.Adopt && d.CurrentCSV != t.Target {
+			changed[name] = t.Target // package subscription takes what exists for installed
 		}
 		if csv, ok := changed[name]; ok {
 			d.CurrentCSV, d.Changed = csv, true

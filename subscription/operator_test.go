@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// labelled puts the component label of package etcd on an object.
+func labelled[T olmcore.Object](o T) T {
+	o.SetLabels(map[string]string{labelKey: ""})
+	return o
+}
+
+// partial is an object of which only the metadata is known.
+func partial(apiVersion, kind, namespace, name string) *metav1.PartialObjectMetadata {
+	return labelled(&metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+	})
+}
+
+func operatorObject(change ...func(*operatorsv1.Operator)) *operatorsv1.Operator {
+	o := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "etcd.ops", UID: "o", ResourceVersion: "1"}}
+	for _, f := range change {
+		f(o)
+	}
+	return o
+}
+
+func refsOf(o *operatorsv1.Operator) string {
+	var all []string
+	for _, r := range o.Status.Components.Refs {
+		word := r.Kind + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+		for _, c := range r.Conditions {
+			word += fmt.Sprintf(" %s=%s", c.Type, c.Status)
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestAnOperatorObjectListsItsComponents goes through what may carry a label.
+func TestAnOperatorObjectListsItsComponents(t *testing.T) {
+	deployment := labelled(&appsv1.Deployment{ObjectMeta: meta("etcd")})
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Available", Status: "True", LastUpdateTime: second(3)}, {Type: "Progressing", Status: "False"}}
+	copied := newCSV("copy", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })
+	for name, tc := range map[string]struct {
+		operator   *operatorsv1.Operator
+		components []olmcore.Object
+		want       string // the action
+		refs       string
+	}{
+		"it is made while something carries the label": {nil, []olmcore.Object{newSub("a")}, "create Operator etcd.ops", ""},
+		"it is not made for nothing":                   {nil, nil, "", ""},
+		"it is not made for another label":             {nil, []olmcore.Object{vault("b")}, "", ""},
+		"it is not made for a copy":                    {nil, []olmcore.Object{copied}, "", ""},
+		"a user's Operator without components says so": {operatorObject(), nil, "updateStatus Operator etcd.ops", ""},
+		"what is being deleted is left alone":          {operatorObject(func(o *operatorsv1.Operator) { o.DeletionTimestamp = secondp(3) }), []olmcore.Object{newSub("a")}, "", ""},
+		"components are sorted, with their conditions": {operatorObject(), []olmcore.Object{
+			newSub("b", pending("Installing", 3)), newSub("a"), newCSV("etcd.v1"), deployment, copied, vault("v"),
+			partial("v1", "Namespace", "", "x"), partial("rbac.authorization.k8s.io/v1", "ClusterRole", "", "x"),
+		}, "updateStatus Operator etcd.ops",
+			"ClusterRole x, ClusterServiceVersion ops/etcd.v1 Succeeded=True, Deployment ops/etcd Available=True Progressing=False, Namespace x, " +
+				"Subscription ops/a, Subscription ops/b InstallPlanPending=True"},
+		"what is handed in twice counts once": {operatorObject(), []olmcore.Object{newSub("a"), newSub("a")}, "updateStatus Operator etcd.ops", "Subscription ops/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := subscription.OperatorInput{Name: "etcd.ops", Operator: tc.operator, Components: tc.components}
+			require.NoError(t, invariant.Deterministic(subscription.Operator, in))
+			require.NoError(t, invariant.Pure(subscription.Operator, in))
+			out, err := subscription.Operator(in)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, words(out))
+			if after, ok := olmcore.StatusOf[*operatorsv1.Operator](out.Actions); ok {
+				require.Equal(t, tc.refs, refsOf(after))
+				require.Equal(t, []metav1.LabelSelectorRequirement{{Key: labelKey, Operator: "Exists"}}, after.Status.Components.LabelSelector.MatchExpressions)
+				in.Operator = after
+				out, err = subscription.Operator(in)
+				require.NoError(t, err)
+				require.True(t, out.Empty(), "written twice")
+			}
+		})
+	}
+}
+
+func TestAnOperatorObjectHasItsLimits(t *testing.T) {
+	_, err := subscription.Operator(subscription.OperatorInput{})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+	_, err = subscription.Operator(subscription.OperatorInput{Name: "x", Components: []olmcore.Object{nil}})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+	out, err := subscription.Operator(subscription.OperatorInput{Name: strings.Repeat("x", 64), Operator: operatorObject()})
+	require.NoError(t, err)
+	require.Equal(t, "LabelKeyInvalid", reasons(out))
+	require.Empty(t, out.Actions)
+
+	in := subscription.OperatorInput{Name: "etcd.ops", Operator: operatorObject()}
+	for i := range subscription.MaxOperatorRefs + 2 {
+		in.Components = append(in.Components, partial("v1", "Secret", ns, fmt.Sprint(i)))
+	}
+	out, err = subscription.Operator(in)
+	require.NoError(t, err)
+	require.Equal(t, "OperatorRefsCut", reasons(out))
+	after, _ := olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
+	require.Len(t, after.Status.Components.Refs, subscription.MaxOperatorRefs)
+}
+
+// scannedKinds are the kinds that can carry a component label.
+var scannedKinds = strings.Fields("apps/v1/Deployment v1/Service v1/Namespace apiregistration.k8s.io/v1/APIService " +
+	"apiextensions.k8s.io/v1/CustomResourceDefinition operators.coreos.com/v1alpha1/Subscription operators.coreos.com/v1alpha1/InstallPlan " +
+	"operators.coreos.com/v1alpha1/ClusterServiceVersion operators.coreos.com/v2/OperatorCondition v1/Secret v1/ConfigMap v1/ServiceAccount " +
+	"rbac.authorization.k8s.io/v1/Role rbac.authorization.k8s.io/v1/RoleBinding rbac.authorization.k8s.io/v1/ClusterRole rbac.authorization.k8s.io/v1/ClusterRoleBinding")
+
+var clusterScoped = strings.Fields("Namespace APIService CustomResourceDefinition ClusterRole ClusterRoleBinding")
+
+// objectOf makes a labelled object of a kind as scannedKinds names it.
+func objectOf(t require.TestingT, name string) olmcore.Object {
+	i := strings.LastIndex(name, "/")
+	namespace := ns
+	if slices.Contains(clusterScoped, name[i+1:]) {
+		namespace = ""
+	}
+	data, err := json.Marshal(map[string]any{"apiVersion": name[:i], "kind": name[i+1:], "metadata": map[string]any{
+		"name": "x", "namespace": namespace, "uid": name, "resourceVersion": "1", "labels": map[string]any{labelKey: ""},
+	}})
+	require.NoError(t, err)
+	o, err := olmcore.Decode(data)
+	require.NoError(t, err)
+	return o
+}
+
+// TestEveryKindIsListed: the Operator object is gathered from all kinds, and its
+// key is affected by each of them.
+func TestEveryKindIsListed(t *testing.T) {
+	objects := []olmcore.Object{operatorObject()}
+	for _, name := range scannedKinds {
+		o := objectOf(t, name)
+		require.Equal(t, []string{"etcd.ops"}, subscription.OperatorNames(o))
+		objects = append(objects, o)
+	}
+	snapshot, err := olmcore.NewSnapshot(objects)
+	require.NoError(t, err)
+	in, err := subscription.GatherOperator(context.Background(), snapshot, "etcd.ops")
+	require.NoError(t, err)
+	require.Len(t, in.Components, len(scannedKinds))
+	require.NotNil(t, in.Operator)
+	in, err = subscription.GatherOperator(context.Background(), snapshot, "no label!")
+	require.NoError(t, err)
+	require.Empty(t, in.Components)
+	for n := range len(scannedKinds) + 1 {
+		left := n
+		_, err := subscription.GatherOperator(context.Background(), failing{snapshot, &left}, "etcd.ops")
+		require.ErrorIs(t, err, errRead)
+	}
+
+	require.Equal(t, []string{"etcd.ops"}, subscription.OperatorNames(operatorObject()))
+	require.Nil(t, subscription.OperatorNames((*corev1.Secret)(nil)))
+	require.Nil(t, subscription.OperatorNames(&corev1.Secret{}))
+	several := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+		"operators.coreos.com/b.x": "", "operators.coreos.com/a.x": "", "app": "c", "operators.coreos.com/": "",
+	}}}
+	require.Equal(t, []string{"a.x", "b.x"}, subscription.OperatorNames(several))
+}
+
+// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while
+// labels come and go, and while somebody deletes it.
+func TestOperatorRefsFollowTheLabels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := fake.NewCluster(epoch)
+		c.AutoCreateNamespaces = true
+		work := func() (writes int) {
+			in, err := subscription.GatherOperator(context.Background(), c, "etcd.ops")
+			require.NoError(t, err)
+			out, err := subscription.Operator(in)
+			require.NoError(t, err)
+			require.NoError(t, olmcore.Run(context.Background(), c, out.Actions))
+			return len(out.Actions)
+		}
+		carriers := map[string]bool{}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0, 1:
+				carries := rapid.Bool().Draw(t, "carries")
+				if fake.Find[*corev1.Secret](c, ns, name) == nil {
+					require.NoError(t, c.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
+				}
+				require.NoError(t, fake.Edit(c, ns, name, func(s *corev1.Secret) {
+					if s.Labels = nil; carries {
+						s.Labels = map[string]string{labelKey: "x"}
+					}
+				}))
+				carriers[name] = carries
+			case 2:
+				_ = c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1", Kind: "Operator", Name: "etcd.ops"})
+			case 3:
+				work()
+			}
+		}
+		for round := 0; work() > 0; round++ {
+			require.Less(t, round, 4, "not at rest")
+		}
+		var want []string
+		for _, name := range []string{"a", "b", "c"} {
+			if carriers[name] {
+				want = append(want, "Secret ops/"+name)
+			}
+		}
+		operator := fake.Find[*operatorsv1.Operator](c, "", "etcd.ops")
+		if operator == nil {
+			require.Empty(t, want)
+			return
+		}
+		require.Empty(t, cmp.Diff(strings.Join(want, ", "), refsOf(operator)))
+	})
+}
+
+// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that
+// it works in, tied to it by owner labels.
+func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
+	role := &rbacv1.Role{ObjectMeta: meta("x")}
+	role.Namespace, role.Labels = "elsewhere", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels()
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1"), newPlan("p", "Complete"), role})
+	require.NoError(t, err)
+	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
+	require.NoError(t, err)
+	in.Now = now
+	require.Contains(t, labelsAfter(reconcile(t, in))["Role/x"], labelKey)
+	require.Contains(t, subscription.Affected(role), types.NamespacedName{Namespace: ns})
+}
+
+// TestEveryOwnedKindIsLabelled: whatever a labelled CSV owns gets its label, by
+// reference or by owner labels; the kinds of OLM itself have rules of their own.
+func TestEveryOwnedKindIsLabelled(t *testing.T) {
+	owner := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "x"}}
+	})
+	for _, name := range scannedKinds {
+		for _, by := range []string{"reference", "labels"} {
+			o := objectOf(t, name)
+			o.SetLabels(nil)
+			if by == "labels" {
+				o.SetLabels(olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels())
+			} else {
+				o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(owner)})
+			}
+			objects := []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), owner, newPlan("p", "Complete"), o}
+			snapshot, err := olmcore.NewSnapshot(objects)
+			require.NoError(t, err)
+			in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
+			require.NoError(t, err)
+			in.Now = now
+			kind := olmcore.KeyOf(o).Kind
+			own := slices.Contains([]string{"Subscription", "InstallPlan", "ClusterServiceVersion"}, kind)
+			byName := kind == "CustomResourceDefinition"
+			cluster := slices.Contains(clusterScoped, kind)
+			want := !own && (byName || by == "labels" || !cluster)
+			_, got := labelsAfter(reconcile(t, in))[kind+"/x"]
+			require.Equal(t, want, got && !own, "%s by %s", name, by)
+		}
+	}
+}
