@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -133,15 +135,14 @@ func TestAFailedReadIsAnErrorNeverAnEmptyList(t *testing.T) {
 func TestAffected(t *testing.T) {
 	here := []types.NamespacedName{{Namespace: ns}}
 	all := []types.NamespacedName{{}}
-	objects := gatherObjects()
-	for _, o := range objects {
+	for _, o := range append(gatherObjects(), newCatalog(ns, "cool", true)) {
 		want := here
 		switch {
 		case o.GetNamespace() == "elsewhere":
 			want = []types.NamespacedName{{Namespace: "elsewhere"}}
 		case o.GetName() == "default":
 			want = nil
-		case olmcore.KeyOf(o).Kind == "CustomResourceDefinition":
+		case olmcore.KeyOf(o).Kind == "CustomResourceDefinition", olmcore.KeyOf(o).Kind == "CatalogSource":
 			want = all
 		}
 		require.Equal(t, want, subscription.Affected(o), olmcore.KeyOf(o))
@@ -151,26 +152,84 @@ func TestAffected(t *testing.T) {
 	require.Nil(t, subscription.Affected(&corev1.Node{}))
 }
 
-// TestWhateverMattersIsAffected: an object whose absence changes the result of a
-// namespace names it.
+// TestWhateverMattersIsAffected is the law of Affected: when an object that is
+// added, changed or deleted changes the result of the namespace, its old or its
+// new version names it.
 func TestWhateverMattersIsAffected(t *testing.T) {
-	objects := gatherObjects()
-	full := resultOf(t, objects)
-	for i, o := range objects {
-		without := resultOf(t, slices.Delete(slices.Clone(objects), i, i+1))
-		if len(full.Actions) == len(without.Actions) && len(full.Diagnostics) == len(without.Diagnostics) {
-			continue
+	rapid.Check(t, func(t *rapid.T) {
+		objects := gatherObjects()
+		for _, namespace := range []string{"olm", ns, "elsewhere"} {
+			for _, name := range []string{"cool", "other"} {
+				objects = append(objects, newCatalog(namespace, name, rapid.Bool().Draw(t, "healthy")))
+			}
 		}
-		keys := olmcore.ExpandKeys(subscription.Affected(o), []types.NamespacedName{{Namespace: ns}})
-		require.Contains(t, keys, types.NamespacedName{Namespace: ns}, olmcore.KeyOf(o))
-	}
+		i := rapid.IntRange(0, len(objects)-1).Draw(t, "object")
+		before, after := objects[i], spoiled(t, objects[i])
+		with := slices.Clone(objects)
+		if with[i] = after; after == nil {
+			with = slices.Delete(with, i, i+1)
+		}
+		if rapid.Bool().Draw(t, "added instead") {
+			objects, with, before, after = with, objects, after, before
+		}
+		if cmp.Equal(resultOf(t, objects), resultOf(t, with)) {
+			return
+		}
+		var keys []types.NamespacedName
+		for _, o := range []olmcore.Object{before, after} {
+			keys = append(keys, subscription.Affected(o)...)
+		}
+		require.Contains(t, olmcore.ExpandKeys(keys, []types.NamespacedName{{Namespace: ns}}), types.NamespacedName{Namespace: ns}, olmcore.KeyOf(objects[min(i, len(objects)-1)]))
+	})
 }
 
-func resultOf(t *testing.T, objects []olmcore.Object) olmcore.Result {
+// spoiled is another version of an object, nil when it is deleted.
+func spoiled(t *rapid.T, o olmcore.Object) olmcore.Object {
+	o = o.DeepCopyObject().(olmcore.Object)
+	switch change := rapid.IntRange(0, 4).Draw(t, "change"); o := o.(type) {
+	case *v1alpha1.CatalogSource:
+		if change > 2 {
+			o.Status.GRPCConnectionState.LastObservedState = "TRANSIENT_FAILURE"
+			return o
+		}
+	case *v1alpha1.InstallPlan:
+		if change > 2 {
+			o.Status.Phase = "Installing"
+			return o
+		}
+	case *v1alpha1.ClusterServiceVersion:
+		if change > 2 {
+			o.Status.Phase, o.Status.Reason = "Failed", v1alpha1.CSVReasonCopied
+			return o
+		}
+	case *v1alpha1.Subscription:
+		if change > 2 {
+			o.Spec.Package = "vault"
+			return o
+		}
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "metadata") {
+	case 0:
+		return nil
+	case 1:
+		o.SetLabels(nil)
+	case 2:
+		o.SetOwnerReferences(nil)
+	case 3:
+		o.SetUID("another")
+	}
+	return o
+}
+
+func resultOf(t require.TestingT, objects []olmcore.Object) olmcore.Result {
 	snapshot, err := olmcore.NewSnapshot(objects)
 	require.NoError(t, err)
 	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
 	require.NoError(t, err)
+	in.Catalogs, err = subscription.GatherCatalogs(context.Background(), snapshot, ns, "olm")
+	require.NoError(t, err)
 	in.Now = now
-	return reconcile(t, in).Result
+	out, err := subscription.Reconcile(in)
+	require.NoError(t, err)
+	return out.Result
 }

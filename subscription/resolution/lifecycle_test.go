@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription"
+	asking "github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -37,7 +37,7 @@ func live(t *testing.T, policy resolution.Policy) *lived {
 		list[0].Bundles[i].Objects = []olmcore.Object{manifest(list[0].Bundles[i].Name)}
 	}
 	built, _ := resolution.Build(list)
-	resolve := func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
+	resolve := func(ctx context.Context, r olmcore.Reader, request asking.ResolveRequest) (olmcore.Resolution, error) {
 		in, err := resolution.Gather(ctx, r, request.Namespace, "global", nil)
 		in.Policy, in.Catalogs = policy, []resolution.CatalogState{{Key: types.NamespacedName{Namespace: "global", Name: "cat"}, Content: built}}
 		w.last = resolution.Resolve(in)
