@@ -79,9 +79,12 @@ func (k *cleaner) try(a olmcore.Action, p pendingObject, patience time.Duration)
 	default:
 		p.why = "failed: " + last.Message
 	}
-	if limit > 0 && k.in.Now.Sub(last.First) >= limit {
-		k.skip(p.ref, p.why)
-		return
+	if held := k.in.Now.Sub(last.First); limit > 0 {
+		if held >= limit {
+			k.skip(p.ref, p.why)
+			return
+		}
+		k.requeueAfter(limit - held)
 	}
 	left := pause - max(0, k.in.Now.Sub(last.Last))
 	k.requeueAfter(left)
