@@ -113,7 +113,7 @@ func TestStoreAgainstAModel(t *testing.T) {
 		names := rapid.SampledFrom([]string{"a", "b", "c"})
 		values := rapid.SampledFrom([]string{"1", "2"})
 		t.Repeat(map[string]func(*rapid.T){
-			"create":               func(t *rapid.T) { m.create(t, names.Draw(t, "name"), values.Draw(t, "value")) },
+			"create": func(t *rapid.T) { m.create(t, names.Draw(t, "name"), values.Draw(t, "value")) },
 			"update what was seen": func(t *rapid.T) {
 				m.withSeen(t, func(cm *corev1.ConfigMap) { m.update(t, cm, values.Draw(t, "value")) })
 			},
