@@ -13,5 +13,6 @@
 // action twice does no harm, and losing any action, or everything behind it,
 // leads to the same end.
 //
-// [CheckExecutor] tests an adapter's Executor against what olmcore.Run expects.
+// [CheckExecutor] tests an adapter's Executor against what olmcore.Run expects,
+// [CheckReader] and [CheckBrokenReader] its Reader against what the gatherers do.
 package invariant
