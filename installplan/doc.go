@@ -27,6 +27,12 @@
 // A round applies either everything that is possible or, when one step is
 // refused, nothing: an upgrade that cannot finish does not begin.
 //
+// # Existing custom resources
+//
+// A step may give a CustomResourceDefinition schemas that custom resources break.
+// SchemaChanges asks who must be judged, module installplan/crvalidation does,
+// and Reconcile refuses the plan for those that only the new schema finds wrong.
+//
 // # Bundles in images
 //
 // A resolution may know a bundle by its image alone. Create then asks for a

@@ -42,7 +42,7 @@ type Input struct {
 	// define the kinds of its other steps.
 	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition
 	// CustomResources are the custom resources whose validity a new schema would
-	// change, as judged by the caller. Empty when nobody judged.
+	// change, as judged by the caller; see SchemaChanges. Empty when nobody judged.
 	CustomResources []ResourceVerdict
 	// Objects are the objects of all other steps that exist.
 	Objects []olmcore.Object
@@ -64,15 +64,17 @@ type Input struct {
 	Config      Config
 }
 
-// ResourceVerdict is the judgement of one custom resource, or of reading them:
-// Old and New are what the schema of Version finds wrong before and after the
-// change. ReadError, when set, says that the resources of Version could not be
-// read, and the rest is empty.
+// ResourceVerdict is the judgement of one custom resource: Old and New are what
+// the schema of Version finds wrong before and after the change. One that finds
+// nothing wrong may be left out. ReadError, when set, says instead that the
+// resources of Version could not be read, and refuses the change; Unread, when
+// positive, how many of them nobody judged.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
 	Old, New                          []string
 	ReadError                         string
+	Unread                            int
 }
 
 func (in *Input) validate() error {

@@ -58,6 +58,8 @@ type decision struct {
 	next *v1alpha1.InstallPlan
 	// steps are the actions on step objects.
 	steps []olmcore.Action
+	// schemas are the changes that custom resources were judged for.
+	schemas []SchemaChange
 }
 
 // decide asks the rules in order; the first that answers ends the round. A plan

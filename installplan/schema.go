@@ -8,47 +8,121 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
+// maxVerdicts bounds the custom resources that a message names.
 const maxVerdicts = 100
+
+// SchemaChange asks for the judgement of custom resources: a step gives a
+// CustomResourceDefinition other schemas.
+type SchemaChange struct {
+	// Before is the definition that is there, After the one of the step.
+	Before, After *apiextensionsv1.CustomResourceDefinition
+	// Versions are those whose custom resources must be judged, sorted: served
+	// before and after, by schemas that differ.
+	Versions []string
+}
+
+// SchemaChanges returns what must be judged before Reconcile may look at in: the
+// caller reads the custom resources of each version, holds them against both
+// schemas, and sets in.CustomResources. Module installplan/crvalidation does
+// that. Without an answer nothing is refused on their behalf. A plan that changes
+// no schema asks for nothing. The error is that of Reconcile.
+func SchemaChanges(in Input) ([]SchemaChange, error) {
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Resource.Kind == kindCRD }) {
+		return nil, nil
+	}
+	d, err := newDecision(in)
+	return d.schemas, err
+}
 
 // brokenResources says which custom resources a new schema would make invalid.
 // Versions whose schema stays the same, and resources that are invalid already,
 // do not count.
 func (e *evaluation) brokenResources(have, desired *apiextensionsv1.CustomResourceDefinition) string {
-	verdicts := e.verdictsOf(have.Name)
+	versions := changedVersions(have, desired)
+	if len(versions) == 0 {
+		return ""
+	}
+	e.d.schemas = append(e.d.schemas, SchemaChange{Before: have, After: desired, Versions: versions})
 	converted := desired.Spec.Conversion != nil && desired.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-	var problems []string
-	for _, v := range verdicts {
-		before, after := versionOf(have, v.Version), versionOf(desired, v.Version)
-		if before == nil || after == nil || !before.Served || !after.Served || apiequality.Semantic.DeepEqual(before.Schema, after.Schema) {
+	var problems, already, converting []string
+	for _, v := range e.verdictsOf(have.Name) {
+		if !slices.Contains(versions, v.Version) {
 			continue
 		}
-		id := v.Name
-		if v.Namespace != "" {
-			id = v.Namespace + "/" + v.Name
-		}
-		switch {
+		switch text := have.Spec.Names.Kind + " " + v.id(); {
 		case v.ReadError != "":
 			problems = append(problems, v.ReadError)
+		case v.Unread > 0:
+			e.d.warn(ReasonTruncated, "", "%d custom resources of %s were not judged by the schema of version %s", v.Unread, have.Name, v.Version)
 		case len(v.New) == 0:
 		case len(v.Old) > 0:
-			e.d.diagnose(olmcore.Info, ReasonExistingResourceInvalid, "", "%s %s is invalid already: %s", have.Spec.Names.Kind, id, strings.Join(v.Old, ", "))
+			already = append(already, text+" is invalid already: "+aggregate(v.Old))
 		case converted:
-			e.d.warn(ReasonExistingResourceInvalid, "", "%s %s is invalid under the new schema: %s", have.Spec.Names.Kind, id, strings.Join(v.New, ", "))
+			converting = append(converting, text+" is invalid under the new schema: "+aggregate(v.New))
 		default:
 			gvk := fmt.Sprintf("%s/%s, Kind=%s", have.Spec.Group, v.Version, have.Spec.Names.Kind)
-			problems = append(problems, fmt.Sprintf("error validating %s %q: updated validation is too restrictive: [%s]", gvk, id, strings.Join(v.New, ", ")))
+			problems = append(problems, fmt.Sprintf("error validating %s %q: updated validation is too restrictive: %s", gvk, v.id(), aggregate(v.New)))
 		}
+	}
+	for _, text := range e.cut(have.Name, already) {
+		e.d.diagnose(olmcore.Info, ReasonExistingResourceInvalid, "", "%s", clip(text))
+	}
+	for _, text := range e.cut(have.Name, converting) {
+		e.d.warn(ReasonExistingResourceInvalid, "", "%s", clip(text))
 	}
 	if len(problems) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", have.Name, strings.Join(problems, "; "))
+	return fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", have.Name, strings.Join(e.cut(have.Name, problems), "; "))
+}
+
+// changedVersions are those that are served before and after, by schemas that
+// differ.
+func changedVersions(have, desired *apiextensionsv1.CustomResourceDefinition) []string {
+	var names []string
+	for i := range have.Spec.Versions {
+		before := &have.Spec.Versions[i]
+		after := versionOf(desired, before.Name)
+		if before.Served && after != nil && after.Served && !apiequality.Semantic.DeepEqual(before.Schema, after.Schema) {
+			names = append(names, before.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// aggregate words several findings as Kubernetes does.
+func aggregate(findings []string) string {
+	if len(findings) == 1 {
+		return findings[0]
+	}
+	return "[" + strings.Join(findings, ", ") + "]"
+}
+
+// cut bounds a list of findings about the resources of one definition.
+func (e *evaluation) cut(crd string, findings []string) []string {
+	if len(findings) <= maxVerdicts {
+		return findings
+	}
+	e.d.diagnose(olmcore.Info, ReasonTruncated, "", "%d of %d findings about custom resources of %s are named", maxVerdicts, len(findings), crd)
+	return findings[:maxVerdicts]
+}
+
+func (v *ResourceVerdict) id() string {
+	if v.Namespace == "" {
+		return v.Name
+	}
+	return v.Namespace + "/" + v.Name
 }
 
 func (e *evaluation) verdictsOf(crd string) []ResourceVerdict {
@@ -60,12 +134,8 @@ func (e *evaluation) verdictsOf(crd string) []ResourceVerdict {
 	}
 	slices.SortFunc(verdicts, func(a, b ResourceVerdict) int {
 		return cmp.Or(strings.Compare(a.Version, b.Version), strings.Compare(a.Namespace, b.Namespace),
-			strings.Compare(a.Name, b.Name), strings.Compare(a.ReadError, b.ReadError))
+			strings.Compare(a.Name, b.Name), strings.Compare(a.ReadError, b.ReadError), cmp.Compare(a.Unread, b.Unread))
 	})
-	if len(verdicts) > maxVerdicts {
-		e.d.diagnose(olmcore.Info, ReasonTruncated, "", "%d of %d judgements of custom resources of %s are looked at", maxVerdicts, len(verdicts), crd)
-		verdicts = verdicts[:maxVerdicts]
-	}
 	return verdicts
 }
 

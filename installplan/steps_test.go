@@ -172,7 +172,7 @@ func TestRefusals(t *testing.T) {
 			in: func(in *installplan.Input) {
 				in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: "t", New: []string{"too big"}}}
 			},
-			want: `error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing "n/t": updated validation is too restrictive: [too big]`},
+			want: `error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing "n/t": updated validation is too restrictive: too big`},
 		"R18: the pull Secret is not there": {step: step("", "", "v1", "Secret", "pull", ``),
 			want: `secret pull does not exist - secrets "pull" not found`},
 		"R19: a label that is none": {step: step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,

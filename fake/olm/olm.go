@@ -34,7 +34,11 @@ const (
 	Sweep        = "sweep"
 	Group        = "group"
 	CSV          = "csv"
+	Operator     = "operator"
 )
+
+// DefaultGlobalNamespace is the namespace whose catalogs all namespaces see.
+const DefaultGlobalNamespace = "olm"
 
 // OLM holds what the controllers need besides the cluster. The zero value works:
 // nobody resolves then. An OLM belongs to one cluster and must not be copied
@@ -48,11 +52,21 @@ type OLM struct {
 	KubernetesVersion string
 	// Resolve answers what subscription asks for; nil leaves it unanswered.
 	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
+	// Judge answers what installplan.SchemaChanges asks for; nil leaves it
+	// unanswered.
+	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
+	// GlobalNamespace is the namespace whose CatalogSources all namespaces see;
+	// empty means DefaultGlobalNamespace.
+	GlobalNamespace string
+	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions,
+	// nil for nothing; without it the CatalogSources' own statuses count.
+	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error)
 	// Disconnected: nobody dials; what catalog asks for in this way stays
 	// unanswered.
 	Disconnected bool
-	// Sweeps adds the controller that keeps the plans of each namespace in order.
-	Sweeps bool
+	// Sweeps adds the controller that keeps the plans of each namespace in order,
+	// Operators the one that keeps the Operator objects.
+	Sweeps, Operators bool
 	// Asked, when set, hears every request that a reconcile came with.
 	Asked func(controller string, key types.NamespacedName, request any)
 
@@ -66,7 +80,8 @@ type OLM struct {
 type namespace struct {
 	histories map[types.UID]subscription.History
 	answer    *subscription.Resolved
-	asked     string // the fingerprint of the last request
+	planKey   olmcore.Key // of the plan that was asked for last
+	asked     string      // the fingerprint of the last request
 }
 
 var (
@@ -74,6 +89,7 @@ var (
 	subscriptionKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind)
 	installPlanKind  = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind)
 	groupKind        = operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind)
+	operatorKind     = operatorsv1.GroupVersion.WithKind("Operator")
 	csvKind          = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind)
 )
 
@@ -93,6 +109,11 @@ func (o *OLM) Controllers() []fake.Controller {
 	if o.Sweeps {
 		controllers = append(controllers, fake.Controller{
 			Name: Sweep, Kind: installPlanKind.GroupKind(), Keys: sweptNamespaces, Reconcile: o.sweep,
+		})
+	}
+	if o.Operators {
+		controllers = append(controllers, fake.Controller{
+			Name: Operator, Kind: operatorKind.GroupKind(), Keys: operatorNames, Reconcile: o.operator,
 		})
 	}
 	return controllers
@@ -184,6 +205,15 @@ func (o *OLM) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 		return olmcore.Result{}, err
 	}
 	in.Now, in.LastRun = now, last
+	if o.Judge != nil {
+		changes, err := installplan.SchemaChanges(in)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		if in.CustomResources, err = o.Judge(ctx, r, changes); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
 	return installplan.Reconcile(in)
 }
 
@@ -230,4 +260,32 @@ func (o *OLM) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedNam
 	}
 	o.checkpoints[key] = csv.CheckpointOf(in)
 	return out.Result, nil
+}
+
+// operatorNames are the Operator objects that exist or should.
+func operatorNames(r olmcore.Reader) []types.NamespacedName {
+	var names []string
+	for _, kind := range []schema.GroupVersionKind{operatorKind, subscriptionKind, installPlanKind, csvKind} {
+		objects, err := r.List(context.Background(), kind, "", nil)
+		if err != nil {
+			continue // a kind that is not served has no objects
+		}
+		for _, o := range objects {
+			names = append(names, subscription.OperatorNames(o)...)
+		}
+	}
+	slices.Sort(names)
+	var keys []types.NamespacedName
+	for _, name := range slices.Compact(names) {
+		keys = append(keys, types.NamespacedName{Name: name})
+	}
+	return keys
+}
+
+func (o *OLM) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := subscription.GatherOperator(ctx, r, key.Name)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	return subscription.Operator(in)
 }

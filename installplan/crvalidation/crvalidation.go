@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crvalidation judges custom resources by the schemas of a
+// CustomResourceDefinition that an InstallPlan is about to change, as the API
+// server would: set installplan.Input.CustomResources to what [Judge] returns for
+// installplan.SchemaChanges.
+//
+//	changes, err := installplan.SchemaChanges(in)
+//	...
+//	in.CustomResources, err = crvalidation.Judge(ctx, reader, changes, crvalidation.Limits{})
+//	...
+//	result, err := installplan.Reconcile(in)
+//
+// It is a module of its own, so that nobody who does not want it builds the
+// validation of the API server.
+package crvalidation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Defaults of Limits.
+const (
+	DefaultMaxResources = 10_000
+	DefaultMaxFindings  = 20
+)
+
+// Limits bounds the work and its result. The zero value means the defaults;
+// negative numbers are an *olmcore.InputError.
+type Limits struct {
+	// MaxResources is how many custom resources of one version are judged, the
+	// first by namespace and name. How many more there are is part of the result. 0
+	// = 10,000.
+	MaxResources int
+	// MaxFindings is how many things are said about one resource. 0 = 20.
+	MaxFindings int
+}
+
+func (l Limits) complete() (Limits, error) {
+	switch {
+	case l.MaxResources < 0:
+		return l, &olmcore.InputError{Field: "Limits.MaxResources", Problem: "is negative"}
+	case l.MaxFindings < 0:
+		return l, &olmcore.InputError{Field: "Limits.MaxFindings", Problem: "is negative"}
+	}
+	l.MaxResources = cmp.Or(l.MaxResources, DefaultMaxResources)
+	l.MaxFindings = cmp.Or(l.MaxFindings, DefaultMaxFindings)
+	return l, nil
+}
+
+// Judge reads the custom resources of every version of changes, of all
+// namespaces, and returns one verdict for each that the new schema finds wrong,
+// sorted by definition, version, namespace and name. A resource is judged as the
+// API server would see it: pruned and defaulted by the schema, then held against
+// its types and bounds, its list types, embedded metadata and CEL rules, but for
+// those that compare with an older state. What cannot be read is a verdict with
+// a ReadError, and what is beyond the limits one with a number. The error is
+// ctx's, or an *olmcore.InputError.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateExistingCRs.
+// Differs: versions whose schema stays the same are not looked at, the old schema
+// is asked too, all resources are named and not the first, defaults and CEL rules
+// count, and the number of resources is bounded.
+func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange, limits Limits) ([]installplan.ResourceVerdict, error) {
+	limits, err := limits.complete()
+	if err != nil {
+		return nil, err
+	}
+	var verdicts []installplan.ResourceVerdict
+	for i, change := range changes {
+		if change.Before == nil || change.After == nil {
+			return nil, &olmcore.InputError{Field: fmt.Sprintf("changes[%d]", i), Problem: "lacks a definition"}
+		}
+		if !established(change.Before) {
+			continue // there can be none yet
+		}
+		for _, version := range change.Versions {
+			resources, err := read(ctx, r, change.Before, version)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if err != nil {
+				verdicts = append(verdicts, installplan.ResourceVerdict{
+					CustomResourceDefinition: change.Before.Name, Version: version, ReadError: fmt.Sprintf("error listing %s of version %s: %s", change.Before.Name, version, err),
+				})
+				continue
+			}
+			found, err := compare(ctx, change, version, resources, limits)
+			if err != nil {
+				return nil, err
+			}
+			verdicts = append(verdicts, found...)
+		}
+	}
+	slices.SortStableFunc(verdicts, func(a, b installplan.ResourceVerdict) int {
+		return cmp.Or(strings.Compare(a.CustomResourceDefinition, b.CustomResourceDefinition), strings.Compare(a.Version, b.Version))
+	})
+	return verdicts, nil
+}
+
+// read lists the custom resources of one version, as JSON values.
+func read(ctx context.Context, r olmcore.Reader, crd *apiextensionsv1.CustomResourceDefinition, version string) ([]resource, error) {
+	objects, err := r.List(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: version, Kind: crd.Spec.Names.Kind}, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	resources := make([]resource, 0, len(objects))
+	for _, o := range objects {
+		if olmcore.KeyOf(o) != (olmcore.Key{}) {
+			resources = append(resources, resource{o.GetNamespace(), o.GetName(), o})
+		}
+	}
+	slices.SortFunc(resources, func(a, b resource) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	})
+	return resources, nil
+}
+
+type resource struct {
+	namespace, name string
+	object          olmcore.Object
+}
+
+// compare holds the resources of one version against both schemas.
+func compare(ctx context.Context, change installplan.SchemaChange, version string, resources []resource, limits Limits) ([]installplan.ResourceVerdict, error) {
+	verdict := installplan.ResourceVerdict{CustomResourceDefinition: change.Before.Name, Version: version}
+	var verdicts []installplan.ResourceVerdict
+	if len(resources) > limits.MaxResources {
+		verdict.Unread = len(resources) - limits.MaxResources
+		verdicts = append(verdicts, verdict)
+		verdict.Unread, resources = 0, resources[:limits.MaxResources]
+	}
+	if len(resources) == 0 {
+		return verdicts, nil
+	}
+	after := newJudge(change.After, version)
+	var before *judge // few resources are invalid, so it is rarely needed
+	for _, r := range resources {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		verdict.Namespace, verdict.Name = r.namespace, r.name
+		if verdict.New = after.findings(ctx, r.object, limits.MaxFindings); len(verdict.New) == 0 {
+			continue
+		}
+		if before == nil {
+			before = newJudge(change.Before, version)
+		}
+		verdict.Old = before.findings(ctx, r.object, limits.MaxFindings)
+		verdicts = append(verdicts, verdict)
+	}
+	return verdicts, nil
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}

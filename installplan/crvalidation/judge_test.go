@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crvalidation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/crvalidation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// definition is the CustomResourceDefinition of kind Cron with these versions,
+// each "name: schema".
+func definition(t testing.TB, established bool, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = "crons.example.com"
+	crd.Spec.Group, crd.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "Cron", ListKind: "CronList", Plural: "crons", Singular: "cron"}
+	for i, text := range versions {
+		var named map[string]*apiextensionsv1.JSONSchemaProps
+		require.NoError(t, yaml.Unmarshal([]byte(text), &named))
+		for name, props := range named {
+			v := apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: true, Storage: i == 0}
+			if props != nil {
+				v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props}
+			}
+			crd.Spec.Versions = append(crd.Spec.Versions, v)
+		}
+	}
+	if established {
+		crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+			{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue}, {Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
+		}
+	}
+	return crd
+}
+
+// spec is a version whose spec has these properties.
+func spec(properties string, more ...string) string {
+	text := "v1: {type: object, properties: {spec: {type: object, properties: {" + properties + "}"
+	for _, m := range more {
+		text += ", " + m
+	}
+	return text + "}}}"
+}
+
+func cron(t testing.TB, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON(fmt.Appendf(nil, "{apiVersion: example.com/v1, kind: Cron, metadata: {namespace: ops, name: %q}, spec: %s}", name, spec))
+	require.NoError(t, err)
+	require.NoError(t, u.UnmarshalJSON(data))
+	return u
+}
+
+// reader serves the resources in every version.
+type reader struct {
+	objects []olmcore.Object
+	fail    error
+}
+
+func (r reader) Get(context.Context, schema.GroupVersionKind, string, string) (olmcore.Object, error) {
+	return nil, errors.New("nobody gets")
+}
+
+func (r reader) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, _ labels.Selector) ([]olmcore.Object, error) {
+	if gvk.Group != "example.com" || gvk.Kind != "Cron" || namespace != "" {
+		return nil, fmt.Errorf("unexpected list of %s in %q", gvk, namespace)
+	}
+	return r.objects, r.fail
+}
+
+// judge returns what Judge says about the change of version v1.
+func judge(t testing.TB, before, after *apiextensionsv1.CustomResourceDefinition, limits crvalidation.Limits, objects ...olmcore.Object) []installplan.ResourceVerdict {
+	t.Helper()
+	verdicts, err := crvalidation.Judge(t.Context(), reader{objects: objects},
+		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1"}}}, limits)
+	require.NoError(t, err)
+	return verdicts
+}
+
+// TestJudge has a row for each thing that a schema can find wrong, and for what
+// the API server does before it looks.
+func TestJudge(t *testing.T) {
+	const anything = "v1: {type: object, x-kubernetes-preserve-unknown-fields: true}"
+	for name, c := range map[string]struct {
+		before, after string
+		resource      string
+		old, new      []string
+	}{
+		"a valid resource":      {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 10}"), "{replicas: 10}", nil, nil},
+		"a bound that is lower": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 9}"), "{replicas: 10}", nil, []string{"[].spec.replicas: Invalid value: 10: spec.replicas in body should be less than or equal to 9"}},
+		"a bound that is higher": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, minimum: 3}"), "{replicas: 2}", nil,
+			[]string{"[].spec.replicas: Invalid value: 2: spec.replicas in body should be greater than or equal to 3"}},
+		"a whole number against a fraction": {spec("replicas: {type: number}"), spec("replicas: {type: number, minimum: 0.5}"), "{replicas: 1}", nil, nil},
+		"an integer where there was a number": {spec("replicas: {type: number}"), spec("replicas: {type: integer}"), "{replicas: 1.5}", nil,
+			[]string{`[].spec.replicas: Invalid value: "number": spec.replicas in body must be of type integer: "number"`,
+				`[]: Invalid value: "": Checked value must be of type integer (default format) in spec.replicas`}},
+		"fields that are required": {spec("a: {type: string}"), spec("a: {type: string}, b: {type: string}, c: {type: string}", "required: [b, c]"), "{a: x}", nil,
+			[]string{"[].spec.b: Required value", "[].spec.c: Required value"}},
+		"a required field with a default":    {spec("a: {type: string}"), spec("a: {type: string}, b: {type: string, default: x}", "required: [b]"), "{a: x}", nil, nil},
+		"a required null with a default":     {spec("a: {type: string, nullable: true}"), spec("a: {type: string, default: x}", "required: [a]"), "{a: null}", nil, nil},
+		"an enumeration":                     {spec("a: {type: string}"), spec("a: {type: string, enum: [red, blue]}"), "{a: green}", nil, []string{`[].spec.a: Unsupported value: "green": supported values: "red", "blue"`}},
+		"a field that is not known any more": {spec("a: {type: integer}"), spec("b: {type: string}"), "{a: 1}", nil, nil},
+		"an unknown field that is kept": {anything, "v1: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}}}",
+			"{a: 1, b: 2}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
+		"an unknown field that a rule sees": {spec("a: {type: integer}"), spec("b: {type: string}", `x-kubernetes-validations: [{rule: "!has(self.b)"}]`), "{a: 1}", nil, nil},
+		"a CEL rule": {spec("min: {type: integer}, max: {type: integer}"), spec("min: {type: integer}, max: {type: integer}", `x-kubernetes-validations: [{rule: "self.min <= self.max", message: too large}]`),
+			"{min: 2, max: 1}", nil, []string{`[].spec: Invalid value: too large`}},
+		"a CEL rule about a change": {spec("a: {type: integer}"), spec("a: {type: integer}", `x-kubernetes-validations: [{rule: "self.a == oldSelf.a"}]`), "{a: 1}", nil, nil},
+		"a set with duplicates": {spec("a: {type: array, items: {type: string}}"), spec("a: {type: array, x-kubernetes-list-type: set, items: {type: string}}"), "{a: [x, x]}", nil,
+			[]string{`[].spec.a[1]: Duplicate value: "x"`}},
+		"a format": {spec("a: {type: string}"), spec("a: {type: string, format: date-time}"), "{a: soon}", nil,
+			[]string{`[].spec.a: Invalid value: "soon": spec.a in body must be of type date-time: "soon"`}},
+		"a resource that is invalid already": {spec("a: {type: string, maxLength: 1}"), spec("a: {type: string, maxLength: 2}"), "{a: xxx}",
+			[]string{"[].spec.a: Too long: may not be more than 1 byte"}, []string{"[].spec.a: Too long: may not be more than 2 bytes"}},
+		"a schema that is gone": {spec("a: {type: string}"), "v1: null", "{a: 1}", nil, nil},
+		"no schema before":      {"v1: null", spec("a: {type: string}"), "{a: 1}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
+		"a schema that is not structural": {anything, "v1: {properties: {spec: {properties: {a: {type: string}}}}}", "{a: 1}", nil,
+			[]string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := cron(t, "x", c.resource)
+			var want []installplan.ResourceVerdict
+			if c.new != nil {
+				want = []installplan.ResourceVerdict{{CustomResourceDefinition: "crons.example.com", Version: "v1", Namespace: "ops", Name: "x", Old: c.old, New: c.new}}
+			}
+			kept := object.DeepCopy()
+			got := judge(t, definition(t, true, c.before), definition(t, true, c.after), crvalidation.Limits{}, object)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			require.Equal(t, kept, object, "what was read is not changed")
+		})
+	}
+}
+
+// TestEachServedVersionIsJudged by its own schema, and only those that were asked
+// for.
+func TestEachServedVersionIsJudged(t *testing.T) {
+	before := definition(t, true, "v1: {type: object}", "v2: {type: object}", "v3: {type: object}")
+	strict := func(version, field string) string {
+		return version + ": {type: object, properties: {spec: {type: object, required: [" + field + "], properties: {" + field + ": {type: string}}}}}"
+	}
+	after := definition(t, true, strict("v1", "a"), strict("v2", "b"), strict("v3", "c"))
+	verdicts, err := crvalidation.Judge(t.Context(), reader{objects: []olmcore.Object{cron(t, "x", "{}")}},
+		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1", "v2"}}}, crvalidation.Limits{})
+	require.NoError(t, err)
+	var got []string
+	for _, v := range verdicts {
+		got = append(got, v.Version+" "+v.New[0])
+	}
+	require.Equal(t, []string{"v1 [].spec.a: Required value", "v2 [].spec.b: Required value"}, got)
+}
+
+// TestLimits: what is not looked at is said.
+func TestLimits(t *testing.T) {
+	before, after := definition(t, true, "v1: {type: object}"), definition(t, true, spec("a: {type: string}, b: {type: string}, c: {type: string}", "required: [a, b, c]"))
+	objects := []olmcore.Object{cron(t, "z", "{}"), cron(t, "y", "{}"), cron(t, "x", "{}"), nil}
+	got := judge(t, before, after, crvalidation.Limits{MaxResources: 2, MaxFindings: 1}, objects...)
+	verdict := installplan.ResourceVerdict{CustomResourceDefinition: "crons.example.com", Version: "v1"}
+	unread, x, y := verdict, verdict, verdict
+	unread.Unread = 1
+	x.Namespace, x.Name, x.New = "ops", "x", []string{"[].spec.a: Required value", "and 2 more"}
+	y.Namespace, y.Name, y.New = "ops", "y", x.New
+	require.Equal(t, []installplan.ResourceVerdict{unread, x, y}, got)
+
+	for field, limits := range map[string]crvalidation.Limits{"Limits.MaxResources": {MaxResources: -1}, "Limits.MaxFindings": {MaxFindings: -1}} {
+		_, err := crvalidation.Judge(t.Context(), reader{}, nil, limits)
+		var breach *olmcore.InputError
+		require.ErrorAs(t, err, &breach)
+		require.Equal(t, field, breach.Field)
+	}
+	_, err := crvalidation.Judge(t.Context(), reader{}, []installplan.SchemaChange{{}}, crvalidation.Limits{})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestWhatCannotBeReadIsNoEmptyAnswer, but of a definition that is not served yet
+// there is nothing to read.
+func TestWhatCannotBeReadIsNoEmptyAnswer(t *testing.T) {
+	after := definition(t, true, spec("a: {type: string}"))
+	change := func(established bool) []installplan.SchemaChange {
+		return []installplan.SchemaChange{{Before: definition(t, established, "v1: {type: object}"), After: after, Versions: []string{"v1"}}}
+	}
+	broken := reader{fail: errors.New("conversion webhook does not answer")}
+	got, err := crvalidation.Judge(t.Context(), broken, change(true), crvalidation.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, []installplan.ResourceVerdict{{CustomResourceDefinition: "crons.example.com", Version: "v1",
+		ReadError: "error listing crons.example.com of version v1: conversion webhook does not answer"}}, got)
+	got, err = crvalidation.Judge(t.Context(), broken, change(false), crvalidation.Limits{})
+	require.NoError(t, err)
+	require.Empty(t, got)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = crvalidation.Judge(ctx, broken, change(true), crvalidation.Limits{})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = crvalidation.Judge(ctx, reader{objects: []olmcore.Object{cron(t, "x", "{}")}}, change(true), crvalidation.Limits{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// FuzzJudge: no schema and no resource makes it panic, and what is judged is not
+// changed.
+func FuzzJudge(f *testing.F) {
+	f.Add(`{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{"a":{"type":"string","default":"x"}}}}}`, `{"a":null}`)
+	f.Add(`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.a > 1"}],"properties":{"a":{"type":"integer"}}}}}`, `{"a":2}`)
+	f.Add(`{"properties":{"spec":{"items":{"pattern":"("},"x-kubernetes-embedded-resource":true}}}`, `[1,{"metadata":[]}]`)
+	f.Add(`{"type":"object","x-kubernetes-preserve-unknown-fields":true,"default":{}}`, `"x"`)
+	f.Fuzz(func(t *testing.T, text, body string) {
+		var props apiextensionsv1.JSONSchemaProps
+		var value any
+		if yaml.Unmarshal([]byte(text), &props) != nil || utiljson.Unmarshal([]byte(body), &value) != nil {
+			return
+		}
+		object := cron(t, "x", "{}")
+		object.Object["spec"] = value
+		kept, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return
+		}
+		before, after := definition(t, true, "v1: {type: object}"), definition(t, true, "v1: {type: object}")
+		after.Spec.Versions[0].Schema.OpenAPIV3Schema = &props
+		first := judge(t, before, after, crvalidation.Limits{}, object)
+		again := judge(t, before, after, crvalidation.Limits{}, object)
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Fatal(diff)
+		}
+		if now, _ := yaml.Marshal(object.Object); string(now) != string(kept) {
+			t.Fatalf("changed from %s to %s", kept, now)
+		}
+	})
+}

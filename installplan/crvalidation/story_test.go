@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crvalidation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/crvalidation"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// cronVersion is version n of an operator without deployments, whose definition
+// has the given bound.
+func cronVersion(t testing.TB, n int, bound string) olmcore.Operator {
+	version := &v1alpha1.ClusterServiceVersion{}
+	require.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, `
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: cron.v%d}
+spec:
+  version: %d.0.0
+  installModes: [{type: OwnNamespace, supported: true}]
+  customresourcedefinitions: {owned: [{name: crons.example.com, kind: Cron, version: v1}]}
+  install: {strategy: deployment, spec: {deployments: []}}
+`, n, n), version))
+	crd := definition(t, false, spec("replicas: {type: integer"+bound+"}"))
+	crd.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+	return olmcore.Operator{
+		Name: version.Name, Package: "cron", Channel: "stable", Version: fmt.Sprintf("%d.0.0", n),
+		Catalog: types.NamespacedName{Namespace: "olm", Name: "community"}, Bundle: olmcore.Bundle{Objects: []olmcore.Object{version, crd}},
+	}
+}
+
+// cluster is a world in which the head of the operator is installed, and a
+// resource of it exists.
+func cluster(t testing.TB, head *olmcore.Operator, limits crvalidation.Limits) (*fake.Cluster, *fake.Driver) {
+	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+	c.AutoCreateNamespaces = true
+	controllers := &olm.OLM{
+		KubernetesVersion: "v1.36.2",
+		Resolve: func(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
+			answer := olmcore.Resolution{Observed: request.Subscriptions}
+			for _, f := range request.Subscriptions {
+				d := olmcore.SubscriptionDecision{Name: f.Name, CurrentCSV: f.CurrentCSV}
+				if o := *head; f.InstalledCSV != o.Name {
+					d.CurrentCSV, d.Changed = o.Name, f.CurrentCSV != o.Name
+					o.Replaces, o.For = f.InstalledCSV, []string{f.Name}
+					answer.Operators = append(answer.Operators, o)
+				}
+				answer.Decisions = append(answer.Decisions, d)
+			}
+			return answer, nil
+		},
+		Judge: func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
+			return crvalidation.Judge(ctx, r, changes, limits)
+		},
+	}
+	d := &fake.Driver{Cluster: c, Controllers: controllers.Controllers()}
+	require.NoError(t, c.Create(
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ops"}}},
+		&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "cron"},
+			Spec: &v1alpha1.SubscriptionSpec{Package: "cron", Channel: "stable", CatalogSource: "community", CatalogSourceNamespace: "olm"}},
+	))
+	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	require.NoError(t, c.Create(cron(t, "mine", "{replicas: 10}")))
+	return c, d
+}
+
+// upgrade makes the head another one and lets time pass.
+func upgrade(t testing.TB, c *fake.Cluster, d *fake.Driver, head *olmcore.Operator, to olmcore.Operator) {
+	*head = to
+	require.NoError(t, fake.Edit(c, "ops", "cron", func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = to.Name }))
+	require.NoError(t, d.RunFor(t.Context(), 3*time.Minute))
+}
+
+// newest is the plan of the highest generation.
+func newest(t testing.TB, c *fake.Cluster) *v1alpha1.InstallPlan {
+	plans, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, "ops", nil)
+	require.NoError(t, err)
+	var found *v1alpha1.InstallPlan
+	for _, p := range plans {
+		if found == nil || p.Spec.Generation > found.Spec.Generation {
+			found = p
+		}
+	}
+	return found
+}
+
+func maximum(c *fake.Cluster) *float64 {
+	crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "crons.example.com")
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["replicas"].Maximum
+}
+
+// TestAnUpgradeThatBreaksAResourceIsRefused whole: neither the definition nor the
+// new version is written, the plan says which resource stands in the way, and it
+// goes on by itself once that is repaired.
+func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
+	head := cronVersion(t, 1, "")
+	c, d := cluster(t, &head, crvalidation.Limits{})
+	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
+
+	upgrade(t, c, d, &head, cronVersion(t, 2, ", maximum: 9"))
+	p := newest(t, c)
+	require.Equal(t, v1alpha1.InstallPlanPhaseFailed, p.Status.Phase)
+	require.Equal(t, `error validating existing CRs against new CRD's schema for "crons.example.com": `+
+		`error validating example.com/v1, Kind=Cron "ops/mine": updated validation is too restrictive: `+
+		`[].spec.replicas: Invalid value: 10: spec.replicas in body should be less than or equal to 9`, p.Status.Message)
+	require.Nil(t, maximum(c))
+	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ops", "cron.v1"))
+	require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ops", "cron.v2"))
+
+	require.NoError(t, c.Edit(olmcore.KeyOf(cron(t, "mine", "{}")), func(o olmcore.Object) {
+		require.NoError(t, unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, int64(9), "spec", "replicas"))
+	}))
+	require.NoError(t, d.RunFor(t.Context(), 3*time.Minute))
+	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
+	require.Equal(t, 9.0, *maximum(c))
+	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ops", "cron.v2"))
+}
+
+// TestAnUpgradeThatBreaksNothingGoesOn, nor does one that a resource beyond the
+// limits would stand in the way of, which is said.
+func TestAnUpgradeThatBreaksNothingGoesOn(t *testing.T) {
+	head := cronVersion(t, 1, "")
+	c, d := cluster(t, &head, crvalidation.Limits{MaxResources: 1})
+	upgrade(t, c, d, &head, cronVersion(t, 2, ", maximum: 10"))
+	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
+	require.Equal(t, 10.0, *maximum(c))
+
+	require.NoError(t, c.Create(cron(t, "more", "{replicas: 10}")))
+	require.NoError(t, c.Edit(olmcore.KeyOf(cron(t, "mine", "{}")), func(o olmcore.Object) {
+		require.NoError(t, unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, int64(1), "spec", "replicas"))
+	}))
+	d.Events = nil
+	upgrade(t, c, d, &head, cronVersion(t, 3, ", maximum: 9"))
+	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
+	require.True(t, slices.ContainsFunc(d.Events, func(e fake.Event) bool {
+		return e.Diagnostic != nil && e.Diagnostic.Message == "1 custom resources of crons.example.com were not judged by the schema of version v1"
+	}))
+}
