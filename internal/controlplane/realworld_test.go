@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/controlplane"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// kubernetesVersion is that of the control plane, for both worlds.
+const kubernetesVersion = "v1.36.3"
+
+// realWorld is a real control plane with managers of examples/controllerruntime.
+type realWorld struct {
+	*olmruntime.Reader
+	*olmruntime.Executor
+	reports
+	t        testing.TB
+	plane    *controlplane.ControlPlane
+	nodes    *controlplane.Nodes
+	managers []func() error // each ends one
+	begun    time.Time
+}
+
+func init() { log.SetLogger(logr.Discard()) }
+
+func newRealWorld(t testing.TB) *realWorld { return newRealWorldWith(t, controlplane.Options{}) }
+
+func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
+	begun := time.Now()
+	plane, err := controlplane.Start(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, plane.Stop()) })
+	t.Logf("the control plane is ready after %s", time.Since(begun).Round(time.Millisecond))
+	config, err := plane.As("user")
+	require.NoError(t, err)
+	direct, err := client.New(config, client.Options{Scheme: olmruntime.Scheme()})
+	require.NoError(t, err)
+	w := &realWorld{
+		Reader:   &olmruntime.Reader{Cache: direct, Live: direct, Scheme: olmruntime.Scheme()},
+		Executor: &olmruntime.Executor{Client: client.WithFieldValidation(direct, "Strict"), Config: config},
+		t:        t, plane: plane, begun: time.Now(),
+	}
+	// What an image is called, the fake says.
+	images := fake.NewCluster(time.Now())
+	w.nodes, err = plane.PlayNodes(images.ImageID)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.nodes.Stop()) })
+	t.Cleanup(w.stop)
+	return w
+}
+
+func (w *realWorld) addNode(name string)  { require.NoError(w.t, w.nodes.Add(w.t.Context(), name)) }
+func (w *realWorld) failNode(name string) { w.nodes.Fail(name) }
+
+func (w *realWorld) start(managers int) {
+	for range managers {
+		name := fmt.Sprintf("manager-%d", len(w.managers))
+		config, err := w.plane.As(name)
+		require.NoError(w.t, err)
+		mgr, err := olmruntime.NewManager(config, ctrl.Options{
+			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
+		}, olmruntime.Options{
+			Catalog: quick, KubernetesVersion: kubernetesVersion, Resolve: content.resolve, FieldValidation: "Strict",
+			Observe: func(controller string, key types.NamespacedName, result olmcore.Result, err error) {
+				w.add(report{manager: name, controller: controller, key: key, result: result, err: err})
+			},
+		})
+		require.NoError(w.t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(ctx) }()
+		w.managers = append(w.managers, func() error { cancel(); return <-ended })
+	}
+}
+
+func (w *realWorld) stop() {
+	var failed []error
+	for _, end := range w.managers {
+		failed = append(failed, end())
+	}
+	w.managers = nil
+	require.NoError(w.t, errors.Join(failed...))
+}
+
+// patience is for a busy machine; nothing waits for it to pass.
+const patience = 3 * time.Minute
+
+func (w *realWorld) until(what string, condition func() bool) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if condition() {
+			w.t.Logf("%7.1fs  %s", time.Since(w.begun).Seconds(), what)
+			return
+		}
+	}
+	require.FailNow(w.t, patience.String()+" are over", "not yet: %s\n%s", what, state(w.t, w))
+}
+
+// quietTime is how long nobody may write until the world counts as settled. The
+// managers' own retries come sooner.
+const quietTime = 8 * time.Second
+
+func (w *realWorld) settle() {
+	last, since := -1, time.Now()
+	w.until("everything is settled", func() bool {
+		writes := 0
+		requests, err := w.plane.Requests("")
+		require.NoError(w.t, err)
+		for _, r := range requests {
+			if r.Writes() && strings.HasPrefix(r.User.Username, "manager-") {
+				writes++
+			}
+		}
+		if writes != last {
+			last, since = writes, time.Now()
+		}
+		return time.Since(since) > quietTime
+	})
+}
+
+// check fails the test when the API server refused a write of a manager for what
+// was in it, or warned about it.
+func (w *realWorld) check() {
+	requests, err := w.plane.Requests("")
+	require.NoError(w.t, err)
+	for _, r := range requests {
+		if r.Writes() && (r.Status.Code == 400 || r.Status.Code == 422) && r.User.Username != "admin" {
+			w.t.Errorf("%s %s by %s: %d %s\n%s", r.Verb, r.URI, r.User.Username, r.Status.Code, r.Status.Message, r.Sent)
+		}
+	}
+}
