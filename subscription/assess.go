@@ -40,7 +40,7 @@ func Assess(in Input) Assessment {
 		return Assessment{}
 	}
 	var a Assessment
-	var anyNeeds, anyWrite bool
+	var anyNeeds, anyMoved bool
 	var d verdict
 	for i := range v.subs {
 		v.judge(i, &d)
@@ -56,8 +56,8 @@ func Assess(in Input) Assessment {
 		}
 		s.Whole = v.whole(&d)
 		a.Subscriptions = append(a.Subscriptions, s)
-		anyNeeds, anyWrite = anyNeeds || d.needs(), anyWrite || d.changed
+		anyNeeds, anyMoved = anyNeeds || d.needs(), anyMoved || d.moved
 	}
-	a.Gate = v.gate(anyNeeds, anyWrite)
+	a.Gate = v.gate(anyNeeds, anyMoved)
 	return a
 }

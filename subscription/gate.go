@@ -20,7 +20,8 @@ const (
 	// GateAnswered: the Resolution that was handed in is the answer, and it is
 	// carried out or waits for its plan.
 	GateAnswered Gate = "Answered"
-	// GateDeferred: statuses have to be written first; then call again.
+	// GateDeferred: statuses have to be written first; then call again. What they
+	// say of catalogs defers nothing.
 	GateDeferred Gate = "Deferred"
 	// GateBlocked: the namespace cannot be resolved; a Diagnostic says why.
 	GateBlocked Gate = "Blocked"
@@ -42,13 +43,13 @@ type ResolveRequest struct {
 }
 
 // gate decides whether to ask for a resolution.
-func (v *view) gate(anyNeeds, anyWrite bool) Gate {
+func (v *view) gate(anyNeeds, anyMoved bool) Gate {
 	switch {
 	case len(v.subs) == 0:
 		return GateNotNeeded
 	case v.blocked != "":
 		return GateBlocked
-	case anyWrite:
+	case anyMoved:
 		return GateDeferred
 	case !anyNeeds:
 		return GateNotNeeded

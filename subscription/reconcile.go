@@ -39,13 +39,13 @@ func Reconcile(in Input) (Outcome, error) {
 		return Outcome{}, err
 	}
 	var out Outcome
-	var anyNeeds bool
+	var anyNeeds, anyMoved bool
 	var written []bool
 	var d verdict
 	for i := range v.subs {
 		v.judge(i, &d)
 		out.Requeue(d.wait)
-		anyNeeds = anyNeeds || d.needs()
+		anyNeeds, anyMoved = anyNeeds || d.needs(), anyMoved || d.moved
 		out.Transitions = append(out.Transitions, d.transitions...)
 		out.Diagnostics = append(out.Diagnostics, d.diagnostics...)
 		if d.changed {
@@ -65,10 +65,8 @@ func Reconcile(in Input) (Outcome, error) {
 			out.Histories[d.sub.UID] = v.memo.next
 		}
 	}
-	if v.blocked == "" {
-		v.announce(&out)
-	}
-	out.Gate = v.gate(anyNeeds, written != nil)
+	v.announce(&out)
+	out.Gate = v.gate(anyNeeds, anyMoved)
 	switch out.Gate {
 	case GateNeeded:
 		out.Resolve = v.request()

@@ -166,18 +166,17 @@ func says(a, b *v1alpha1.SubscriptionCondition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// announce says once for the namespace what its Subscriptions are made to say
-// of a failed resolution.
+// announce says once for the namespace that its resolution failed, when the
+// Subscriptions are made to say so.
 func (v *view) announce(out *Outcome) {
-	for i := range out.Transitions {
-		t := &out.Transitions[i]
-		if t.Type != string(v1alpha1.SubscriptionResolutionFailed) || t.Status != metav1.ConditionTrue {
-			continue
-		}
-		d := v.namespaceDiagnostic(warning, ReasonResolutionFailed, t.Message)
-		if !slices.Contains(out.Diagnostics, d) {
-			out.Diagnostics = append(out.Diagnostics, d)
-		}
+	failed := v.answer.failed
+	if failed.conditionType == "" || v.blocked != "" {
+		return
+	}
+	if slices.ContainsFunc(out.Transitions, func(t olmcore.Transition) bool {
+		return t.Type == string(failed.conditionType) && t.Status == metav1.ConditionTrue && t.Message == failed.message
+	}) {
+		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(warning, ReasonResolutionFailed, failed.message))
 	}
 }
 

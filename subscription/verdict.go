@@ -42,6 +42,7 @@ type verdict struct {
 	shown      Stage // what the conditions will say
 	csvPresent bool
 	changed    bool // the status has to be written
+	moved      bool // in what a resolution or the gate depends on
 	wait       time.Duration
 
 	remembers bool // v.memo.history is of an earlier call
@@ -76,7 +77,12 @@ func (v *view) judge(index int, d *verdict) {
 	v.publish(d)
 	v.judgeHealth(d)
 	v.judgeDeprecation(d)
-	d.changed = d.differs()
+	if d.changed = d.differs(); d.changed {
+		d.moved = d.moves()
+		if d.ref == s.InstallPlanRef && !isMirror(s.Install, d.ref) {
+			d.report(info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
+		}
+	}
 	v.tell(d)
 }
 
@@ -88,13 +94,15 @@ func (d *verdict) differs() bool {
 		d.generation != s.InstallPlanGeneration || d.healthChanged || d.changedReference() {
 		return true
 	}
-	if !isMirror(s.Install, d.ref) {
-		if d.ref == s.InstallPlanRef {
-			d.report(info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
-		}
-		return true
-	}
-	return d.conditionsDiffer()
+	return !isMirror(s.Install, d.ref) || d.conditionsDiffer()
+}
+
+// moves reports whether the status changes in more than what it says of
+// catalogs: no resolution looks at that, and none has to wait for its write.
+func (d *verdict) moves() bool {
+	rest := *d
+	rest.health, rest.healthChanged, rest.deprecation = wish{keep: true}, false, deprecation{}
+	return rest.differs()
 }
 
 // changedReference reports whether the Subscription is to refer to another plan,

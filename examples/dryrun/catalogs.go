@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -98,6 +100,42 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 		}
 	}
 	return result.Resolution, nil
+}
+
+// known says what is known of the catalogs of a namespace: nothing, when the input
+// holds none of them. A catalog whose content was given counts as healthy.
+func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
+	resolver := olm.Catalogs{GlobalNamespace: r.globalNamespace(), Content: r.catalogs.content}
+	known, err := resolver.Known(ctx, reader, namespace)
+	if err != nil || len(known.Sources) == 0 {
+		return nil, err
+	}
+	known.Probes = map[types.NamespacedName]subscription.Probe{}
+	for key := range r.catalogs.content {
+		known.Probes[key] = subscription.Probe{Healthy: true}
+	}
+	return known, nil
+}
+
+// globalNamespace is the namespace whose catalogs all namespaces see: that of the
+// first --catalog, else the one that most Subscriptions name beside their own.
+func (r *runner) globalNamespace() string {
+	if r.catalogs.global != "" {
+		return r.catalogs.global
+	}
+	count := map[string]int{}
+	for _, s := range r.subscriptions("") {
+		if s.Spec != nil && s.Spec.CatalogSourceNamespace != s.Namespace {
+			count[s.Spec.CatalogSourceNamespace]++
+		}
+	}
+	most := ""
+	for _, namespace := range slices.Sorted(maps.Keys(count)) {
+		if count[namespace] > count[most] {
+			most = namespace
+		}
+	}
+	return most
 }
 
 // withUnlisted adds the catalogs whose CatalogSource is not in the input.

@@ -34,7 +34,7 @@ func runDry(t testing.TB, stdin string, args ...string) (code int, stdout, stder
 func TestOutput(t *testing.T) {
 	worlds, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, worlds, 4)
+	require.Len(t, worlds, 5)
 	for _, world := range worlds {
 		for suffix, args := range map[string][]string{"": {world}, ".settled": {"--settle", world}} {
 			code, got, errs := runDry(t, "", args...)

@@ -85,7 +85,11 @@ func (r result) print(b *strings.Builder) {
 		fmt.Fprintf(b, "  %-12s %s%s\n", a.Verb, a.Target, because(a.Cause.Reason, a.Cause.Message))
 	}
 	for _, t := range r.Transitions {
-		fmt.Fprintf(b, "  state        %s -> %s%s\n", orNone(t.From), orNone(t.To), because(t.Reason, t.Message))
+		what := "state       "
+		if isStatus(t.From) && isStatus(t.To) {
+			what = "condition    " + t.Type
+		}
+		fmt.Fprintf(b, "  %s %s -> %s%s\n", what, orNone(t.From), orNone(t.To), because(t.Reason, t.Message))
 	}
 	for _, d := range r.Diagnostics {
 		fmt.Fprintf(b, "  %-12s %s: %s\n", strings.ToLower(string(d.Severity)), d.Reason, d.Message)
@@ -103,6 +107,11 @@ func (r result) print(b *strings.Builder) {
 	if r.RequeueAfter != "" {
 		fmt.Fprintf(b, "  look again   after %s\n", r.RequeueAfter)
 	}
+}
+
+// isStatus reports whether a state is that of a condition, or of none.
+func isStatus(state string) bool {
+	return state == "" || state == "True" || state == "False"
 }
 
 func because(reason, message string) string {

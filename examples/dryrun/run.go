@@ -44,7 +44,7 @@ type runner struct {
 
 // newOLM returns the controllers and has their requests collected.
 func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) *olm.OLM {
-	o := &olm.OLM{KubernetesVersion: newestKubernetes, Disconnected: true, Asked: asked}
+	o := &olm.OLM{KubernetesVersion: newestKubernetes, Disconnected: true, Asked: asked, CatalogsOf: r.known}
 	nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil)
 	o.CatalogConfig.IgnoreNodes = err == nil && len(nodes) == 0
 	if len(r.catalogs.content) > 0 {
@@ -82,6 +82,9 @@ func (r *runner) audit() error {
 	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
 		in, err := subscription.Gather(r.ctx, r.cluster, key.Namespace, subscription.Config{})
 		if err != nil {
+			return err
+		}
+		if in.Catalogs, err = r.known(r.ctx, r.cluster, key.Namespace); err != nil {
 			return err
 		}
 		in.Now = r.cluster.Now()

@@ -3,6 +3,8 @@
 package olm_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,7 +75,8 @@ func whole(t *testing.T, prepare func(*world) error) invariant.World {
 }
 
 // ignore: whether a plan made an object or found it there cannot be told after a
-// lost status write, and annotations repeat UIDs.
+// lost status write, annotations repeat UIDs, and conditions stand in the order
+// in which they were first written.
 func ignore(object map[string]any) {
 	status, _ := object["status"].(map[string]any)
 	steps, _ := status["plan"].([]any)
@@ -81,6 +84,11 @@ func ignore(object map[string]any) {
 		if s, ok := step.(map[string]any); ok && s["status"] == "Present" {
 			s["status"] = "Created"
 		}
+	}
+	if conditions, _ := status["conditions"].([]any); object["kind"] == v1alpha1.SubscriptionKind {
+		slices.SortFunc(conditions, func(a, b any) int {
+			return strings.Compare(a.(map[string]any)["type"].(string), b.(map[string]any)["type"].(string))
+		})
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

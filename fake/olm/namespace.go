@@ -3,6 +3,7 @@
 package olm
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -23,12 +24,16 @@ func (o *OLM) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 		n = &namespace{histories: map[types.UID]subscription.History{}}
 		o.namespaces[key.Namespace] = n
 	}
+	n.learn(last)
 	planned, err := o.plan(ctx, r, key.Namespace, now, n)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in, err := subscription.Gather(ctx, r, key.Namespace, o.SubscriptionConfig)
 	if err != nil {
+		return olmcore.Result{}, err
+	}
+	if in.Catalogs, err = o.knownCatalogs(ctx, r, key.Namespace); err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now, in.LastRun, in.Histories, in.Resolution = now, last, n.histories, n.answer
@@ -61,6 +66,30 @@ func (o *OLM) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 	return result, nil
 }
 
+func (o *OLM) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
+	if o.CatalogsOf != nil {
+		return o.CatalogsOf(ctx, r, namespace)
+	}
+	return subscription.GatherCatalogs(ctx, r, namespace, cmp.Or(o.GlobalNamespace, DefaultGlobalNamespace))
+}
+
+// learn notes why the plan of the answer could not be written. An answer that
+// was handed out is not written to.
+func (n *namespace) learn(last olmcore.Outcomes) {
+	if n.answer == nil || n.planKey == (olmcore.Key{}) {
+		return
+	}
+	problem := ""
+	if outcome, ran := last[n.planKey]; ran && outcome.Class != olmcore.ClassNone {
+		problem = outcome.Message
+	}
+	if problem != n.answer.PlanError {
+		next := *n.answer
+		next.PlanError = problem
+		n.answer = &next
+	}
+}
+
 // answer asks the resolver and counts its failures.
 func (o *OLM) answer(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest, before *subscription.Resolved, now time.Time) (*subscription.Resolved, error) {
 	resolution, err := o.Resolve(ctx, r, request)
@@ -68,7 +97,7 @@ func (o *OLM) answer(ctx context.Context, r olmcore.Reader, request subscription
 		return nil, err
 	}
 	answer := &subscription.Resolved{Resolution: resolution, At: now}
-	if before != nil && resolution.Failure != nil && before.Resolution.Failure != nil {
+	if before != nil && (resolution.Failure != nil && before.Resolution.Failure != nil || before.PlanError != "") {
 		answer.Attempts = before.Attempts + 1
 	}
 	return answer, nil
@@ -89,37 +118,54 @@ func (o *OLM) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	for _, lookup := range out.Lookups {
-		if err := o.unpack(ctx, r, name, lookup, now, &out.Result); err != nil {
-			return olmcore.Result{}, err
+	n.planKey = olmcore.Key{}
+	for _, a := range out.Actions {
+		if create, ok := a.(olmcore.Create); ok {
+			n.planKey = create.Target.Key()
 		}
 	}
-	if out.Plan.Name != "" && out.Plan != n.answer.Plan {
-		next := *n.answer
-		next.Plan = out.Plan
-		n.answer = &next
+	next := *n.answer
+	if o.unpacks() {
+		next.Unpacking = &subscription.Unpacking{}
 	}
+	for _, lookup := range out.Lookups {
+		if lookup, err = o.unpack(ctx, r, name, lookup, now, &out.Result); err != nil {
+			return olmcore.Result{}, err
+		}
+		if next.Unpacking != nil {
+			next.Unpacking.Lookups = append(next.Unpacking.Lookups, lookup)
+		}
+	}
+	if out.Plan.Name != "" {
+		next.Plan = out.Plan
+	}
+	n.answer = &next
 	return out.Result, nil
 }
 
-// unpack adds what unpacks one bundle image; without the images that do it the
-// lookup stays a question.
-func (o *OLM) unpack(ctx context.Context, r olmcore.Reader, name string, lookup v1alpha1.BundleLookup, now time.Time, result *olmcore.Result) error {
+// unpacks reports whether there are the images that unpack others.
+func (o *OLM) unpacks() bool {
+	return o.InstallPlanConfig.OPMImage != "" && o.InstallPlanConfig.UtilImage != ""
+}
+
+// unpack adds what unpacks one bundle image, and returns how far that is; without
+// the images that do it the lookup stays a question.
+func (o *OLM) unpack(ctx context.Context, r olmcore.Reader, name string, lookup v1alpha1.BundleLookup, now time.Time, result *olmcore.Result) (v1alpha1.BundleLookup, error) {
 	o.ask(InstallPlan, types.NamespacedName{Namespace: name}, lookup)
-	if o.InstallPlanConfig.OPMImage == "" || o.InstallPlanConfig.UtilImage == "" {
-		return nil
+	if !o.unpacks() {
+		return lookup, nil
 	}
 	in, err := installplan.GatherUnpack(ctx, r, name, lookup, o.InstallPlanConfig)
 	if err != nil {
-		return err
+		return lookup, err
 	}
 	in.Now = now
 	out, err := installplan.Unpack(in)
 	if err != nil {
-		return err
+		return lookup, err
 	}
 	result.Actions = append(result.Actions, out.Actions...)
 	result.Diagnostics = append(result.Diagnostics, out.Diagnostics...)
 	result.Requeue(out.RequeueAfter)
-	return nil
+	return out.Lookup, nil
 }

@@ -214,7 +214,17 @@ func (o *OLM) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 			return olmcore.Result{}, err
 		}
 	}
-	return installplan.Reconcile(in)
+	result, err := installplan.Reconcile(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	lost, err := installplan.LostBundles(in)
+	for _, lookup := range lost {
+		if err := o.unpack(ctx, r, key.Namespace, lookup, now, &result); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
+	return result, err
 }
 
 // sweptNamespaces are those that hold plans, or what plans refer to.

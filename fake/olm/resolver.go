@@ -5,6 +5,7 @@ package olm
 import (
 	"context"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -33,4 +34,47 @@ func (c *Catalogs) Resolve(ctx context.Context, r olmcore.Reader, request subscr
 		c.Resolved(in, result)
 	}
 	return result.Resolution, nil
+}
+
+// Known says what is known of the catalogs of a namespace, with the deprecations
+// of the packages that its Subscriptions name: a value for OLM.CatalogsOf.
+func (c *Catalogs) Known(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
+	known, err := subscription.GatherCatalogs(ctx, r, namespace, c.GlobalNamespace)
+	if err != nil {
+		return nil, err
+	}
+	subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range subs {
+		if s.Spec == nil {
+			continue
+		}
+		catalog := types.NamespacedName{Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource}
+		known.Entries = append(known.Entries, entriesOf(catalog, c.Content[catalog], s.Spec.Package)...)
+	}
+	return known, nil
+}
+
+// entriesOf lists the bundles of a package as subscription wants them.
+func entriesOf(key types.NamespacedName, content *resolution.Catalog, pkg string) []subscription.Entry {
+	var entries []subscription.Entry
+	for _, channel := range content.Channels(pkg) {
+		for _, bundle := range content.Chain(pkg, channel) {
+			e := subscription.Entry{Catalog: key, Package: pkg, Channel: channel, Bundle: bundle}
+			for _, d := range content.Deprecations(pkg) {
+				switch {
+				case d.Bundle == bundle:
+					e.BundleDeprecation = &d.Message
+				case d.Channel == channel:
+					e.ChannelDeprecation = &d.Message
+				case d.Bundle == "" && d.Channel == "":
+					e.PackageDeprecation = &d.Message
+				}
+			}
+			entries = append(entries, e)
+		}
+	}
+	return entries
 }

@@ -26,9 +26,12 @@ func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 		byLabel:   map[string][]*entry{},
 		byPackage: make(map[string][]*entry, len(packages)),
 	}}
+	var content digester
 	for i := range packages {
 		b.addPackage(&packages[i])
+		content.add(&packages[i])
 	}
+	b.catalog.digest = content.total
 	b.catalog.index()
 	slices.SortStableFunc(b.diagnostics, func(x, y olmcore.Diagnostic) int {
 		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Reason, y.Reason), cmp.Compare(x.Message, y.Message))

@@ -28,6 +28,7 @@ type Catalog struct {
 	// the bundles that must not be selected.
 	malformed []*channel
 	invalid   int
+	digest    digest
 }
 
 type catalogPackage struct {

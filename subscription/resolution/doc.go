@@ -44,6 +44,14 @@
 // without them, unless [Policy].AllOrNothing asks for OLM's way. A Subscription
 // that gets less than its best candidate is in HeldBack, with the reason.
 //
+// # When to ask again
+//
+// An answer holds until what it was computed from changes. Its Observed tells
+// package subscription about the Subscriptions; for the rest keep
+// [Input.Fingerprint] with the answer, gather the Input whenever something of the
+// namespace changed, and drop the answer when the fingerprint is another one. An
+// upgrade that waits for the old operator to go would wait for ever otherwise.
+//
 // # How the pieces fit
 //
 //	fbc.Read, fbc.Load ─▶ []Package ─▶ Build ─▶ *Catalog ─┐
@@ -51,6 +59,7 @@
 //
 //	content.go property.go require.go   what a catalog says, and its parsed form
 //	build.go chain.go catalog.go        the index
+//	digest.go                           when is it the same
 //	problem.go existing.go annotation.go transition.go candidates.go   one call's view of its input
 //	graph.go provide.go search.go admit.go   candidates of requirements, the search
 //	core.go rules.go text.go summary.go heldback.go explain.go   reasons

@@ -152,13 +152,19 @@ func TestExistingOperators(t *testing.T) {
 			newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a2" }).csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
 			"Unchanged\na: nothing -> a2, adopted\nheld back a: PackageConflict a",
 		},
-		"nothing is adopted that has another version, no annotation, another package or a Subscription": {
-			newWorld(append(chain(), line("b/s", "b1", ""), line("c/s", "c1", ""), line("d/s", "d1", ""))...).sub("a/stable").sub("b/s").sub("c/s").sub("d/s").
-				csv("a", "a2", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Version.Patch = 7 }).csv("", "b1", nil, bare).
-				csv("x", "c1", nil).sub("d/s", named("e"), has("d1")).csv("d", "d1", nil).policy(resolution.Policy{AdoptSameBundle: true}),
-			"",
-		},
 	})
+}
+
+func TestOnlyTheSameBundleIsAdopted(t *testing.T) {
+	w := newWorld(append(chain(), line("b/s", "b1", ""), line("c/s", "c1", ""), line("d/s", "d1", ""))...).policy(resolution.Policy{AdoptSameBundle: true}).
+		sub("a/stable").csv("a", "a2", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Version.Patch = 7 }). // another version
+		sub("b/s").csv("", "b1", nil, bare).                                                                       // no annotation
+		sub("c/s").csv("x", "c1", nil).                                                                            // another package
+		sub("d/s").sub("d/s", named("e"), has("d1")).csv("d", "d1", nil)                                           // somebody's
+	for _, target := range resolution.Resolve(w.in).Targets {
+		require.False(t, target.Adopt, target.Subscription)
+		require.Equal(t, target.Current, target.Target)
+	}
 }
 
 func TestInFlight(t *testing.T) {

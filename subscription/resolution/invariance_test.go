@@ -253,10 +253,10 @@ func TestFailForwardMattersOnlyForFailedUpgrades(t *testing.T) {
 }
 
 // without excludes one bundle.
-type without struct{ catalog, name string }
+type without struct{ catalog, pkg, name string }
 
 func (w without) Exclude(op olmcore.Operator) string {
-	if op.Catalog.String() == w.catalog && op.Name == w.name {
+	if op.Catalog.String() == w.catalog && op.Package == w.pkg && op.Name == w.name {
 		return "not this one"
 	}
 	return ""
@@ -270,7 +270,7 @@ func TestABundleThatMustNotBeChosenKeepsItsPlace(t *testing.T) {
 		p := rapid.SampledFrom(c.packages).Draw(t, "package")
 		b := rapid.SampledFrom(p.Bundles).Draw(t, "bundle")
 		excluded := n.input()
-		excluded.Exclude = without{c.key.String(), b.Name}
+		excluded.Exclude = without{c.key.String(), p.Name, b.Name}
 		want := decidedBy(resolution.Resolve(excluded))
 
 		i := slices.IndexFunc(n.catalogs, func(x catalogSpec) bool { return x.key == c.key })

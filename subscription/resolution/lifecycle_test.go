@@ -4,6 +4,7 @@ package resolution_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,13 +38,28 @@ func live(t *testing.T, policy resolution.Policy) *lived {
 		list[0].Bundles[i].Objects = []olmcore.Object{manifest(list[0].Bundles[i].Name)}
 	}
 	built, _ := resolution.Build(list)
-	resolve := func(ctx context.Context, r olmcore.Reader, request asking.ResolveRequest) (olmcore.Resolution, error) {
-		in, err := resolution.Gather(ctx, r, request.Namespace, "global", nil)
+	gather := func(ctx context.Context, r olmcore.Reader) (resolution.Input, error) {
+		in, err := resolution.Gather(ctx, r, "ns", "global", nil)
 		in.Policy, in.Catalogs = policy, []resolution.CatalogState{{Key: types.NamespacedName{Namespace: "global", Name: "cat"}, Content: built}}
+		return in, err
+	}
+	controllers := &olm.OLM{Resolve: func(ctx context.Context, r olmcore.Reader, _ asking.ResolveRequest) (olmcore.Resolution, error) {
+		in, err := gather(ctx, r)
 		w.last = resolution.Resolve(in)
 		return w.last.Resolution, err
+	}}
+	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: controllers.Controllers()}
+	i := slices.IndexFunc(w.driver.Controllers, func(c fake.Controller) bool { return c.Name == olm.Subscription })
+	subscriptions, fingerprint := w.driver.Controllers[i].Reconcile, ""
+	w.driver.Controllers[i].Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		in, err := gather(ctx, r)
+		if now := in.Fingerprint(); now != fingerprint {
+			controllers.CatalogsChanged() // drops the answer
+			fingerprint = now
+		}
+		require.NoError(t, err)
+		return subscriptions(ctx, r, key, now, last)
 	}
-	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: (&olm.OLM{Resolve: resolve}).Controllers()}
 	group := oneGroup("ns")[0].DeepCopy()
 	group.Spec.TargetNamespaces = []string{"ns"}
 	require.NoError(t, w.cluster.Create(group))
