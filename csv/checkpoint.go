@@ -12,7 +12,8 @@ import (
 
 // Checkpoint remembers the versions of everything in a converged Input. Handed
 // back as Input.Checkpoint it lets Reconcile answer at once as long as nothing
-// changed, whatever the size of the CSV. It holds no objects.
+// changed, whatever the size of the CSV. It holds no objects. Without it the
+// answer is the same, and takes longer.
 type Checkpoint struct {
 	config            Config
 	kubernetesVersion string

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -236,7 +235,7 @@ func effectiveReason(s *v1alpha1.ClusterServiceVersionStatus) v1alpha1.Condition
 
 func (k *cleaner) isTerminating(namespace string) bool {
 	for _, n := range k.in.Deletion.Namespaces.Items {
-		if n.Name == namespace && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating) {
+		if n.Name == namespace && isLeaving(n) {
 			return true
 		}
 	}

@@ -127,8 +127,7 @@ func newOrigin(in *Input) origin {
 	// The values are compared with those on the Pod template one by one; what is
 	// left to notice is that an annotation went away.
 	for key := range c.Annotations {
-		tail := key[max(0, len(key)-16):]
-		o.annotations += fnv64(fnv64Offset^uint64(len(key)), tail)
+		o.annotations += mark(key)
 	}
 	for _, key := range in.Config.ExcludedAnnotations {
 		o.config += fnv64(fnv64Offset, key)
@@ -138,6 +137,18 @@ func newOrigin(in *Input) origin {
 		o.config = fnv64(fnv64(o.config^fnv64Offset, e.Name), e.Value)
 	}
 	return o
+}
+
+// mark is a hash that reads eight bytes at a time.
+func mark(s string) uint64 {
+	h := uint64(len(s)) * fnv64Prime
+	for ; len(s) >= 8; s = s[8:] {
+		h ^= uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		h *= fnv64Prime
+		h ^= h >> 32
+	}
+	return fnv64(h, s)
 }
 
 // String is the part of the annotation before the hash, with a slash at its end.

@@ -62,6 +62,15 @@
 // What went while no controller watched, and what a deleted OperatorGroup leaves,
 // [Sweep] finds.
 //
+// # Speed
+//
+// Hand [CheckpointOf] the Input of a reconcile that had nothing to do, and give
+// its answer back in Input.Checkpoint, as the outcome of catalog goes back: then a
+// CSV at rest costs the comparison of resourceVersions, well below a microsecond
+// whatever its size. Without a Checkpoint its requirements, annotations and
+// Deployments are compared each time, which takes some microseconds. Neither
+// allocates, nor does an OperatorGroup at rest.
+//
 // # What is left to the caller
 //
 // Webhooks, APIServices and their certificates, copies of CSVs in other

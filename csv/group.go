@@ -4,6 +4,7 @@ package csv
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +66,13 @@ func Group(in GroupInput) (olmcore.Result, error) {
 		res.RequeueAfter = 5 * time.Second
 		return res, nil
 	}
+	if slices.Contains(g.Spec.TargetNamespaces, metav1.NamespaceAll) {
+		res.Diagnostics = []olmcore.Diagnostic{{
+			Severity: olmcore.Error, Reason: ReasonInvalidTargets, Target: olmcore.RefOf(g), Path: "spec.targetNamespaces",
+			Message: fmt.Sprintf("TargetNamespaces cannot contain NamespaceAll: %v", g.Spec.TargetNamespaces),
+		}}
+		return res, nil
+	}
 	if a := in.ServiceAccount; a != nil && a.Labels[olmcore.LabelManaged] != "true" {
 		after := a.DeepCopy()
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
@@ -103,20 +111,20 @@ func (in *GroupInput) validate() error {
 // status adds the status write that is due, and reports whether one is.
 func (in *GroupInput) status(res *olmcore.Result) bool {
 	g := in.OperatorGroup
-	want := in.targets()
-	have, computed := groupTargets(g)
-	moved := !computed || !slices.Equal(have, want)
-	account := in.accountRef()
+	moved := !in.targetsAreSettled()
+	account := in.account()
 	conditions, said := in.conditions()
-	if !moved && !said && sameReference(g.Status.ServiceAccountRef, account) {
+	if !moved && !said && refersTo(g.Status.ServiceAccountRef, account) {
 		return false
 	}
 	after := g.DeepCopy()
 	after.Status.Conditions = conditions
-	after.Status.ServiceAccountRef = account
+	if !refersTo(after.Status.ServiceAccountRef, account) {
+		after.Status.ServiceAccountRef = referenceTo(account)
+	}
 	if moved {
 		at := olmcore.Timestamp(in.Now)
-		after.Status.Namespaces, after.Status.LastUpdated = want, &at
+		after.Status.Namespaces, after.Status.LastUpdated = in.targets(), &at
 	}
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(g, after, olmcore.Cause{
 		Reason: ReasonStatusChanged, Message: "the targets, the ServiceAccount or the conditions changed",
@@ -157,9 +165,18 @@ func isEveryNamespace(s *metav1.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-func (in *GroupInput) accountRef() *corev1.ObjectReference {
+// account is the ServiceAccount that the group prescribes, nil when it prescribes
+// none or that one does not exist.
+func (in *GroupInput) account() *corev1.ServiceAccount {
 	a, g := in.ServiceAccount, in.OperatorGroup
 	if a == nil || g.Spec.ServiceAccountName == "" || a.Name != g.Spec.ServiceAccountName || a.Namespace != g.Namespace {
+		return nil
+	}
+	return a
+}
+
+func referenceTo(a *corev1.ServiceAccount) *corev1.ObjectReference {
+	if a == nil {
 		return nil
 	}
 	return &corev1.ObjectReference{
@@ -167,13 +184,13 @@ func (in *GroupInput) accountRef() *corev1.ObjectReference {
 	}
 }
 
-// sameReference leaves the resourceVersion out: it ages with every change of the
+// refersTo leaves the resourceVersion out: it ages with every change of the
 // account, and the reference does not.
-func sameReference(have, want *corev1.ObjectReference) bool {
-	if have == nil || want == nil {
-		return have == want
+func refersTo(have *corev1.ObjectReference, a *corev1.ServiceAccount) bool {
+	if have == nil || a == nil {
+		return have == nil && a == nil
 	}
-	return have.Kind == want.Kind && have.Namespace == want.Namespace && have.Name == want.Name && have.UID == want.UID
+	return have.Kind == "ServiceAccount" && have.Namespace == a.Namespace && have.Name == a.Name && have.UID == a.UID
 }
 
 func (in *GroupInput) conditions() (list []metav1.Condition, changed bool) {
@@ -188,11 +205,12 @@ func (in *GroupInput) conditions() (list []metav1.Condition, changed bool) {
 			Message: "Multiple OperatorGroup found in the same namespace",
 		})
 	}
-	lacking := g.Spec.ServiceAccountName != "" && in.accountRef() == nil
-	list, also := toggle(list, lacking, in.Now, metav1.Condition{
-		Type: operatorsv1.OperatorGroupServiceAccountCondition, Reason: operatorsv1.OperatorGroupServiceAccountReason,
-		Message: "ServiceAccount " + g.Spec.ServiceAccountName + " not found",
-	})
+	missing := metav1.Condition{Type: operatorsv1.OperatorGroupServiceAccountCondition, Reason: operatorsv1.OperatorGroupServiceAccountReason}
+	lacking := g.Spec.ServiceAccountName != "" && in.account() == nil
+	if lacking {
+		missing.Message = "ServiceAccount " + g.Spec.ServiceAccountName + " not found"
+	}
+	list, also := toggle(list, lacking, in.Now, missing)
 	return list, changed || also
 }
 

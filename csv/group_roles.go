@@ -5,7 +5,6 @@ package csv
 import (
 	"cmp"
 	"crypto/sha256"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +29,41 @@ var roleSuffixes = [...]string{"admin", "edit", "view"}
 
 // groupRoleName is the name that OLM gives, at most 253 characters long.
 func groupRoleName(g *operatorsv1.OperatorGroup, suffix string) string {
-	sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
-	tail := "." + suffix + "-" + new(big.Int).SetBytes(sum[:]).Text(62)
+	return string(appendRoleName(nil, g, suffix))
+}
+
+func appendRoleName(to []byte, g *operatorsv1.OperatorGroup, suffix string) []byte {
+	var room [512]byte
+	seed := append(append(append(room[:0], g.Namespace...), '/'), g.Name...)
+	seed = append(append(seed, '/'), suffix...)
+	var digits [38]byte
+	sum := appendBase62(digits[:0], sha256.Sum224(seed))
 	const head, limit = "olm.og.", 253
-	return head + g.Name[:min(len(g.Name), limit-len(head)-len(tail))] + tail
+	name := g.Name[:min(len(g.Name), limit-len(head)-len("-.")-len(suffix)-len(sum))]
+	to = append(append(to, head...), name...)
+	to = append(append(to, '.'), suffix...)
+	return append(append(to, '-'), sum...)
+}
+
+// appendBase62 writes a number, most significant byte first, as big.Int.Text(62)
+// does, without allocating.
+func appendBase62(to []byte, number [sha256.Size224]byte) []byte {
+	const symbols = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	var digits [38]byte
+	at := len(digits)
+	for more := true; more; {
+		rest := uint32(0)
+		more = false
+		for i, b := range number {
+			rest = rest<<8 | uint32(b)
+			number[i] = byte(rest / 62)
+			rest %= 62
+			more = more || number[i] != 0
+		}
+		at--
+		digits[at] = symbols[rest]
+	}
+	return append(to, digits[at:]...)
 }
 
 func groupOwner(g *operatorsv1.OperatorGroup) olmcore.Owner {
@@ -42,15 +72,13 @@ func groupOwner(g *operatorsv1.OperatorGroup) olmcore.Owner {
 
 // members are the original CSVs of the group's namespace.
 func (in *GroupInput) members() []*version {
-	return slices.DeleteFunc(slices.Clone(in.ClusterServiceVersions.Items), func(c *version) bool {
-		return isCopied(c) || c.Namespace != in.OperatorGroup.Namespace
-	})
+	return slices.DeleteFunc(slices.Clone(in.ClusterServiceVersions.Items), func(c *version) bool { return !in.isMember(c) })
 }
 
 // roles brings the aggregated ClusterRoles about. They select by label the roles
 // that exist for each API.
 func (in *GroupInput) roles() []olmcore.Action {
-	if !in.ClusterRoles.Complete || !in.ClusterServiceVersions.Complete {
+	if !in.ClusterRoles.Complete || !in.ClusterServiceVersions.Complete || in.rolesAreSettled() {
 		return nil
 	}
 	g := in.OperatorGroup
@@ -127,7 +155,7 @@ func sameLabels(a, b map[string]string) bool {
 func (in *GroupInput) namespaceLabels() []olmcore.Action {
 	g := in.OperatorGroup
 	watched, computed := groupTargets(g)
-	if !in.Namespaces.Complete || !computed || g.UID == "" {
+	if !in.Namespaces.Complete || !computed || g.UID == "" || in.labelsAreSettled(watched) {
 		return nil
 	}
 	key := groupUIDPrefix + string(g.UID)
@@ -141,7 +169,7 @@ func (in *GroupInput) namespaceLabels() []olmcore.Action {
 		}
 		_, marked := n.Labels[key]
 		wanted := !watched.all() && watched.contains(n.Name)
-		if marked == wanted || n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
+		if marked == wanted || isLeaving(n) {
 			continue
 		}
 		after := n.DeepCopy()
@@ -167,7 +195,7 @@ func (in *GroupInput) namespaceLabels() []olmcore.Action {
 // provide nothing.
 func (in *GroupInput) pruned() olmcore.Action {
 	g := in.OperatorGroup
-	if !in.ClusterServiceVersions.Complete || g.Spec.StaticProvidedAPIs || groupAPIs(g) == "" {
+	if !in.ClusterServiceVersions.Complete || g.Spec.StaticProvidedAPIs || in.apisAreProvided() {
 		return nil
 	}
 	members := slices.DeleteFunc(in.members(), isShutOut)

@@ -22,9 +22,49 @@ func (a api) String() string { return a.kind + "." + a.version + "." + a.group }
 
 func (a api) hash() uint64 { return apiHash(a.kind, a.version, a.group) }
 
-// isListed reports whether the annotation of a group lists the API. It looks for
-// the kind first: a CSV with many APIs has a long annotation.
+// isListed reports whether the annotation of a group lists the API.
 func (a api) isListed(annotation string) bool {
+	return a.isListedInOrder(annotation) || a.isListedAnywhere(annotation)
+}
+
+// isListedInOrder halves an annotation that is sorted, as OLM and Group write it:
+// a CSV with many APIs has a long one. In any other it may miss the entry.
+func (a api) isListedInOrder(annotation string) bool {
+	for annotation != "" && a.kind != "" {
+		middle := len(annotation) / 2
+		start := strings.LastIndexByte(annotation[:middle], ',') + 1
+		end := len(annotation)
+		if i := strings.IndexByte(annotation[start:], ','); i >= 0 {
+			end = start + i
+		}
+		switch order := a.compareEntry(annotation[start:end]); {
+		case order == 0:
+			return true
+		case order > 0:
+			annotation = annotation[min(end+1, len(annotation)):]
+		default:
+			annotation = annotation[:max(0, start-1)]
+		}
+	}
+	return false
+}
+
+// compareEntry is strings.Compare(a.String(), entry) without making the string.
+func (a api) compareEntry(entry string) int {
+	for _, part := range [...]string{a.kind, ".", a.version, ".", a.group} {
+		n := min(len(part), len(entry))
+		if c := strings.Compare(part[:n], entry[:n]); c != 0 {
+			return c
+		}
+		if n < len(part) {
+			return 1
+		}
+		entry = entry[n:]
+	}
+	return -len(entry)
+}
+
+func (a api) isListedAnywhere(annotation string) bool {
 	for at := 0; a.kind != ""; at++ {
 		i := strings.Index(annotation[at:], a.kind)
 		if i < 0 {

@@ -101,10 +101,11 @@ func (r rbac) clusterRules(name string) []rbacv1.PolicyRule {
 // clean-up will take the object away. That of a predecessor counts too, or an
 // upgrade would lose what the old version leaves with.
 func (r rbac) goesWithOther(m *metav1.ObjectMeta) bool {
+	c := r.in.ClusterServiceVersion
 	if owner, ok := olmcore.OwnerOf(m.Labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
-		return !ownerOf(r.in.ClusterServiceVersion).Owns(m.Labels)
+		return owner.Namespace != c.Namespace || owner.Name != c.Name
 	}
-	return ownedByOtherCSV(m.OwnerReferences, r.in.ClusterServiceVersion.UID)
+	return ownedByOtherCSV(m.OwnerReferences, c.UID)
 }
 
 // aggregate computes what the API server has not written into an aggregated

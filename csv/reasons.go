@@ -44,6 +44,9 @@ const (
 	// ReasonGroupNotReady: nobody has computed the OperatorGroup's target
 	// namespaces yet. Run Group for it.
 	ReasonGroupNotReady = "GroupNotReady"
+	// ReasonInvalidTargets: an OperatorGroup lists the empty name among its target
+	// namespaces; its targets stay as they were. To target all, list none.
+	ReasonInvalidTargets = "InvalidTargets"
 	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API;
 	// the operator that lost it does not run. Remove one of the two, or give the
 	// groups separate targets.

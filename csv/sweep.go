@@ -114,43 +114,67 @@ func (s *sweeper) index() {
 }
 
 func (s *sweeper) objects() {
-	items := slices.Clone(s.in.Objects.Items)
-	sortObjects(items)
-	for _, o := range items {
-		owner, ok := olmcore.OwnerOf(o.GetLabels())
-		owner.UID = ""
-		key := olmcore.KeyOf(o)
-		if !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind && owner.Kind != operatorsv1.OperatorGroupKind || s.owners[owner] ||
-			key.Kind == "CustomResourceDefinition" || key.Kind == "Namespace" || key.Namespace != "" && key.Namespace != kubeSystem ||
-			o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) > 0 {
-			continue
+	var orphans []olmcore.Object
+	for _, o := range s.in.Objects.Items {
+		if s.isOrphan(o) {
+			orphans = append(orphans, o)
 		}
+	}
+	sortObjects(orphans)
+	for _, o := range orphans {
 		created := o.GetCreationTimestamp()
 		if left := sweepAge - since(&created, s.in.Now); left > 0 {
 			s.res.Requeue(left)
 			continue
 		}
+		owner, _ := olmcore.OwnerOf(o.GetLabels())
 		message := fmt.Sprintf("its %s %s/%s does not exist", owner.Kind, owner.Namespace, owner.Name)
 		s.report(o, "", message, olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonOrphaned, Message: message}))
 	}
 }
 
+// isOrphan reports whether an object outside the namespaces, whatever its age,
+// names an owner that does not exist.
+func (s *sweeper) isOrphan(o olmcore.Object) bool {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	owner.UID = ""
+	if !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind && owner.Kind != operatorsv1.OperatorGroupKind || s.owners[owner] ||
+		o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) > 0 {
+		return false
+	}
+	key := olmcore.KeyOf(o)
+	return key.Kind != "CustomResourceDefinition" && key.Kind != "Namespace" && (key.Namespace == "" || key.Namespace == kubeSystem)
+}
+
 // labels looks for marks of OperatorGroups on namespaces.
 func (s *sweeper) labels() {
-	items := slices.Clone(s.in.Namespaces.Items)
-	slices.SortFunc(items, func(a, b *corev1.Namespace) int { return strings.Compare(a.Name, b.Name) })
-	for _, n := range items {
-		orphan := func(key, _ string) bool {
-			uid, ok := strings.CutPrefix(key, groupUIDPrefix)
-			return ok && !s.groups[uid]
-		}
-		after := n.DeepCopy()
-		maps.DeleteFunc(after.Labels, orphan)
-		if len(after.Labels) < len(n.Labels) && n.DeletionTimestamp == nil {
-			const message = "it carries the label of an OperatorGroup that does not exist"
-			s.report(n, "metadata.labels", message, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}))
+	var marked []*corev1.Namespace
+	for _, n := range s.in.Namespaces.Items {
+		if n.DeletionTimestamp == nil && s.isMarked(n) {
+			marked = append(marked, n)
 		}
 	}
+	slices.SortFunc(marked, func(a, b *corev1.Namespace) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range marked {
+		after := n.DeepCopy()
+		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return s.isStrayMark(key) })
+		const message = "it carries the label of an OperatorGroup that does not exist"
+		s.report(n, "metadata.labels", message, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}))
+	}
+}
+
+func (s *sweeper) isMarked(n *corev1.Namespace) bool {
+	for key := range n.Labels {
+		if s.isStrayMark(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sweeper) isStrayMark(key string) bool {
+	uid, ok := strings.CutPrefix(key, groupUIDPrefix)
+	return ok && !s.groups[uid]
 }
 
 func (s *sweeper) report(o olmcore.Object, path, message string, a olmcore.Action) {
