@@ -220,7 +220,7 @@ func (o *OLM) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 	}
 	lost, err := installplan.LostBundles(in)
 	for _, lookup := range lost {
-		if err := o.unpack(ctx, r, key.Namespace, lookup, now, &result); err != nil {
+		if _, err := o.unpack(ctx, r, key.Namespace, lookup, now, &result); err != nil {
 			return olmcore.Result{}, err
 		}
 	}
