@@ -109,7 +109,7 @@ func (o *OLM) Controllers() []fake.Controller {
 	if o.Sweeps {
 		controllers = append(controllers, fake.Controller{
 			Name: Sweep, Kind: installPlanKind.GroupKind(), Keys: sweptNamespaces, Reconcile: o.sweep,
-		})
+		}, o.csvSweeper())
 	}
 	if o.Operators {
 		controllers = append(controllers, fake.Controller{
