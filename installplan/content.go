@@ -93,6 +93,11 @@ func (c *creation) tooLarge() string {
 		parts = append(parts, part{s.Resource.Kind + " " + s.Resource.Name, len(data)})
 		total += len(data)
 	}
+	for i := range c.lookups {
+		data, _ := json.Marshal(&c.lookups[i])
+		parts = append(parts, part{"bundle " + c.lookups[i].Identifier, len(data)})
+		total += len(data)
+	}
 	if total <= limit {
 		return ""
 	}

@@ -124,7 +124,9 @@ type creation struct {
 	in    *CreateInput
 	out   CreateOutcome
 	steps []*v1alpha1.Step
-	hash  string
+	// lookups are the images that steps refer to what was unpacked from.
+	lookups []v1alpha1.BundleLookup
+	hash    string
 }
 
 func (c *creation) run() {

@@ -62,6 +62,7 @@ type evaluation struct {
 	targets  map[olmcore.Key]*target
 	csvSteps map[string]bool
 	referred map[pinnedRef]referred
+	contents map[*corev1.ConfigMap]bundleContent
 }
 
 // target is one object that one or more steps describe.

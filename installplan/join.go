@@ -140,7 +140,7 @@ func (c *creation) fill(plan *v1alpha1.InstallPlan) {
 	if plan.Spec.Approval == v1alpha1.ApprovalManual {
 		status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
 	}
-	status.Plan = c.steps
+	status.Plan, status.BundleLookups = c.steps, c.lookups
 	status.CatalogSources = catalogsOf(c.steps)
 	c.out.Actions = append(c.out.Actions, olmcore.UpdateStatusOf(plan, after, olmcore.Cause{
 		Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it",

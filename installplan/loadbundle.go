@@ -50,6 +50,12 @@ func LoadBundle(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, err
 	if err != nil {
 		return olmcore.Bundle{}, nil, err
 	}
+	bundle, found := decodeFiles(cm, files)
+	return bundle, found, nil
+}
+
+// decodeFiles returns the manifests among the files of a ConfigMap.
+func decodeFiles(cm *corev1.ConfigMap, files map[string][]byte) (olmcore.Bundle, []olmcore.Diagnostic) {
 	bundle := olmcore.Bundle{Image: cm.Annotations[annotationSourceImage]}
 	var found []olmcore.Diagnostic
 	report := func(reason, format string, args ...any) {
@@ -79,7 +85,7 @@ func LoadBundle(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, err
 	if versions > 1 {
 		report(ReasonBundleInvalid, "it holds %d ClusterServiceVersions", versions)
 	}
-	return bundle, found, nil
+	return bundle, found
 }
 
 // decodeFile returns the object that a file describes; nil when the file is well
@@ -137,6 +143,10 @@ func contentDigest(cm *corev1.ConfigMap) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return digestOf(files), nil
+}
+
+func digestOf(files map[string][]byte) string {
 	sum := sha256.New()
 	put := func(data []byte) {
 		_ = binary.Write(sum, binary.BigEndian, uint64(len(data)))
@@ -146,7 +156,7 @@ func contentDigest(cm *corev1.ConfigMap) (string, error) {
 		put([]byte(name))
 		put(files[name])
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // loadComplete is LoadBundle for a ConfigMap that holds the whole bundle of an

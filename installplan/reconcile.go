@@ -60,6 +60,8 @@ type decision struct {
 	steps []olmcore.Action
 	// schemas are the changes that custom resources were judged for.
 	schemas []SchemaChange
+	// lost are the bundles whose content is missing.
+	lost []v1alpha1.BundleLookup
 }
 
 // decide asks the rules in order; the first that answers ends the round. A plan

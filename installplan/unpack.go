@@ -76,17 +76,22 @@ func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error)
 	if err != nil {
 		return v1alpha1.BundleLookup{}, &olmcore.InputError{Field: "Operator.Bundle.Properties", Problem: err.Error()}
 	}
-	at := olmcore.Timestamp(now)
 	return v1alpha1.BundleLookup{
 		Path: o.Bundle.Image, Identifier: o.Name, Replaces: o.Replaces, Properties: properties,
 		CatalogSourceRef: &corev1.ObjectReference{Namespace: o.Catalog.Namespace, Name: o.Catalog.Name},
-		Conditions: []v1alpha1.BundleLookupCondition{
-			{Type: lookupNotPersisted, Status: corev1.ConditionTrue, Reason: reasonNotUnpacked,
-				Message: messageNotPersisted, LastTransitionTime: &at},
-			{Type: v1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: reasonNotStarted,
-				Message: messageNotStarted, LastTransitionTime: &at},
-		},
+		Conditions:       notUnpackedAt(now),
 	}, nil
+}
+
+// notUnpackedAt are the conditions of a lookup of which nothing is known yet.
+func notUnpackedAt(now time.Time) []v1alpha1.BundleLookupCondition {
+	at := olmcore.Timestamp(now)
+	return []v1alpha1.BundleLookupCondition{
+		{Type: lookupNotPersisted, Status: corev1.ConditionTrue, Reason: reasonNotUnpacked,
+			Message: messageNotPersisted, LastTransitionTime: &at},
+		{Type: v1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: reasonNotStarted,
+			Message: messageNotStarted, LastTransitionTime: &at},
+	}
 }
 
 // Unpack takes the lookup of one bundle image a round further: a Job extracts the

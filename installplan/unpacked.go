@@ -4,6 +4,7 @@ package installplan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,26 +45,54 @@ func (e *evaluation) literal(s *v1alpha1.Step, ref pinnedRef) (text string, v ve
 	return found.steps[i].Resource.Manifest, verdict{}
 }
 
+// bundleContent is what a ConfigMap holds. The references of one bundle differ in
+// their properties, so it is read once for all of them.
+type bundleContent struct {
+	bundle olmcore.Bundle
+	digest string
+	err    error
+}
+
+func (e *evaluation) content(cm *corev1.ConfigMap) bundleContent {
+	if c, known := e.contents[cm]; known {
+		return c
+	}
+	var c bundleContent
+	files, err := filesOf(cm)
+	if c.err = err; err == nil {
+		c.bundle, _ = decodeFiles(cm, files)
+		c.digest = digestOf(files)
+		if lastCSV(c.bundle) == "" {
+			c.err = errors.New("bundle has no ClusterServiceVersion")
+		}
+	}
+	if e.contents == nil {
+		e.contents = map[*corev1.ConfigMap]bundleContent{}
+	}
+	e.contents[cm] = c
+	return c
+}
+
 // rebuild makes the steps of a bundle again, as they were planned.
 func (e *evaluation) rebuild(s *v1alpha1.Step, ref pinnedRef) (steps []*v1alpha1.Step, problem string) {
+	var err error
 	i := slices.IndexFunc(e.d.in.ConfigMaps, func(cm *corev1.ConfigMap) bool {
 		return cm != nil && cm.Namespace == ref.Namespace && cm.Name == ref.Name
 	})
 	if i < 0 {
+		e.lost(ref)
 		return nil, fmt.Sprintf("error finding unpacked bundle configmap for ref %v: configmaps %q not found", ref.bundleRef, ref.Name)
 	}
-	cm := e.d.in.ConfigMaps[i]
-	bundle, _, err := LoadBundle(cm)
-	if err == nil && lastCSV(bundle) == "" {
-		err = fmt.Errorf("bundle has no ClusterServiceVersion")
+	content := e.content(e.d.in.ConfigMaps[i])
+	if content.err != nil {
+		e.lost(ref)
+		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: failed to extract bundle from configmap - %s", ref.bundleRef, content.err)
 	}
-	if err != nil {
-		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: failed to extract bundle from configmap - %s", ref.bundleRef, err)
-	}
+	bundle := content.bundle
 	if bundle.Properties, err = parseProperties(ref.Properties); err != nil {
 		return nil, fmt.Sprintf("failed to load bundle properties for %q: %s", s.Resolving, err)
 	}
-	if digest, err := contentDigest(cm); err == nil && ref.Digest != "" && digest != ref.Digest {
+	if ref.Digest != "" && content.digest != ref.Digest {
 		return nil, fmt.Sprintf("bundle content of %s changed since the plan was made", s.Resolving)
 	}
 	steps, found, err := StepsFromBundle(olmcore.Operator{Name: lastCSV(bundle), Replaces: ref.Replaces, Bundle: bundle}, e.plan.Namespace)
@@ -74,6 +103,39 @@ func (e *evaluation) rebuild(s *v1alpha1.Step, ref pinnedRef) (steps []*v1alpha1
 		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: %s", ref.bundleRef, err)
 	}
 	return steps, ""
+}
+
+// LostBundles returns the lookups of a plan whose unpacked content its steps need
+// and nobody has any more, as they are before anything is unpacked: the caller
+// takes each through Unpack again. The plan applies nothing meanwhile, fails when
+// that takes long, and goes on once the content that was planned is back. A plan
+// that lacks nothing asks for nothing. The error is that of Reconcile.
+func LostBundles(in Input) ([]v1alpha1.BundleLookup, error) {
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	if len(in.InstallPlan.Status.BundleLookups) == 0 {
+		return nil, nil
+	}
+	d, err := newDecision(in)
+	return d.lost, err
+}
+
+// lost asks for the content of a reference that the plan remembers the image of.
+func (e *evaluation) lost(ref pinnedRef) {
+	for i := range e.plan.Status.BundleLookups {
+		l := &e.plan.Status.BundleLookups[i]
+		if source := l.CatalogSourceRef; source == nil || l.Path == "" || source.Namespace != ref.Namespace || unpackName(l.Path) != ref.Name {
+			continue
+		}
+		if slices.ContainsFunc(e.d.lost, func(have v1alpha1.BundleLookup) bool { return have.Path == l.Path && have.Identifier == l.Identifier }) {
+			return
+		}
+		again := *l.DeepCopy()
+		again.Conditions = notUnpackedAt(e.d.in.Now)
+		e.d.lost = append(e.d.lost, again)
+		return
+	}
 }
 
 // unpacked returns an operator whose bundle is an image with the objects that
@@ -89,6 +151,10 @@ func (c *creation) unpacked(o olmcore.Operator) (olmcore.Operator, *corev1.Confi
 	})
 	if i >= 0 {
 		if bundle, _, ok := loadComplete(c.in.ConfigMaps[i], o.Bundle.Image); ok {
+			if lookup, err := NewLookup(o, c.in.Now); err == nil {
+				lookup.Conditions = nil
+				c.lookups = append(c.lookups, lookup)
+			}
 			o.Bundle.Objects = bundle.Objects
 			return o, c.in.ConfigMaps[i]
 		}
