@@ -10,9 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/olmcore"
@@ -23,8 +21,16 @@ func checkPromises(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	a := catalog.Assess(in)
 	checkForce(t, in, out, a)
 	checkTakeOver(t, in, out, a)
-	checkMade(t, in, out)
+	checkMade(t, in, out, a)
+	checkLeft(t, in, out)
+	checkKept(t, in, out, a)
+	checkSaid(t, in, out, a)
+	checkPoll(t, in, out, a)
+	checkStable(t, in, out)
 	checkStatus(t, in, out, a)
+	checkPrompt(t, in, out, a)
+	checkBetterNode(t, in, out)
+	require.True(t, out.RequeueAfter == 0 || out.RequeueAfter >= time.Second && out.RequeueAfter <= 15*time.Minute, "%s", out.RequeueAfter)
 	if !in.NodesKnown {
 		blind := in
 		blind.Nodes = nil
@@ -99,35 +105,6 @@ func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a 
 		if moving && !in.Config.StrictUpstreamPolling && a.Replicas > 0 && a.Ready == 0 && pod.Candidate && pod.Ready && pod.Class == catalog.ClassServing && in.CatalogSource.Spec.Image != "" {
 			require.True(t, promoted[pod.Name] || a.WaitingFor == catalog.ReasonNameConflict || a.WaitingFor == catalog.ReasonConfigMapMissing,
 				"%s is ready, nobody serves, and it does not take over: %s", pod.Name, a.WaitingText)
-		}
-	}
-}
-
-// checkMade: what is created has a valid name, the label, and the right place in the
-// selectors.
-func checkMade(t require.TestingT, in catalog.Input, out catalog.Outcome) {
-	for _, action := range out.Actions {
-		c, ok := action.(olmcore.Create)
-		if !ok {
-			continue
-		}
-		require.Equal(t, in.CatalogSource.Namespace, c.Object.GetNamespace())
-		require.Equal(t, "true", c.Object.GetLabels()["olm.managed"])
-		require.Empty(t, validation.IsDNS1123Subdomain(c.Object.GetName()))
-		for key, value := range c.Object.GetLabels() {
-			require.Empty(t, validation.IsValidLabelValue(value), key)
-		}
-		switch o := c.Object.(type) {
-		case *corev1.Pod:
-			require.LessOrEqual(t, len(o.Name), 63)
-			serving := o.Labels["olm.catalogSource"]
-			candidate := o.Labels["catalogsource.operators.coreos.com/update"]
-			require.True(t, serving == in.CatalogSource.Name && candidate == "" || serving == "" && candidate == in.CatalogSource.Name)
-		case *corev1.Service:
-			require.Empty(t, validation.IsDNS1035Label(o.Name))
-			require.Equal(t, in.CatalogSource.Name, o.Spec.Selector["olm.catalogSource"])
-		case *policyv1.PodDisruptionBudget:
-			require.Equal(t, int32(catalog.Assess(in).Replicas-1), o.Spec.MinAvailable.IntVal)
 		}
 	}
 }
