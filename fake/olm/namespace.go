@@ -37,6 +37,9 @@ func (o *OLM) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 		return olmcore.Result{}, err
 	}
 	in.Now, in.LastRun, in.Histories, in.Resolution = now, last, n.histories, n.answer
+	if o.Observations != nil {
+		in.Observations = o.Observations(key.Namespace)
+	}
 	out, err := subscription.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err

@@ -64,6 +64,12 @@ type OLM struct {
 	// Disconnected: nobody dials; what catalog asks for in this way stays
 	// unanswered.
 	Disconnected bool
+	// Connection is the state of a real gRPC client, which shall dial address; nil:
+	// the clients are played, and connected while a Pod is ready.
+	Connection func(source types.NamespacedName, address string) *catalog.Connection
+	// Observations returns the versions of a namespace's InstallPlans that a watch
+	// delivered since the last call; nil: there is no such watch.
+	Observations func(namespace string) []subscription.Observation
 	// Sweeps adds the controller that keeps the plans of each namespace in order,
 	// Operators the one that keeps the Operator objects.
 	Sweeps, Operators bool
@@ -172,6 +178,9 @@ func (o *OLM) connection(key types.NamespacedName, in catalog.Input, now time.Ti
 	c := o.connections[key]
 	if c == nil {
 		return nil
+	}
+	if o.Connection != nil {
+		return o.Connection(key, c.Address)
 	}
 	state := "TRANSIENT_FAILURE"
 	for _, pod := range in.Pods {
