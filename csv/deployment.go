@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,7 +60,7 @@ func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
 			setAnnotation(&d.Spec.Template.ObjectMeta, key, value)
 		}
 	}
-	if sub := subscriptionOf(in); sub != nil && sub.Spec.Config != nil {
+	if sub := subscriptionOf(in); sub != nil {
 		applyConfig(d, sub.Spec.Config, in.Config.ProxyEnv)
 	} else if len(in.Config.ProxyEnv) > 0 {
 		applyConfig(d, &v1alpha1.SubscriptionConfig{}, in.Config.ProxyEnv)
@@ -85,24 +86,28 @@ func setAnnotation(m *metav1.ObjectMeta, key, value string) {
 	m.Annotations[key] = value
 }
 
-// subscriptionOf returns the Subscription whose spec.config applies: the one
-// that has the CSV installed, else one that is about to; of several the one with
-// the lowest name. Nil when there is none, or it has no spec.
+// subscriptionOf returns the Subscription whose spec.config applies, as
+// subscription.EffectiveConfig does: the one that has the CSV installed, else one
+// that is about to; of several the oldest, then the first by name. One without a
+// spec does not count. Nil when there is none, or it has no config.
 func subscriptionOf(in *Input) *v1alpha1.Subscription {
 	var best *v1alpha1.Subscription
-	better := func(s *v1alpha1.Subscription) bool {
-		if best == nil {
-			return true
-		}
-		a, b := s.Status.InstalledCSV == in.ClusterServiceVersion.Name, best.Status.InstalledCSV == in.ClusterServiceVersion.Name
-		return a && !b || a == b && s.Name < best.Name
-	}
 	for _, s := range in.Subscriptions.Items {
-		if isInstalledBy(in.ClusterServiceVersion, s) && s.Spec != nil && better(s) {
+		if s.Spec != nil && isInstalledBy(in.ClusterServiceVersion, s) && (best == nil || countsBefore(in.ClusterServiceVersion, s, best)) {
 			best = s
 		}
 	}
+	if best == nil || best.Spec.Config == nil {
+		return nil
+	}
 	return best
+}
+
+func countsBefore(c *version, a, b *v1alpha1.Subscription) bool {
+	if installs := a.Status.InstalledCSV == c.Name; installs != (b.Status.InstalledCSV == c.Name) {
+		return installs
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
 func isInstalledBy(c *version, s *v1alpha1.Subscription) bool {
@@ -121,7 +126,7 @@ type origin struct {
 func newOrigin(in *Input) origin {
 	c := in.ClusterServiceVersion
 	o := origin{csv: string(c.UID), csvGeneration: c.Generation}
-	if s := subscriptionOf(in); s != nil && s.Spec.Config != nil {
+	if s := subscriptionOf(in); s != nil {
 		o.subscription, o.subscriptionGeneration = string(s.UID), s.Generation
 	}
 	// The values are compared with those on the Pod template one by one; what is
