@@ -16,7 +16,8 @@ import (
 // status.installedCSV names it, else whose status.currentCSV does; of several
 // the oldest, then the first by name, and a Diagnostic names them. It is nil when
 // there is no such Subscription or that one has none. subs may hold Subscriptions
-// of any namespace, in any order; nil entries are ignored.
+// of any namespace, in any order; nil entries are ignored. Package csv goes by the
+// same rule.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides,
 // findOwnerSubscription. Differs: OLM takes the first of an unordered list, and
