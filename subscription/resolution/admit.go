@@ -147,7 +147,7 @@ func (s *search) pop(level int) {
 // hopeless looks ahead: whether a requirement that n brings has no possible
 // candidate already.
 func (s *search) hopeless(n *node, level int) bool {
-	for i := s.frames[level].queued; i < len(s.queue); i++ {
+	for i := s.frames[level].queued; i < len(s.queue) && (s.track || !s.p.slow.blind); i++ {
 		c := s.queue[i]
 		if s.met(c) || s.possible(c) {
 			continue

@@ -21,6 +21,7 @@ type ruleSet struct {
 // Subscriptions are given up first, so that the earlier ones explain the result.
 // budget: the step budget ran out before any set was found.
 func (p *problem) contradiction(d *demands) (set ruleSet, budget bool) {
+	p.considered() // says which Subscription each entry serves
 	v, conflict := p.trial(&search{demands: d})
 	if v != unsatisfiable {
 		return ruleSet{}, v == exhausted

@@ -49,3 +49,10 @@ func CheckCore(in Input) (rules int, err error) {
 	}
 	return len(set.rules), nil
 }
+
+// ResolveSlowly is Resolve without some of what makes it quick.
+func ResolveSlowly(in Input, chronological, blind, forgetful, eager bool) Result {
+	p := newProblem(&in)
+	p.slow = slow{chronological, blind, forgetful, eager}
+	return p.answer()
+}

@@ -39,7 +39,17 @@ type problem struct {
 
 	diagnostics []olmcore.Diagnostic
 	stats       Stats
+	slow        slow
 	graph
+}
+
+// slow turns off what makes a search quick and must not change its answer; tests
+// compare.
+type slow struct {
+	chronological bool // go back one level at a time
+	blind         bool // do not look ahead
+	forgetful     bool // look up who meets a requirement each time
+	eager         bool // look up all requirements before the search
 }
 
 // source is a visible catalog.

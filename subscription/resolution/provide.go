@@ -26,7 +26,7 @@ type offer struct {
 // Differs: each existing ClusterServiceVersion is a candidate of its own.
 func (p *problem) offer(q *requirement, own int32) offer {
 	key := offerKey{q.key, own}
-	if found, ok := p.offers[key]; ok {
+	if found, ok := p.offers[key]; ok && !p.slow.forgetful {
 		return found
 	}
 	var found offer

@@ -21,7 +21,10 @@ import (
 // failing Subscription does not stop the others, unless the policy says so; see
 // Policy for the rest.
 func Resolve(in Input) Result {
-	p := newProblem(&in)
+	return newProblem(&in).answer()
+}
+
+func (p *problem) answer() Result {
 	res := p.resolve()
 	p.finish(&res)
 	return res
@@ -36,6 +39,9 @@ func (p *problem) resolve() Result {
 	}
 	if failure := p.prepare(); failure != "" {
 		return p.stopped(Failed, failure)
+	}
+	if p.slow.eager {
+		p.considered()
 	}
 	s, cores, v := p.solve()
 	if v == exhausted {

@@ -107,6 +107,9 @@ func (s *search) run() verdict {
 				s.conflict = append(s.conflict[:0], f.rules...)
 				return unsatisfiable
 			}
+			if s.p.slow.chronological && !s.track {
+				back = s.latest(level)
+			}
 			f.levels.remove(back)
 			s.unwind(int(back))
 			target := &s.frames[back]
@@ -116,6 +119,13 @@ func (s *search) run() verdict {
 		}
 	}
 	return satisfiable
+}
+
+// latest returns the last level before another that selected something.
+func (s *search) latest(level int) int32 {
+	for level--; s.frames[level].selected == nil; level-- {
+	}
+	return int32(level)
 }
 
 // roots queues what must be satisfied: existing operators that must stay, then

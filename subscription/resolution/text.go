@@ -145,6 +145,7 @@ func (p *problem) considered() []*node {
 			for _, e := range s.entries {
 				if n := p.node(ref{s.source, e}, owner); !seen[n] {
 					seen[n] = true
+					n.owner = owner // whatever search met it first
 					list = append(list, n)
 				}
 			}
@@ -163,6 +164,7 @@ func (p *problem) considered() []*node {
 	for i := 0; i < len(list); i++ {
 		p.expand(list[i])
 		for j := range list[i].choices {
+			list[i].choices[j].owner = list[i].owner
 			add(list[i].choices[j].segments, list[i].owner)
 		}
 	}
