@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -100,10 +101,33 @@ func (v *view) mayForce(p *podFacts, vouched bool) bool {
 		v.waitFor(left)
 		return left <= 0
 	case ReasonOverdue:
-		working := p.node == NodeHealthy || p.node == NodeRecovering || p.node == NodeLeaving
-		return !working || v.set.force == ForceDeleteUpstream
+		if v.set.force == ForceDeleteUpstream {
+			return true
+		}
+		return v.nodeIsLost(p)
 	}
 	return true
+}
+
+// nodeIsLost reports whether nobody is known to work who could confirm the end of a
+// Pod: its node, if it has one, was given its grace.
+func (v *view) nodeIsLost(p *podFacts) bool {
+	grace := time.Duration(0)
+	switch p.node {
+	case NodeHealthy, NodeRecovering, NodeLeaving:
+		return false
+	case NodeUnreachable:
+		grace = v.set.unreachable
+	case NodeNotReady:
+		grace = v.set.notReady
+	case NodeGone:
+		grace = v.set.gone
+	default:
+		return true
+	}
+	left := v.left(p.nodeSince, grace)
+	v.waitFor(left)
+	return left <= 0
 }
 
 func (v *view) newerStuck(pod *corev1.Pod) bool {

@@ -31,7 +31,7 @@ func (v *view) planSurplus(pl *plan) {
 	spread(ranked, n)
 	trusted := 0
 	for i := range ranked {
-		if p := &ranked[i]; p.ready && p.class == ClassServing && p.node != NodeRecovering {
+		if p := &ranked[i]; p.ready && p.class == ClassServing && p.node != NodeRecovering && !p.doubtful() {
 			trusted++
 		}
 	}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestBadInput holds what a user may get wrong and that has no test of its own: what
+// is done about the Pods, what the status is degraded by, and what is said.
+func TestBadInput(t *testing.T) {
+	images := converged(t, catalog.Config{}, cool())
+	maps := mappedInput(t, catalog.Config{})
+	config := func(change func(*v1alpha1.GrpcPodConfig)) func(*catalog.Input) {
+		return func(in *catalog.Input) {
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) {
+				s.GrpcPodConfig = &v1alpha1.GrpcPodConfig{}
+				change(s.GrpcPodConfig)
+			})
+		}
+	}
+	annotated := func(key, value string) func(*catalog.Input) {
+		return func(in *catalog.Input) {
+			in.CatalogSource.Annotations = map[string]string{key: value}
+			in.Pods = nil // with something to do, everything is said
+		}
+	}
+	first := []string{"create a Pod PodMissing"}
+	for name, test := range map[string]struct {
+		base     catalog.Input
+		change   func(*catalog.Input)
+		done     []string
+		degraded string
+		said     string
+	}{
+		"a source type in another case": {images, func(in *catalog.Input) {
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "GRPC" })
+		}, nil, catalog.ReasonSpecInvalid, "unknown sourcetype: GRPC"},
+		"an address beside a config map": {maps, func(in *catalog.Input) {
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" })
+			in.Pods = nil
+		}, first, catalog.ReasonAsExpected, "spec.address has no effect beside spec.configMap"},
+		"an image in upper case is the runtime's to judge": {images, func(in *catalog.Input) {
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "Quay.io/Example/Catalog:v1" })
+		}, []string{"create a Pod PodOutdated"}, catalog.ReasonAsExpected, ""},
+		"an image with white space inside": {images, func(in *catalog.Input) {
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "quay.io/a b" })
+		}, nil, catalog.ReasonSpecInvalid, "image contains white space"},
+		"a pull secret that does not exist": {images, func(in *catalog.Input) { waiting(in, "ErrImagePull") },
+			nil, catalog.ReasonImagePullFailed, "cannot pull its image"},
+		"a negative memory target": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.MemoryTarget = new(resource.MustParse("-5Mi")) }),
+			nil, catalog.ReasonSpecInvalid, "memoryTarget must be positive"},
+		"no catalog directory": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} }),
+			nil, catalog.ReasonSpecInvalid, "catalogDir must be an absolute path"},
+		"a security context that is none": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = "Restricted" }),
+			nil, catalog.ReasonSpecInvalid, "securityContextConfig must be legacy or restricted"},
+		"content settings on a config map": {maps, func(in *catalog.Input) {
+			config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} })(in)
+			in.Pods = nil
+		}, first, catalog.ReasonAsExpected, "extractContent and memoryTarget have no effect on a config map"},
+		"replicas that are no number":   {images, annotated("olmcore/replicas", "two"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used, the default is"},
+		"too many replicas":             {images, annotated("olmcore/replicas", "6"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},
+		"no replicas":                   {images, annotated("olmcore/replicas", "0"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},
+		"a policy that is none":         {images, annotated("olmcore/force-delete-policy", "always"), first, catalog.ReasonAsExpected, "the annotation olmcore/force-delete-policy cannot be used"},
+		"resources that are no JSON":    {images, annotated("olmcore/resources", "{"), first, catalog.ReasonAsExpected, "the annotation olmcore/resources cannot be used"},
+		"resources that are no amounts": {images, annotated("olmcore/resources", `{"requests":{"memory":"much"}}`), first, catalog.ReasonAsExpected, "the annotation olmcore/resources cannot be used"},
+		"a creation in the future counts as now": {images, func(in *catalog.Input) {
+			pollAgo(0, nil)(in)
+			in.CatalogSource.Status.LatestImageRegistryPoll = nil
+			in.CatalogSource.CreationTimestamp = metav1.NewTime(in.Now.Add(time.Hour))
+		}, nil, catalog.ReasonAsExpected, ""},
+		"two candidates of one poll": {images, pollAgo(time.Minute, func(in *catalog.Input) {
+			probe(nil)(in)
+			second := in.Pods[1].DeepCopy()
+			second.Name, second.UID = "cool-zzz", "second"
+			in.Pods = append(in.Pods, second)
+		}), []string{"delete cool-zz UpToDate", "delete cool-zzz UpToDate"}, catalog.ReasonAsExpected, ""},
+		"three Pods that serve": {images, func(in *catalog.Input) {
+			addPod(in, "cool-zz", func(*corev1.Pod) {})
+			addPod(in, "cool-zzz", func(p *corev1.Pod) { p.UID = "third" })
+		}, []string{"delete cool-zz PodSurplus", "delete cool-zzz PodSurplus"}, catalog.ReasonAsExpected, ""},
+		"a config map server without image": {maps, func(in *catalog.Input) { in.Config.ConfigMapServerImage, in.Pods = "", nil }, first, catalog.ReasonAsExpected, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := reconcile(t, test.base, test.change)
+			require.Equal(t, test.done, done(out))
+			degraded := catalog.ReasonAsExpected
+			if status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions); ok {
+				degraded = olmcore.FindCondition(status.Status.Conditions, "Degraded").Reason
+			}
+			require.Equal(t, test.degraded, degraded)
+			require.Equal(t, test.said != "", slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool {
+				return test.said != "" && strings.Contains(d.Message, test.said)
+			}), "%+v", out.Diagnostics)
+			require.NotEqual(t, "foo:1", out.Connection.Address)
+		})
+	}
+}
+
+// TestNoImageIsEverEmpty: without a setting each image has OLM's default.
+func TestNoImageIsEverEmpty(t *testing.T) {
+	cs := demo()
+	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/c"}}
+	pod := podOf(t, cs, "", catalog.Config{})
+	require.Equal(t, catalog.DefaultUtilImage, pod.Spec.InitContainers[0].Image)
+	require.Equal(t, cs.Spec.Image, pod.Spec.InitContainers[1].Image)
+	require.Equal(t, catalog.DefaultOPMImage, pod.Spec.Containers[0].Image)
+	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods[0].Spec.Containers[0].Image)
+}
+
+// TestDotsInTheNameOfAConfigMapSource become dashes in its Service, as for images.
+func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
+	cs := mapped()
+	cs.Name, cs.UID = "a.b", "uid"
+	out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: &corev1.Namespace{}, ConfigMap: content()})
+	require.NoError(t, err)
+	var made []string
+	for _, a := range out.Actions {
+		if c, ok := a.(olmcore.Create); ok && c.Target.Kind != "Pod" {
+			made = append(made, c.Target.Kind+" "+c.Target.Name)
+		}
+	}
+	require.Equal(t, []string{
+		"ServiceAccount a.b-configmap-server", "Role a.b-configmap-reader", "RoleBinding a.b-server-configmap-reader",
+		"NetworkPolicy a.b-grpc-server", "NetworkPolicy a.b-unpack-bundles", "Service a-b",
+	}, made)
+}
+
+// TestANodeInDoubtDecidesNothingYet: while its grace lasts, a replacement that starts
+// is kept, and nothing is forced off it.
+func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for seconds, want := range map[int][]string{29: {"create a Pod Overdue"}, 30: {"create a Pod Overdue", "delete " + base.Pods[0].Name + " Overdue"}} {
+		out := reconcile(t, base, func(in *catalog.Input) {
+			terminating(in, time.Hour)
+			setNode(in, corev1.ConditionUnknown, time.Duration(seconds)*time.Second)
+		})
+		require.Equal(t, want, done(out), "silent for %d s", seconds)
+	}
+	out := reconcile(t, base, func(in *catalog.Input) {
+		setNode(in, corev1.ConditionUnknown, 10*time.Second)
+		addPod(in, "cool-zz", unready)
+	})
+	require.Empty(t, done(out), "the node of the Pod that serves came back and fails again")
+}
