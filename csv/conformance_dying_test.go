@@ -12,7 +12,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,7 +62,7 @@ func dying(t *rapid.T) csv.Input {
 	in.Deletion.Operands[coolKind] = csv.Found(operands...)
 	if rapid.IntRange(0, 3).Draw(t, "peer") == 0 {
 		p := operator("other.v1", 1)
-		p.Namespace, p.UID = "elsewhere", "other"
+		p.Namespace, p.UID, p.Annotations = "elsewhere", "other", nil
 		in.Deletion.Peers.Items = []*v1alpha1.ClusterServiceVersion{p}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "subscribed") == 0 {
@@ -83,6 +82,10 @@ func dying(t *rapid.T) csv.Input {
 	return distinct(in)
 }
 
+func operandsOf(items ...olmcore.Object) map[schema.GroupKind]csv.Observed[olmcore.Object] {
+	return map[schema.GroupKind]csv.Observed[olmcore.Object]{coolKind: csv.Found(items...)}
+}
+
 func unreadForCleanup(in *csv.Input) map[string]*bool {
 	return map[string]*bool{
 		"Namespaces": &in.Deletion.Namespaces.Complete, "objects with owner labels": &in.Deletion.ClusterObjects.Complete,
@@ -100,7 +103,7 @@ func belongings() []olmcore.Object {
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: ours("mutating")},
 		&apiregistrationv1.APIService{ObjectMeta: ours("v1.api")},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}, &rbacv1.ClusterRole{ObjectMeta: ours("role")},
-		&rbacv1.RoleBinding{ObjectMeta: reader}, &schedulingv1.PriorityClass{ObjectMeta: ours("class")}, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")},
+		&rbacv1.RoleBinding{ObjectMeta: reader}, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: ours("class")}, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")},
 	}
 }
 

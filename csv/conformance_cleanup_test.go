@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// releases reports whether a result takes the finalizer off, which is then all it
+// does.
+func releases(t require.TestingT, out csv.Outcome) bool {
+	for _, a := range out.Actions {
+		if c, ok := metadataOf(a); ok && !slices.Contains(c.Finalizers, csv.Finalizer) {
+			require.Len(t, out.Actions, 1)
+			return true
+		}
+	}
+	return false
+}
+
+// cleanupModes are the ways in which a CSV can be deleted.
+var cleanupModes = map[csv.Mode]func(in *csv.Input){
+	csv.ModeUninstall:     func(*csv.Input) {},
+	csv.ModeSuperseded:    func(in *csv.Input) { hold(in.ClusterServiceVersion, deleting, "Replaced", "", time.Hour) },
+	csv.ModeNamespaceGone: func(in *csv.Input) { in.Deletion.Namespaces.Items[0].Status.Phase = corev1.NamespaceTerminating },
+	csv.ModeOrphan: func(in *csv.Input) {
+		in.ClusterServiceVersion.Finalizers = append(in.ClusterServiceVersion.Finalizers, "orphan")
+	},
+}
+
+// TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an
+// object of any sort outlives the whole clean-up; without the difference only a
+// CRD, which is never deleted, and everything after an orphaning deletion does.
+func TestOthersObjectsStayInEveryMode(t *testing.T) {
+	differences := map[string]func(o olmcore.Object){
+		"none":                      func(olmcore.Object) {},
+		"another owner":             label("olm.owner", "cool.v2"),
+		"another namespace":         label("olm.owner.namespace", "other"),
+		"another kind of owner":     label("olm.owner.kind", "OperatorGroup"),
+		"another incarnation":       label("olm.owner.uid", "before"),
+		"no owner":                  func(o olmcore.Object) { o.SetLabels(map[string]string{"olm.managed": "true"}) },
+		"younger than the deletion": func(o olmcore.Object) { o.SetCreationTimestamp(*ago(9 * time.Second)) },
+		"owned by another version":  func(o olmcore.Object) { o.SetOwnerReferences(ownerCSV("other")) },
+	}
+	for mode, enter := range cleanupModes {
+		for name, differ := range differences {
+			for i := range belongings() {
+				o := belongings()[i]
+				key := olmcore.KeyOf(o)
+				t.Run(fmt.Sprintf("%s/%s/%s", mode, key.Kind, name), func(t *testing.T) {
+					in := leaving(t)
+					enter(&in)
+					differ(o)
+					in.Deletion.ClusterObjects.Items = []olmcore.Object{o}
+					end := cleanUp(t, in)
+					deleted := name == "none" && key.Kind != "CustomResourceDefinition" && mode != csv.ModeOrphan
+					require.Equal(t, !deleted, len(end.Deletion.ClusterObjects.Items) == 1)
+				})
+			}
+		}
+	}
+}
+
+func label(key, value string) func(o olmcore.Object) {
+	return func(o olmcore.Object) {
+		labels, _ := olmcore.MergeLabels(o.GetLabels(), map[string]string{key: value})
+		o.SetLabels(labels)
+	}
+}
+
+// cleanUp runs a clean-up to its end; nothing fails.
+func cleanUp(t require.TestingT, in csv.Input) csv.Input {
+	for range 8 {
+		out, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		done := releases(t, out)
+		in, _ = applied(t, in, out.Actions)
+		if done {
+			return in
+		}
+	}
+	require.FailNow(t, "still held after 8 calls")
+	return in
+}
+
+// TestACleanUpTakesEightCallsAtMost: a stage for each of them, when each object is
+// gone at the next call; one when there is nothing.
+func TestACleanUpTakesEightCallsAtMost(t *testing.T) {
+	in := leaving(t)
+	calls := func(in csv.Input) (stages []csv.Stage) {
+		for len(stages) < 20 {
+			stages = append(stages, csv.Assess(in).Stage)
+			out, err := csv.Cleanup(in)
+			require.NoError(t, err)
+			if releases(t, out) {
+				return stages
+			}
+			in, _ = applied(t, in, out.Actions)
+		}
+		return stages
+	}
+	require.Equal(t, []csv.Stage{csv.StageRelease}, calls(in))
+	full(&in)
+	require.Equal(t, []csv.Stage{
+		csv.StageOperands, csv.StageAdmission, csv.StageConversion, csv.StageAPIServices, csv.StageWorkload, csv.StageRBAC, csv.StageOthers, csv.StageRelease,
+	}, calls(in))
+}
+
+// full gives a clean-up work in every stage.
+func full(in *csv.Input) {
+	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+	in.Deletion.ClusterObjects = csv.Found(belongings()...)
+	in.Deletion.WellKnown = csv.Found[olmcore.Object](delegator())
+	in.Deletion.Operands = nil
+	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
+	in.Deletion.Operands = operandsOf(cool("one"), cool("two", "example.com/x"))
+}
+
+// TestAnyInterruptionEndsTheSame: whatever prefix of each result runs, and whatever
+// somebody else deletes meanwhile, the same is left in the end.
+func TestAnyInterruptionEndsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := interruptible(t)
+		want := left(cleanUp(t, in))
+		for range 60 {
+			out, err := csv.Cleanup(in)
+			require.NoError(t, err)
+			n := rapid.IntRange(0, len(out.Actions)).Draw(t, "run")
+			var gone bool
+			if in, gone = applied(t, in, out.Actions[:n]); gone || releases(t, out) && n == 1 {
+				require.Equal(t, want, left(in))
+				return
+			}
+			if items := in.Deletion.ClusterObjects.Items; len(items) > 0 && rapid.IntRange(0, 5).Draw(t, "somebody") == 0 {
+				if o := rapid.SampledFrom(items).Draw(t, "deletes"); !slices.Contains(want, olmcore.KeyOf(o).String()) {
+					take(&in, olmcore.RefOf(o))
+				}
+			}
+		}
+		in = cleanUp(t, in)
+		require.Equal(t, want, left(in))
+	})
+}
+
+// interruptible draws a clean-up that nothing but its own actions ends.
+func interruptible(t *rapid.T) csv.Input {
+	in := leavingNow()
+	full(&in)
+	keep := func(list csv.Observed[olmcore.Object]) csv.Observed[olmcore.Object] {
+		list.Items = slices.DeleteFunc(list.Items, func(o olmcore.Object) bool { return rapid.IntRange(0, 2).Draw(t, "there") == 0 })
+		for _, o := range list.Items {
+			if rapid.IntRange(0, 5).Draw(t, "another's") == 0 {
+				label("olm.owner.uid", "another")(o)
+			}
+		}
+		return list
+	}
+	in.Deletion.ClusterObjects = keep(in.Deletion.ClusterObjects)
+	in.ClusterServiceVersion.Spec.Cleanup.Enabled = rapid.Bool().Draw(t, "cleanup")
+	return in
+}
+
+func leavingNow() csv.Input {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	in.Deployments = csv.Found(installed().DeepCopy())
+	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
+	in.Deletion = csv.Deletion{
+		Peers: csv.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: csv.Found(namespace("ns", nil)),
+		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](),
+	}
+	return in
+}
+
+// left lists what a clean-up did not delete.
+func left(in csv.Input) []string {
+	names := []string{}
+	for _, list := range []csv.Observed[olmcore.Object]{in.Deletion.ClusterObjects, in.Deletion.WellKnown, in.Deletion.Operands[coolKind]} {
+		for _, o := range list.Items {
+			names = append(names, olmcore.KeyOf(o).String())
+		}
+	}
+	for _, d := range in.Deployments.Items {
+		names = append(names, olmcore.KeyOf(d).String())
+	}
+	for _, crd := range in.CustomResourceDefinitions.Items {
+		if crd.Spec.Conversion != nil && crd.Spec.Conversion.Webhook != nil {
+			names = append(names, "conversion of "+crd.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestOneFailureStopsNothingElse: the outcomes of some deletions change nothing
+// about those of the others of their stage.
+func TestOneFailureStopsNothingElse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := interruptible(t)
+		want, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		in.LastRun = olmcore.Outcomes{}
+		failing := map[string]bool{}
+		for _, a := range want.Actions {
+			verb, target, _ := a.Describe()
+			if verb == olmcore.VerbDelete && rapid.Bool().Draw(t, "fails") {
+				failing[target.Key().String()] = true
+				in.LastRun[target.Key()] = olmcore.Outcome{
+					Class: rapid.SampledFrom([]olmcore.ErrorClass{olmcore.Conflict, olmcore.Transient, olmcore.Forbidden, olmcore.Webhook, "Odd"}).Draw(t, "class"),
+					Count: rapid.IntRange(1, 9).Draw(t, "count"), Message: "no", First: now.Add(-time.Second), Last: now,
+				}
+			}
+		}
+		got, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		require.Equal(t, without(deletions(want), failing), without(deletions(got), failing))
+	})
+}
+
+func deletions(out csv.Outcome) []string {
+	list := []string{}
+	for _, a := range out.Actions {
+		if d, ok := a.(olmcore.Delete); ok {
+			list = append(list, d.Target.Key().String())
+		}
+	}
+	return list
+}
+
+func without(list []string, leave map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return leave[s] })
+}
+
+// TestReleasedWhateverFails: nobody can delete anything, most lists cannot be read,
+// and the user, the caller, or the namespace wants the CSV to go.
+func TestReleasedWhateverFails(t *testing.T) {
+	for name, enter := range map[string]func(in *csv.Input){
+		"abandoned": func(in *csv.Input) { in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] = csv.OverrideAbandon },
+		"disabled":  func(in *csv.Input) { in.Config.Cleanup.Disabled = true },
+		"orphaned":  cleanupModes[csv.ModeOrphan],
+		"the namespace went": func(in *csv.Input) {
+			cleanupModes[csv.ModeNamespaceGone](in)
+			in.ClusterServiceVersion.DeletionTimestamp = ago(csv.DefaultNamespaceHold)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				in := dying(t)
+				in.ClusterServiceVersion.Finalizers = []string{csv.Finalizer}
+				delete(in.ClusterServiceVersion.Annotations, csv.AnnotationCleanup)
+				in.Deletion.Namespaces.Complete = true
+				for _, o := range in.Deletion.ClusterObjects.Items {
+					in.LastRun[olmcore.KeyOf(o)] = olmcore.Outcome{Class: olmcore.Transient, Count: 3, First: now, Last: now}
+				}
+				enter(&in)
+				out, err := csv.Cleanup(in)
+				require.NoError(t, err)
+				require.True(t, releases(t, out))
+			})
+		})
+	}
+}
+
+// TestOurOwnStatusNeverChangesTheMode of a clean-up.
+func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := dying(t)
+		before := csv.Assess(in)
+		for range 3 {
+			out, err := csv.Cleanup(in)
+			require.NoError(t, err)
+			after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+			if !written {
+				return
+			}
+			in.ClusterServiceVersion = after
+			in.Now = in.Now.Add(10 * time.Second)
+			require.Equal(t, before.Mode, csv.Assess(in).Mode)
+		}
+	})
+}
+
+// TestThePendingListIsBounded: fifty at most, operands first, sorted, each once,
+// and the message names five.
+func TestThePendingListIsBounded(t *testing.T) {
+	for _, n := range []int{1, 5, 6, 50, 51, 120} { // none is a multiple of 7
+		in := leavingNow()
+		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+		var all []olmcore.Object
+		var want []v1alpha1.ResourceInstance
+		for i := range n {
+			o := cool(fmt.Sprintf("c%03d", (i*7)%n))
+			all = append(all, o)
+			want = append(want, v1alpha1.ResourceInstance{Namespace: "ns", Name: fmt.Sprintf("c%03d", i)})
+		}
+		in.Deletion.Operands = operandsOf(all...)
+		in.Config.Cleanup.OperandBatch = 10
+		out, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		require.Len(t, deletions(out), min(n, 10))
+		after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+		require.Equal(t, []v1alpha1.ResourceList{{Group: "example.com", Kind: "Cool", Instances: want[:min(n, 50)]}}, after.Status.Cleanup.PendingDeletion)
+		require.Equal(t, n > 5, strings.HasSuffix(after.Status.Message, fmt.Sprintf(" and %d more", n-5)), after.Status.Message)
+		require.Equal(t, min(n, 5), strings.Count(after.Status.Message, "Cool.example.com ns/"))
+	}
+}
