@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
@@ -170,9 +171,9 @@ func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 		}
 		for _, w := range workers {
 			w.olm.Resolve = resolveAll
-			w.olm.InstallPlanConfig.ContributorsOnly = rapid.Bool().Draw(t, "contributors only")
+			w.olm.InstallPlan.ContributorsOnly = rapid.Bool().Draw(t, "contributors only")
 			for _, controller := range w.olm.Controllers() {
-				if controller.Name == olm.Subscription || controller.Name == olm.InstallPlan {
+				if controller.Name == controllers.Subscription || controller.Name == controllers.InstallPlan {
 					w.all = append(w.all, controller)
 				}
 			}

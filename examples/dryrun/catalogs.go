@@ -15,7 +15,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -105,7 +105,7 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 // known says what is known of the catalogs of a namespace: nothing, when the input
 // holds none of them. A catalog whose content was given counts as healthy.
 func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
-	resolver := olm.Catalogs{GlobalNamespace: r.globalNamespace(), Content: r.catalogs.content}
+	resolver := controllers.Catalogs{GlobalNamespace: r.globalNamespace(), Content: r.catalogs.content}
 	known, err := resolver.Known(ctx, reader, namespace)
 	if err != nil || len(known.Sources) == 0 {
 		return nil, err

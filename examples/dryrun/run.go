@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
@@ -44,9 +45,9 @@ type runner struct {
 
 // newOLM returns the controllers and has their requests collected.
 func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) *olm.OLM {
-	o := &olm.OLM{KubernetesVersion: newestKubernetes, Disconnected: true, Asked: asked, CatalogsOf: r.known}
+	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, Asked: asked, CatalogsOf: r.known}, Disconnected: true}
 	nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil)
-	o.CatalogConfig.IgnoreNodes = err == nil && len(nodes) == 0
+	o.Catalog.IgnoreNodes = err == nil && len(nodes) == 0
 	if len(r.catalogs.content) > 0 {
 		o.Resolve = r.resolve
 	}
@@ -96,7 +97,7 @@ func (r *runner) audit() error {
 			return err
 		}
 		for _, f := range findings {
-			about := r.about(fake.Event{Controller: olm.Subscription, Key: key}, f.Target)
+			about := r.about(fake.Event{Controller: controllers.Subscription, Key: key}, f.Target)
 			if !slices.ContainsFunc(about.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == f.Reason && d.Target.Key() == f.Target.Key() }) {
 				about.Diagnostics = append(about.Diagnostics, f.Diagnostic)
 			}
@@ -213,7 +214,7 @@ func (r *runner) add(e fake.Event) error {
 // about returns the result that an event belongs to: that of the reconciled
 // object; in a namespace of Subscriptions that of the Subscription concerned.
 func (r *runner) about(e fake.Event, target olmcore.Ref) *result {
-	if e.Controller != olm.Subscription {
+	if e.Controller != controllers.Subscription {
 		return r.result(kindOf[e.Controller], e.Key)
 	}
 	name := e.Key.Name
@@ -246,8 +247,8 @@ func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
 
 // kindOf is the kind that each controller reconciles.
 var kindOf = map[string]string{
-	olm.Catalog: v1alpha1.CatalogSourceKind, olm.InstallPlan: v1alpha1.InstallPlanKind,
-	olm.Group: operatorsv1.OperatorGroupKind, olm.CSV: v1alpha1.ClusterServiceVersionKind,
+	controllers.Catalog: v1alpha1.CatalogSourceKind, controllers.InstallPlan: v1alpha1.InstallPlanKind,
+	controllers.Group: operatorsv1.OperatorGroupKind, controllers.CSV: v1alpha1.ClusterServiceVersionKind,
 }
 
 func (r *runner) result(kind string, key types.NamespacedName) *result {
@@ -268,8 +269,8 @@ func (r *runner) requeue(controller string, key types.NamespacedName, after time
 	if after > 0 {
 		text = after.String()
 	}
-	if controller != olm.Subscription {
-		if controller != olm.Group {
+	if controller != controllers.Subscription {
+		if controller != controllers.Group {
 			r.result(kindOf[controller], key).RequeueAfter = text
 		}
 		return

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/manifest"
@@ -37,7 +38,7 @@ type story struct {
 	driver  *fake.Driver
 	olm     *olm.OLM
 	// catalogs is what the resolver knows, entries and bundles what is published.
-	catalogs *olm.Catalogs
+	catalogs *controllers.Catalogs
 	entries  []resolution.ChannelEntry
 	bundles  []resolution.Bundle
 	printed  int
@@ -46,8 +47,8 @@ type story struct {
 func newStory(out io.Writer) *story {
 	s := &story{ctx: context.Background(), out: out, cluster: fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))}
 	s.cluster.AutoCreateNamespaces = true
-	s.catalogs = &olm.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{}}
-	s.olm = &olm.OLM{KubernetesVersion: "v1.36.2", Resolve: s.catalogs.Resolve}
+	s.catalogs = &controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{}}
+	s.olm = &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: s.catalogs.Resolve}}
 	s.driver = &fake.Driver{Cluster: s.cluster, Controllers: s.olm.Controllers()}
 	return s
 }
@@ -92,7 +93,7 @@ func (s *story) tell() {
 	for i, e := range events {
 		if e.Action != nil {
 			verb, target, cause := e.Action.Describe()
-			if verb != olmcore.VerbUpdate && verb != olmcore.VerbUpdateStatus && !quiet[target.Kind] && e.Controller != olm.Group {
+			if verb != olmcore.VerbUpdate && verb != olmcore.VerbUpdateStatus && !quiet[target.Kind] && e.Controller != controllers.Group {
 				s.line(e.At, e.Controller, fmt.Sprintf("%s %s (%s)", verb, target, cause.Reason))
 			}
 		}

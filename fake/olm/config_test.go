@@ -26,7 +26,7 @@ func TestTheConfigOfAVersionIsThatOfOneSubscription(t *testing.T) {
 		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 		w.run(t, time.Minute)
 		w.requireInstalled(t, "alpha")
-		w.olm.Resolve, w.olm.SubscriptionConfig.SkipComponents = nil, true
+		w.olm.Resolve, w.olm.Subscription.SkipComponents = nil, true
 		head := csvName("alpha", 1)
 		for _, name := range []string{"alpha", "aaa", "zzz", "bbb"} {
 			if name != "alpha" {

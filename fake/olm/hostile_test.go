@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
@@ -89,7 +90,7 @@ func TestNoObjectCanBreakIt(t *testing.T) {
 						_ = c.Load(o) // what cannot even be stored is no input
 					}
 				}
-				for _, controller := range (&olm.OLM{KubernetesVersion: "v1.36.2"}).Controllers() {
+				for _, controller := range (&olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2"}}).Controllers() {
 					for _, key := range controller.Keys(c) {
 						result, err := controller.Reconcile(t.Context(), c, key, noon, nil)
 						if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
@@ -65,7 +66,7 @@ func whole(t *testing.T, prepare func(*world) error) invariant.World {
 			return last.cluster, prepare(last)
 		},
 		Controllers: func(*fake.Cluster) []fake.Controller {
-			o := &olm.OLM{KubernetesVersion: "v1.36.2", Resolve: last.resolve}
+			o := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: last.resolve}}
 			return o.Controllers()
 		},
 		Rounds:   rounds,

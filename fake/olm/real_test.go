@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
@@ -139,9 +140,10 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 			waits := p.laterWork()
 			c := fake.NewCluster(noon)
 			c.AutoCreateNamespaces = true
-			controllers := &olm.OLM{KubernetesVersion: "v1.36.2", Resolve: p.resolve, Sweeps: true,
-				InstallPlanConfig: installplan.Config{MaxStatusBytes: 4 << 20}}
-			d := &fake.Driver{Cluster: c, Controllers: controllers.Controllers()}
+			o := &olm.OLM{Options: controllers.Options{
+				KubernetesVersion: "v1.36.2", Resolve: p.resolve, Sweeps: true, InstallPlan: installplan.Config{MaxStatusBytes: 4 << 20},
+			}}
+			d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
 			safety := &invariant.Safety{Cluster: c}
 			require.NoError(t, c.AddNode("a", nil))
 			require.NoError(t, c.Create(p.group()))
@@ -154,7 +156,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 				Spec:       &v1alpha1.SubscriptionSpec{Package: p.name, Channel: "stable", CatalogSource: "community", CatalogSourceNamespace: "olm"},
 			}))
 			for p.head = range p.versions {
-				controllers.CatalogsChanged()
+				o.CatalogsChanged()
 				require.NoError(t, fake.Edit(c, namespace, "sub", func(s *v1alpha1.Subscription) {
 					s.Annotations = map[string]string{"head": p.versions[p.head].Version}
 				}))

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/fake/scenario"
@@ -48,12 +49,13 @@ func (w *workers) setup(s *scenario.World) error {
 	w.world = world{ctx: context.Background(), cluster: s.Cluster, driver: s.Driver, heads: map[string]int{"alpha": 1, "beta": 1}}
 	w.listsAgain, w.image, w.of = false, false, map[string]*worker{}
 	for _, name := range []string{"one", "two"} {
-		o := &olm.OLM{Resolve: w.answer, Sweeps: true, CatalogsOf: func(context.Context, olmcore.Reader, string) (*subscription.Catalogs, error) {
-			return nil, nil
+		o := &olm.OLM{Options: controllers.Options{
+			Resolve: w.answer, Sweeps: true,
+			CatalogsOf: func(context.Context, olmcore.Reader, string) (*subscription.Catalogs, error) { return nil, nil },
 		}}
 		k := &worker{olm: o, view: s.Cluster.View(name)}
 		for _, c := range o.Controllers() {
-			if c.Name == olm.Subscription || c.Name == olm.InstallPlan || c.Name == olm.Sweep {
+			if c.Name == controllers.Subscription || c.Name == controllers.InstallPlan || c.Name == controllers.Sweep {
 				k.all = append(k.all, c)
 			}
 		}
@@ -121,7 +123,7 @@ func (w *workers) commands() map[string]scenario.Command {
 		// owners contributors|namespace: the scope of new plans.
 		"owners": func(_ *scenario.World, a args, _ []byte) (string, error) {
 			for _, k := range w.of {
-				k.olm.InstallPlanConfig.ContributorsOnly = a[0] == "contributors"
+				k.olm.InstallPlan.ContributorsOnly = a[0] == "contributors"
 			}
 			return "", nil
 		},
@@ -134,7 +136,7 @@ func (w *workers) commands() map[string]scenario.Command {
 		"images": func(*scenario.World, args, []byte) (string, error) {
 			w.image = true
 			for _, k := range w.of {
-				k.olm.InstallPlanConfig = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1"}
+				k.olm.InstallPlan = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1"}
 			}
 			return "", nil
 		},

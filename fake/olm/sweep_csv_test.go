@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
@@ -24,7 +25,7 @@ import (
 // sweptWorld has alpha installed, and a sweep that acts or only reports.
 func sweptWorld(t require.TestingT, acts bool) *world {
 	w := newWorld(t)
-	w.olm.CSVConfig.Cleanup.SweepDelete = acts
+	w.olm.CSV.Cleanup.SweepDelete = acts
 	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 	w.run(t, 10*time.Minute)
 	w.requireInstalled(t, "alpha")
@@ -91,7 +92,7 @@ func TestWhatVanishedIsSweptUp(t *testing.T) {
 			w.run(t, 20*time.Minute)
 			said := 0
 			for _, e := range w.driver.Events {
-				if e.Diagnostic != nil && e.Controller == olm.CSVSweep && e.Diagnostic.Reason == csv.ReasonOrphaned {
+				if e.Diagnostic != nil && e.Controller == controllers.CSVSweep && e.Diagnostic.Reason == csv.ReasonOrphaned {
 					said++
 				}
 			}
@@ -165,7 +166,7 @@ func TestAStormOfSweeps(t *testing.T) {
 // TestASweepWithoutObjects: a cluster that never had a version is swept as well.
 func TestASweepWithoutObjects(t *testing.T) {
 	cluster := fake.NewCluster(noon)
-	o := &olm.OLM{Sweeps: true}
+	o := &olm.OLM{Options: controllers.Options{Sweeps: true}}
 	d := &fake.Driver{Cluster: cluster, Controllers: o.Controllers()}
 	require.NoError(t, d.Settle(context.Background()))
 	require.Empty(t, d.Events)

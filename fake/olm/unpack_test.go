@@ -25,7 +25,7 @@ import (
 // the second succeeds, and the plan refers to what was unpacked.
 func TestABundleImageIsUnpackedAndInstalled(t *testing.T) {
 	w := newWorld(t)
-	w.olm.InstallPlanConfig = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1"}
+	w.olm.InstallPlan = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1"}
 	const image = "registry.example.com/alpha-bundle:1"
 	w.olm.Resolve = func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 		answer, err := w.resolve(ctx, r, request)

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
@@ -44,7 +45,7 @@ func newWorld(t require.TestingT) *world {
 	w := &world{ctx: context.Background(), cluster: fake.NewCluster(noon), heads: map[string]int{"alpha": 1, "beta": 1}}
 	w.cluster.AutoCreateNamespaces = true
 	w.cluster.WatchSharing()
-	w.olm = &olm.OLM{KubernetesVersion: "v1.36.2", Resolve: w.resolve, Sweeps: true}
+	w.olm = &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: w.resolve, Sweeps: true}}
 	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: w.olm.Controllers()}
 	w.safety = &invariant.Safety{Cluster: w.cluster}
 	require.NoError(t, w.cluster.AddNode("a", nil))

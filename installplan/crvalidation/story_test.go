@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
@@ -53,7 +54,7 @@ spec:
 func cluster(t testing.TB, head *olmcore.Operator, limits crvalidation.Limits) (*fake.Cluster, *fake.Driver) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
-	controllers := &olm.OLM{
+	o := &olm.OLM{Options: controllers.Options{
 		KubernetesVersion: "v1.36.2",
 		Resolve: func(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 			answer := olmcore.Resolution{Observed: request.Subscriptions}
@@ -71,8 +72,8 @@ func cluster(t testing.TB, head *olmcore.Operator, limits crvalidation.Limits) (
 		Judge: func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 			return crvalidation.Judge(ctx, r, changes, limits)
 		},
-	}
-	d := &fake.Driver{Cluster: c, Controllers: controllers.Controllers()}
+	}}
+	d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
 	require.NoError(t, c.Create(
 		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ops"}}},
 		&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "cron"},

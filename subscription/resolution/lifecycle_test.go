@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
@@ -43,18 +44,18 @@ func live(t *testing.T, policy resolution.Policy) *lived {
 		in.Policy, in.Catalogs = policy, []resolution.CatalogState{{Key: types.NamespacedName{Namespace: "global", Name: "cat"}, Content: built}}
 		return in, err
 	}
-	controllers := &olm.OLM{Resolve: func(ctx context.Context, r olmcore.Reader, _ asking.ResolveRequest) (olmcore.Resolution, error) {
+	o := &olm.OLM{Options: controllers.Options{Resolve: func(ctx context.Context, r olmcore.Reader, _ asking.ResolveRequest) (olmcore.Resolution, error) {
 		in, err := gather(ctx, r)
 		w.last = resolution.Resolve(in)
 		return w.last.Resolution, err
-	}}
-	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: controllers.Controllers()}
-	i := slices.IndexFunc(w.driver.Controllers, func(c fake.Controller) bool { return c.Name == olm.Subscription })
+	}}}
+	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: o.Controllers()}
+	i := slices.IndexFunc(w.driver.Controllers, func(c fake.Controller) bool { return c.Name == controllers.Subscription })
 	subscriptions, fingerprint := w.driver.Controllers[i].Reconcile, ""
 	w.driver.Controllers[i].Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
 		in, err := gather(ctx, r)
 		if now := in.Fingerprint(); now != fingerprint {
-			controllers.CatalogsChanged() // drops the answer
+			o.CatalogsChanged() // drops the answer
 			fingerprint = now
 		}
 		require.NoError(t, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm
+package controllers
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Catalogs is the content of CatalogSources by namespace and name: the resolver
-// of a world. Its method Resolve is a value for OLM.Resolve.
+// Catalogs is the content of CatalogSources by namespace and name, and the resolver
+// over it. Its methods Resolve and Known are values for Options.Resolve and
+// Options.CatalogsOf.
 type Catalogs struct {
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see.
 	GlobalNamespace string
@@ -37,7 +38,8 @@ func (c *Catalogs) Resolve(ctx context.Context, r olmcore.Reader, request subscr
 }
 
 // Known says what is known of the catalogs of a namespace, with the deprecations
-// of the packages that its Subscriptions name: a value for OLM.CatalogsOf.
+// of the packages that its Subscriptions name: a value for
+// Options.CatalogsOf.
 func (c *Catalogs) Known(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
 	known, err := subscription.GatherCatalogs(ctx, r, namespace, c.GlobalNamespace)
 	if err != nil {

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// Names of the controllers.
+const (
+	Catalog      = "catalog"
+	Subscription = "subscription"
+	InstallPlan  = "installplan"
+	// Sweep keeps the InstallPlans of a namespace in order.
+	Sweep = "sweep"
+	Group = "group"
+	CSV   = "csv"
+	// CSVSweep looks for what versions and OperatorGroups left behind in the whole
+	// cluster.
+	CSVSweep = "csvsweep"
+	Operator = "operator"
+)
+
+// DefaultGlobalNamespace is the namespace whose CatalogSources all namespaces see.
+const DefaultGlobalNamespace = "olm"
+
+// Options holds what the controllers need besides a cluster. The zero value works:
+// nothing is resolved then.
+type Options struct {
+	Catalog      catalog.Config
+	Subscription subscription.Config
+	InstallPlan  installplan.Config
+	CSV          csv.Config
+	// KubernetesVersion is the API server's gitVersion.
+	KubernetesVersion string
+	// GlobalNamespace is the namespace whose CatalogSources all namespaces see;
+	// empty means DefaultGlobalNamespace.
+	GlobalNamespace string
+	// Resolve answers what subscription asks for; nil leaves it unanswered.
+	// Catalogs.Resolve is such a function.
+	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
+	// Judge answers what installplan.SchemaChanges asks for; nil leaves it
+	// unanswered.
+	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
+	// Connection returns the state of the gRPC client of a CatalogSource, which
+	// shall dial address from now on; with an empty address there shall be no client.
+	// nil: nobody dials, and catalogs are judged by their Pods alone.
+	Connection func(in catalog.Input, address string) *catalog.Connection
+	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions,
+	// nil for nothing; without it the CatalogSources' own statuses count.
+	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error)
+	// Sweeps adds the controllers Sweep and CSVSweep, Operators the one that keeps
+	// the Operator objects.
+	Sweeps, Operators bool
+	// Asked, when set, hears every request that a reconcile came with.
+	Asked func(controller string, key types.NamespacedName, request any)
+}
+
+// Controller is a reconcile function with all around it that does not depend on
+// who runs it. Different keys may run at the same time.
+type Controller struct {
+	Name string
+	// Kinds are the kinds of the objects that are reconciled.
+	Kinds []schema.GroupVersionKind
+	// KeysOf returns the keys that an object of these kinds stands for: itself, or
+	// its namespace, as a key without a name.
+	KeysOf func(o olmcore.Object) []types.NamespacedName
+	// Always are the keys that there are whatever the cluster holds.
+	Always []types.NamespacedName
+	// Affected returns the keys to reconcile after a change of an object of any
+	// kind; those with an empty name or namespace stand for all: see
+	// olmcore.ExpandKeys.
+	Affected func(o olmcore.Object) []types.NamespacedName
+	// Every is how often a key is reconciled although nothing changed; 0: never.
+	Every time.Duration
+	// Reconcile gathers and decides. NotFound means that the object is gone.
+	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error)
+}
+
+// Keys lists the keys that there are, sorted. The error is the reader's; a kind
+// that is not served has no objects.
+func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.NamespacedName, error) {
+	keys := slices.Clone(c.Always)
+	for _, kind := range c.Kinds {
+		objects, err := r.List(ctx, kind, "", nil)
+		if olmcore.Classify(err) == olmcore.NoMatch {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			keys = append(keys, c.KeysOf(o)...)
+		}
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(keys), nil
+}
+
+// Set is the controllers of one cluster and what they remember. It is safe for
+// concurrent use.
+type Set struct {
+	Controllers []Controller
+
+	options     *Options
+	catalogs    memory[catalogMemory]
+	checkpoints memory[*csv.Checkpoint]
+
+	mu         sync.Mutex // guards what follows
+	namespaces map[string]*namespace
+}
+
+// New returns the controllers, with an empty memory. Which there are is settled
+// here; the other options are read at each reconcile, and may be changed while none
+// runs.
+func New(o *Options) *Set {
+	s := &Set{options: o, namespaces: map[string]*namespace{}}
+	s.Controllers = []Controller{
+		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: subscriptionAffected, Reconcile: s.subscription},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: installplan.Affected, Reconcile: s.installPlan},
+		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: csv.GroupAffected, Reconcile: s.group},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv},
+	}
+	if o.Sweeps {
+		s.Controllers = append(s.Controllers,
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: installplan.SweepAffected, Reconcile: s.sweep},
+			Controller{
+				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
+				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.sweepCSVs,
+			})
+	}
+	if o.Operators {
+		s.Controllers = append(s.Controllers, Controller{
+			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
+			KeysOf: operators, Affected: operators, Reconcile: s.operator,
+		})
+	}
+	return s
+}
+
+var (
+	catalogKind      = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
+	subscriptionKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind)
+	installPlanKind  = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind)
+	groupKind        = operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind)
+	operatorKind     = operatorsv1.GroupVersion.WithKind("Operator")
+	csvKind          = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind)
+)
+
+func kinds(all ...schema.GroupVersionKind) []schema.GroupVersionKind { return all }
+
+func itself(o olmcore.Object) []types.NamespacedName {
+	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
+}
+
+func itsNamespace(o olmcore.Object) []types.NamespacedName {
+	return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+}
+
+// theCluster is the one key of a controller that looks at everything.
+func theCluster(olmcore.Object) []types.NamespacedName {
+	return []types.NamespacedName{{Name: "cluster"}}
+}
+
+func operators(o olmcore.Object) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, name := range subscription.OperatorNames(o) {
+		keys = append(keys, types.NamespacedName{Name: name})
+	}
+	return keys
+}
+
+// sweepInterval is how often the whole cluster is looked at for leftovers whose
+// owner went while nobody watched.
+const sweepInterval = 10 * time.Minute
+
+// sweepAffected: leftovers come to be when a version or a group goes.
+func sweepAffected(o olmcore.Object) []types.NamespacedName {
+	kind := olmcore.GVKOf(o)
+	if o.GetDeletionTimestamp() == nil || kind != csvKind && kind != groupKind {
+		return nil
+	}
+	return theCluster(o)
+}
+
+// Forget drops all memory, as a restart does.
+func (s *Set) Forget() {
+	s.catalogs.clear()
+	s.checkpoints.clear()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.namespaces)
+}
+
+func (s *Set) ask(controller string, key types.NamespacedName, request any) {
+	if s.options.Asked != nil {
+		s.options.Asked(controller, key, request)
+	}
+}
+
+// memory is a map that different keys may use at the same time.
+type memory[V any] struct{ values sync.Map }
+
+func (m *memory[V]) get(key types.NamespacedName) (value V) {
+	if found, ok := m.values.Load(key); ok {
+		value = found.(V)
+	}
+	return value
+}
+
+func (m *memory[V]) set(key types.NamespacedName, value V) { m.values.Store(key, value) }
+
+func (m *memory[V]) drop(key types.NamespacedName) { m.values.Delete(key) }
+
+func (m *memory[V]) clear() { m.values.Clear() }

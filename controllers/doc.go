@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controllers joins the reconcile packages to controllers that any
+// framework can run: what each one gathers, what it remembers, and what becomes of
+// the requests that come out of it.
+//
+//	              catalogs changed
+//	catalog ───────────────────────┐
+//	                               v            olmcore.Resolution
+//	watch of InstallPlans ──> subscription <──────────────────────── Options.Resolve
+//	                               │
+//	                               v
+//	             installplan.Create, installplan.Unpack
+//	                               │ a plan, by its object
+//	                               v
+//	                          installplan ──> csv, csv.Group ──> csv.Sweep, installplan.Sweep
+//
+// New makes a Set. A framework supplies the rest: an olmcore.Reader, an
+// olmcore.Executor, a queue for each Controller that Affected fills, and the call of
+// Notice for what watches deliver. The memory of a Set only makes it cheaper and
+// its reports more exact: it may be lost at any moment.
+package controllers

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// namespace is what is known of one namespace of Subscriptions. The mutex of its
+// Set guards seen and outdated; the rest belongs to who reconciles it.
+type namespace struct {
+	histories map[types.UID]subscription.History
+	answer    *subscription.Resolved
+	planKey   olmcore.Key // of the plan that was asked for last
+	asked     string      // the fingerprint of the last request
+	seen      []subscription.Observation
+	outdated  bool // a catalog changed since the answer
+}
+
+// maxSeen bounds the observations of one namespace between two reconciles.
+const maxSeen = 1000
+
+// Notice takes in what a watch delivers: next is new when old is nil, and gone when
+// deleted. Of interest are the versions of InstallPlans, so that Subscriptions
+// report states too short to be met when they are reconciled, and changes of
+// CatalogSources. next is kept and must not be written to.
+func (s *Set) Notice(old, next olmcore.Object, deleted bool, now time.Time) {
+	switch o := next.(type) {
+	case *v1alpha1.InstallPlan:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := s.namespaces[o.Namespace]; n != nil {
+			n.seen = append(n.seen[max(0, len(n.seen)-maxSeen+1):], subscription.Observation{At: now, Plan: o, Deleted: deleted})
+		}
+	case *v1alpha1.CatalogSource:
+		if before, known := old.(*v1alpha1.CatalogSource); deleted || !known || before.Generation != o.Generation {
+			s.CatalogsChanged()
+		}
+	}
+}
+
+// CatalogsChanged makes every namespace resolve again when it is reconciled next.
+func (s *Set) CatalogsChanged() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.namespaces {
+		n.outdated = true
+	}
+}
+
+func (s *Set) outdate(namespaces []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range namespaces {
+		if n := s.namespaces[name]; n != nil {
+			n.outdated = true
+		}
+	}
+}
+
+// recall returns the memory about a namespace, without an answer that is
+// outdated, and what was seen since the last success.
+func (s *Set) recall(name string) (*namespace, []subscription.Observation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.namespaces[name]
+	if n == nil {
+		n = &namespace{histories: map[types.UID]subscription.History{}}
+		s.namespaces[name] = n
+	}
+	if n.outdated {
+		n.answer, n.asked, n.outdated = nil, "", false
+	}
+	return n, slices.Clone(n.seen)
+}
+
+// reported takes away what was handed to a reconcile that succeeded.
+func (s *Set) reported(n *namespace, seen []subscription.Observation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.seen = slices.DeleteFunc(n.seen, func(o subscription.Observation) bool { return slices.Contains(seen, o) })
+}
+
+func (s *Set) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.namespaces, name)
+}
+
+// subscriptionAffected adds to the package's own where bundles are unpacked.
+func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
+	switch o.(type) {
+	case *batchv1.Job, *corev1.ConfigMap:
+		if o.GetLabels()[olmcore.LabelManaged] == "true" {
+			return []types.NamespacedName{{}}
+		}
+	}
+	return subscription.Affected(o)
+}
+
+// subscription reconciles a namespace: the Subscriptions ask, Resolve answers,
+// the answer becomes a plan, and the Subscriptions refer to it before it runs.
+func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	n, seen := s.recall(key.Namespace)
+	n.learn(last)
+	planned, err := s.plan(ctx, r, key.Namespace, now, n)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in, err := subscription.Gather(ctx, r, key.Namespace, s.options.Subscription)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	if in.Catalogs, err = s.knownCatalogs(ctx, r, key.Namespace); err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now, in.LastRun, in.Histories, in.Observations, in.Resolution = now, last, n.histories, seen, n.answer
+	out, err := subscription.Reconcile(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	if out.Resolve != nil && out.Resolve.Fingerprint != n.asked {
+		s.ask(Subscription, key, out.Resolve)
+		n.asked = out.Resolve.Fingerprint
+	}
+	if out.Resolve != nil && s.options.Resolve != nil {
+		if n.answer, err = s.answer(ctx, r, *out.Resolve, n.answer, now); err != nil {
+			return olmcore.Result{}, err
+		}
+		if planned, err = s.plan(ctx, r, key.Namespace, now, n); err != nil {
+			return olmcore.Result{}, err
+		}
+		in.Resolution = n.answer
+		if out, err = subscription.Reconcile(in); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
+	maps.Copy(n.histories, out.Histories)
+	s.reported(n, seen)
+	if len(in.Subscriptions) == 0 {
+		s.forget(key.Namespace)
+	}
+	result := out.Result
+	add(&result, planned)
+	return result, nil
+}
+
+func add(to *olmcore.Result, more olmcore.Result) {
+	to.Actions = append(to.Actions, more.Actions...)
+	to.Transitions = append(to.Transitions, more.Transitions...)
+	to.Diagnostics = append(to.Diagnostics, more.Diagnostics...)
+	to.Requeue(more.RequeueAfter)
+}
+
+func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
+	if s.options.CatalogsOf != nil {
+		return s.options.CatalogsOf(ctx, r, namespace)
+	}
+	return subscription.GatherCatalogs(ctx, r, namespace, cmp.Or(s.options.GlobalNamespace, DefaultGlobalNamespace))
+}
+
+// learn notes why the plan of the answer could not be written. An answer that
+// was handed out is not written to.
+func (n *namespace) learn(last olmcore.Outcomes) {
+	if n.answer == nil || n.planKey == (olmcore.Key{}) {
+		return
+	}
+	problem := ""
+	if outcome, ran := last[n.planKey]; ran && outcome.Class != olmcore.ClassNone {
+		problem = outcome.Message
+	}
+	if problem != n.answer.PlanError {
+		next := *n.answer
+		next.PlanError = problem
+		n.answer = &next
+	}
+}
+
+// answer asks the resolver and counts its failures.
+func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest, before *subscription.Resolved, now time.Time) (*subscription.Resolved, error) {
+	resolution, err := s.options.Resolve(ctx, r, request)
+	if err != nil {
+		return nil, err
+	}
+	answer := &subscription.Resolved{Resolution: resolution, At: now}
+	if before != nil && (resolution.Failure != nil && before.Resolution.Failure != nil || before.PlanError != "") {
+		answer.Attempts = before.Attempts + 1
+	}
+	return answer, nil
+}
+
+// plan returns what installplan.Create needs for the answer that is there, and
+// keeps the plan's reference for the Subscriptions.
+func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.Time, n *namespace) (olmcore.Result, error) {
+	if n.answer == nil {
+		return olmcore.Result{}, nil
+	}
+	in, err := installplan.GatherCreate(ctx, r, name, n.answer.Resolution, s.options.InstallPlan)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now = now
+	out, err := installplan.Create(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	n.planKey = olmcore.Key{}
+	for _, a := range out.Actions {
+		if create, ok := a.(olmcore.Create); ok {
+			n.planKey = create.Target.Key()
+		}
+	}
+	next := *n.answer
+	if s.unpacks() {
+		next.Unpacking = &subscription.Unpacking{}
+	}
+	for _, lookup := range out.Lookups {
+		if lookup, err = s.unpack(ctx, r, name, lookup, now, &out.Result); err != nil {
+			return olmcore.Result{}, err
+		}
+		if next.Unpacking != nil {
+			next.Unpacking.Lookups = append(next.Unpacking.Lookups, lookup)
+		}
+	}
+	if out.Plan.Name != "" {
+		next.Plan = out.Plan
+	}
+	n.answer = &next
+	return out.Result, nil
+}
+
+// unpacks reports whether there are the images that unpack others.
+func (s *Set) unpacks() bool {
+	return s.options.InstallPlan.OPMImage != "" && s.options.InstallPlan.UtilImage != ""
+}
+
+// unpack adds what unpacks one bundle image, and returns how far that is; without
+// the images that do it the lookup stays a question.
+func (s *Set) unpack(ctx context.Context, r olmcore.Reader, name string, lookup v1alpha1.BundleLookup, now time.Time, result *olmcore.Result) (v1alpha1.BundleLookup, error) {
+	s.ask(InstallPlan, types.NamespacedName{Namespace: name}, lookup)
+	if !s.unpacks() {
+		return lookup, nil
+	}
+	in, err := installplan.GatherUnpack(ctx, r, name, lookup, s.options.InstallPlan)
+	if err != nil {
+		return lookup, err
+	}
+	in.Now = now
+	out, err := installplan.Unpack(in)
+	if err != nil {
+		return lookup, err
+	}
+	add(result, out.Result)
+	return out.Lookup, nil
+}

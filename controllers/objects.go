@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// catalogMemory is what is known of one CatalogSource.
+type catalogMemory struct {
+	podHash string
+	address string // what its gRPC client shall dial
+}
+
+func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := catalog.Gather(ctx, r, key, s.options.Catalog)
+	if err != nil {
+		if olmcore.Classify(err) == olmcore.Gone {
+			s.catalogs.drop(key)
+		}
+		return olmcore.Result{}, err
+	}
+	known := s.catalogs.get(key)
+	in.Now, in.LastRun, in.PodHash = now, last, known.podHash
+	in.Connection = s.connection(in, known.address)
+	out, err := catalog.Reconcile(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	known.podHash = out.PodHash
+	if out.Connection.Verb != catalog.ConnectionKeep {
+		s.ask(Catalog, key, out.Connection)
+	}
+	if out.Connection.Verb != catalog.ConnectionKeep && s.options.Connection != nil {
+		known.address = out.Connection.Address
+		in.Connection = s.connection(in, known.address)
+		if out, err = catalog.Reconcile(in); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
+	s.catalogs.set(key, known)
+	s.outdate(out.Notify.ResolveNamespaces)
+	return out.Result, nil
+}
+
+func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
+	if s.options.Connection == nil {
+		return nil
+	}
+	return s.options.Connection(in, address)
+}
+
+func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := installplan.Gather(ctx, r, key, s.options.InstallPlan)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now, in.LastRun = now, last
+	if s.options.Judge != nil {
+		changes, err := installplan.SchemaChanges(in)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		if in.CustomResources, err = s.options.Judge(ctx, r, changes); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
+	result, err := installplan.Reconcile(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	lost, err := installplan.LostBundles(in)
+	for _, lookup := range lost {
+		if _, err := s.unpack(ctx, r, key.Namespace, lookup, now, &result); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
+	return result, err
+}
+
+func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.options.InstallPlan)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now = now
+	return installplan.Sweep(in)
+}
+
+func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := csv.GatherGroup(ctx, r, key)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now = now
+	return csv.Group(in)
+}
+
+func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := csv.Gather(ctx, r, key, s.options.CSV)
+	if err != nil {
+		if olmcore.Classify(err) == olmcore.Gone {
+			s.checkpoints.drop(key)
+		}
+		return olmcore.Result{}, err
+	}
+	in.Now, in.LastRun, in.KubernetesVersion, in.Checkpoint = now, last, s.options.KubernetesVersion, s.checkpoints.get(key)
+	out, err := csv.Reconcile(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	for _, kind := range out.Operands {
+		s.ask(CSV, key, kind)
+	}
+	s.checkpoints.set(key, csv.CheckpointOf(in))
+	return out.Result, nil
+}
+
+func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := csv.GatherSweep(ctx, r, s.options.CSV)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now = now
+	return csv.Sweep(in)
+}
+
+func (s *Set) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+	in, err := subscription.GatherOperator(ctx, r, key.Name)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	return subscription.Operator(in)
+}
