@@ -4,6 +4,7 @@ package resolution
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -155,6 +156,9 @@ func (b *builder) fill(out *bundle, pkg string, source *Bundle, path string) {
 	case len(out.packages) == 0:
 		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has no valid olm.package property and no version", source.Name)
 		out.packages = []packageFact{{name: pkg}}
+		// What is installed has to say which package it is of.
+		value, _ := json.Marshal(map[string]string{"packageName": pkg, "version": ""})
+		out.properties = append(slices.Clone(out.properties), olmcore.Property{Type: PropertyPackage, Value: value})
 	case mine < 0:
 		out.invalid = cmp.Or(out.invalid, fmt.Sprintf("its olm.package property names package %s", out.packages[0].name))
 	default:

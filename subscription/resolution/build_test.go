@@ -126,6 +126,16 @@ func TestRangesThatTheLibraryCannotEvaluate(t *testing.T) {
 	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)
 }
 
+func TestABundleWithoutPackageIsInstalledWithItsOwn(t *testing.T) {
+	list := packages(line("a/s", "a1", ""))
+	list[0].Bundles[0].Properties = []olmcore.Property{provides("K")}
+	built, _ := resolution.Build(list)
+	w := newWorld(line("a/s", "a1", "")).sub("a/s")
+	w.in.Catalogs[0].Content = built
+	require.Equal(t, []olmcore.Property{provides("K"), packageProperty("a", "")}, resolution.Resolve(w.in).Operators[0].Bundle.Properties)
+	require.Len(t, list[0].Bundles[0].Properties, 1, "the source stays as it is")
+}
+
 func TestPackageAndVersionComeFromOneProperty(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requiresPackage("q", ">=2.0.0"))).sub("a/s").csv("q", "q1", []olmcore.Property{packageProperty("p", "2.0.0")})
 	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)

@@ -5,6 +5,9 @@ package resolution
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 // For tests: the readers that avoid encoding/json.
@@ -55,4 +58,43 @@ func ResolveSlowly(in Input, chronological, blind, forgetful, eager bool) Result
 	p := newProblem(&in)
 	p.slow = slow{chronological, blind, forgetful, eager}
 	return p.answer()
+}
+
+// Selection is one entry of a solution. By is the entry whose Requirement it
+// meets, -1 for none; Skipped entries meet none.
+type Selection struct {
+	Name        string
+	Properties  []olmcore.Property
+	By          int
+	Requirement olmcore.Property
+	Skipped     bool
+}
+
+// Selections returns the solution of an input in the order in which it was
+// decided, nil when there is none.
+func Selections(in Input) (list []Selection) {
+	p := newProblem(&in)
+	if p.operatorGroup() != "" {
+		return nil
+	}
+	p.subscriptions()
+	s := &search{p: p}
+	if p.prepare() != "" || s.run() != satisfiable {
+		return nil
+	}
+	index := map[*node]int{}
+	for level := range s.frames {
+		n, c := s.frames[level].selected, s.queue[level]
+		if n == nil {
+			continue
+		}
+		x := Selection{Name: n.entry.name, Properties: n.entry.properties, By: -1, Skipped: !eligible(n)}
+		if c.parent != nil {
+			kind, value, _ := strings.Cut(c.parent.entry.requirements[c.index].key, " ")
+			x.By, x.Requirement = index[c.parent], olmcore.Property{Type: kind, Value: []byte(value)}
+		}
+		index[n] = len(list)
+		list = append(list, x)
+	}
+	return list
 }
