@@ -80,8 +80,10 @@ func TestAffected(t *testing.T) {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"itself":              {cool(), key("cool")},
-		"an owned Pod":        {&corev1.Pod{ObjectMeta: owned("x")}, key("cool")},
+		"itself":       {cool(), key("cool")},
+		"an owned Pod": {&corev1.Pod{ObjectMeta: owned("x")}, key("cool")},
+		"owned by a Subscription": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "x", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Name: "cool"}}}}, nil},
 		"a candidate":         {&corev1.Pod{ObjectMeta: labelled}, key("cool")},
 		"any other Pod":       {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, nil},
 		"a Node":              {&corev1.Node{}, []types.NamespacedName{{}}},

@@ -178,14 +178,17 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 	base := mappedInput(t, catalog.Config{Replicas: 2})
 	for name, damage := range map[string]func(*catalog.Input){
-		"rules":        func(in *catalog.Input) { in.Roles[0].Rules[0].Verbs = []string{"*"} },
-		"more rules":   func(in *catalog.Input) { in.Roles[0].Rules = append(in.Roles[0].Rules, rbacv1.PolicyRule{}) },
-		"role label":   func(in *catalog.Input) { in.Roles[0].Labels = nil },
-		"subjects":     func(in *catalog.Input) { in.RoleBindings[0].Subjects = nil },
-		"subject":      func(in *catalog.Input) { in.RoleBindings[0].Subjects[0].Name = "default" },
-		"account":      func(in *catalog.Input) { in.ServiceAccounts[0].Labels = nil },
-		"selector":     func(in *catalog.Input) { in.Services[0].Spec.Selector["olm.managed"] = "true" },
-		"budget":       func(in *catalog.Input) { in.PodDisruptionBudgets[0].Spec.MinAvailable = new(intstr.FromString("50%")) },
+		"rules":      func(in *catalog.Input) { in.Roles[0].Rules[0].Verbs = []string{"*"} },
+		"more rules": func(in *catalog.Input) { in.Roles[0].Rules = append(in.Roles[0].Rules, rbacv1.PolicyRule{}) },
+		"role label": func(in *catalog.Input) { in.Roles[0].Labels = nil },
+		"subjects":   func(in *catalog.Input) { in.RoleBindings[0].Subjects = nil },
+		"subject":    func(in *catalog.Input) { in.RoleBindings[0].Subjects[0].Name = "default" },
+		"account":    func(in *catalog.Input) { in.ServiceAccounts[0].Labels = nil },
+		"selector":   func(in *catalog.Input) { in.Services[0].Spec.Selector["olm.managed"] = "true" },
+		"budget":     func(in *catalog.Input) { in.PodDisruptionBudgets[0].Spec.MinAvailable = new(intstr.FromString("50%")) },
+		"OLM's policy": func(in *catalog.Input) {
+			in.NetworkPolicies[0].Spec.PodSelector.MatchLabels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+		},
 		"budget label": func(in *catalog.Input) { in.PodDisruptionBudgets[0].Labels["olm.managed"] = "x" },
 		"unavailable":  func(in *catalog.Input) { in.PodDisruptionBudgets[0].Spec.MaxUnavailable = new(intstr.FromInt32(1)) },
 	} {
@@ -198,6 +201,8 @@ func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 			require.Equal(t, base.Roles[0].Rules, o.Rules, name)
 		case *rbacv1.RoleBinding:
 			require.Equal(t, base.RoleBindings[0].Subjects, o.Subjects, name)
+		case *networkingv1.NetworkPolicy:
+			require.Equal(t, base.NetworkPolicies[0].Spec, o.Spec, name)
 		case *policyv1.PodDisruptionBudget:
 			require.Equal(t, base.PodDisruptionBudgets[0].Spec, o.Spec, name)
 		case *corev1.Service:

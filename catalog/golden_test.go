@@ -137,6 +137,11 @@ func TestHintsAndAnnotationsAreNoPartOfTheHash(t *testing.T) {
 		"own resources": func(cs *v1alpha1.CatalogSource, _ *catalog.Config) {
 			cs.Annotations = map[string]string{"olmcore/resources": `{"limits":{"memory":"3Gi"}}`}
 		},
+		"pull secrets": func(cs *v1alpha1.CatalogSource, _ *catalog.Config) { cs.Spec.Secrets = []string{"pull"} },
+		"the account":  func(cs *v1alpha1.CatalogSource, _ *catalog.Config) { cs.Name = "other" },
+		"another user": func(cs *v1alpha1.CatalogSource, c *catalog.Config) {
+			cs.Spec.GrpcPodConfig, c.WorkloadUserID = &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}, 7
+		},
 		"startup probes":  func(_ *v1alpha1.CatalogSource, c *catalog.Config) { c.StartupFailureThreshold = 60 },
 		"restricted":      pod(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = v1alpha1.Restricted }),
 		"node selector":   pod(func(c *v1alpha1.GrpcPodConfig) { c.NodeSelector = map[string]string{} }),

@@ -4,6 +4,7 @@ package catalog_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,7 @@ func ignoreNumbers(object map[string]any) {
 		delete(status, "podIPs")
 		spec := object["spec"].(map[string]any)
 		delete(spec, "nodeName")
+		ignoreToken(spec)
 		delete(spec, "affinity")
 		if labels := metadata["labels"].(map[string]any); labels["catalogsource.operators.coreos.com/update"] == "" {
 			delete(labels, "catalogsource.operators.coreos.com/update")
@@ -146,6 +148,24 @@ func ignoreNumbers(object map[string]any) {
 			condition["message"], _, _ = strings.Cut(message, ":")
 			// A state that passed while its write was lost is not recorded afterwards.
 			delete(condition, "lastTransitionTime")
+		}
+	}
+}
+
+// ignoreToken removes the volume that every Pod gets, whose name is drawn.
+func ignoreToken(spec map[string]any) {
+	drawn := func(v any) bool {
+		name, _ := v.(map[string]any)["name"].(string)
+		return strings.HasPrefix(name, "kube-api-access-")
+	}
+	volumes, _ := spec["volumes"].([]any)
+	spec["volumes"] = slices.DeleteFunc(volumes, drawn)
+	for _, key := range []string{"initContainers", "containers"} {
+		containers, _ := spec[key].([]any)
+		for _, c := range containers {
+			container := c.(map[string]any)
+			mounts, _ := container["volumeMounts"].([]any)
+			container["volumeMounts"] = slices.DeleteFunc(mounts, drawn)
 		}
 	}
 }

@@ -329,6 +329,7 @@ func (w *stormyWorld) heal(t *rapid.T) {
 	require.Len(t, own, w.replicas)
 	for _, pod := range own {
 		require.Equal(t, "cool", pod.Labels["olm.catalogSource"])
+		require.Equal(t, own[0].Labels["olm.pod-spec-hash"], pod.Labels["olm.pod-spec-hash"], "two specs behind one Service")
 		require.Equal(t, own[0].Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].ImageID, "two contents behind one Service")
 	}
 	events := len(d.Events)
