@@ -25,12 +25,17 @@ func (s *sweep) relations(p *v1alpha1.InstallPlan) {
 	}
 	proven := s.provenByLabel(p, len(s.result.Diagnostics) > before)
 	s.labels(&in)
-	if len(proven) == 0 && !in.needsRepair() {
-		return
+	if len(proven) > 0 || in.needsRepair() {
+		s.result.Actions = append(s.result.Actions, repairOf(in, proven)...)
 	}
+}
+
+// repairOf takes a copy of the input, which keeps that of plans in order off the
+// heap.
+func repairOf(in Input, proven []*v1alpha1.Subscription) []olmcore.Action {
 	d := decision{in: &in}
 	d.repair(proven...)
-	s.result.Actions = append(s.result.Actions, d.result.Actions...)
+	return d.result.Actions
 }
 
 // owner audits the reference of one plan to one Subscription.
@@ -92,26 +97,26 @@ func (s *sweep) labels(in *Input) {
 			s.report(olmcore.Warning, ReasonComponentLabelMissing, p, "the label of package %s is missing", packageOf(sub))
 		}
 	}
-	packages := splitList(p.Annotations[in.Config.packagesKey()])
-	for _, pkg := range packages {
+	for rest := p.Annotations[in.Config.packagesKey()]; rest != ""; {
+		var pkg string
+		pkg, rest, _ = strings.Cut(rest, ",")
 		if lacksLabel(p, pkg) && !slices.ContainsFunc(s.in.Subscriptions, func(sub *v1alpha1.Subscription) bool {
 			return packageOf(sub) == pkg && in.involved(sub)
 		}) {
 			s.report(olmcore.Warning, ReasonComponentLabelMissing, p, "the label of package %s is missing", pkg)
 		}
 	}
-	for _, key := range sortedLabels(p.Labels) {
-		if !s.followed(key) {
-			s.report(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", key)
-		}
+	for _, key := range s.unfollowed(p.Labels) {
+		s.report(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", key)
 	}
 }
 
-// sortedLabels returns the component labels among labels.
-func sortedLabels(labels map[string]string) []string {
+// unfollowed returns the component labels of packages without a Subscription,
+// sorted.
+func (s *sweep) unfollowed(labels map[string]string) []string {
 	var keys []string
 	for key := range labels {
-		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) && !s.followed(key) {
 			keys = append(keys, key)
 		}
 	}
@@ -120,10 +125,20 @@ func sortedLabels(labels map[string]string) []string {
 }
 
 func (s *sweep) followed(label string) bool {
-	return slices.ContainsFunc(s.in.Subscriptions, func(sub *v1alpha1.Subscription) bool {
-		key, err := olmcore.ComponentLabelKey(packageOf(sub), s.in.Namespace)
-		return err == nil && key == label
-	})
+	name := label[len(olmcore.ComponentLabelPrefix):]
+	for _, sub := range s.in.Subscriptions {
+		pkg := packageOf(sub)
+		if len(name) == len(pkg)+1+len(s.in.Namespace) && strings.HasPrefix(name, pkg) && name[len(pkg)] == '.' && strings.HasSuffix(name, s.in.Namespace) {
+			return true
+		}
+		if len(pkg)+1+len(s.in.Namespace) < len(name) {
+			continue // the label of a package is never longer
+		}
+		if key, err := olmcore.ComponentLabelKey(pkg, s.in.Namespace); err == nil && key == label {
+			return true
+		}
+	}
+	return false
 }
 
 // references audits what one Subscription says about plans.
@@ -170,6 +185,9 @@ func (s *sweep) plan(name string) *v1alpha1.InstallPlan {
 
 // collisions reports plans that were made twice.
 func (s *sweep) collisions() {
+	if plans := s.in.InstallPlans; len(plans) <= fewObjects && !s.anyCollision(plans) {
+		return
+	}
 	generations := map[int]string{}
 	contents := map[string]string{}
 	for _, p := range s.in.InstallPlans {
@@ -193,6 +211,19 @@ func (s *sweep) collisions() {
 	}
 }
 
+// anyCollision is a first look at few plans.
+func (s *sweep) anyCollision(plans []*v1alpha1.InstallPlan) bool {
+	key := s.in.Config.contentHashKey()
+	for i, a := range plans {
+		for _, b := range plans[:i] {
+			if a.Spec.Generation == b.Spec.Generation || a.Annotations[key] != "" && a.Annotations[key] == b.Annotations[key] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // installed reports what a plan installed and is not there any more. It is not
 // made again: a plan that is Complete is history, and users delete things.
 func (s *sweep) installed(p *v1alpha1.InstallPlan) {
@@ -200,17 +231,17 @@ func (s *sweep) installed(p *v1alpha1.InstallPlan) {
 	if i < 0 || !s.in.isCurrent(p) {
 		return
 	}
-	have := s.in.Steps[i]
+	have, next := &s.in.Steps[i], 0
 	for n, step := range p.Status.Plan {
 		if step == nil || step.Status == v1alpha1.StepStatusNotCreated || step.Resource.Kind == kindSubscription {
 			continue
 		}
 		key, served := stepKey(step, p.Namespace, have.CustomResourceDefinitions)
-		if !served || have.has(key) {
+		if !served || have.has(key, &next) {
 			continue
 		}
 		if name := identify(step.Resource.Manifest).Metadata.Name; name != "" && name != key.Name {
-			if key.Name = name; have.has(key) {
+			if key.Name = name; have.has(key, &next) {
 				continue
 			}
 		}
@@ -218,12 +249,21 @@ func (s *sweep) installed(p *v1alpha1.InstallPlan) {
 	}
 }
 
-func (o *StepObjects) has(key olmcore.Key) bool {
+// has looks for an object, first behind the one that was found last: they are
+// gathered in the order of the steps.
+func (o *StepObjects) has(key olmcore.Key, next *int) bool {
 	switch key.Kind {
 	case kindCSV:
 		return slices.ContainsFunc(o.ClusterServiceVersions, func(c *v1alpha1.ClusterServiceVersion) bool { return c != nil && c.Name == key.Name })
 	case kindCRD:
 		return slices.ContainsFunc(o.CustomResourceDefinitions, func(c *apiextensionsv1.CustomResourceDefinition) bool { return c != nil && c.Name == key.Name })
 	}
-	return slices.ContainsFunc(o.Objects, func(have olmcore.Object) bool { return olmcore.KeyOf(have) == key })
+	for i := range o.Objects {
+		at := (*next + i) % len(o.Objects)
+		if olmcore.KeyOf(o.Objects[at]) == key {
+			*next = at + 1
+			return true
+		}
+	}
+	return false
 }

@@ -70,25 +70,32 @@ func BenchmarkComplete(b *testing.B) {
 	})
 }
 
-// neighbours are versions of other operators in the plan's namespace.
-func neighbours(n int) func(*installplan.Input) {
-	return func(in *installplan.Input) {
-		for i := range n {
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(fmt.Sprintf("v%d", i)))
-		}
+// beside is the input of a plan in a namespace that holds many versions of
+// others, as Gather reads it.
+func beside(b *testing.B, csvs int, p *v1alpha1.InstallPlan, objects ...olmcore.Object) installplan.Input {
+	objects = append(objects, p, group(), csv("a.v1"))
+	for i := range csvs {
+		objects = append(objects, csv(fmt.Sprintf("v%d", i)))
 	}
+	s, err := olmcore.NewSnapshot(objects)
+	require.NoError(b, err)
+	in, err := installplan.Gather(b.Context(), s, key, installplan.Config{})
+	require.NoError(b, err)
+	in.Now = noon
+	return in
 }
 
 // BenchmarkInstalling is the last round of a plan: everything is there.
 func BenchmarkInstalling(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
-		in := input(plan(installing, configMapSteps(steps, created), started(time.Second)), with(csv("a.v1")), neighbours(csvs))
 		fresh := input(plan(installing, configMapSteps(steps, unknown), started(time.Second)), with(csv("a.v1")))
+		var objects []olmcore.Object
 		for _, a := range reconcile(b, fresh).Actions {
 			if c, ok := a.(olmcore.Create); ok {
-				in.Objects = append(in.Objects, seen(c.Object))
+				objects = append(objects, seen(c.Object))
 			}
 		}
+		in := beside(b, csvs, plan(installing, configMapSteps(steps, created), started(time.Second)), objects...)
 		if got := statusOf(in, reconcile(b, in)).Phase; got != complete {
 			b.Fatal(got)
 		}
@@ -101,7 +108,7 @@ func BenchmarkInstalling(b *testing.B) {
 // BenchmarkFirstPass is the round that asks for the objects of every step.
 func BenchmarkFirstPass(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
-		in := input(plan(installing, configMapSteps(steps, unknown), started(time.Second)), with(csv("a.v1")), neighbours(csvs))
+		in := beside(b, csvs, plan(installing, configMapSteps(steps, unknown), started(time.Second)))
 		for b.Loop() {
 			sink, _ = installplan.Reconcile(in)
 		}
@@ -136,7 +143,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideManyVersions is a round of a plan with one step, with its reads,
+// BenchmarkBesideManyVersions is the first round of a plan with one step, with its reads,
 // in a namespace that holds many versions of others.
 func BenchmarkBesideManyVersions(b *testing.B) {
 	for _, csvs := range []int{0, 1000, 10_000} {

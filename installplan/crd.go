@@ -204,10 +204,10 @@ func (e *evaluation) newerOwner(t *target, have *apiextensionsv1.CustomResourceD
 // resolvingCSV returns the ClusterServiceVersion that a step belongs to, as
 // observed or as the plan describes it.
 func (e *evaluation) resolvingCSV(name string) *v1alpha1.ClusterServiceVersion {
-	if csv := e.csvs[name]; csv != nil {
+	if csv := e.csvs.find(name); csv != nil {
 		return csv
 	}
-	for _, t := range e.targets {
+	for _, t := range e.order {
 		if t.kind.gvk.Kind == kindCSV && t.key.Name == name {
 			if o, err := e.typed(t, t.desired.object); err == nil {
 				return o.(*v1alpha1.ClusterServiceVersion)
@@ -219,7 +219,7 @@ func (e *evaluation) resolvingCSV(name string) *v1alpha1.ClusterServiceVersion {
 
 func (e *evaluation) csvAt(namespace, name string) *v1alpha1.ClusterServiceVersion {
 	if namespace == e.plan.Namespace {
-		return e.csvs[name]
+		return e.csvs.find(name)
 	}
 	for _, c := range e.d.in.Alongside {
 		if c != nil && c.Namespace == namespace && c.Name == name {

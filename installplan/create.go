@@ -76,16 +76,21 @@ func Create(in CreateInput) (CreateOutcome, error) {
 	return c.out, nil
 }
 
-// sortedByName returns objects in order, without nil entries.
+// sortedByName returns objects in order, without nil entries; the list itself
+// when it is so already.
 func sortedByName[T interface {
 	comparable
 	olmcore.Object
 }](objects []T) []T {
 	var absent T
-	out := slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return o == absent })
-	slices.SortStableFunc(out, func(a, b T) int {
+	order := func(a, b T) int {
 		return cmp.Or(strings.Compare(a.GetName(), b.GetName()), strings.Compare(string(a.GetUID()), string(b.GetUID())))
-	})
+	}
+	if !slices.Contains(objects, absent) && slices.IsSortedFunc(objects, order) {
+		return objects
+	}
+	out := slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return o == absent })
+	slices.SortStableFunc(out, order)
 	return out
 }
 

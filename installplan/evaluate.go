@@ -54,13 +54,16 @@ type evaluation struct {
 	plan *v1alpha1.InstallPlan
 	// preflight: nothing is applied in this round, whatever is found.
 	preflight bool
-	csvs      map[string]*v1alpha1.ClusterServiceVersion
-	crds      map[string]*apiextensionsv1.CustomResourceDefinition
+	csvs      named[*v1alpha1.ClusterServiceVersion]
+	crds      named[*apiextensionsv1.CustomResourceDefinition]
 	objects   map[olmcore.Key]olmcore.Object
 	// verdicts are those of the steps, in plan order, then of the bundle lookups.
 	verdicts []verdict
 	targets  map[olmcore.Key]*target
-	csvSteps map[string]bool
+	// order are the targets in plan order; while kinds are still judged, those of
+	// the kinds that a plan may define come last.
+	order    []*target
+	csvSteps map[string]bool // see versions
 	referred map[pinnedRef]referred
 	contents map[*corev1.ConfigMap]bundleContent
 }
@@ -82,10 +85,7 @@ type target struct {
 // evaluate looks at every step before anything is applied.
 func (d *decision) evaluate(preflight bool) (*evaluation, error) {
 	plan := d.next
-	e := &evaluation{
-		d: d, plan: plan, preflight: preflight, verdicts: make([]verdict, len(plan.Status.Plan)),
-		targets: map[olmcore.Key]*target{}, csvSteps: map[string]bool{},
-	}
+	e := &evaluation{d: d, plan: plan, preflight: preflight, verdicts: make([]verdict, len(plan.Status.Plan))}
 	if err := e.index(); err != nil {
 		return nil, err
 	}
@@ -96,11 +96,6 @@ func (d *decision) evaluate(preflight bool) (*evaluation, error) {
 		e.verdicts[0].outcome, e.verdicts[0].message = invalid, errInvalidPlan
 		return e, nil
 	}
-	for _, s := range plan.Status.Plan {
-		if s != nil && s.Resource.Kind == kindCSV {
-			e.csvSteps[s.Resource.Name] = true
-		}
-	}
 	// Kinds that a CustomResourceDefinition of the plan defines are judged after it.
 	for _, generic := range [...]bool{false, true} {
 		for i, s := range plan.Status.Plan {
@@ -110,12 +105,13 @@ func (d *decision) evaluate(preflight bool) (*evaluation, error) {
 				e.screen(i, s)
 			}
 		}
-		for _, t := range e.ordered() {
+		for _, t := range e.order {
 			if t.kind.generic == generic {
 				e.settle(t, e.judge(t))
 			}
 		}
 	}
+	slices.SortFunc(e.order, func(a, b *target) int { return cmp.Compare(a.steps[0], b.steps[0]) })
 	e.requireAccount()
 	e.lookups()
 	return e, nil
@@ -141,14 +137,17 @@ func (e *evaluation) path(i int) string {
 	return stepPath(i)
 }
 
-// ordered returns the targets in plan order.
-func (e *evaluation) ordered() []*target {
-	targets := make([]*target, 0, len(e.targets))
-	for _, t := range e.targets {
-		targets = append(targets, t)
+// versions are the ClusterServiceVersions that steps of this plan make.
+func (e *evaluation) versions() map[string]bool {
+	if e.csvSteps == nil {
+		e.csvSteps = map[string]bool{}
+		for _, s := range e.plan.Status.Plan {
+			if s != nil && s.Resource.Kind == kindCSV {
+				e.csvSteps[s.Resource.Name] = true
+			}
+		}
 	}
-	slices.SortFunc(targets, func(a, b *target) int { return cmp.Compare(a.steps[0], b.steps[0]) })
-	return targets
+	return e.csvSteps
 }
 
 // settle gives all steps of a target its verdict.
@@ -210,7 +209,7 @@ func (e *evaluation) actions() []olmcore.Action {
 		return nil
 	}
 	var actions []olmcore.Action
-	for _, t := range e.ordered() {
+	for _, t := range e.order {
 		if t.action != nil {
 			actions = append(actions, t.action)
 		}
@@ -233,7 +232,7 @@ func (e *evaluation) requireAccount() {
 	if ref == nil || e.d.in.ServiceAccount != nil {
 		return
 	}
-	for _, t := range e.ordered() {
+	for _, t := range e.order {
 		if t.action != nil && t.action.Identity() != nil {
 			e.settle(t, verdict{outcome: blocked, message: fmt.Sprintf("serviceaccounts %q not found", ref.Name)})
 			return

@@ -104,7 +104,7 @@ func (g *gatherer) steps() error {
 // thousands of copies.
 func (g *gatherer) versions() (err error) {
 	plan := g.in.InstallPlan
-	names, all := namedVersions(plan, g.in.CustomResourceDefinitions)
+	names, all := namedVersions(plan, g.in.CustomResourceDefinitions, g.in.ConfigMaps)
 	if all {
 		g.in.ClusterServiceVersions, err = olmcore.List[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, plan.Namespace, nil)
 		return err

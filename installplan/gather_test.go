@@ -167,7 +167,7 @@ func TestAffected(t *testing.T) {
 // TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of
 // copies, unless any of them may count.
 func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
-	versions := func(change func(p *v1alpha1.InstallPlan)) []string {
+	versions := func(change func(p *v1alpha1.InstallPlan), more ...olmcore.Object) []string {
 		role := roleStep("a.v1", "r")
 		role.Resource.Manifest = `{"metadata":{"name":"r","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"owner.v1"}]}}`
 		p := plan(installing, []*v1alpha1.Step{csvStep("a.v1"), nil, role, roleStep("resolved.v1", "s"), crdStep("a.v1", "v1")})
@@ -176,7 +176,7 @@ func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 		}
 		crd := installed(crdObject("v1"), true)
 		crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": ns + "/beside.v1"}
-		objects := []olmcore.Object{p, crd}
+		objects := append([]olmcore.Object{p, crd}, more...)
 		for _, name := range []string{"a.v1", "owner.v1", "resolved.v1", "beside.v1", "copy.v1", "other.v1"} {
 			objects = append(objects, csv(name))
 		}
@@ -192,5 +192,13 @@ func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 	}
 	require.Equal(t, []string{"a.v1", "beside.v1", "owner.v1", "resolved.v1"}, versions(nil))
 	require.Len(t, versions(func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = nil }), 6, "another may own its definitions")
-	require.Len(t, versions(func(p *v1alpha1.InstallPlan) { p.Status.Plan[2].Resource.Manifest = reference() }), 6, "a bundle may name any owner")
+	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[2].Resource.Manifest = reference() }
+	unpacked := filled(map[string]string{"csv.yaml": etcdCSV})
+	unpacked.Namespace = ns
+	require.Equal(t, []string{"a.v1", "beside.v1", "resolved.v1"}, versions(refers, unpacked))
+	for _, text := range []string{`{"metadata":{"ownerReferences":[]}}`, `{"metadata":{"annotations":{"operatorframework.io/installed-alongside-1":"ops/x"}}}`} {
+		unpacked = unpacked.DeepCopy()
+		unpacked.Data["x.json"] = text
+		require.Len(t, versions(refers, unpacked), 6, "a bundle may name any version")
+	}
 }

@@ -5,36 +5,70 @@ package installplan
 import (
 	"fmt"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/olmcore/olm/olmcore"
 )
+
+// named finds objects of one kind and namespace by their names. Few are looked
+// through, many get a map.
+type named[T interface {
+	comparable
+	olmcore.Object
+}] struct {
+	all    []T
+	byName map[string]T
+}
+
+const fewObjects = 8
+
+// find returns the object of a name, the zero T when there is none.
+func (n *named[T]) find(name string) (found T) {
+	if n.byName != nil {
+		return n.byName[name]
+	}
+	var absent T
+	for _, o := range n.all {
+		if o != absent && o.GetName() == name {
+			return o
+		}
+	}
+	return absent
+}
+
+// index fills n and counts nil entries; the index of one that repeats another's
+// name, else -1.
+func (n *named[T]) index(all []T, ignored *int) int {
+	var absent T
+	n.all = all
+	if len(all) > fewObjects {
+		n.byName = make(map[string]T, len(all))
+	}
+	for i, o := range all {
+		if o == absent {
+			*ignored++
+			continue
+		}
+		if have := n.find(o.GetName()); have != absent && have != o {
+			return i
+		}
+		if n.byName != nil {
+			n.byName[o.GetName()] = o
+		}
+	}
+	return -1
+}
 
 // index makes the observed objects findable.
 func (e *evaluation) index() error {
 	in := e.d.in
-	e.csvs = make(map[string]*v1alpha1.ClusterServiceVersion, len(in.ClusterServiceVersions))
-	e.crds = make(map[string]*apiextensionsv1.CustomResourceDefinition, len(in.CustomResourceDefinitions))
-	e.objects = make(map[olmcore.Key]olmcore.Object, len(in.Objects)+len(in.Subscriptions))
 	ignored := 0
-	for i, c := range in.ClusterServiceVersions {
-		if c == nil {
-			ignored++
-		} else if e.csvs[c.Name] != nil && e.csvs[c.Name] != c {
-			return repeated("ClusterServiceVersions", i, c)
-		} else {
-			e.csvs[c.Name] = c
-		}
+	if i := e.csvs.index(in.ClusterServiceVersions, &ignored); i >= 0 {
+		return repeated("ClusterServiceVersions", i, in.ClusterServiceVersions[i])
 	}
-	for i, c := range in.CustomResourceDefinitions {
-		if c == nil {
-			ignored++
-		} else if e.crds[c.Name] != nil && e.crds[c.Name] != c {
-			return repeated("CustomResourceDefinitions", i, c)
-		} else {
-			e.crds[c.Name] = c
-		}
+	if i := e.crds.index(in.CustomResourceDefinitions, &ignored); i >= 0 {
+		return repeated("CustomResourceDefinitions", i, in.CustomResourceDefinitions[i])
+	}
+	if n := len(in.Objects) + len(in.Subscriptions); n > 0 {
+		e.objects = make(map[olmcore.Key]olmcore.Object, n)
 	}
 	for i, o := range in.Objects {
 		key := olmcore.KeyOf(o)
@@ -71,12 +105,12 @@ func repeated(field string, i int, o olmcore.Object) error {
 func (e *evaluation) find(key olmcore.Key) olmcore.Object {
 	switch key.Kind {
 	case kindCSV:
-		if c := e.csvs[key.Name]; c != nil {
+		if c := e.csvs.find(key.Name); c != nil {
 			return c
 		}
 		return nil
 	case kindCRD:
-		if c := e.crds[key.Name]; c != nil {
+		if c := e.crds.find(key.Name); c != nil {
 			return c
 		}
 		return nil

@@ -19,7 +19,7 @@ func (e *evaluation) judge(t *target) verdict {
 	if t.observed != nil && t.observed.GetDeletionTimestamp() != nil {
 		return verdict{outcome: waiting, message: finishDeleting(t.key)}
 	}
-	if csv := e.csvs[t.resolving]; t.kind.labelled && csv != nil && csv.DeletionTimestamp != nil {
+	if csv := e.csvs.find(t.resolving); t.kind.labelled && csv != nil && csv.DeletionTimestamp != nil {
 		// Its clean-up deletes what carries its labels; creating it would fight that.
 		return verdict{outcome: waiting, message: finishDeleting(olmcore.KeyOf(csv))}
 	}
@@ -71,8 +71,8 @@ func (e *evaluation) judgeSubscription(t *target) verdict {
 	if t.observed != nil {
 		return verdict{outcome: done}
 	}
-	for name := range e.csvSteps {
-		if c := e.csvs[name]; c == nil || c.DeletionTimestamp != nil || copied(c) {
+	for name := range e.versions() {
+		if c := e.csvs.find(name); c == nil || c.DeletionTimestamp != nil || copied(c) {
 			return verdict{} // a Subscription before its version would start a resolution
 		}
 	}

@@ -30,7 +30,7 @@ func (e *evaluation) complete(t *target) map[string]any {
 	labels[olmcore.LabelManaged] = "true"
 	if t.kind.labelled && t.resolving != "" {
 		owner := olmcore.Owner{Kind: kindCSV, Namespace: e.plan.Namespace, Name: t.resolving}
-		if csv := e.csvs[t.resolving]; csv != nil {
+		if csv := e.csvs.find(t.resolving); csv != nil {
 			owner.UID = csv.UID
 		}
 		for key, value := range owner.Labels() {

@@ -3,18 +3,20 @@
 package installplan
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // namedVersions returns the ClusterServiceVersions that steps describe, resolve
 // to or name as owners, and those that definitions record. all: any may count.
-func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomResourceDefinition) (names map[string]bool, all bool) {
-	names = map[string]bool{}
+func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomResourceDefinition, bundles []*corev1.ConfigMap) (names map[string]bool, all bool) {
+	names, all = map[string]bool{}, slices.ContainsFunc(bundles, namesVersions)
 	for _, s := range plan.Status.Plan {
 		if s == nil {
 			continue
@@ -25,9 +27,7 @@ func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomRes
 			all = all || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Resource.Name)
 		}
 		names[s.Resolving] = true
-		if _, ok := parseBundleRef(s.Resource.Manifest); ok {
-			all = true
-		} else if strings.Contains(s.Resource.Manifest, "ownerReferences") {
+		if _, ok := parseBundleRef(s.Resource.Manifest); !ok && strings.Contains(s.Resource.Manifest, "ownerReferences") {
 			if m, err := parseManifest(s.Resource.Manifest); err == nil {
 				for _, r := range manifestOwners(m) {
 					names[r.Name] = true
@@ -50,6 +50,21 @@ func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomRes
 	}
 	delete(names, "")
 	return names, all
+}
+
+// namesVersions reports whether what was unpacked may name versions of its own:
+// as owners, or as installed alongside a definition.
+func namesVersions(cm *corev1.ConfigMap) bool {
+	files, err := filesOf(cm)
+	if err != nil {
+		return false // nothing is made of it
+	}
+	for _, data := range files {
+		if bytes.Contains(data, []byte("ownerReferences")) || bytes.Contains(data, []byte(alongsidePrefix)) {
+			return true
+		}
+	}
+	return false
 }
 
 func sortedKeys(set map[string]bool) []string {

@@ -27,9 +27,9 @@ func (e *evaluation) owners(t *target) ([]metav1.OwnerReference, verdict) {
 	}
 	out := make([]metav1.OwnerReference, 0, len(refs))
 	for _, r := range refs {
-		csv := e.csvs[r.Name]
+		csv := e.csvs.find(r.Name)
 		switch {
-		case (csv == nil || csv.UID == "") && e.csvSteps[r.Name]:
+		case (csv == nil || csv.UID == "") && e.versions()[r.Name]:
 			continue // barred, see there
 		case csv == nil || csv.UID == "":
 			return nil, verdict{outcome: blocked, message: fmt.Sprintf(
@@ -48,8 +48,8 @@ func (e *evaluation) owners(t *target) ([]metav1.OwnerReference, verdict) {
 // this plan is about to create.
 func (e *evaluation) barred(t *target) bool {
 	absent := func(name string) bool {
-		csv := e.csvs[name]
-		return e.csvSteps[name] && (csv == nil || csv.UID == "")
+		csv := e.csvs.find(name)
+		return e.versions()[name] && (csv == nil || csv.UID == "")
 	}
 	if (t.kind.owned || t.kind.labelled) && t.resolving != "" && absent(t.resolving) {
 		return true
@@ -121,9 +121,9 @@ func (e *evaluation) checkOwnedCRDs(t *target) verdict {
 	}
 	for _, crd := range o.(*v1alpha1.ClusterServiceVersion).Spec.CustomResourceDefinitions.Owned {
 		var owners []string
-		for name, csv := range e.csvs {
-			if !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, crd.Name) {
-				owners = append(owners, name)
+		for _, csv := range e.csvs.all {
+			if csv != nil && !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, crd.Name) {
+				owners = append(owners, csv.Name)
 			}
 		}
 		slices.Sort(owners)

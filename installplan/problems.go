@@ -28,7 +28,7 @@ func (e *evaluation) problems() []problem {
 			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message, deadline: install})
 		}
 	}
-	for _, t := range e.ordered() {
+	for _, t := range e.order {
 		last := in.LastRun[t.key]
 		if t.satisfied || e.verdicts[t.steps[0]].refused() {
 			continue

@@ -3,6 +3,8 @@
 package installplan
 
 import (
+	"slices"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
@@ -88,10 +90,29 @@ func (d *decision) decide() error {
 	if err := d.in.validateDeep(); err != nil {
 		return err
 	}
-	d.next = plan.DeepCopy()
+	d.next = copyPlan(plan)
 	err := d.advance()
 	d.finish()
 	return err
+}
+
+// copyPlan is DeepCopy with all steps in one piece of memory.
+func copyPlan(plan *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
+	rest := *plan
+	rest.Status.Plan = nil
+	next := rest.DeepCopy()
+	if plan.Status.Plan == nil {
+		return next
+	}
+	steps := make([]v1alpha1.Step, len(plan.Status.Plan))
+	next.Status.Plan = make([]*v1alpha1.Step, len(steps))
+	for i, s := range plan.Status.Plan {
+		if s != nil {
+			steps[i] = *s
+			next.Status.Plan[i] = &steps[i]
+		}
+	}
+	return next
 }
 
 // advance decides about a plan with steps that is not Complete.
@@ -117,7 +138,7 @@ func (d *decision) advance() error {
 // finish turns next and the step actions into the result.
 func (d *decision) finish() {
 	plan := d.in.InstallPlan
-	if !apiequality.Semantic.DeepEqual(plan.Status, d.next.Status) {
+	if !sameStatus(&plan.Status, &d.next.Status) {
 		if d.next.Status.CatalogSources == nil {
 			d.next.Status.CatalogSources = []string{}
 		}
@@ -136,6 +157,15 @@ func (d *decision) finish() {
 		}
 		d.result.Transitions = append(d.result.Transitions, t)
 	}
+}
+
+// sameStatus compares what a round may change.
+func sameStatus(a, b *v1alpha1.InstallPlanStatus) bool {
+	return a.Phase == b.Phase && a.Message == b.Message && a.StartTime.Equal(b.StartTime) &&
+		slices.EqualFunc(a.Plan, b.Plan, func(a, b *v1alpha1.Step) bool { return recorded(a) == recorded(b) }) &&
+		(len(a.Conditions)+len(b.Conditions) == 0 || apiequality.Semantic.DeepEqual(a.Conditions, b.Conditions)) &&
+		(a.AttenuatedServiceAccountRef == nil && b.AttenuatedServiceAccountRef == nil ||
+			apiequality.Semantic.DeepEqual(a.AttenuatedServiceAccountRef, b.AttenuatedServiceAccountRef))
 }
 
 func (d *decision) phase() v1alpha1.InstallPlanPhase {

@@ -36,7 +36,11 @@ func (e *evaluation) screen(i int, s *v1alpha1.Step) {
 	have := e.targets[t.key]
 	if have == nil {
 		t.observed = e.find(t.key)
+		if e.targets == nil {
+			e.targets = map[olmcore.Key]*target{}
+		}
 		e.targets[t.key] = t
+		e.order = append(e.order, t)
 		return
 	}
 	have.steps = append(have.steps, i)
@@ -228,7 +232,7 @@ func (e *evaluation) genericKind(s *v1alpha1.Step, gvk schema.GroupVersionKind) 
 // definedHere names the step of this plan that will define a kind, as long as
 // it is not done.
 func (e *evaluation) definedHere(gvk schema.GroupVersionKind) string {
-	for _, t := range e.ordered() {
+	for _, t := range e.order {
 		if t.kind.gvk.Kind != kindCRD || t.satisfied {
 			continue
 		}

@@ -68,7 +68,7 @@ func Sweep(in SweepInput) (olmcore.Result, error) {
 	if len(in.Subscriptions)+len(in.InstallPlans)+len(in.ConfigMaps) == 0 {
 		return olmcore.Result{}, nil
 	}
-	s := sweep{in: &in, going: map[types.UID]bool{}}
+	s := sweep{in: in}
 	s.collect()
 	for _, p := range in.InstallPlans {
 		if p.DeletionTimestamp == nil && !s.going[p.UID] {
@@ -126,7 +126,7 @@ func only[T interface {
 
 // sweep is one call of Sweep.
 type sweep struct {
-	in     *SweepInput
+	in     SweepInput
 	result olmcore.Result
 	going  map[types.UID]bool // the plans that this sweep deletes
 }
@@ -143,7 +143,11 @@ func (s *sweep) do(a olmcore.Action) { s.result.Actions = append(s.result.Action
 func (s *sweep) collect() {
 	keep := or(s.in.Config.MaxInstallPlans, DefaultMaxInstallPlans)
 	limit := or(s.in.Config.MaxDeletesPerSweep, DefaultMaxDeletesPerSweep)
-	plans := slices.Clone(s.in.InstallPlans)
+	plans := s.in.InstallPlans
+	if len(plans) <= keep && !slices.ContainsFunc(plans, withoutSteps) {
+		return
+	}
+	plans = slices.Clone(plans)
 	slices.SortFunc(plans, func(a, b *v1alpha1.InstallPlan) int {
 		return cmp.Or(cmp.Compare(a.Spec.Generation, b.Spec.Generation), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 			strings.Compare(a.Name, b.Name))
@@ -169,6 +173,9 @@ func (s *sweep) collect() {
 		if len(s.going) == limit {
 			s.result.Requeue(time.Second)
 			continue
+		}
+		if s.going == nil {
+			s.going = map[types.UID]bool{}
 		}
 		s.going[p.UID] = true
 		action := olmcore.DeleteOf(p, olmcore.Cause{Reason: reason, Message: message})

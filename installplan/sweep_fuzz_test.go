@@ -8,6 +8,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake/invariant"
@@ -52,7 +54,15 @@ func FuzzBundle(f *testing.F) {
 
 func TestANamespaceInOrderIsSweptForNothing(t *testing.T) {
 	in := sweepInput(history(5, subscription("a"))...)
+	in.InstallPlans[4].Status.Plan = append(in.InstallPlans[4].Status.Plan, roleStep("a.v1", "r"), crdStep("a.v1", "v1"))
+	in.Steps = []installplan.StepObjects{{InstallPlan: "uid-install-5", ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{csv("a.v1")},
+		CustomResourceDefinitions: []*apiextensionsv1.CustomResourceDefinition{installed(crdObject("v1"), true)},
+		Objects:                   []olmcore.Object{&rbacv1.Role{ObjectMeta: meta("r")}}}}
+	for _, p := range in.InstallPlans {
+		p.Annotations = map[string]string{"olmcore/content-hash": p.Name, "olmcore/packages": "a", "olmcore/contributors": "uid-a"}
+	}
 	require.True(t, sweep(t, in).Empty())
+	require.Zero(t, testing.AllocsPerRun(100, func() { sink, _ = installplan.Sweep(in) }), "and costs nothing")
 	result, err := installplan.Sweep(installplan.SweepInput{Now: noon, Namespace: ns})
 	require.NoError(t, err)
 	require.True(t, result.Empty())
