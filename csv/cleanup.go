@@ -110,8 +110,12 @@ type cleaner struct {
 	gone       bool // the namespace is Terminating
 	override   string
 
-	stage      Stage
-	actions    []cleanupAction
+	stage   Stage
+	actions []cleanupAction
+	// givenUp are writes that were refused for too long. They run again beside
+	// others, because an adapter forgets the outcome of what a run leaves out, and
+	// with it how long the object has been refused.
+	givenUp    []olmcore.Action
 	pending    []pendingObject
 	skipped    []skippedObject
 	unobserved []string
@@ -205,7 +209,7 @@ func (k *cleaner) readMode() {
 	reason := effectiveReason(&k.c.Status)
 	k.superseded = k.c.Status.Phase == v1alpha1.CSVPhaseReplacing ||
 		reason == v1alpha1.CSVReasonReplaced || reason == v1alpha1.CSVReasonBeingReplaced ||
-		slices.ContainsFunc(k.line.successors(k.c), func(s *version) bool { return s.DeletionTimestamp == nil })
+		slices.ContainsFunc(k.line.successors(), func(s *version) bool { return s.DeletionTimestamp == nil })
 }
 
 func (k *cleaner) mode() Mode {

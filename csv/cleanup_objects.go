@@ -66,7 +66,7 @@ func (k *cleaner) try(a olmcore.Action, p pendingObject, patience time.Duration)
 	case olmcore.Conflict:
 		p.why, pause = "changed meanwhile", time.Second
 	case olmcore.Invalid:
-		k.skip(p.ref, "the API server refuses to change it: "+last.Message)
+		k.giveUp(a, "the API server refuses to change it: "+last.Message)
 		return
 	case olmcore.Forbidden, olmcore.Webhook:
 		p.why, p.blocked = "refused: "+last.Message, true
@@ -81,7 +81,7 @@ func (k *cleaner) try(a olmcore.Action, p pendingObject, patience time.Duration)
 	}
 	if held := k.in.Now.Sub(last.First); limit > 0 {
 		if held >= limit {
-			k.skip(p.ref, p.why)
+			k.giveUp(a, p.why)
 			return
 		}
 		k.requeueAfter(limit - held)
@@ -89,6 +89,12 @@ func (k *cleaner) try(a olmcore.Action, p pendingObject, patience time.Duration)
 	left := pause - max(0, k.in.Now.Sub(last.Last))
 	k.requeueAfter(left)
 	k.actions, k.pending = append(k.actions, cleanupAction{a, left > 0}), append(k.pending, p)
+}
+
+func (k *cleaner) giveUp(a olmcore.Action, why string) {
+	_, target, _ := a.Describe()
+	k.skip(target, why)
+	k.givenUp = append(k.givenUp, a)
 }
 
 // isOurs reports whether an object belongs to this very CSV: its owner labels

@@ -84,6 +84,9 @@ func (k *cleaner) hold() Outcome {
 			k.report(&out)
 		}
 	}
+	if len(out.Actions) > 0 {
+		out.Actions = append(k.givenUp, out.Actions...)
+	}
 	out.Diagnostics = k.notes
 	out.RequeueAfter = k.requeue
 	return out

@@ -88,16 +88,16 @@ func setAnnotation(m *metav1.ObjectMeta, key, value string) {
 
 // subscriptionOf returns the Subscription whose spec.config applies, as
 // subscription.EffectiveConfig does: the one that has the CSV installed, else one
-// that is about to; of several the oldest, then the first by name. One without a
-// spec does not count. Nil when there is none, or it has no config.
+// that is about to; of several the oldest, then the first by name. Nil when there
+// is none, or it has no config.
 func subscriptionOf(in *Input) *v1alpha1.Subscription {
 	var best *v1alpha1.Subscription
 	for _, s := range in.Subscriptions.Items {
-		if s.Spec != nil && isInstalledBy(in.ClusterServiceVersion, s) && (best == nil || countsBefore(in.ClusterServiceVersion, s, best)) {
+		if isInstalledBy(in.ClusterServiceVersion, s) && (best == nil || countsBefore(in.ClusterServiceVersion, s, best)) {
 			best = s
 		}
 	}
-	if best == nil || best.Spec.Config == nil {
+	if best == nil || best.Spec == nil || best.Spec.Config == nil {
 		return nil
 	}
 	return best

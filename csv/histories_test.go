@@ -7,15 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
@@ -33,6 +39,10 @@ type history struct {
 	since     time.Time // of the oldest ban
 	seen      map[types.UID]*v1alpha1.ClusterServiceVersion
 	violation error
+	// subscribed: a Subscription keeps the operands of a version that it installed.
+	subscribed bool
+	// thawed: the controllers notice that their permissions changed.
+	thawed bool
 }
 
 func newHistory(t *rapid.T) *history {
@@ -43,6 +53,7 @@ func newHistory(t *rapid.T) *history {
 	require.NoError(t, c.RunFor(time.Second)) // the CRD is established
 	h := &history{c: c, d: d, template: base[len(base)-1].(*v1alpha1.ClusterServiceVersion), forbidden: map[string]bool{}, seen: map[types.UID]*v1alpha1.ClusterServiceVersion{}}
 	c.Authorize = h.authorize
+	d.Controllers = controllersWith(csv.Config{}, func(in *csv.Input) { in.RBACChanged = h.thawed })
 	return h
 }
 
@@ -53,6 +64,11 @@ func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target
 		return apierrors.NewForbidden(schema.GroupResource{Group: target.GVK().Group, Resource: target.Kind}, target.Name, errors.New("not you"))
 	}
 	if verb != olmcore.VerbDelete || target.Kind == "ClusterServiceVersion" {
+		return nil
+	}
+	switch target.Kind {
+	case "ServiceAccount", "Role", "RoleBinding", "CustomResourceDefinition", "Namespace", "OperatorGroup", "Subscription":
+		h.violation = fmt.Errorf("%s was deleted, which no clean-up may", target)
 		return nil
 	}
 	o, err := h.c.Get(context.Background(), target.GVK(), target.Namespace, target.Name)
@@ -89,7 +105,7 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	if i > 0 {
 		v.Spec.Replaces = fmt.Sprintf("cool.v%d", i-1)
 	}
-	objects := needs(v)[1:]
+	objects := append(needs(v)[1:], leftovers(v)...)
 	if object {
 		objects = append(objects, v)
 	}
@@ -100,13 +116,35 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	}
 }
 
+// leftovers are objects that only a clean-up takes away, one for each stage that
+// this library creates nothing for.
+func leftovers(v *v1alpha1.ClusterServiceVersion) []olmcore.Object {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: v.Name + "-" + name, Labels: olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}.Labels()}
+	}
+	typed := func(version schema.GroupVersion, kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: version.String(), Kind: kind}
+	}
+	number := "v" + strings.TrimPrefix(v.Name, "cool.v")
+	service := &apiregistrationv1.APIService{TypeMeta: typed(apiregistrationv1.SchemeGroupVersion, "APIService"), ObjectMeta: meta("service")}
+	service.Name = number + ".api.example.com"
+	service.Spec = apiregistrationv1.APIServiceSpec{Group: "api.example.com", Version: number, GroupPriorityMinimum: 1, VersionPriority: 1}
+	return []olmcore.Object{
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			TypeMeta: typed(admissionregistrationv1.SchemeGroupVersion, "ValidatingWebhookConfiguration"), ObjectMeta: meta("webhook"),
+		},
+		&schedulingv1.PriorityClass{TypeMeta: typed(schedulingv1.SchemeGroupVersion, "PriorityClass"), ObjectMeta: meta("priority")},
+		service,
+	}
+}
+
 func (h *history) exists(i int) bool {
 	return fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", fmt.Sprintf("cool.v%d", i)) != nil
 }
 
 func (h *history) step(t *rapid.T) {
 	live := h.live()
-	switch rapid.IntRange(0, 9).Draw(t, "step") {
+	switch rapid.IntRange(0, 13).Draw(t, "step") {
 	case 0, 1: // install, or upgrade
 		next := rapid.IntRange(0, 2).Draw(t, "version")
 		if n := len(live); n > 0 {
@@ -126,15 +164,34 @@ func (h *history) step(t *rapid.T) {
 		if n := len(live); n > 0 {
 			require.NoError(t, h.c.Delete(refOf(live[rapid.SampledFrom([]int{0, n - 1}).Draw(t, "which")])))
 		}
-	case 5: // an operand
-		require.NoError(t, ignoreExisting(h.c.Create(cool(fmt.Sprintf("c%d", rapid.IntRange(0, 2).Draw(t, "operand"))))))
+	case 5, 10: // an operand, with or without a finalizer of its operator
+		var finalizers []string
+		if rapid.Bool().Draw(t, "finalizer") {
+			finalizers = []string{"example.com/cool"}
+		}
+		require.NoError(t, ignoreExisting(h.c.Create(cool(fmt.Sprintf("c%d", rapid.IntRange(0, 2).Draw(t, "operand")), finalizers...))))
+	case 11: // the operator works: it finishes operands, while it runs
+		if d := fake.Find[*appsv1.Deployment](h.c, "ns", "cool"); d != nil && d.DeletionTimestamp == nil {
+			h.finishOperands(t)
+		}
+	case 12: // the operator breaks, or recovers
+		if rapid.Bool().Draw(t, "breaks") {
+			h.c.BreakDeployment("ns", "cool", "crash-looping")
+		} else {
+			h.c.HealDeployment("ns", "cool")
+		}
+	case 13: // a Subscription says what it has installed, or goes
+		h.subscribe(t)
 	case 6:
 		h.c.Inject(fake.Fault{
 			Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "fault"),
 			Nth:  rapid.IntRange(1, 5).Draw(t, "nth"),
 		})
 	case 7:
-		ban := rapid.SampledFrom([]string{"delete ClusterRole", "delete ClusterRoleBinding", "delete Deployment", "update ClusterServiceVersion", "delete Cool"}).Draw(t, "ban")
+		ban := rapid.SampledFrom([]string{
+			"delete ClusterRole", "delete ClusterRoleBinding", "delete Deployment", "update ClusterServiceVersion", "delete Cool",
+			"delete APIService", "delete ValidatingWebhookConfiguration", "delete PriorityClass", "create Deployment", "update Deployment",
+		}).Draw(t, "ban")
 		if len(h.forbidden) == 0 {
 			h.since = h.c.Now()
 		}
@@ -149,9 +206,33 @@ func (h *history) step(t *rapid.T) {
 	}
 }
 
+func (h *history) finishOperands(t *rapid.T) {
+	for _, o := range h.c.Objects() {
+		if key := olmcore.KeyOf(o); key.Kind == "Cool" && o.GetDeletionTimestamp() != nil {
+			require.NoError(t, h.c.Edit(key, func(o olmcore.Object) { o.SetFinalizers(nil) }))
+		}
+	}
+}
+
+func (h *history) subscribe(t *rapid.T) {
+	if h.subscribed {
+		h.subscribed = false
+		require.NoError(t, h.c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: "ns", Name: "cool"}))
+		return
+	}
+	h.subscribed = true
+	s := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}, Spec: &v1alpha1.SubscriptionSpec{Package: "cool"}}
+	require.NoError(t, h.c.Create(s))
+	s = fake.Find[*v1alpha1.Subscription](h.c, "ns", "cool").DeepCopy()
+	s.Status.InstalledCSV = fmt.Sprintf("cool.v%d", rapid.IntRange(0, 3).Draw(t, "installed"))
+	s.Status.LastUpdated = metav1.NewTime(h.c.Now())
+	require.NoError(t, h.c.UpdateStatus(s))
+}
+
 // check looks at what must hold at any time.
 func (h *history) check(t *rapid.T) {
 	require.NoError(t, h.violation, "%s", fake.Format(h.d.Events))
+	h.checkHolds(t)
 	now := map[types.UID]bool{}
 	for _, v := range csvs(h.c) {
 		h.seen[v.UID], now[v.UID] = v, true
@@ -204,9 +285,17 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 			}
 		}
 		clear(h.forbidden)
+		h.thawed = true
+		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "watched"}}))
 		h.c.Recover()
+		h.c.HealDeployment("ns", "cool")
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 		h.check(t)
+		for _, help := range []func(*rapid.T){h.finishOperands, h.skipOperands} { // what an operator that is gone leaves to its user
+			help(t)
+			require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
+			h.check(t)
+		}
 		ready := len(h.live()) == 0
 		for _, v := range csvs(h.c) {
 			require.Nil(t, v.DeletionTimestamp, "%s is still held: %s\n%s", v.Name, v.Status.Message, fake.Format(h.d.Events))
@@ -214,6 +303,19 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 		}
 		require.True(t, ready, "%v\n%s", phases(h.live()), fake.Format(h.d.Events))
 	})
+}
+
+// skipOperands is what a user does whose operator is not there to finish its
+// custom resources.
+func (h *history) skipOperands(t *rapid.T) {
+	for _, v := range csvs(h.c) {
+		if v.DeletionTimestamp != nil {
+			require.Contains(t, v.Status.Message, "operator not running", "%s\n%s", v.Name, fake.Format(h.d.Events))
+			require.NoError(t, fake.Edit(h.c, v.Namespace, v.Name, func(v *v1alpha1.ClusterServiceVersion) {
+				v.Annotations[csv.AnnotationCleanup] = csv.OverrideSkipOperands
+			}))
+		}
+	}
 }
 
 func phases(list []*v1alpha1.ClusterServiceVersion) (said []string) {

@@ -33,6 +33,11 @@ var (
 
 // controllers embed csv as shortly as can be.
 func controllers(config csv.Config) []fake.Controller {
+	return controllersWith(config, func(*csv.Input) {})
+}
+
+// controllersWith lets a test say what only a caller knows.
+func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller {
 	return []fake.Controller{{
 		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
@@ -51,6 +56,7 @@ func controllers(config csv.Config) []fake.Controller {
 				return olmcore.Result{}, err
 			}
 			in.Now, in.LastRun, in.KubernetesVersion = now, last, kubernetesVersion
+			hint(&in)
 			out, err := csv.Reconcile(in)
 			return out.Result, err
 		},
