@@ -43,50 +43,85 @@ func (c chain) at(i int) *version {
 
 func (c chain) len() int { return 1 + len(c.others) }
 
-// replaced follows spec.replaces without regard to cycles.
-func (c chain) replaced(v *version) *version {
-	if v.Spec.Replaces == "" || v.Spec.Replaces == v.Name {
+// predecessor returns the CSV that self replaces, nil when there is none.
+func (c chain) predecessor() *version {
+	if r := c.self.Spec.Replaces; r == "" || r == c.self.Name {
 		return nil
 	}
-	var found *version
+	l := c.links()
+	return l.predecessor(c.self)
+}
+
+// inCycle reports whether following spec.replaces from self leads back to it.
+func (c chain) inCycle() bool {
+	if c.self.Spec.Replaces == "" || c.isHead() {
+		return false
+	}
+	l := c.links()
+	o := l.replaced(c.self)
+	for steps := 0; o != nil && o != c.self && steps < c.len(); steps++ {
+		o = l.replaced(o)
+	}
+	return o == c.self
+}
+
+// links are the replacements of a chain, indexed for one walk over it: a walk
+// takes as many steps as there are CSVs.
+type links struct {
+	named map[string]*version   // of several with one name that with the lowest UID
+	after map[string][]*version // those that name a CSV in spec.replaces
+	cut   map[*version]bool     // those whose edge a circle loses
+}
+
+func (c chain) links() links {
+	l := links{named: make(map[string]*version, c.len()), after: map[string][]*version{}, cut: map[*version]bool{}}
 	for i := range c.len() {
-		if o := c.at(i); o != nil && o.Name == v.Spec.Replaces && (found == nil || o.UID < found.UID) {
-			found = o
+		if v := c.at(i); v != nil {
+			if have := l.named[v.Name]; have == nil || v.UID < have.UID {
+				l.named[v.Name] = v
+			}
+			if r := v.Spec.Replaces; r != "" && r != v.Name {
+				l.after[r] = append(l.after[r], v)
+			}
 		}
 	}
-	return found
-}
-
-// predecessor returns the CSV that v replaces, nil when there is none.
-func (c chain) predecessor(v *version) *version {
-	p := c.replaced(v)
-	if p == nil || c.startsCycle(v) {
-		return nil
+	seen := make(map[*version]int, c.len())
+	for i := range c.len() {
+		at := c.at(i)
+		for ; at != nil && seen[at] == 0; at = l.replaced(at) {
+			seen[at] = i + 1
+		}
+		if at != nil && seen[at] == i+1 {
+			l.cut[l.oldestAround(at)] = true
+		}
 	}
-	return p
+	return l
 }
 
-// startsCycle reports whether v is on a cycle and its edge is the one to drop.
-func (c chain) startsCycle(v *version) bool {
+// oldestAround returns the oldest CSV of the circle that v is on.
+func (l links) oldestAround(v *version) *version {
 	oldest := v
-	for o, steps := c.replaced(v), 0; o != nil && steps < c.len(); o, steps = c.replaced(o), steps+1 {
-		if o == v {
-			return oldest == v
-		}
+	for o := l.replaced(v); o != v; o = l.replaced(o) {
 		if olderThan(o, oldest) < 0 {
 			oldest = o
 		}
 	}
-	return false
+	return oldest
 }
 
-// inCycle reports whether following spec.replaces from v leads back to it.
-func (c chain) inCycle(v *version) bool {
-	o := c.replaced(v)
-	for steps := 0; o != nil && o != v && steps < c.len(); steps++ {
-		o = c.replaced(o)
+// replaced follows spec.replaces without regard to cycles.
+func (l links) replaced(v *version) *version {
+	if v.Spec.Replaces == "" || v.Spec.Replaces == v.Name {
+		return nil
 	}
-	return o == v
+	return l.named[v.Spec.Replaces]
+}
+
+func (l links) predecessor(v *version) *version {
+	if l.cut[v] {
+		return nil
+	}
+	return l.replaced(v)
 }
 
 func olderThan(a, b *version) int {
@@ -111,10 +146,10 @@ func compareVersions(a, b *version) int {
 }
 
 // successors returns the CSVs that replace v, the preferred one first.
-func (c chain) successors(v *version) []*version {
+func (l links) successors(v *version) []*version {
 	var found []*version
-	for i := range c.len() {
-		if s := c.at(i); s != nil && s != v && s.Spec.Replaces == v.Name && c.predecessor(s) == v {
+	for _, s := range l.after[v.Name] {
+		if s != v && l.predecessor(s) == v {
 			found = append(found, s)
 		}
 	}
@@ -140,12 +175,30 @@ func rank(v *version) int {
 
 // descendants returns all transitive successors of v, nearest first. They form
 // a tree, so none comes twice.
-func (c chain) descendants(v *version) []*version {
-	found := c.successors(v)
+func (l links) descendants(v *version) []*version {
+	found := l.successors(v)
 	for i := 0; i < len(found); i++ {
-		found = append(found, c.successors(found[i])...)
+		found = append(found, l.successors(found[i])...)
 	}
 	return found
+}
+
+// successors returns the CSVs that replace self, the preferred one first.
+func (c chain) successors() []*version {
+	if c.isHead() {
+		return nil
+	}
+	l := c.links()
+	return l.successors(c.self)
+}
+
+// descendants returns all transitive successors of self, nearest first.
+func (c chain) descendants() []*version {
+	if c.isHead() {
+		return nil
+	}
+	l := c.links()
+	return l.descendants(c.self)
 }
 
 // successor returns the CSV that takes over from self, nil when there is none.
@@ -155,11 +208,12 @@ func (c chain) successor() *version {
 	if c.isHead() {
 		return nil
 	}
-	for _, s := range c.successors(c.self) {
+	l := c.links()
+	for _, s := range l.successors(c.self) {
 		if s.DeletionTimestamp == nil {
 			return s
 		}
-		if s.Status.Phase == v1alpha1.CSVPhaseSucceeded && slices.ContainsFunc(c.successors(s), isLiveSucceeded) {
+		if s.Status.Phase == v1alpha1.CSVPhaseSucceeded && slices.ContainsFunc(l.successors(s), isLiveSucceeded) {
 			return s
 		}
 	}
@@ -184,10 +238,7 @@ func isLiveSucceeded(v *version) bool {
 // takenOver returns a live transitive successor that has begun to install, nil
 // when there is none: from then on self must not install anything any more.
 func (c chain) takenOver() *version {
-	if c.isHead() {
-		return nil
-	}
-	for _, s := range c.descendants(c.self) {
+	for _, s := range c.descendants() {
 		if s.DeletionTimestamp != nil {
 			continue
 		}
@@ -199,12 +250,15 @@ func (c chain) takenOver() *version {
 	return nil
 }
 
-// related reports whether v and self are on one line of replacements.
-func (c chain) related(v *version) bool {
-	for p, steps := c.predecessor(c.self), 0; p != nil && steps < c.len(); p, steps = c.predecessor(p), steps+1 {
-		if p == v {
-			return true
-		}
+// family are the CSVs on one line of replacements with self, before and after it.
+func (c chain) family() map[*version]bool {
+	l := c.links()
+	family := map[*version]bool{}
+	for p := l.predecessor(c.self); p != nil; p = l.predecessor(p) {
+		family[p] = true
 	}
-	return slices.Contains(c.descendants(c.self), v)
+	for _, s := range l.descendants(c.self) {
+		family[s] = true
+	}
+	return family
 }

@@ -178,8 +178,16 @@ func conflict(in *Input) (v1alpha1.ConditionReason, string) {
 		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
 	}
 	line := chainOf(in)
+	var family map[*version]bool
 	for i := range in.Neighbours.Items {
-		if other := line.at(i + 1); other != nil && ownsSameCRD(in.ClusterServiceVersion, other) && !line.related(other) {
+		other := line.at(i + 1)
+		if other == nil || !ownsSameCRD(in.ClusterServiceVersion, other) {
+			continue
+		}
+		if family == nil {
+			family = line.family()
+		}
+		if !family[other] {
 			return v1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace"
 		}
 	}
@@ -220,7 +228,7 @@ func deploymentConflict(in *Input, d *appsv1.Deployment) string {
 	}
 	line := chainOf(in)
 	for i := range in.Neighbours.Items {
-		if other := line.at(i + 1); other != nil && other.Name == owner.Name && !line.related(other) {
+		if other := line.at(i + 1); other != nil && other.Name == owner.Name && !line.family()[other] {
 			return fmt.Sprintf("deployment %s is owned by ClusterServiceVersion %s", d.Name, owner.Name)
 		}
 	}

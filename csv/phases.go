@@ -47,7 +47,7 @@ func (m *machine) pending() decision {
 	if what := m.requirementsObserved(); what != "" {
 		return m.unobserved(what)
 	}
-	p := m.line().predecessor(m.c())
+	p := m.line().predecessor()
 	if p != nil {
 		if problem := notUpgradeable(m.in.OperatorCondition, p); problem != "" {
 			d := move("T10", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable: "+problem)

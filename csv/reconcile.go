@@ -101,7 +101,7 @@ func (m *machine) build(d *decision) olmcore.Result {
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(m.c(), after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
 	if moved {
 		res.Transitions = []olmcore.Transition{transition(m.c(), &after.Status)}
-		if m.line().inCycle(m.c()) {
+		if m.line().inCycle() {
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
 				Severity: olmcore.Warning, Reason: ReasonReplacesCycle, Target: olmcore.RefOf(m.c()), Path: "spec.replaces",
 				Message: "following spec.replaces from " + m.c().Name + " leads back to it; the newest version counts as the head",

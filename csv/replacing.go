@@ -19,8 +19,8 @@ import (
 // Without a successor it goes back, whatever comes before it: a predecessor waits
 // for this one, so that neither would ever end.
 func (m *machine) replacing() decision {
-	first := m.line().predecessor(m.c()) == nil
-	followed := slices.ContainsFunc(m.line().descendants(m.c()), isLiveSucceeded)
+	first := m.line().predecessor() == nil
+	followed := slices.ContainsFunc(m.line().descendants(), isLiveSucceeded)
 	switch successor := m.line().successor(); {
 	case followed && first:
 		return move("T61'", v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced,
