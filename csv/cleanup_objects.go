@@ -79,14 +79,15 @@ func (k *cleaner) try(a olmcore.Action, p pendingObject, patience time.Duration)
 	default:
 		p.why = "failed: " + last.Message
 	}
-	if held := k.in.Now.Sub(last.First); limit > 0 {
-		if held >= limit {
+	left := pause - max(0, k.in.Now.Sub(last.Last))
+	if limit > 0 {
+		if last.Last.Sub(last.First) >= limit {
 			k.giveUp(a, p.why)
 			return
 		}
-		k.requeueAfter(limit - held)
+		// After an outage, too, the last try comes when the time is over.
+		left = min(left, limit-k.in.Now.Sub(last.First))
 	}
-	left := pause - max(0, k.in.Now.Sub(last.Last))
 	k.requeueAfter(left)
 	k.actions, k.pending = append(k.actions, cleanupAction{a, left > 0}), append(k.pending, p)
 }

@@ -190,7 +190,7 @@ func (h *history) step(t *rapid.T) {
 	case 7:
 		ban := rapid.SampledFrom([]string{
 			"delete ClusterRole", "delete ClusterRoleBinding", "delete Deployment", "update ClusterServiceVersion", "delete Cool",
-			"delete APIService", "delete ValidatingWebhookConfiguration", "delete PriorityClass", "create Deployment", "update Deployment",
+			"delete APIService", "delete ValidatingWebhookConfiguration", "create Deployment", "update Deployment",
 		}).Draw(t, "ban")
 		if len(h.forbidden) == 0 {
 			h.since = h.c.Now()
