@@ -81,6 +81,9 @@ func anyMeta(t *rapid.T, name, namespace string) metav1.ObjectMeta {
 		m.DeletionTimestamp = ago(time.Second)
 		m.Finalizers = []string{"theirs"}
 	}
+	if maybe(t, "annotated") {
+		m.Annotations, m.Finalizers = map[string]string{"theirs": "kept"}, []string{"theirs"}
+	}
 	if maybe(t, "foreign") {
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"}}
 	}
@@ -141,6 +144,8 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 			o.SetUID(m.UID)
 			o.SetResourceVersion("1")
 			o.SetLabels(m.Labels)
+			o.SetAnnotations(m.Annotations)
+			o.SetFinalizers(m.Finalizers)
 			o.SetOwnerReferences(m.OwnerReferences)
 			o.SetDeletionTimestamp(m.DeletionTimestamp)
 			in.Objects = append(in.Objects, o)

@@ -4,10 +4,12 @@ package installplan_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
@@ -73,7 +75,7 @@ func TestRulesOfEveryRound(t *testing.T) {
 		got := statusOf(in, r)
 		var steps []olmcore.Action
 		for _, a := range r.Actions {
-			verb, target, _ := a.Describe()
+			_, target, _ := a.Describe()
 			if target.Kind == "InstallPlan" {
 				continue
 			}
@@ -82,45 +84,25 @@ func TestRulesOfEveryRound(t *testing.T) {
 			} else {
 				require.Equal(t, "Subscription", target.Kind)
 			}
-			var o olmcore.Object
-			switch a := a.(type) {
-			case olmcore.Create:
-				o = a.Object
-				require.Equal(t, "true", o.GetLabels()[olmcore.LabelManaged], "%s", target)
-			case olmcore.Update:
-				o = a.After
-				for key, value := range a.Before.GetLabels() {
-					require.Contains(t, o.GetLabels(), key, "%s lost label %s=%s", target, key, value)
-				}
-				for _, ref := range a.Before.GetOwnerReferences() {
-					require.True(t, olmcore.OwnedBy(o, ref.UID), "%s lost an owner", target)
-				}
-				if !isManaged(a.Before) && target.Kind != "CustomResourceDefinition" {
-					require.False(t, isManaged(o), "%s became ours", target)
-				}
-			case olmcore.Delete:
-				require.Equal(t, olmcore.VerbDelete, verb)
-				require.NotEmpty(t, a.Target.UID)
-			}
-			if o != nil {
-				for _, ref := range o.GetOwnerReferences() {
-					require.NotEmpty(t, ref.UID)
-				}
-			}
+			rulesOfActions(t, in, a)
 		}
 		if len(steps) > 0 {
 			require.Equal(t, installing, p.Status.Phase)
 			require.Equal(t, installing, got.Phase)
 			require.NotNil(t, p.Status.StartTime)
+			require.NotEmpty(t, in.OperatorGroups)
 		}
 		if got.Phase == complete && p.Status.Phase != complete {
 			require.Empty(t, steps)
 			for _, s := range got.Plan {
 				require.True(t, s.Status == created || s.Status == present || s.Optional && s.Status == v1alpha1.StepStatusNotCreated)
+				require.True(t, s.Status == v1alpha1.StepStatusNotCreated || observes(in, s), "%s was not seen", s.Resource.Name)
 			}
 		}
-		if p.Status.StartTime != nil && got.StartTime == nil {
+		if before := p.Status.StartTime; before != nil && got.StartTime == nil {
 			require.Equal(t, failed, p.Status.Phase)
+		} else if before != nil {
+			require.Equal(t, before, got.StartTime)
 		}
 		for _, d := range r.Diagnostics {
 			if d.Reason == installplan.ReasonStepRefused {
@@ -133,6 +115,100 @@ func TestRulesOfEveryRound(t *testing.T) {
 			}
 		}
 	})
+}
+
+// observes reports whether the object of a step is in the input.
+func observes(in installplan.Input, s *v1alpha1.Step) bool {
+	for _, o := range in.ClusterServiceVersions {
+		if s.Resource.Kind == "ClusterServiceVersion" && o.Name == s.Resource.Name {
+			return true
+		}
+	}
+	for _, o := range in.CustomResourceDefinitions {
+		if s.Resource.Kind == "CustomResourceDefinition" && o.Name == s.Resource.Name {
+			return true
+		}
+	}
+	for _, o := range in.Subscriptions {
+		if s.Resource.Kind == "Subscription" && o.Name == s.Resource.Name {
+			return true
+		}
+	}
+	kind := strings.TrimPrefix(s.Resource.Kind, "Bundle")
+	return slices.ContainsFunc(in.Objects, func(o olmcore.Object) bool {
+		key := olmcore.KeyOf(o)
+		return key.Kind == kind && key.Name == s.Resource.Name
+	})
+}
+
+// rulesOfActions are what must hold of a write to the object of a step.
+func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
+	_, target, _ := a.Describe()
+	var o olmcore.Object
+	switch a := a.(type) {
+	case olmcore.Create:
+		o = a.Object
+		require.Equal(t, "true", o.GetLabels()[olmcore.LabelManaged], "%s", target)
+		for _, s := range in.InstallPlan.Status.Plan {
+			if s == nil || s.Resolving == "" || s.Resource.Name != target.Name || strings.TrimPrefix(s.Resource.Kind, "Bundle") != target.Kind || s.Resource.Kind == "Secret" {
+				continue
+			}
+			if owner := versionIn(in, s.Resolving); owner != nil && target.Namespace != "" && target.Kind != "ClusterServiceVersion" && target.Kind != "Subscription" {
+				require.True(t, olmcore.OwnedBy(o, owner.UID), "%s is not owned by %s", target, s.Resolving)
+			}
+		}
+	case olmcore.Update:
+		o = a.After
+		keeps(t, target, a.Before, a.After)
+		if !isManaged(a.Before) && target.Kind != "CustomResourceDefinition" {
+			require.False(t, isManaged(o), "%s became ours", target)
+		}
+		if crd, ok := a.Before.(*apiextensionsv1.CustomResourceDefinition); ok {
+			for _, stored := range crd.Status.StoredVersions {
+				require.True(t, slices.ContainsFunc(a.After.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions,
+					func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }), "version %s is lost", stored)
+			}
+		}
+	case olmcore.Delete:
+		require.NotEmpty(t, a.Target.UID)
+		i := slices.IndexFunc(in.Objects, func(o olmcore.Object) bool { return o.GetUID() == a.Target.UID && olmcore.KeyOf(o) == target.Key() })
+		require.GreaterOrEqual(t, i, 0, "%s is no object of a step", target)
+		require.True(t, isManaged(in.Objects[i]), "%s is not ours", target)
+	}
+	if o == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, ref := range o.GetOwnerReferences() {
+		require.NotEmpty(t, ref.UID)
+		require.False(t, seen[string(ref.UID)], "%s has an owner twice", target)
+		seen[string(ref.UID)] = true
+	}
+}
+
+// keeps requires of an update that what others wrote is still there.
+func keeps(t *rapid.T, target olmcore.Ref, before, after olmcore.Object) {
+	for key := range before.GetLabels() {
+		require.Contains(t, after.GetLabels(), key, "%s lost a label", target)
+	}
+	for key, value := range before.GetAnnotations() {
+		if key != installplan.AnnotationGeneratedBy {
+			require.Equal(t, value, after.GetAnnotations()[key], "%s lost an annotation", target)
+		}
+	}
+	require.Subset(t, after.GetFinalizers(), before.GetFinalizers(), "%s lost a finalizer", target)
+	for _, ref := range before.GetOwnerReferences() {
+		require.True(t, olmcore.OwnedBy(after, ref.UID), "%s lost an owner", target)
+	}
+}
+
+func versionIn(in installplan.Input, name string) *v1alpha1.ClusterServiceVersion {
+	for _, c := range in.ClusterServiceVersions {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
 }
 
 func isManaged(o olmcore.Object) bool {
