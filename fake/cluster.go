@@ -57,6 +57,8 @@ type Cluster struct {
 	images   map[string]image
 	held     map[types.UID]bool // loaded Pods and Deployments that stay as they are
 	broken   map[types.NamespacedName]string
+	// revisions of Deployments, by UID.
+	revisions map[types.UID]revision
 
 	views   []*View
 	logs    map[schema.GroupKind]*eventLog
@@ -79,7 +81,9 @@ func NewCluster(start time.Time) *Cluster {
 		images:   map[string]image{},
 		held:     map[types.UID]bool{},
 		broken:   map[types.NamespacedName]string{},
-		logs:     map[schema.GroupKind]*eventLog{},
+
+		revisions: map[types.UID]revision{},
+		logs:      map[schema.GroupKind]*eventLog{},
 	}
 	for _, k := range builtinKinds() {
 		c.tables[k.groupKind()] = newTable(k)

@@ -20,12 +20,13 @@ import (
 
 // applyDefaults fills the fields that the API server fills, as far as somebody
 // who compares a live object with a desired one can stumble over them.
-func applyDefaults(o olmcore.Object) {
+func (k *kind) applyDefaults(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Namespace:
 		defaultNamespace(o)
 	case *corev1.Pod:
 		defaultPodSpec(&o.Spec)
+		setDefault(&o.Spec.EnableServiceLinks, true)
 		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 			addDefaultToleration(&o.Spec, key)
 		}
@@ -42,6 +43,7 @@ func applyDefaults(o olmcore.Object) {
 	case *apiextensionsv1.CustomResourceDefinition:
 		defaultCRD(&o.Spec)
 	}
+	k.schemaDefaults(o)
 }
 
 func setDefault[T any](field **T, value T) {
@@ -106,6 +108,9 @@ func defaultContainer(c *corev1.Container) {
 			setZero(&probe.PeriodSeconds, 10)
 			setZero(&probe.SuccessThreshold, 1)
 			setZero(&probe.FailureThreshold, 3)
+			if probe.GRPC != nil {
+				setDefault(&probe.GRPC.Service, "")
+			}
 		}
 	}
 }
@@ -173,7 +178,52 @@ func (c *Cluster) assign(o olmcore.Object) {
 		o.Status.QOSClass = corev1.PodQOSBurstable
 		setZero(&o.Spec.ServiceAccountName, "default")
 		o.Spec.DeprecatedServiceAccount = o.Spec.ServiceAccountName
+		setDefault(&o.Spec.Priority, 0)
+		setDefault(&o.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
+		c.mountToken(o)
 	}
+}
+
+const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// mountToken does what the admission plugin ServiceAccount does: a volume with
+// the account's token for each container, unless Pod or account opt out.
+func (c *Cluster) mountToken(pod *corev1.Pod) {
+	spec := &pod.Spec
+	automount := spec.AutomountServiceAccountToken
+	if account := lookup[*corev1.ServiceAccount](c, serviceAccountKind, pod.Namespace, spec.ServiceAccountName); automount == nil && account != nil {
+		automount = account.AutomountServiceAccountToken
+	}
+	if automount != nil && !*automount {
+		return
+	}
+	name := "kube-api-access-" + olmcore.NameSuffix(5, pod.Namespace, pod.Name) // a real one is random
+	mounted := false
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			mounts := containers[i].VolumeMounts
+			if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == tokenPath }) {
+				containers[i].VolumeMounts = append(slices.Clip(mounts), corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: tokenPath})
+				mounted = true
+			}
+		}
+	}
+	if mounted {
+		spec.Volumes = append(slices.Clip(spec.Volumes), tokenVolume(name))
+	}
+}
+
+func tokenVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(3607)), Path: "token"}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}}}}},
+		},
+	}}}
 }
 
 func (c *Cluster) nextIP(prefix string) string {

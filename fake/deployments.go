@@ -3,7 +3,10 @@
 package fake
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,6 +45,9 @@ func (c *Cluster) runDeployment(t task) {
 	if d == nil || d.DeletionTimestamp != nil || c.held[d.UID] && d.Status.ObservedGeneration >= d.Generation {
 		return
 	}
+	if c.revise(d) {
+		return
+	}
 	next := d.DeepCopy()
 	replicas := int32(1)
 	if d.Spec.Replicas != nil {
@@ -64,6 +70,48 @@ func (c *Cluster) runDeployment(t task) {
 		c.deploymentProgresses(t, next, fresh || running)
 	}
 	c.replaceStatus(c.tables[deploymentKind], d, next)
+}
+
+// revision counts the templates that a Deployment had.
+type revision struct {
+	template string // its hash
+	count    int
+}
+
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+// revise shows the number of the Deployment's template in its metadata, and
+// reports whether that changed anything.
+func (c *Cluster) revise(d *appsv1.Deployment) bool {
+	template := templateHash(d)
+	r := c.revisions[d.UID]
+	if r.template != template {
+		if r.template == "" { // new, or loaded
+			r.count, _ = strconv.Atoi(d.Annotations[revisionAnnotation])
+		}
+		if r.template != "" || r.count == 0 {
+			r.count++
+		}
+		r.template = template
+		c.revisions[d.UID] = r
+	}
+	shown := strconv.Itoa(r.count)
+	if d.Annotations[revisionAnnotation] == shown {
+		return false
+	}
+	next := shallow(d).(*appsv1.Deployment)
+	next.Annotations = maps.Clone(d.Annotations)
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, revisionAnnotation, shown)
+	c.commit(c.tables[deploymentKind], d, next)
+	return true
+}
+
+func templateHash(d *appsv1.Deployment) string {
+	data, err := json.Marshal(d.Spec.Template)
+	if err != nil {
+		return "unreadable" // nothing in a template does that
+	}
+	return olmcore.NameSuffix(10, string(data))
 }
 
 // deploymentProblem says why a Deployment's Pods cannot run; startOnly means
@@ -92,13 +140,15 @@ func (c *Cluster) deploymentProblem(d *appsv1.Deployment) (problem string, start
 func (c *Cluster) deploymentRuns(d *appsv1.Deployment, replicas int32) {
 	s := &d.Status
 	s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = replicas, replicas, replicas, 0
+	setDefault(&s.TerminatingReplicas, 0)
 	c.setDeploymentCondition(d, appsv1.DeploymentAvailable, true, "MinimumReplicasAvailable", "Deployment has minimum availability.")
-	c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "NewReplicaSetAvailable", fmt.Sprintf("Deployment %q has successfully progressed.", d.Name))
+	c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "NewReplicaSetAvailable", fmt.Sprintf("ReplicaSet %q has successfully progressed.", d.Name+"-"+c.revisions[d.UID].template))
 }
 
 func (c *Cluster) deploymentStops(d *appsv1.Deployment, replicas int32, problem string) {
 	s := &d.Status
 	s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = replicas, 0, 0, replicas
+	setDefault(&s.TerminatingReplicas, 0)
 	setZero(&problem, "Deployment does not have minimum availability.")
 	c.setDeploymentCondition(d, appsv1.DeploymentAvailable, false, "MinimumReplicasUnavailable", problem)
 }
@@ -108,7 +158,7 @@ func (c *Cluster) deploymentStops(d *appsv1.Deployment, replicas int32, problem 
 func (c *Cluster) deploymentProgresses(t task, d *appsv1.Deployment, starts bool) {
 	progressing := findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
 	if starts || progressing == nil {
-		c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", fmt.Sprintf("Deployment %q is progressing.", d.Name))
+		c.setDeploymentCondition(d, appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", fmt.Sprintf("ReplicaSet %q is progressing.", d.Name+"-"+c.revisions[d.UID].template))
 		progressing = findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
 		progressing.LastUpdateTime = olmcore.Timestamp(c.now)
 	}

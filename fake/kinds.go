@@ -33,7 +33,9 @@ type kind struct {
 	custom bool
 	// terminating: the CRD is being deleted, so nothing new may be created.
 	terminating bool
-	role        role
+	// defaults are those of the CRD's schema; nil when it has none.
+	defaults *defaulting
+	role     role
 }
 
 // role says which simulated controllers care about a kind.

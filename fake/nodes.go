@@ -66,6 +66,8 @@ func (c *Cluster) AddNode(name string, labels map[string]string) error {
 	for key, value := range labels {
 		node.Labels[key] = value
 	}
+	// The node controller keeps the old names in step.
+	node.Labels["beta.kubernetes.io/os"], node.Labels["beta.kubernetes.io/arch"] = node.Labels[corev1.LabelOSStable], node.Labels[corev1.LabelArchStable]
 	at := olmcore.Timestamp(c.now)
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",

@@ -76,7 +76,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 			settle(t, c)
 			got = stored(t, c, d)
 			require.Equal(t, appsv1.DeploymentStatus{
-				ObservedGeneration: got.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+				ObservedGeneration: got.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, TerminatingReplicas: new(int32(0)),
 				Conditions: got.Status.Conditions}, got.Status)
 			available = deploymentCondition(got, appsv1.DeploymentAvailable)
 			require.Equal(t, "MinimumReplicasAvailable", available.Reason)

@@ -37,7 +37,7 @@ func (c *Cluster) create(o olmcore.Object) error {
 	if t.kind.generation {
 		next.SetGeneration(1)
 	}
-	applyDefaults(next)
+	t.kind.applyDefaults(next)
 	if err := c.validate(t.kind, next, nil); err != nil {
 		return err
 	}
@@ -141,7 +141,9 @@ func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
 	}
 	sameSpec := t.kind.sameSpec(current, next)
 	if !sameSpec {
-		applyDefaults(next)
+		// What a writer left out and the defaults fill in again is no change.
+		t.kind.applyDefaults(next)
+		sameSpec = t.kind.sameSpec(current, next)
 	}
 	if err := c.validate(t.kind, next, current); err != nil {
 		return err
