@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -29,9 +31,12 @@ func (e *evaluation) problems() []problem {
 		}
 	}
 	for _, t := range e.order {
-		last := in.LastRun[t.key]
+		last, ran := in.LastRun[t.key]
 		if t.satisfied || e.verdicts[t.steps[0]].refused() {
 			continue
+		}
+		if ran && last.Class == olmcore.ClassNone && t.observed == nil && e.plan.Status.Plan[t.steps[0]].Status == v1alpha1.StepStatusNotPresent {
+			e.d.diagnose(olmcore.Info, ReasonStepNotVisible, stepPath(t.steps[0]), "%s was created and is not visible", t.key)
 		}
 		p := problem{step: t.steps[0], reason: ReasonStepFailed, message: explain(t, last.Message)}
 		switch last.Class {

@@ -60,6 +60,11 @@ const (
 	// ReasonStepFailed: the API server refused a write. The message is the API
 	// server's; the user grants the permission or repairs the object.
 	ReasonStepFailed = "StepFailed"
+	// ReasonStepNotVisible: the object of a step was created, or existed, and what
+	// was read does not show it, so it is created again. When that stays so, the
+	// adapter reads from a cache that leaves it out: the user labels the object
+	// olm.managed=true or deletes it.
+	ReasonStepNotVisible = "StepNotVisible"
 	// ReasonApprovalWithdrawnTooLate: approval was taken back after the first
 	// step, which stops nothing. The user deletes what is not wanted.
 	ReasonApprovalWithdrawnTooLate = "ApprovalWithdrawnTooLate"

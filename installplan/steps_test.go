@@ -132,6 +132,10 @@ func TestRefusals(t *testing.T) {
 			step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm","replaces":"","properties":"{}"}`),
 			want: "error finding unpacked bundle configmap for ref {ConfigMap h olm c olm  {}}: configmaps \"h\" not found",
 		},
+		"R8: a reference that lacks a field": {step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
+			want: "error parsing step manifest: x: it has no metadata"},
+		"R8: a reference in a step of a generic kind": {step: step("", "policy", "v1", "PodDisruptionBudget", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
+			want: "error decoding x object to an unstructured object: it has no metadata"},
 		"R8: no JSON": {step: step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
 			want: "error parsing step manifest: x: unexpected end of JSON input"},
 		"R8: another kind": {step: step("", "", "v1", "Role", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}`), final: true,
@@ -157,6 +161,13 @@ func TestRefusals(t *testing.T) {
 			want:     "a copy of ClusterServiceVersion a.v1 from namespace there exists here"},
 		"R17: a stored version would be lost": {step: crdStep("", "v1"), observed: []olmcore.Object{served},
 			want: `risk of data loss updating "things.example.com": new CRD removes version v0 that is listed as a stored version on the existing CRD`},
+		"R17: no versions": {step: crdStep(""), want: "could not find any versions in the new CRD"},
+		"R17: the kind cannot change": {step: step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", func() any {
+			crd := crdObject("v1")
+			crd.Spec.Names.Kind = "Object"
+			return crd
+		}()), observed: []olmcore.Object{installed(crdObject("v1"), true)},
+			want: "CustomResourceDefinition things.example.com: spec.names.kind is immutable"},
 		"R17: the scope cannot change": {step: clusterScoped,
 			observed: []olmcore.Object{func() olmcore.Object {
 				crd := installed(crdObject("v0"), true)
@@ -179,6 +190,8 @@ func TestRefusals(t *testing.T) {
 			want: `ClusterRole x: label olm.owner="a/b" is not valid`},
 		"an object without a name": {step: step("", "", "v1", "Service", "x-", `{"metadata":{"generateName":"x-"}}`),
 			want: "object of step x- has no name"},
+		"an owner that has no UID yet": {step: roleStep("gone.v1", "r"), observed: []olmcore.Object{csv("gone.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" })},
+			want: `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`},
 		"an owner that is nowhere": {step: roleStep("gone.v1", "r"),
 			want: `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`},
 		"a binding of somebody else to another role": {

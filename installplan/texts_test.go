@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and
+// of an Update that the API server refused. The kind of error is kept in all of
+// them.
+func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
+	plain := func(group, kind string) *v1alpha1.Step {
+		return step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
+	}
+	roleRef := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "x"}
+	pdb := step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`)
+	const rbac = "rbac.authorization.k8s.io"
+	for name, c := range map[string]struct {
+		step           *v1alpha1.Step
+		observed       olmcore.Object
+		create, update string
+	}{
+		"version":        {step: csvStep("x"), create: "error creating csv x: no"},
+		"Subscription":   {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
+		"pull Secret":    {step: plain("", "Secret"), create: "error creating secret x - no"},
+		"Secret":         {step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no"},
+		"ServiceAccount": {step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no"},
+		"Service":        {step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no"},
+		"ConfigMap":      {step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no"},
+		"Role":           {step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: meta("x")}, create: "error creating role x: no", update: "error updating role x: no"},
+		"RoleBinding":    {step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no"},
+		"ClusterRole":    {step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no"},
+		"ClusterRoleBinding": {step: plain(rbac, "ClusterRoleBinding"), observed: &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef},
+			create: "error creating clusterrolebinding x: no", update: "error updating clusterrolebinding x: no"},
+		"generic": {step: pdb, observed: &policyv1.PodDisruptionBudget{ObjectMeta: meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
+			create: "error creating unstructured object x: no", update: "error updating unstructured object x: no"},
+		"definition": {step: crdStep("", "v1"), observed: installed(other(crdObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := func(class olmcore.ErrorClass, objects ...olmcore.Object) v1alpha1.InstallPlanStatus {
+				if name == "pull Secret" {
+					pull := &corev1.Secret{ObjectMeta: inOLM("x")}
+					objects = nil
+					in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), func(in *installplan.Input) { in.PullSecrets = []*corev1.Secret{pull} })
+					in.LastRun = outcomes(t, in, class)
+					return statusOf(in, reconcile(t, in))
+				}
+				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), with(objects...))
+				in.LastRun = outcomes(t, in, class)
+				return statusOf(in, reconcile(t, in))
+			}
+			require.Equal(t, "retrying execution due to error: "+c.create, said(olmcore.Forbidden).Message)
+			require.Equal(t, c.create, said(olmcore.Invalid).Message)
+			require.Equal(t, failed, said(olmcore.Gone).Phase, "what is not there fails it as what is not valid does")
+			if c.observed != nil {
+				require.Equal(t, "retrying execution due to error: "+c.update, said(olmcore.Transient, c.observed).Message)
+				require.Equal(t, failed, said(olmcore.Invalid, c.observed).Phase)
+			}
+		})
+	}
+}
+
+// outcomes are those of a run in which every write of a step was answered with
+// an error.
+func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmcore.Outcomes {
+	out := olmcore.Outcomes{}
+	for _, a := range reconcile(t, in).Actions {
+		if _, target, _ := a.Describe(); target.Kind != "InstallPlan" {
+			out[target.Key()] = olmcore.Outcome{Class: class, Message: "no", Count: 1}
+		}
+	}
+	require.Len(t, out, 1)
+	return out
+}
+
+// TestWhatIsSaidBesides: what a round finds worth saying that stops nothing.
+func TestWhatIsSaidBesides(t *testing.T) {
+	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
+	sub := subscription("a", refersTo("install-x"))
+	differs := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.DisplayName = "Other" })
+	for reason, c := range map[string]struct {
+		in   installplan.Input
+		want string
+		path string
+	}{
+		installplan.ReasonPendingPlanCouldBeAutomatic: {input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, asked, ownedBy(sub)), with(sub)),
+			"no Subscription that owns the plan wants manual approval any more", "spec.approval"},
+		installplan.ReasonApprovalWithdrawnTooLate: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, asked, started(time.Second))),
+			"steps of the plan were applied already", "spec.approved"},
+		installplan.ReasonCSVContentDiffers: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), with(differs)),
+			"ClusterServiceVersion a.v1 exists with another spec", "status.plan[0]"},
+		installplan.ReasonStepNotVisible: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)), func(in *installplan.Input) {
+			in.LastRun = olmcore.Outcomes{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Count: 1}}
+		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
+		installplan.ReasonObjectIgnored: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), func(in *installplan.Input) {
+			in.Objects = []olmcore.Object{nil}
+			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{nil}
+		}), "2 entries of the input are nil", ""},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			r := reconcile(t, c.in)
+			var found []olmcore.Diagnostic
+			for _, d := range r.Diagnostics {
+				if d.Reason == reason {
+					found = append(found, d)
+				}
+			}
+			require.Len(t, found, 1, "%v", r.Diagnostics)
+			require.Equal(t, c.want, found[0].Message)
+			require.Equal(t, c.path, found[0].Path)
+		})
+	}
+}
+
+// TestAPackageWithoutALabel: its Subscription owns the plan all the same, and the
+// missing label is said.
+func TestAPackageWithoutALabel(t *testing.T) {
+	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
+	o := operator("a")
+	o.Package = subs[0].Spec.Package
+	out := create(t, createInput(subs, o))
+	p := made(t, out)
+	require.Equal(t, map[string]string{"olm.managed": "true"}, p.Labels)
+	require.True(t, olmcore.OwnedBy(p, subs[0].UID))
+	require.Equal(t, []string{installplan.ReasonLabelImpossible}, reasons(out.Result))
+}
+
+// TestOddPlansOfTheNamespace: generations that mean nothing, and lists that are
+// null where the API wants them empty.
+func TestOddPlansOfTheNamespace(t *testing.T) {
+	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = -3 })}
+	in := createInput(subs, operator("a"))
+	in.InstallPlans = []*v1alpha1.InstallPlan{plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 })}
+	require.Equal(t, 1, made(t, create(t, in)).Spec.Generation)
+
+	null := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources, p.Finalizers = nil, nil, nil
+	})
+	after := reconcile(t, input(null)).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
+	require.NotNil(t, after.Spec.ClusterServiceVersionNames)
+	null.Finalizers = []string{installplan.Finalizer}
+	in2 := input(null)
+	require.NotNil(t, statusOf(in2, reconcile(t, in2)).CatalogSources)
+}
+
+// TestADependantBeforeItsVersion: a plan that lists an object before the version
+// which owns it installs both.
+func TestADependantBeforeItsVersion(t *testing.T) {
+	steps := []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), csvStep("a.v1")}
+	in := input(plan(installing, steps, started(time.Second)))
+	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, describe(reconcile(t, in)))
+	in = input(in.InstallPlan, with(csv("a.v1")))
+	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, describe(reconcile(t, in)))
+}
