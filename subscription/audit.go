@@ -262,7 +262,11 @@ func (a *audit) pairs() {
 // labels audits the component labels of all but the plans.
 func (a *audit) labels() {
 	var out Outcome
-	a.v.label(&out, func(int) bool { return false })
+	var missing []componentKey
+	for _, s := range a.v.subs {
+		missing = a.v.label(&out, missing, s, false)
+	}
+	a.v.labelRest(&out, missing)
 	for _, g := range out.Diagnostics {
 		a.findings = append(a.findings, Finding{Diagnostic: g})
 	}

@@ -35,19 +35,34 @@ const (
 	groupDeprecation
 )
 
+// ourTypes are the conditions that this package writes, and groups where each
+// belongs.
+var (
+	ourTypes = [...]v1alpha1.SubscriptionConditionType{
+		v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed,
+		v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed,
+		v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
+		v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated,
+	}
+	groups = [len(ourTypes)]group{
+		groupPlan, groupPlan, groupPlan, groupResolution, groupUnpack, groupUnpack, groupHealth,
+		groupDeprecation, groupDeprecation, groupDeprecation, groupDeprecation,
+	}
+)
+
+// indexOf returns the position of a type among ourTypes, -1 for another writer's.
+func indexOf(t v1alpha1.SubscriptionConditionType) int {
+	for i := range ourTypes {
+		if ourTypes[i] == t {
+			return i
+		}
+	}
+	return -1
+}
+
 func groupOf(t v1alpha1.SubscriptionConditionType) group {
-	switch t {
-	case v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed:
-		return groupPlan
-	case v1alpha1.SubscriptionResolutionFailed:
-		return groupResolution
-	case v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed:
-		return groupUnpack
-	case v1alpha1.SubscriptionCatalogSourcesUnhealthy:
-		return groupHealth
-	case v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated, v1alpha1.SubscriptionBundleDeprecated,
-		v1alpha1.SubscriptionDeprecated:
-		return groupDeprecation
+	if i := indexOf(t); i >= 0 {
+		return groups[i]
 	}
 	return groupOther
 }
@@ -69,21 +84,47 @@ func (d *verdict) wishFor(g group, t v1alpha1.SubscriptionConditionType) wish {
 }
 
 // conditionsDiffer reports whether conditions would return another list, without
-// making one.
+// making one. It is a good part of what a Subscription costs that nothing happens
+// to, so it looks at each condition once.
 func (d *verdict) conditionsDiffer() bool {
 	have := d.sub.Status.Conditions
+	var seen [len(ourTypes)]bool
 	for i := range have {
-		g := groupOf(have[i].Type)
-		if g == groupOther {
+		c := &have[i]
+		t := indexOf(c.Type)
+		if t < 0 {
 			continue
 		}
-		w := d.wishFor(g, have[i].Type)
-		if !w.keep && !w.is(&have[i]) || newest(have, have[i].Type) != i {
+		if seen[t] {
+			return true // one of the two goes
+		}
+		seen[t] = true
+		var w *wish
+		switch groups[t] {
+		case groupPlan:
+			w = &d.stage
+		case groupResolution:
+			w = &d.resolution
+		case groupUnpack:
+			w = &d.unpack
+		case groupHealth:
+			w = &d.health
+		default:
+			if d.deprecation.judged && !d.deprecation.wish(c.Type).is(c) {
+				return true
+			}
+			continue
+		}
+		if !w.keep && !w.is(c) {
 			return true
 		}
 	}
-	return d.stage.lacks(have) || d.resolution.lacks(have) || d.unpack.lacks(have) || d.health.lacks(have) ||
-		d.deprecation.judged && d.deprecation.lacks(have)
+	for _, w := range [...]*wish{&d.stage, &d.resolution, &d.unpack, &d.health} {
+		if !w.keep && w.conditionType != "" && !seen[indexOf(w.conditionType)] {
+			return true
+		}
+	}
+	return d.deprecation.judged && d.deprecation.lacks(have)
 }
 
 // conditions returns the wanted list: other writers' conditions as they are,

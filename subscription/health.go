@@ -60,17 +60,10 @@ func (c *catalogs) fill(in *Catalogs) error {
 			return badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
 		}
 	}
-	order := func(a, b *v1alpha1.CatalogSource) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	}
-	if !slices.IsSortedFunc(c.sources, order) {
-		c.sources = slices.Clone(c.sources)
-		slices.SortFunc(c.sources, order)
+	if err := c.sort(); err != nil {
+		return err
 	}
 	for i := range c.sources {
-		if i > 0 && order(c.sources[i-1], c.sources[i]) == 0 {
-			return &olmcore.InputError{Field: "Catalogs.Sources", Problem: fmt.Sprintf("holds %s/%s twice", c.sources[i].Namespace, c.sources[i].Name)}
-		}
 		healthy, known := c.probe(c.sources[i])
 		c.failed = c.failed || !known
 		if i < 64 && healthy {
@@ -87,12 +80,38 @@ func (c *catalogs) fill(in *Catalogs) error {
 	return nil
 }
 
+// sort puts the sources into order, unless they are, and refuses one that is
+// there twice.
+func (c *catalogs) sort() error {
+	sorted := true
+	for i := 1; i < len(c.sources) && sorted; i++ {
+		a, b := c.sources[i-1], c.sources[i]
+		sorted = a.Namespace == b.Namespace && a.Name < b.Name || a.Namespace < b.Namespace
+	}
+	if sorted {
+		return nil
+	}
+	order := func(a, b *v1alpha1.CatalogSource) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}
+	c.sources = slices.Clone(c.sources)
+	slices.SortFunc(c.sources, order)
+	for i := range c.sources[1:] {
+		if s := c.sources[i]; order(s, c.sources[i+1]) == 0 {
+			return &olmcore.InputError{Field: "Catalogs.Sources", Problem: fmt.Sprintf("holds %s/%s twice", s.Namespace, s.Name)}
+		}
+	}
+	return nil
+}
+
 func (c *catalogs) probe(s *v1alpha1.CatalogSource) (healthy, known bool) {
 	if s.Status.Reason == v1alpha1.CatalogSourceSpecInvalidError {
 		return false, true
 	}
-	if p, ok := c.probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; ok {
-		return p.Healthy, p.Error == ""
+	if len(c.probes) > 0 {
+		if p, ok := c.probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; ok {
+			return p.Healthy, p.Error == ""
+		}
 	}
 	state := s.Status.GRPCConnectionState
 	return state != nil && state.LastObservedState == "READY", true
@@ -163,16 +182,16 @@ func (v *view) judgeHealth(d *verdict) {
 		}
 	}
 	d.health = wish{conditionType: v1alpha1.SubscriptionCatalogSourcesUnhealthy, reason: v1alpha1.UnhealthyCatalogSourceFound}
-	spec, have := d.sub.Spec, d.said(v1alpha1.SubscriptionCatalogSourcesUnhealthy)
+	spec := d.sub.Spec
 	switch {
 	case len(c.sources) == 0:
 		d.health.reason, d.health.message = v1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource"
 	case target < 0:
-		d.health.message = joined(have, "targeted catalogsource ", spec.CatalogSourceNamespace, "/", spec.CatalogSource, " missing")
+		d.health.message = joined(d.saidOfHealth(), "targeted catalogsource ", spec.CatalogSourceNamespace, "/", spec.CatalogSource, " missing")
 	case !c.isHealthy(target, recorded):
-		d.health.message = joined(have, "targeted catalogsource ", spec.CatalogSourceNamespace, "/", spec.CatalogSource, " unhealthy")
+		d.health.message = joined(d.saidOfHealth(), "targeted catalogsource ", spec.CatalogSourceNamespace, "/", spec.CatalogSource, " unhealthy")
 	case unhealthy == 1:
-		d.health.message = joined(have, "catalogsource ", c.sources[only].Namespace, "/", c.sources[only].Name, " unhealthy")
+		d.health.message = joined(d.saidOfHealth(), "catalogsource ", c.sources[only].Namespace, "/", c.sources[only].Name, " unhealthy")
 	case unhealthy > 1:
 		d.health.message = "catalogsources " + v.unhealthy(recorded) + " unhealthy"
 	default:
@@ -241,6 +260,10 @@ func (v *view) reportProbes(out *Outcome) {
 		}
 	}
 	out.Requeue(probeRetry)
+}
+
+func (d *verdict) saidOfHealth() string {
+	return d.said(v1alpha1.SubscriptionCatalogSourcesUnhealthy)
 }
 
 // said returns the message of a condition, empty when there is none.

@@ -154,20 +154,10 @@ type Config struct {
 	SkipComponents bool
 }
 
-func (c Config) withDefaults() (Config, error) {
-	for _, d := range [...]struct {
-		name  string
-		value time.Duration
-	}{
-		{"Config.MissingGrace", c.MissingGrace},
-		{"Config.MissingRecheck", c.MissingRecheck},
-		{"Config.AuditGrace", c.AuditGrace},
-		{"Config.ObservationWindow", c.ObservationWindow},
-		{"Config.MaxPublishLag", c.MaxPublishLag},
-	} {
-		if d.value < 0 {
-			return c, &olmcore.InputError{Field: d.name, Problem: "is negative"}
-		}
+// fillDefaults replaces zero fields by what they mean.
+func (c *Config) fillDefaults() error {
+	if c.MissingGrace|c.MissingRecheck|c.AuditGrace|c.ObservationWindow|c.MaxPublishLag < 0 {
+		return c.negative()
 	}
 	if c.MissingGrace == 0 {
 		c.MissingGrace = DefaultMissingGrace
@@ -181,7 +171,26 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxPublishLag == 0 {
 		c.MaxPublishLag = 3 * c.ObservationWindow
 	}
-	return c, nil
+	return nil
+}
+
+// negative names the first field that is.
+func (c *Config) negative() error {
+	for _, d := range [...]struct {
+		name  string
+		value time.Duration
+	}{
+		{"Config.MissingGrace", c.MissingGrace},
+		{"Config.MissingRecheck", c.MissingRecheck},
+		{"Config.AuditGrace", c.AuditGrace},
+		{"Config.ObservationWindow", c.ObservationWindow},
+		{"Config.MaxPublishLag", c.MaxPublishLag},
+	} {
+		if d.value < 0 {
+			return &olmcore.InputError{Field: d.name, Problem: "is negative"}
+		}
+	}
+	return nil
 }
 
 // view is an Input that was checked, with its lists sorted by name and the
@@ -226,7 +235,8 @@ func (v *view) fill(in *Input) (err error) {
 	v.now, v.namespace, v.components, v.previous = in.Now, in.Namespace, in.Components, in.PreviousPackages
 	v.observations, v.histories, v.live = sortedObservations(in.Observations), in.Histories, in.Live
 	v.groups = len(in.OperatorGroups)
-	if v.config, err = in.Config.withDefaults(); err != nil {
+	v.config = in.Config
+	if err = v.config.fillDefaults(); err != nil {
 		return err
 	}
 	if v.subs, err = sortedSubscriptions(in.Subscriptions, in.Namespace); err != nil {

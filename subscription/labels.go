@@ -14,67 +14,74 @@ import (
 // maxKey is the most bytes a component label key can have.
 const maxKey = len(olmcore.ComponentLabelPrefix) + 63
 
-// hasComponentKey reports whether labels hold the component label key of a
-// package. It is olmcore.ComponentLabelKey without making a string, for the case
-// that nothing is to be done; a key that stands in an object's labels is valid.
-func hasComponentKey(labels map[string]string, pkg, namespace string) bool {
-	if len(labels) == 0 || len(pkg)+1+len(namespace) > 63 {
-		return false
+// appendKey returns the component label key of a package in a buffer, nil when
+// it is not simply its parts joined. It is olmcore.ComponentLabelKey without
+// making a string, for the case that nothing is to be done; a key that stands in
+// an object's labels is valid.
+func appendKey(buffer []byte, pkg, namespace string) []byte {
+	if len(pkg)+1+len(namespace) > 63 {
+		return nil
 	}
-	var buffer [maxKey]byte
-	key := append(buffer[:0], olmcore.ComponentLabelPrefix...)
+	key := append(buffer, olmcore.ComponentLabelPrefix...)
 	key = append(key, pkg...)
 	key = append(key, '.')
-	key = append(key, namespace...)
-	_, ok := labels[string(key)]
-	return ok
+	return append(key, namespace...)
 }
 
-// label asks for the component labels that are missing: on the Subscriptions,
-// on the CSVs they installed, and on what those CSVs own. No label is removed but
-// that of an earlier package from a Subscription. wrote tells, by position, which Subscriptions have a status write in
-// this result already.
+// hasKey reports whether labels hold a key; they never hold an empty one.
+func hasKey(labels map[string]string, key []byte) bool {
+	_, ok := labels[string(key)]
+	return ok && len(key) > 0
+}
+
+// label adds the component labels that a Subscription and the CSV it installed
+// lack. No label is removed but that of an earlier package from a Subscription.
+// wrote says that the Subscription has a status write in this result already.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption
 // controller. Differs: InstallPlans are package installplan's.
-func (v *view) label(out *Outcome, wrote func(i int) bool) {
-	var missing []componentKey
-	for i, sub := range v.subs {
-		if sub.Spec == nil || sub.Spec.Package == "" || sub.DeletionTimestamp != nil {
-			continue
-		}
-		if v.previous != nil && !wrote(i) {
-			missing = v.staleKeys(missing, sub)
-		}
-		c := v.csv(sub.Status.InstalledCSV)
-		if hasComponentKey(sub.Labels, sub.Spec.Package, v.namespace) &&
-			(c == nil || hasComponentKey(c.Labels, sub.Spec.Package, v.namespace)) {
-			continue
-		}
-		if c != nil && (!isWritable(c) || isCopied(c)) {
-			c = nil
-		}
-		key, err := olmcore.ComponentLabelKey(sub.Spec.Package, v.namespace)
-		if err != nil {
-			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{
-				Severity: failure, Reason: ReasonLabelKeyInvalid, Message: err.Error(),
-				Target: olmcore.RefOf(sub).Unversioned(), Path: "spec.name",
-			})
-			continue
-		}
-		if _, ok := sub.Labels[key]; !ok && !wrote(i) {
-			missing = append(missing, componentKey{sub, key, false})
-		}
-		if c != nil {
-			if _, ok := c.Labels[key]; !ok {
-				missing = append(missing, componentKey{c, key, false})
-			}
+func (v *view) label(out *Outcome, missing []componentKey, sub *v1alpha1.Subscription, wrote bool) []componentKey {
+	if sub.Spec == nil || sub.Spec.Package == "" || sub.DeletionTimestamp != nil {
+		return missing
+	}
+	if v.previous != nil && !wrote {
+		missing = v.staleKeys(missing, sub)
+	}
+	c := v.csv(sub.Status.InstalledCSV)
+	var buffer [maxKey]byte
+	if key := appendKey(buffer[:0], sub.Spec.Package, v.namespace); hasKey(sub.Labels, key) && (c == nil || hasKey(c.Labels, key)) {
+		return missing
+	}
+	if c != nil && (!isWritable(c) || isCopied(c)) {
+		c = nil
+	}
+	key, err := olmcore.ComponentLabelKey(sub.Spec.Package, v.namespace)
+	if err != nil {
+		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{
+			Severity: failure, Reason: ReasonLabelKeyInvalid, Message: err.Error(),
+			Target: olmcore.RefOf(sub).Unversioned(), Path: "spec.name",
+		})
+		return missing
+	}
+	if _, ok := sub.Labels[key]; !ok && !wrote {
+		missing = append(missing, componentKey{sub, key, false})
+	}
+	if c != nil {
+		if _, ok := c.Labels[key]; !ok {
+			missing = append(missing, componentKey{c, key, false})
 		}
 	}
+	return missing
+}
+
+// labelRest adds what the CSVs own, and makes one action for each object.
+func (v *view) labelRest(out *Outcome, missing []componentKey) {
 	for _, o := range v.components {
 		missing = v.componentKeys(missing, o)
 	}
-	out.Actions = append(out.Actions, labelUpdates(missing)...)
+	if len(missing) > 0 {
+		out.Actions = append(out.Actions, labelUpdates(missing)...)
+	}
 }
 
 // componentKey is one label that one object lacks.

@@ -53,6 +53,14 @@ func badMeta(field string, i int, name, namespace, want string) error {
 // they are most of what a converged Subscription costs.
 
 func (v *view) plan(name string) *v1alpha1.InstallPlan {
+	if len(v.plans) <= 8 { // the usual number: comparing for equality is quicker than for order
+		for _, p := range v.plans {
+			if p.Name == name {
+				return p
+			}
+		}
+		return nil
+	}
 	low, high := 0, len(v.plans)
 	for low < high {
 		mid := int(uint(low+high) >> 1)

@@ -176,7 +176,7 @@ func (v *view) publish(d *verdict) {
 			return
 		}
 	}
-	if v.memo.next.Published != d.shown {
+	if v.keepsHistory() && v.memo.next.Published != d.shown {
 		n := v.note()
 		n.Published, n.PublishedAt = d.shown, instant(v.now)
 	}

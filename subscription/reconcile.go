@@ -40,19 +40,17 @@ func Reconcile(in Input) (Outcome, error) {
 	}
 	var out Outcome
 	var anyNeeds, anyMoved bool
-	var written []bool
+	var unlabelled []componentKey
 	var d verdict
 	for i := range v.subs {
 		v.judge(i, &d)
 		out.Requeue(d.wait)
 		anyNeeds, anyMoved = anyNeeds || d.needs(), anyMoved || d.moved
-		out.Transitions = append(out.Transitions, d.transitions...)
-		out.Diagnostics = append(out.Diagnostics, d.diagnostics...)
+		if len(d.transitions)+len(d.diagnostics) > 0 {
+			out.Transitions = append(out.Transitions, d.transitions...)
+			out.Diagnostics = append(out.Diagnostics, d.diagnostics...)
+		}
 		if d.changed {
-			if written == nil {
-				written = make([]bool, len(v.subs))
-			}
-			written[i] = true
 			out.Actions = append(out.Actions, olmcore.UpdateStatusOf(d.sub, v.status(&d), d.why()))
 		}
 		if d.seen.stage == StageUnverified {
@@ -64,6 +62,7 @@ func Reconcile(in Input) (Outcome, error) {
 			}
 			out.Histories[d.sub.UID] = v.memo.next
 		}
+		unlabelled = v.label(&out, unlabelled, d.sub, d.changed)
 	}
 	v.announce(&out)
 	out.Gate = v.gate(anyNeeds, anyMoved)
@@ -81,7 +80,7 @@ func Reconcile(in Input) (Outcome, error) {
 	if anyNeeds {
 		out.Requeue(v.answer.wait)
 	}
-	v.label(&out, func(i int) bool { return written != nil && written[i] })
+	v.labelRest(&out, unlabelled)
 	return out, nil
 }
 

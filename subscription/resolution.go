@@ -31,6 +31,7 @@ type answer struct {
 	succeeded bool
 	speaks    bool // a decision changes something or failed
 	unpack    wish // BundleUnpacking or BundleUnpackFailed
+	hasFailed bool
 	failed    wish // ResolutionFailed, when the resolution failed
 	plan      *v1alpha1.InstallPlan
 	decisions []olmcore.SubscriptionDecision
@@ -55,7 +56,7 @@ func (v *view) answerOf(a *answer, in *Resolved) {
 		}
 	}
 	if f := in.Resolution.Failure; f != nil {
-		a.failed = wishOfFailure(f)
+		a.hasFailed, a.failed = true, wishOfFailure(f)
 		v.retry(a, in, f)
 		return
 	}
@@ -222,7 +223,7 @@ func (v *view) applyAnswer(d *verdict) {
 	case v.blocked != "":
 		d.resolution = wish{conditionType: v1alpha1.SubscriptionResolutionFailed, reason: ReasonErrorPreventedResolution, message: v.blocked}
 		return
-	case a.failed != (wish{}):
+	case a.hasFailed:
 		d.resolution = a.failed
 		if decision := a.decisionFor(d.sub.Name); decision != nil && decision.Failure != nil {
 			d.resolution = wishOfFailure(decision.Failure) // says more than the namespace's
@@ -304,25 +305,31 @@ func (d *verdict) unblock() {
 }
 
 func sortedFingerprints(list []olmcore.SubscriptionFingerprint) []olmcore.SubscriptionFingerprint {
-	order := func(a, b olmcore.SubscriptionFingerprint) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	sorted := true
+	for i := 1; i < len(list) && sorted; i++ {
+		sorted = list[i-1].Name < list[i].Name
 	}
-	if slices.IsSortedFunc(list, order) {
+	if sorted {
 		return list
 	}
 	list = slices.Clone(list)
-	slices.SortFunc(list, order)
+	slices.SortFunc(list, func(a, b olmcore.SubscriptionFingerprint) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
 	return list
 }
 
 func sortedDecisions(list []olmcore.SubscriptionDecision) []olmcore.SubscriptionDecision {
-	order := func(a, b olmcore.SubscriptionDecision) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.CurrentCSV, b.CurrentCSV))
+	sorted := true
+	for i := 1; i < len(list) && sorted; i++ {
+		sorted = list[i-1].Name < list[i].Name
 	}
-	if slices.IsSortedFunc(list, order) {
+	if sorted {
 		return list
 	}
 	list = slices.Clone(list)
-	slices.SortFunc(list, order)
+	slices.SortFunc(list, func(a, b olmcore.SubscriptionDecision) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.CurrentCSV, b.CurrentCSV))
+	})
 	return list
 }

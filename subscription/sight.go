@@ -234,17 +234,17 @@ func (v *view) judgeMissing(d *verdict) {
 
 // checkOwner reports a plan that does not know this Subscription; to repair it is
 // installplan's part. Where all Subscriptions own a plan, its references stand in
-// the order of their names: the search starts at this one's place.
+// the order of their names: this one's place is looked at first.
 func (v *view) checkOwner(d *verdict, plan *v1alpha1.InstallPlan) {
 	refs := plan.OwnerReferences
 	if d.sub.UID == "" || plan.DeletionTimestamp != nil {
 		return
 	}
-	for k, start := 0, 0; k < len(refs); k++ {
-		if k == 0 {
-			start = d.index % len(refs)
-		}
-		if refs[(start+k)%len(refs)].UID == d.sub.UID {
+	if d.index < len(refs) && refs[d.index].UID == d.sub.UID {
+		return
+	}
+	for i := range refs {
+		if refs[i].UID == d.sub.UID {
 			return
 		}
 	}

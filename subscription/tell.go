@@ -132,7 +132,10 @@ func (v *view) tellWrites(d *verdict) {
 		v.tellState(d)
 	}
 	want := d.conditions(v.now)
-	for _, t := range told {
+	for i, t := range ourTypes {
+		if groups[i] == groupPlan {
+			continue // the stage says so
+		}
 		have := d.sub.Status.Conditions
 		before, after := newest(have, t), first(want, t)
 		if before < 0 && after < 0 || before >= 0 && after >= 0 && says(&have[before], &want[after]) {
@@ -151,14 +154,6 @@ func (v *view) tellWrites(d *verdict) {
 		}
 		d.transitions = append(d.transitions, tr)
 	}
-}
-
-// told are the conditions whose changes are reported one by one: all but those
-// that show the plan's stage.
-var told = [...]v1alpha1.SubscriptionConditionType{
-	v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed,
-	v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
-	v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated,
 }
 
 // says reports whether two conditions of one type say the same.
