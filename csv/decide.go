@@ -149,7 +149,27 @@ func (m *machine) run(current phase) decision {
 	case v1alpha1.CSVPhaseDeleting:
 		return m.deleting()
 	}
-	return move("T01", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked")
+	d := move("T01", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked")
+	d.diagnostics = m.unknownModes()
+	return d
+}
+
+// unknownModes names the install modes that the API does not have, once for each
+// CSV.
+func (m *machine) unknownModes() []olmcore.Diagnostic {
+	var said []olmcore.Diagnostic
+	for i, mode := range m.c().Spec.InstallModes {
+		switch mode.Type {
+		case v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace,
+			v1alpha1.InstallModeTypeMultiNamespace, v1alpha1.InstallModeTypeAllNamespaces:
+		default:
+			said = append(said, olmcore.Diagnostic{
+				Severity: olmcore.Warning, Reason: ReasonUnknownInstallMode, Target: olmcore.RefOf(m.c()), Path: fmt.Sprintf("spec.installModes[%d].type", i),
+				Message: fmt.Sprintf("install mode %q is unknown and counts for nothing", mode.Type),
+			})
+		}
+	}
+	return said
 }
 
 // frozen holds a CSV that lacks permissions until somebody changed something.

@@ -51,6 +51,9 @@ const (
 	// the operator that lost it does not run. Remove one of the two, or give the
 	// groups separate targets.
 	ReasonAPIConflict = "APIConflict"
+	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not
+	// have, which supports nothing. Correct spec.installModes.
+	ReasonUnknownInstallMode = "UnknownInstallMode"
 	// ReasonReplacesCycle: CSVs replace each other in a circle; the newest is taken
 	// for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"

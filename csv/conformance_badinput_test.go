@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	unchecked = "requirements not yet checked"
+	allMet    = "all requirements found, attempting install"
+	wellDone  = "install strategy completed with no errors"
+)
+
+func onSpec(change func(s *v1alpha1.ClusterServiceVersionSpec)) func(*testing.T, *csv.Input) {
+	return func(_ *testing.T, in *csv.Input) { change(&in.ClusterServiceVersion.Spec) }
+}
+
+func webhook(change func(w *v1alpha1.WebhookDescription)) func(*testing.T, *csv.Input) {
+	return onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+		w := v1alpha1.WebhookDescription{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ValidatingAdmissionWebhook}
+		change(&w)
+		s.WebhookDefinitions = []v1alpha1.WebhookDescription{w}
+	})
+}
+
+func webhookRow(change func(w *v1alpha1.WebhookDescription), message string) row {
+	return row{phase: pending, reason: "RequirementsUnknown", message: unchecked, change: webhook(change), want: toReporting(failed, "InvalidWebhookDescription", message, nil)}
+}
+
+func invalid(message string, change func(s *v1alpha1.ClusterServiceVersionSpec)) row {
+	return row{phase: pending, reason: "RequirementsUnknown", change: onSpec(change), want: to(failed, "InvalidInstallStrategy", message)}
+}
+
+func TestBadInput(t *testing.T) {
+	const unrecognized = "install strategy invalid: unrecognized install strategy"
+	noStrategy := onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategyName = "" })
+	deployed := func(change func(t *testing.T, in *csv.Input)) func(*testing.T, *csv.Input) {
+		return func(t *testing.T, in *csv.Input) { deploy(t, in); change(t, in) }
+	}
+	run(t, map[string]row{
+		"a name that no label can hold": {
+			phase: pending, change: func(_ *testing.T, in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
+			want: to(failed, "InvalidInstallStrategy", `name "cool.v1." cannot be used as a label value`),
+		},
+		"a name of 63 characters is fine": {
+			change: func(_ *testing.T, in *csv.Input) {
+				in.ClusterServiceVersion.Name = "a23456789012345678901234567890123456789012345678901234567890123"
+			},
+			want: to(pending, "RequirementsUnknown", unchecked),
+		},
+		"a CRD without name": invalid(`invalid CRD name "": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Name = "" }),
+		"a CRD without plural": invalid(`invalid CRD name ".example.com": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.CustomResourceDefinitions.Owned[0].Name = ".example.com"
+		}),
+		"a CRD without version": invalid("CRD cools.example.com is described without a version", func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Version = "" }),
+		"a required CRD, bad": invalid(`invalid CRD name "hots": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.CustomResourceDefinitions.Required = []v1alpha1.CRDDescription{{Name: "hots"}}
+		}),
+		"a Deployment, no name": invalid("deployments[0]: name is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = ""
+		}),
+		"an empty selector": invalid(`deployment "cool" has no selector`, func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = &metav1.LabelSelector{}
+		}),
+		"cluster-wide, nobody's": invalid("clusterPermissions[0]: serviceAccountName is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
+		}),
+
+		"no strategy name, Pending":      {phase: pending, reason: "RequirementsUnknown", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, InstallReady": {phase: installReady, reason: "AllRequirementsMet", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, Installing":   {phase: installing, reason: "InstallSucceeded", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, Succeeded":    {phase: succeeded, reason: "InstallSucceeded", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, said already": {phase: failed, reason: "InvalidInstallStrategy", message: unrecognized, change: noStrategy, want: nothing},
+
+		"no Deployments: nothing to install": {
+			phase: installReady, reason: "AllRequirementsMet", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
+			want: to(installing, "InstallSucceeded", "waiting for install components to report healthy"),
+		},
+		"no Deployments: nothing that could be ill": {
+			phase: installing, reason: "InstallSucceeded", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
+			want: to(succeeded, "InstallSucceeded", wellDone),
+		},
+
+		"a webhook without generateName":   webhookRow(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" }, "webhook description without generateName"),
+		"a webhook without deploymentName": webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "" }, `webhook description "w" without deploymentName`),
+		"a webhook of an unknown one":      webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "hot" }, `webhook description "w" names the unknown deployment "hot"`),
+		"a webhook of an unknown type":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.Type = "Odd" }, `webhook description "w" has the unknown type "Odd"`),
+		"a webhook's port is too high":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = 65536 }, `webhook description "w": containerPort 65536 is outside 1-65535`),
+		"a webhook's port is negative":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = -1 }, `webhook description "w": containerPort -1 is outside 1-65535`),
+		"a webhook that is bad stays Failed, without another write": {
+			phase: failed, reason: "InvalidWebhookDescription", message: "webhook description without generateName",
+			change: deployed(webhook(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" })), want: after(hourOn, nothing),
+		},
+		"a sound webhook": {
+			phase: pending, reason: "RequirementsUnknown", message: unchecked, change: webhook(func(*v1alpha1.WebhookDescription) {}),
+			want: toReporting(installReady, "AllRequirementsMet", allMet, nil),
+		},
+
+		"a reason that nobody knows, Pending":    {phase: pending, reason: "Odd", want: toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"a reason that nobody knows, Failed":     {phase: failed, reason: "Odd", change: deployed(func(*testing.T, *csv.Input) {}), want: to(succeeded, "InstallSucceeded", wellDone)},
+		"a reason that nobody knows, Installing": {phase: installing, reason: "Odd", change: deployed(func(*testing.T, *csv.Input) {}), want: to(succeeded, "InstallSucceeded", wellDone)},
+
+		"a group of that name elsewhere is not ours": {
+			phase: pending, reason: "RequirementsUnknown", message: unchecked, change: func(_ *testing.T, in *csv.Input) {
+				elsewhere := group()
+				elsewhere.Namespace, elsewhere.UID = "other", "elsewhere"
+				in.OperatorGroups.Items = append(in.OperatorGroups.Items, elsewhere)
+			},
+			want: toReporting(installReady, "AllRequirementsMet", allMet, nil),
+		},
+		"a failed try that lies in the future waits no longer than a fresh one": {
+			phase: failed, reason: "InstallComponentFailed", change: func(_ *testing.T, in *csv.Input) {
+				in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
+			},
+			want: after(5*time.Second, nothing),
+		},
+		"a wait that began in the future begins now": {
+			phase: pending, reason: "RequirementsNotMet", message: "one or more requirements couldn't be found",
+			change: func(_ *testing.T, in *csv.Input) {
+				in.CustomResourceDefinitions.Items = nil
+				in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
+				in.ClusterServiceVersion.Status.RequirementStatus = metReport()
+				r := &in.ClusterServiceVersion.Status.RequirementStatus[0]
+				r.Status, r.Message, r.UUID = "NotPresent", "CRD is not present", ""
+			},
+			want: after(5*time.Second, nothing),
+		},
+		"an unknown install mode is ignored, and named once": {
+			change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+				s.InstallModes = append(s.InstallModes, v1alpha1.InstallMode{Type: "SomeNamespaces", Supported: true})
+			}),
+			want: func(in csv.Input) olmcore.Result {
+				res := moves(in, pending, "RequirementsUnknown", unchecked)
+				res.Diagnostics = []olmcore.Diagnostic{{
+					Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion), Path: "spec.installModes[2].type",
+					Message: `install mode "SomeNamespaces" is unknown and counts for nothing`,
+				}}
+				return res
+			},
+		},
+		"an unknown install mode supports nothing": {
+			phase: pending, reason: "RequirementsUnknown", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+				s.InstallModes = []v1alpha1.InstallMode{{Type: "SomeNamespaces", Supported: true}}
+			}),
+			want: to(failed, "UnsupportedOperatorGroup", "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace"),
+		},
+	})
+}
+
+// TestADeletionInTheFuture: a clock that went back makes no wait longer, and no
+// object too old.
+func TestADeletionInTheFuture(t *testing.T) {
+	in := leaving(t)
+	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
+	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
+	require.Equal(t, []string{"delete Deployment cool"}, does(t, in))
+	out, err := csv.Cleanup(in)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, out.RequeueAfter)
+}
+
+// TestPartsThatAreMissingAreNotLookedInto: whatever an API server can leave out of
+// an object is taken for missing.
+func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
+	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
+		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},
+		"no client": {Webhook: &apiextensionsv1.WebhookConversion{}}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},
+		"another's service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"}}}},
+	}
+	for name, conversion := range conversions {
+		in := leaving(t)
+		webhook(func(w *v1alpha1.WebhookDescription) { w.Type = v1alpha1.ConversionWebhook })(t, &in)
+		in.CustomResourceDefinitions.Items[0].Spec.Conversion = conversion
+		require.Equal(t, release, does(t, in), name)
+	}
+	in := input(pending, "RequirementsUnknown", unchecked)
+	in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1", Kind: "K"}}
+	in.APIServices = csv.Found(&apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.g"}})
+	in.Subscriptions = csv.Found(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}})
+	in.Deployments = csv.Found(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}})
+	in = labelled(t, in)
+	a := csv.Assess(in)
+	require.Equal(t, "T12", a.Rule)
+	require.Equal(t, "APIService v1.g is not available", a.Requirements[1].Message)
+	in.OperatorGroups = csv.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}})
+	require.Equal(t, "G8", csv.Assess(in).Rule)
+}
+
+// TestHugeSets: 10,000 versions that replace each other and 100,000 bindings. What
+// took more than a step for each of them would not end today.
+func TestHugeSets(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", wellDone)
+	in.Deployments.Items = []*appsv1.Deployment{installed()}
+	for i := range 10_000 {
+		s := operator(fmt.Sprintf("cool.v%d", i+2), 2)
+		s.Spec.Replaces = fmt.Sprintf("cool.v%d", i+1)
+		hold(s, pending, "RequirementsNotMet", "", 0)
+		in.Neighbours.Items = append(in.Neighbours.Items, s)
+	}
+	for i := range 100_000 {
+		in.RoleBindings.Items = append(in.RoleBindings.Items, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("b", i)}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "somebody"}},
+		})
+	}
+	start := time.Now()
+	for _, c := range []struct {
+		phase phaseName
+		rule  string
+	}{{succeeded, "T40"}, {replacing, "T62'"}, {pending, "T18"}, {failed, "T15'"}} {
+		hold(in.ClusterServiceVersion, c.phase, "InstallSucceeded", "", time.Hour)
+		if c.phase == failed {
+			in.Neighbours.Items[0] = operator("rival.v1", 1)
+		}
+		require.Equal(t, c.rule, csv.Assess(in).Rule)
+	}
+	require.Less(t, time.Since(start), 10*time.Second)
+}
