@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package olmruntime runs the library on a real cluster with controller-runtime:
-// a Reader over a manager's cache, an Executor over its client, and one
-// controller for each reconcile function. A program that has a manager already
-// copies these files, or calls NewManager as cmd/olm does.
+// a Reader over a manager's cache, an Executor over its client, and a runner of
+// what package controllers makes of the reconcile functions. Copy these files into
+// a program that has a manager already, or call NewManager as cmd/olm does.
 package olmruntime
 
 import (
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -24,33 +25,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/olmcore/olm/catalog"
-	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription"
 )
 
-// Options has the choices. The zero value runs everything, in all namespaces,
+// Options has the choices. The zero value runs the controllers in all namespaces
 // and resolves nothing.
 type Options struct {
-	Catalog      catalog.Config
-	Subscription subscription.Config
-	InstallPlan  installplan.Config
-	CSV          csv.Config
+	// Options are those of the controllers. An empty KubernetesVersion is asked of
+	// the API server.
+	controllers.Options
 	// Namespaces is a shard: only objects of these namespaces are reconciled. The
 	// cache then holds Pods, Secrets and the like of these alone, and of the
 	// namespaces of the global catalogs and of OLM. Empty: all.
 	Namespaces []string
-	// KubernetesVersion is the API server's gitVersion; empty: it is asked.
-	KubernetesVersion string
-	// Resolve answers what Subscriptions ask for; nil leaves it unanswered.
-	// Catalogs.Resolve is such a function.
-	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
-	// Connection is the state of the gRPC client of a CatalogSource, which shall
-	// dial address; nil: there is no such client, and catalogs are judged by their
-	// Pods alone.
-	Connection func(source types.NamespacedName, address string) *catalog.Connection
 	// FieldValidation is Ignore, Warn or Strict, for all writes; empty: the API
 	// server's default.
 	FieldValidation string
@@ -76,7 +64,6 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 	if err := o.complete(mgr.GetConfig()); err != nil {
 		return err
 	}
-	reader := &Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Namespaces: o.cached()}
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -85,9 +72,13 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 		writer = client.WithFieldValidation(writer, client.FieldValidation(o.FieldValidation))
 	}
 	executor := &Executor{Client: writer, Config: mgr.GetConfig()}
-	e := o.embed()
-	for _, c := range e.controllers() {
-		r := &runner{Controller: c, embedding: e, reader: reader, executor: executor, recorder: mgr.GetEventRecorder("olm-" + c.Name)}
+	reader := &Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Namespaces: o.cached()}
+	set := controllers.New(&o.Options)
+	for _, c := range set.Controllers {
+		r := &runner{Controller: c, Options: &o, reader: reader, executor: executor, recorder: mgr.GetEventRecorder("olm-" + c.Name)}
+		if c.Name == controllers.Subscription {
+			r.notice = set.Notice
+		}
 		added, err := controller.New("olm-"+c.Name, mgr, controller.Options{
 			Reconciler: r, SkipNameValidation: new(true),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -104,20 +95,25 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// runner runs one Controller.
+// runner runs one controller.
 type runner struct {
-	Controller
-	*embedding
+	controllers.Controller
+	*Options
 	reader   olmcore.Reader
 	executor olmcore.Executor
 	recorder events.EventRecorder
 	memory   memory
+	// notice, when set, hears every change.
+	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key, now := request.NamespacedName, time.Now().UTC()
 	last := r.memory.get(key)
+	if last.behind(ctx, r.reader, now) {
+		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	}
 	result, err := r.Controller.Reconcile(ctx, r.reader, key, now, last.outcomes)
 	switch {
 	case olmcore.Classify(err) == olmcore.Gone:
@@ -128,103 +124,78 @@ func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	said := tell(r.recorder, result, last.said)
+	tell(r.recorder, result, last.said)
 	runErr := olmcore.Run(ctx, r.executor, result.Actions)
+	r.memory.set(key, remember(last, result, runErr, now))
 	if r.Observe != nil && !result.Empty() {
 		r.Observe(r.Name, key, result, runErr)
 	}
-	next := remembered{said: said}
-	switch {
-	case len(result.Actions) > 0:
-		next.outcomes = olmcore.OutcomesOf(last.outcomes, result.Actions, runErr, now)
-		result.Requeue(afterWrites)
-	case !result.Empty() || result.RequeueAfter > 0:
-		next.outcomes = last.outcomes
-	}
-	r.memory.set(key, next)
 	if errors.Is(runErr, olmcore.ErrStale) || ctx.Err() != nil {
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
 	}
+	if len(result.Actions) > 0 {
+		result.Requeue(afterWrites)
+	}
+	result.Requeue(r.Every)
 	return reconcile.Result{RequeueAfter: result.RequeueAfter}, runErr
 }
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // handler turns what watches report into keys.
 func (r *runner) handler() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			// Every key comes with its own object: what else is there at the start need not ask for it.
-			if !e.IsInInitialList || slices.Contains(r.Kinds, olmcore.GVKOf(e.Object)) {
-				r.enqueue(ctx, q, change{next: e.Object})
+			// OLM's own objects ask for every key: what else is there at the start need not.
+			if !e.IsInInitialList || olmcore.GVKOf(e.Object).Group == v1alpha1.GroupName {
+				r.enqueue(ctx, q, nil, e.Object, false)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			r.enqueue(ctx, q, change{old: e.ObjectOld, next: e.ObjectNew})
+			r.enqueue(ctx, q, e.ObjectOld, e.ObjectNew, false)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.enqueue(ctx, q, change{next: e.Object, deleted: true})
+			r.enqueue(ctx, q, nil, e.Object, true)
 		},
 	}
 }
 
-// change is one event of a watch.
-type change struct {
-	old, next client.Object
-	deleted   bool
-}
-
-func (r *runner) enqueue(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], c change) {
-	next, err := typed(c.next)
+func (r *runner) enqueue(ctx context.Context, q queue, old, next client.Object, deleted bool) {
+	keys, known, err := r.keys(ctx, old, next, deleted)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "an object cannot be read", "object", olmcore.RefOf(c.next).String())
+		log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(next).String())
 		return
 	}
-	keys := r.Affected(next)
-	var old olmcore.Object
-	if c.old != nil {
-		if old, err = typed(c.old); err == nil {
-			keys = append(keys, r.Affected(old)...)
-		}
-	}
-	if r.see != nil {
-		r.see(old, next, c.deleted, time.Now().UTC())
-	}
-	keys, err = r.expand(ctx, keys)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "the keys that a change affects cannot be listed", "object", olmcore.RefOf(next).String())
-		return
-	}
-	if r.ByNamespace && slices.Contains(r.Kinds, olmcore.GVKOf(next)) {
-		keys = append(keys, types.NamespacedName{Namespace: next.GetNamespace()}) // the last of its namespace may have gone
-	}
-	for _, key := range keys {
+	for _, key := range olmcore.ExpandKeys(keys, known) {
 		if len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, key.Namespace) {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}
 	}
 }
 
-// expand replaces the wildcards among keys by the keys that exist.
-func (r *runner) expand(ctx context.Context, keys []types.NamespacedName) ([]types.NamespacedName, error) {
+// keys returns what a change affects, and the keys that wildcards in it stand for.
+func (r *runner) keys(ctx context.Context, old, next client.Object, deleted bool) (keys, known []types.NamespacedName, err error) {
+	o, err := typed(next)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys = r.Affected(o)
+	var before olmcore.Object
+	if old != nil {
+		if before, err = typed(old); err != nil {
+			return nil, nil, err
+		}
+		keys = append(keys, r.Affected(before)...)
+	}
+	if r.notice != nil {
+		r.notice(before, o, deleted, time.Now().UTC())
+	}
+	if slices.Contains(r.Kinds, olmcore.GVKOf(o)) {
+		known = r.KeysOf(o) // it may have gone
+	}
 	if !slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
-		return keys, nil
+		return keys, known, nil
 	}
-	var known []types.NamespacedName
-	for _, gvk := range r.Kinds {
-		objects, err := r.reader.List(ctx, gvk, "", nil)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			known = append(known, r.keyOf(o))
-		}
-	}
-	return olmcore.ExpandKeys(keys, known), nil
-}
-
-func (r *runner) keyOf(o olmcore.Object) types.NamespacedName {
-	if r.ByNamespace {
-		return types.NamespacedName{Namespace: o.GetNamespace()}
-	}
-	return client.ObjectKeyFromObject(o)
+	all, err := r.Keys(ctx, r.reader)
+	return keys, append(all, known...), err
 }

@@ -4,10 +4,13 @@ package olmruntime
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
@@ -24,6 +27,50 @@ type memory struct {
 type remembered struct {
 	outcomes olmcore.Outcomes
 	said     []olmcore.Diagnostic
+	// over are the objects that were written last, as they were before, and at is
+	// when that was.
+	over []olmcore.Ref
+	at   time.Time
+}
+
+// remember keeps what the next reconcile of a key has to know.
+func remember(last remembered, result olmcore.Result, runErr error, now time.Time) remembered {
+	next := remembered{said: result.Diagnostics, at: now}
+	if len(result.Actions) == 0 {
+		if !result.Empty() || result.RequeueAfter > 0 {
+			next.outcomes = last.outcomes
+		}
+		return next
+	}
+	next.outcomes = olmcore.OutcomesOf(last.outcomes, result.Actions, runErr, now)
+	for _, a := range result.Actions {
+		verb, target, _ := a.Describe()
+		outcome, ran := next.outcomes[target.Key()]
+		if ran && (outcome.Class == olmcore.ClassNone || outcome.Class == olmcore.Conflict) && verb != olmcore.VerbDelete {
+			next.over = append(next.over, target)
+		}
+	}
+	return next
+}
+
+// catchUp bounds how long a cache is waited for.
+const catchUp = time.Second
+
+// behind reports whether the cache still shows what was written over.
+func (m remembered) behind(ctx context.Context, r olmcore.Reader, now time.Time) bool {
+	if now.Sub(m.at) > catchUp {
+		return false
+	}
+	return slices.ContainsFunc(m.over, func(ref olmcore.Ref) bool {
+		if _, cached := watchedKinds[ref.GVK()]; !cached {
+			return false
+		}
+		o, err := r.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
+		if err != nil {
+			return ref.ResourceVersion == "" && apierrors.IsNotFound(err) // it was created
+		}
+		return o.GetResourceVersion() == ref.ResourceVersion
+	})
 }
 
 func (m *memory) get(key types.NamespacedName) remembered {
@@ -36,7 +83,7 @@ func (m *memory) set(key types.NamespacedName, r remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case len(r.outcomes) == 0 && len(r.said) == 0:
+	case len(r.outcomes) == 0 && len(r.said) == 0 && len(r.over) == 0:
 		delete(m.keys, key)
 	case m.keys == nil:
 		m.keys = map[types.NamespacedName]remembered{key: r}
@@ -47,7 +94,7 @@ func (m *memory) set(key types.NamespacedName, r remembered) {
 
 // tell records Events for the transitions of a result, and for those diagnostics
 // that the last result did not have.
-func tell(recorder events.EventRecorder, result olmcore.Result, said []olmcore.Diagnostic) []olmcore.Diagnostic {
+func tell(recorder events.EventRecorder, result olmcore.Result, said []olmcore.Diagnostic) {
 	for _, t := range result.Transitions {
 		message := t.Type + " " + cmp.Or(t.From, "None") + " -> " + t.To
 		if t.Message != "" {
@@ -67,7 +114,6 @@ func tell(recorder events.EventRecorder, result olmcore.Result, said []olmcore.D
 		}
 		record(recorder, d.Target, kind, d.Reason, d.Message)
 	}
-	return result.Diagnostics
 }
 
 // maxNote is what the API server takes as the text of an Event.

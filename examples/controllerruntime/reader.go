@@ -24,6 +24,7 @@ import (
 // not hold is read from the API server: kinds that nobody watches, and namespaces
 // outside of a shard. Objects are shared with the cache.
 type Reader struct {
+	// Cache may be nil: then everything is read from the API server.
 	Cache, Live client.Reader
 	// Scheme knows the kinds that the cache holds with their Go types.
 	Scheme *runtime.Scheme
@@ -35,7 +36,8 @@ type Reader struct {
 // Get implements olmcore.Reader.
 func (r *Reader) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	o := prototype(gvk)
-	if err := r.source(gvk, namespace).Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
+	source, _ := r.source(gvk, namespace)
+	if err := source.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	return typed(o)
@@ -43,11 +45,14 @@ func (r *Reader) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 
 // List implements olmcore.Reader.
 func (r *Reader) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
-	source := r.source(gvk, namespace)
+	source, cached := r.source(gvk, namespace)
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 	if selector != nil {
+		if _, some := selector.Requirements(); !some {
+			return nil, nil // on the wire it would look like one that takes everything
+		}
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
-		if value := indexed(selector); value != "" && source == r.Cache && gvk != catalogSource {
+		if value := indexed(selector); value != "" && cached && gvk != catalogSource {
 			options = append(options, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(labelIndex, value)})
 		}
 	}
@@ -77,12 +82,12 @@ func (r *Reader) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return objects, nil
 }
 
-func (r *Reader) source(gvk schema.GroupVersionKind, namespace string) client.Reader {
-	switch bounded, watched := watchedKinds[gvk]; {
-	case !watched, bounded && r.Namespaces != nil && !slices.Contains(r.Namespaces, namespace):
-		return r.Live
+func (r *Reader) source(gvk schema.GroupVersionKind, namespace string) (source client.Reader, cached bool) {
+	bounded, watched := watchedKinds[gvk]
+	if r.Cache == nil || r.Cache == r.Live || !watched || bounded && r.Namespaces != nil && !slices.Contains(r.Namespaces, namespace) {
+		return r.Live, false
 	}
-	return r.Cache
+	return r.Cache, true
 }
 
 func (r *Reader) newList(gvk schema.GroupVersionKind) (client.ObjectList, error) {

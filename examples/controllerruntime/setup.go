@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/installplan"
 )
 
@@ -91,7 +92,7 @@ func (o Options) cached() []string {
 		return nil
 	}
 	namespaces := append(slices.Clone(o.Namespaces),
-		cmp.Or(o.Catalog.GlobalCatalogNamespace, "olm"), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace))
+		cmp.Or(o.GlobalNamespace, controllers.DefaultGlobalNamespace), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace))
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces)
 }

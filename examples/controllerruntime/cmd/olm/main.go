@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/olmcore/olm/controllers"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -30,18 +31,20 @@ func main() {
 func run() error {
 	var o olmruntime.Options
 	var m ctrl.Options
-	var catalogs olmruntime.Catalogs
+	var content catalogs
 	var namespaces string
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.StringVar(&namespaces, "namespaces", "", "`NAMESPACES` to take care of, separated by commas; all when empty")
-	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
-	flag.StringVar(&o.Catalog.GlobalCatalogNamespace, "global-catalog-namespace", "olm", "`NAMESPACE` whose CatalogSources all namespaces see")
+	flag.Var(&content, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
+	flag.StringVar(&o.GlobalNamespace, "global-catalog-namespace", controllers.DefaultGlobalNamespace, "`NAMESPACE` whose CatalogSources all namespaces see")
 	flag.DurationVar(&o.Catalog.NodeUnreachableGrace, "node-unreachable-grace", 0, "how long a node may be silent before its registry Pods are replaced (default 30s)")
 	flag.DurationVar(&o.Catalog.NodeNotReadyGrace, "node-not-ready-grace", 0, "how long a node may be not ready before its registry Pods are replaced (default 1m)")
 	flag.IntVar(&o.Catalog.Replicas, "catalog-replicas", 1, "registry Pods of each CatalogSource, 1 to 5")
 	flag.StringVar(&o.InstallPlan.OPMImage, "opm-image", "", "`IMAGE` of opm, to unpack bundle images with; without it none is unpacked")
 	flag.StringVar(&o.InstallPlan.UtilImage, "util-image", "", "`IMAGE` with the copy program that unpacking needs")
+	flag.BoolVar(&o.Sweeps, "sweeps", true, "keep old InstallPlans in order, and look for what versions left behind")
+	flag.BoolVar(&o.Operators, "operators", true, "keep the Operator objects")
 	flag.StringVar(&o.FieldValidation, "field-validation", "", "Ignore, Warn or Strict, for what is written")
 	flag.BoolVar(&m.LeaderElection, "leader-elect", false, "let one of several managers of the same namespaces work")
 	flag.StringVar(&m.LeaderElectionNamespace, "leader-election-namespace", "olm", "`NAMESPACE` of the Lease")
@@ -53,9 +56,9 @@ func run() error {
 	if namespaces != "" {
 		o.Namespaces = strings.Split(namespaces, ",")
 	}
-	if catalogs.Content != nil {
-		catalogs.GlobalNamespace = o.Catalog.GlobalCatalogNamespace
-		o.Resolve = catalogs.Resolve
+	o.Catalog.GlobalCatalogNamespace, content.GlobalNamespace = o.GlobalNamespace, o.GlobalNamespace
+	if content.Content != nil {
+		o.Resolve, o.CatalogsOf = content.Resolve, content.Known
 	}
 	m.LeaderElectionID = "olm-" + olmcore.NameSuffix(10, o.Namespaces...)
 	m.LeaderElectionReleaseOnCancel = true
