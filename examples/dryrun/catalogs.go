@@ -3,11 +3,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,16 +17,66 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
-	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
 // catalogs is the content that --catalog names.
 type catalogs struct {
-	content map[types.NamespacedName]*resolution.Catalog
-	// global is the namespace whose catalogs all namespaces see: that of the first.
-	global string
+	controllers.Catalogs
 	// explain is the bundle of --explain.
 	explain string
+	// read says what was read, in the order of the flags.
+	read []catalogRead
+}
+
+// catalogRead is what is in one catalog.
+type catalogRead struct {
+	Name     string `json:"name"`
+	Packages int    `json:"packages"`
+	Channels int    `json:"channels"`
+	Bundles  int    `json:"bundles"`
+	// Problems are what cannot be used of it, and why.
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (c catalogRead) print(b *strings.Builder) {
+	fmt.Fprintf(b, "\nCatalog %s: %s, %s, %s\n", c.Name, count(c.Packages, "package"), count(c.Channels, "channel"), count(c.Bundles, "bundle"))
+	const most = 5
+	for _, problem := range c.Problems[:min(most, len(c.Problems))] {
+		fmt.Fprintf(b, "  not used     %s\n", problem)
+	}
+	if n := len(c.Problems) - most; n > 0 {
+		fmt.Fprintf(b, "  not used     and %d more (--output json names all)\n", n)
+	}
+}
+
+// place turns a path into a catalog's content into words.
+var place = strings.NewReplacer(`packages["`, "package ", `"].channels["`, ", channel ", `"].bundles["`, ", bundle ", `"]`, ": ")
+
+// Set reads the catalog of one --catalog NAMESPACE/NAME=PATH.
+func (c *catalogs) Set(value string) error {
+	loaded, err := c.Load(value)
+	if err != nil {
+		return err
+	}
+	read := catalogRead{Name: loaded.CatalogSource.String(), Packages: len(loaded.Packages)}
+	for _, p := range loaded.Packages {
+		read.Channels += len(p.Channels)
+		read.Bundles += len(p.Bundles)
+	}
+	for _, problem := range loaded.Problems {
+		if problem.Severity != olmcore.Info {
+			read.Problems = append(read.Problems, place.Replace(problem.Path)+problem.Message)
+		}
+	}
+	c.read = append(c.read, read)
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // answer is what a Subscription is told by the resolver.
@@ -36,67 +84,36 @@ type answer struct {
 	Outcome resolution.Outcome `json:"outcome"`
 	// Target is the version that the Subscription has then.
 	Target string `json:"target,omitempty"`
-	// Install are the versions that the namespace gets with it, those for
-	// dependencies included, and their catalogs.
+	// Install are the versions that are installed for it, those that they depend on
+	// included, and their catalogs.
 	Install []string `json:"install,omitempty"`
-	// Reasons say why it gets nothing, or not its best.
+	// Note says why there is no InstallPlan to show.
+	Note string `json:"note,omitempty"`
+	// Reasons say why it gets nothing, or not its best, Help what to do about it.
 	Reasons []string `json:"reasons,omitempty"`
+	Help    []string `json:"help,omitempty"`
 	// Explanation answers --explain.
 	Explanation string `json:"explanation,omitempty"`
-}
-
-// add reads the catalog of one --catalog NAMESPACE/NAME=PATH.
-func (c *catalogs) add(value string) error {
-	name, path, ok := strings.Cut(value, "=")
-	namespace, name, named := strings.Cut(name, "/")
-	if !ok || !named || namespace == "" || name == "" || path == "" {
-		return fmt.Errorf("%q is not NAMESPACE/NAME=PATH", value)
-	}
-	packages, err := readCatalog(path)
-	if err != nil {
-		return err
-	}
-	built, _ := resolution.Build(packages)
-	if c.content == nil {
-		c.content = map[types.NamespacedName]*resolution.Catalog{}
-	}
-	c.content[types.NamespacedName{Namespace: namespace, Name: name}] = built
-	c.global = cmp.Or(c.global, namespace)
-	return nil
-}
-
-func readCatalog(path string) ([]resolution.Package, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		packages, _, err := fbc.Load(os.DirFS(path), ".", fbc.Options{})
-		return packages, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	packages, _, err := fbc.Read(path, f, fbc.Options{})
-	return packages, err
 }
 
 // resolve answers for one namespace and files the answer under its
 // Subscriptions.
 func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
-	in, err := resolution.Gather(ctx, reader, request.Namespace, r.catalogs.global, r.catalogs.content)
+	in, err := resolution.Gather(ctx, reader, request.Namespace, r.catalogs.GlobalNamespace, r.catalogs.Content)
 	if err != nil {
 		return olmcore.Resolution{}, err
 	}
 	in.Catalogs = r.catalogs.withUnlisted(in.Catalogs)
 	result := resolution.Resolve(in)
-	for _, s := range in.Subscriptions {
+	explained := resolution.Explanation{}
+	if r.catalogs.explain != "" {
+		explained = resolution.Explain(in, "", r.catalogs.explain)
+	}
+	for i, s := range in.Subscriptions {
 		found := r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
 		found.Resolution = answerFor(s.Name, result)
-		if r.catalogs.explain != "" {
-			found.Resolution.Explanation = resolution.Explain(in, s.Name, r.catalogs.explain).Summary
+		if explained.Subscription == s.Name || explained.Subscription == "" && i == 0 {
+			found.Resolution.Explanation = explained.Summary
 		}
 	}
 	return result.Resolution, nil
@@ -105,13 +122,13 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 // known says what is known of the catalogs of a namespace: nothing, when the input
 // holds none of them. A catalog whose content was given counts as healthy.
 func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
-	resolver := controllers.Catalogs{GlobalNamespace: r.globalNamespace(), Content: r.catalogs.content}
+	resolver := controllers.Catalogs{GlobalNamespace: r.globalNamespace(), Content: r.catalogs.Content}
 	known, err := resolver.Known(ctx, reader, namespace)
 	if err != nil || len(known.Sources) == 0 {
 		return nil, err
 	}
 	known.Probes = map[types.NamespacedName]subscription.Probe{}
-	for key := range r.catalogs.content {
+	for key := range r.catalogs.Content {
 		known.Probes[key] = subscription.Probe{Healthy: true}
 	}
 	return known, nil
@@ -120,8 +137,8 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 // globalNamespace is the namespace whose catalogs all namespaces see: that of the
 // first --catalog, else the one that most Subscriptions name beside their own.
 func (r *runner) globalNamespace() string {
-	if r.catalogs.global != "" {
-		return r.catalogs.global
+	if r.catalogs.GlobalNamespace != "" {
+		return r.catalogs.GlobalNamespace
 	}
 	count := map[string]int{}
 	for _, s := range r.subscriptions("") {
@@ -140,7 +157,7 @@ func (r *runner) globalNamespace() string {
 
 // withUnlisted adds the catalogs whose CatalogSource is not in the input.
 func (c *catalogs) withUnlisted(states []resolution.CatalogState) []resolution.CatalogState {
-	for key, content := range c.content {
+	for key, content := range c.Content {
 		if !slices.ContainsFunc(states, func(s resolution.CatalogState) bool { return s.Key == key }) {
 			states = append(states, resolution.CatalogState{Key: key, Content: content})
 		}
@@ -155,16 +172,22 @@ func answerFor(name string, result resolution.Result) *answer {
 			a.Target = t.Target
 		}
 	}
-	for _, o := range result.Operators {
-		if a.Target == "" {
-			break
+	unknown := false
+	for _, o := range installedFor(name, result.Operators) {
+		line := fmt.Sprintf("%s from channel %s of %s", o.Name, o.Channel, o.Catalog)
+		if !slices.Contains(o.For, name) {
+			line += ", for " + strings.Join(o.RequiredBy, " and ")
 		}
-		a.Install = append(a.Install, fmt.Sprintf("%s from %s", o.Name, o.Catalog))
+		a.Install = append(a.Install, line)
+		unknown = unknown || len(o.Bundle.Objects) == 0
+	}
+	if unknown {
+		a.Note = "the InstallPlan: the manifests are in the bundles' images, which a dry run does not pull"
 	}
 	for _, core := range result.CoresFor(name) {
 		a.Reasons = append(a.Reasons, core.Summary)
 		for _, remedy := range core.Remedies {
-			a.Reasons = append(a.Reasons, "what would help: "+remedy.Message)
+			a.Help = append(a.Help, remedy.Message)
 		}
 	}
 	for _, h := range result.HeldBack {
@@ -173,6 +196,23 @@ func answerFor(name string, result resolution.Result) *answer {
 		}
 	}
 	return a
+}
+
+// installedFor returns what is installed for a Subscription, and what that
+// depends on.
+func installedFor(subscription string, operators []olmcore.Operator) []olmcore.Operator {
+	var list []olmcore.Operator
+	names := map[string]bool{}
+	for again := true; again; {
+		again = false
+		for _, o := range operators {
+			if !names[o.Name] && (slices.Contains(o.For, subscription) || slices.ContainsFunc(o.RequiredBy, func(by string) bool { return names[by] })) {
+				names[o.Name], again = true, true
+				list = append(list, o)
+			}
+		}
+	}
+	return list
 }
 
 // print writes the answer as lines of a table.
@@ -185,8 +225,14 @@ func (a *answer) print(b *strings.Builder) {
 	for _, install := range a.Install {
 		fmt.Fprintf(b, "  installs     %s\n", install)
 	}
+	if a.Note != "" {
+		fmt.Fprintf(b, "  not shown    %s\n", a.Note)
+	}
 	for _, reason := range a.Reasons {
 		fmt.Fprintf(b, "  because      %s\n", reason)
+	}
+	for _, help := range a.Help {
+		fmt.Fprintf(b, "  would help   %s\n", help)
 	}
 	if a.Explanation != "" {
 		fmt.Fprintf(b, "  explained    %s\n", a.Explanation)

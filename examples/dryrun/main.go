@@ -83,7 +83,7 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	flags.StringVar(&o.output, "output", "table", "table, json or yaml")
 	flags.BoolVar(&o.settle, "settle", false, "run the actions in a simulated cluster until nothing is left to do")
 	flags.DurationVar(&o.advance, "advance", 10*time.Minute, "with --settle: how far to move the clock at most")
-	flags.Func("catalog", "NAMESPACE/NAME=PATH: resolve Subscriptions against this file-based catalog, a file (.gz allowed) or a folder; repeatable", o.catalogs.add)
+	flags.Var(o.catalogs, "catalog", "NAMESPACE/NAME=PATH: resolve Subscriptions against this file-based catalog, a file (.gz allowed) or a folder; repeatable")
 	flags.StringVar(&o.catalogs.explain, "explain", "", "with --catalog: say why this bundle is or is not chosen")
 	flags.Usage = func() {} // only --help prints it; an error is one line
 	if err := flags.Parse(args); err != nil {
@@ -101,7 +101,7 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	if o.advance < 0 {
 		return o, fmt.Errorf("--advance %s is negative", o.advance)
 	}
-	if o.catalogs.explain != "" && len(o.catalogs.content) == 0 {
+	if o.catalogs.explain != "" && len(o.catalogs.Content) == 0 {
 		return o, errors.New("--explain needs --catalog")
 	}
 	if *now != "" {

@@ -14,9 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/internal/realdata"
+	"sigs.k8s.io/yaml"
+
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -66,6 +67,40 @@ func TestResolvesAgainstACatalog(t *testing.T) {
 		require.Equal(t, exitUsage, code)
 		require.Equal(t, want, errs)
 	}
+}
+
+// TestResolvesAgainstAPublishedCatalog: the same of a catalog that is published.
+func TestResolvesAgainstAPublishedCatalog(t *testing.T) {
+	catalog := filepath.Join(realdata.Dir(t), "catalogs", "community-prod-ocp4.19.fbc.jsonl.gz")
+	code, got, errs := runDry(t, "", "--catalog", "olm/community-operators="+catalog, "testdata/resolve/published.yaml")
+	require.Zero(t, code, errs)
+	for _, line := range []string{
+		"Catalog olm/community-operators: 319 packages, 537 channels, 5603 bundles",
+		"  resolves     to kuadrant-operator.v0.11.1",
+		"  installs     kuadrant-operator.v0.11.1 from channel stable of olm/community-operators",
+		"  installs     authorino-operator.v0.13.0 from channel stable of olm/community-operators, for kuadrant-operator.v0.11.1",
+		"  because      Subscription shipwright cannot be resolved: shipwright-operator.v0.15.2 needs an operator that provides TektonConfig (operator.tekton.dev/v1alpha1), and no catalog visible from namespace apps has one.",
+		"  would help   Add a catalog that has an operator that provides TektonConfig (operator.tekton.dev/v1alpha1).",
+		"  because      Subscription prometheus asks for package prometheus-operator, which catalog olm/community-operators does not have. It has prometheus.",
+	} {
+		require.Contains(t, got, "\n"+line+"\n")
+	}
+	require.Equal(t, 6, strings.Count(got, "  installs     "), "each is shown where it belongs")
+}
+
+// TestABrokenCatalogIsReadAndSaysSo: what can be used of it is.
+func TestABrokenCatalogIsReadAndSaysSo(t *testing.T) {
+	text, err := os.ReadFile("testdata/resolve/catalog.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	broken := string(text) + "---\nschema: olm.bundle\n---\nschema: olm.channel\npackage: backup\nname: stable\n---\n\t:"
+	require.NoError(t, os.WriteFile(file, []byte(broken), 0o600))
+	code, got, errs := runDry(t, "", "--catalog", "olm/community="+file, "testdata/resolve/subscriptions.yaml")
+	require.Zero(t, code, errs)
+	require.Contains(t, got, "Catalog olm/community: 3 packages, 4 channels, 4 bundles\n")
+	require.Contains(t, got, "  not used     "+file+": document 11: package: is empty\n")
+	require.Contains(t, got, "  not used     package backup, channel stable: a second channel \"stable\" is left out\n")
+	require.Contains(t, got, "  resolves     to backup.v2.0.0\n")
 }
 
 func golden(t *testing.T, file, got string) {

@@ -16,8 +16,10 @@ import (
 
 // report is what a dry run prints.
 type report struct {
-	Now     string   `json:"now"`
-	Results []result `json:"results"`
+	Now string `json:"now"`
+	// Catalogs are those of --catalog.
+	Catalogs []catalogRead `json:"catalogs,omitempty"`
+	Results  []result      `json:"results"`
 	// World holds every object after --settle.
 	World []map[string]any `json:"world,omitempty"`
 }
@@ -66,6 +68,9 @@ func printYAML(w io.Writer, r *report) error {
 func printTable(w io.Writer, r *report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "At %s:\n", r.Now)
+	for _, c := range r.Catalogs {
+		c.print(&b)
+	}
 	for _, result := range r.Results {
 		result.print(&b)
 	}

@@ -48,7 +48,7 @@ func (r *runner) asked(controller string, key types.NamespacedName, request any)
 			found.asks(dropRequest{Disconnect: true})
 		}
 	case *subscription.ResolveRequest:
-		if len(r.catalogs.content) > 0 {
+		if len(r.catalogs.Content) > 0 {
 			return // it is answered
 		}
 		var wish resolveRequest

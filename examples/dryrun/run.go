@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -48,7 +49,7 @@ func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) *olm.OLM 
 	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, Asked: asked, CatalogsOf: r.known}, Disconnected: true}
 	nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil)
 	o.Catalog.IgnoreNodes = err == nil && len(nodes) == 0
-	if len(r.catalogs.content) > 0 {
+	if len(r.catalogs.Content) > 0 {
 		o.Resolve = r.resolve
 	}
 	return o
@@ -204,6 +205,8 @@ func (r *runner) add(e fake.Event) error {
 	case e.Transition != nil:
 		about := r.about(e, e.Transition.Target)
 		about.Transitions = append(about.Transitions, *e.Transition)
+	case e.Diagnostic != nil && e.Diagnostic.Reason == installplan.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
+		// the answer says so of all bundles at once
 	case e.Diagnostic != nil:
 		about := r.about(e, e.Diagnostic.Target)
 		about.Diagnostics = append(about.Diagnostics, *e.Diagnostic)
@@ -283,6 +286,7 @@ func (r *runner) requeue(controller string, key types.NamespacedName, after time
 // report sorts the results and adds the statuses as they are.
 func (r *runner) report() *report {
 	all := newReport(r.cluster.Now())
+	all.Catalogs = r.catalogs.read
 	for _, k := range slices.SortedFunc(maps.Keys(r.results), func(a, b olmcore.Key) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
