@@ -58,7 +58,11 @@ func Explain(in Input, subscription, bundle string) Explanation {
 		}
 	}
 	x.Code = NotFollowed
-	x.Summary = p.elsewhere(bundle)
+	asker := "no Subscription asks for"
+	if subscription != "" {
+		asker = fmt.Sprintf("Subscription %s does not ask for", subscription)
+	}
+	x.Summary = p.elsewhere(bundle, asker)
 	if x.Summary == "" {
 		x.Code, x.Summary = UnknownBundle, fmt.Sprintf("No catalog visible from namespace %s has %s.", in.Namespace, bundle)
 	}
@@ -173,8 +177,9 @@ func (p *problem) inChannels(s *subscription, bundle string) *entry {
 	return nil
 }
 
-// elsewhere says where the visible catalogs have a bundle that nobody asks for.
-func (p *problem) elsewhere(bundle string) string {
+// elsewhere says where the visible catalogs have a bundle that, as asker says, is
+// not asked for.
+func (p *problem) elsewhere(bundle, asker string) string {
 	var places []string
 	obstacle := ""
 	for i := range p.sources {
@@ -190,7 +195,7 @@ func (p *problem) elsewhere(bundle string) string {
 	if len(places) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s is in %s, which no Subscription asks for, and nothing that is selected needs it.%s", bundle, some(places, " and "), obstacle)
+	return fmt.Sprintf("%s is in %s, which %s, and nothing that is selected needs it.%s", bundle, some(places, " and "), asker, obstacle)
 }
 
 // obstacle says why an entry could not be installed in any case.

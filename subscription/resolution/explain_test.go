@@ -33,6 +33,7 @@ func TestExplain(t *testing.T) {
 		"no upgrade leads to it":                {base().sub("a/s", has("a3")).csv("a", "a3", nil), "", "a5", `false NoUpgradeEdge: There is no upgrade from a3 to a5: it neither replaces nor skips it, nor has a skipRange for its version.`},
 		"its channel is broken":                 {base().sub("d/s").sub("a/s"), "", "d1", `false Unresolved: Subscription d follows package d, whose upgrade graph in catalog global/cat is broken: a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel "s" of package "d": d1, d2.`},
 		"nobody asks for it":                    {base().sub("a/s"), "", "c1", `false NotFollowed: c1 is in channel s of package c in catalog global/cat, which no Subscription asks for, and nothing that is selected needs it.`},
+		"one Subscription does not ask for it":  {base().sub("a/s").sub("d/s"), "a", "d1", `false NotFollowed: d1 is in channel s of package d in catalog global/cat, which Subscription a does not ask for, and nothing that is selected needs it.`},
 		"nobody has it":                         {base().sub("a/s"), "", "z9", `false UnknownBundle: No catalog visible from namespace ns has z9.`},
 		"no such Subscription":                  {base(), "a", "a1", `false NotFollowed: There is no Subscription a in namespace ns.`},
 		"its Subscription has no solution":      {base().sub("a/s").csv("a", "a9", nil), "", "a4", `false Unresolved: Subscription a cannot be resolved: only one operator of package a can be installed; ClusterServiceVersion a9 of package a exists already and no Subscription refers to it.`},
@@ -49,6 +50,18 @@ func TestExplain(t *testing.T) {
 	w := base().sub("a/s")
 	w.in.OperatorGroups = nil
 	require.Equal(t, resolution.Unresolved, resolution.Explain(w.in, "", "a4").Code)
+}
+
+func TestAPackageThatMayHaveBeenMeantIsNamed(t *testing.T) {
+	lines := []entry{line("kafka-operator/s", "a1", ""), line("mykafka/s", "b1", ""), line("other/s", "c1", "")}
+	for asked, want := range map[string]string{
+		"kafka":                    "Subscription a asks for package kafka, which catalog global/cat does not have. It has kafka-operator and mykafka.",
+		"Kafka-Operator":           "Subscription a asks for package Kafka-Operator, which catalog global/cat does not have. It has kafka-operator.",
+		"other-operator.community": "Subscription a asks for package other-operator.community, which catalog global/cat does not have. It has other.",
+		"unheard-of":               "Subscription a asks for package unheard-of, which catalog global/cat does not have.",
+	} {
+		require.Equal(t, want, resolution.Resolve(newWorld(lines...).sub(asked+"/s", named("a")).in).Cores[0].Summary)
+	}
 }
 
 func TestRemedies(t *testing.T) {

@@ -69,7 +69,7 @@ func (p *problem) impossibleSummary(s *subscription) string {
 	case s.impossibleCode == ChannelMalformed:
 		return fmt.Sprintf("%s follows package %s, whose upgrade graph in catalog %s is broken: %s.", subject, spec.Package, catalog, s.impossible)
 	case s.pkg == nil:
-		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.", subject, spec.Package, catalog)
+		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.%s", subject, spec.Package, catalog, p.alike(s))
 	case s.pkg.channel(spec.Channel) == nil && spec.Channel != "":
 		var names []string
 		for _, ch := range s.pkg.channels {
@@ -80,6 +80,24 @@ func (p *problem) impossibleSummary(s *subscription) string {
 		return fmt.Sprintf("%s asks to start with %s, which catalog %s does not have in that channel of package %s.", subject, spec.StartingCSV, catalog, spec.Package)
 	}
 	return fmt.Sprintf("%s follows channel %q of package %s, which has no bundle that can be installed.", subject, spec.Channel, spec.Package)
+}
+
+// alike names packages of a Subscription's catalog that it may have meant.
+func (p *problem) alike(s *subscription) string {
+	if s.source == noSource {
+		return ""
+	}
+	want := strings.ToLower(s.object.Spec.Package)
+	var names []string
+	for _, pkg := range p.sources[s.source].content.sorted {
+		if name := strings.ToLower(pkg.name); strings.Contains(name, want) || strings.Contains(want, name) {
+			names = append(names, pkg.name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" It has %s.", some(names, " and "))
 }
 
 // causes says what contradicts what, the most telling first. subscription is
