@@ -25,8 +25,6 @@ type recorded struct {
 	// Actions are the creations and deletions that the managers asked for, sorted,
 	// each once: how often they had to is a matter of timing.
 	Actions []string
-	// Refused are the kinds of error that actions ended in, each once.
-	Refused []string
 	// Objects are the final ones, as YAML, without what no two runs share.
 	Objects map[string]string
 }
@@ -50,18 +48,15 @@ var ownSpaces = []string{"default", "kube-system", "kube-public", "kube-node-lea
 
 func record(t testing.TB, w world) recorded {
 	r := recorded{Objects: map[string]string{}}
-	actions, refused := map[string]bool{}, map[string]bool{}
+	actions := map[string]bool{}
 	for _, one := range w.done() {
 		for _, a := range one.result.Actions {
 			if verb, target, cause := a.Describe(); verb == olmcore.VerbCreate || verb == olmcore.VerbDelete {
 				actions[fmt.Sprintf("%s: %s %s (%s)", one.controller, verb, target, cause.Reason)] = true
 			}
 		}
-		if one.err != nil {
-			refused[string(olmcore.Classify(one.err))] = true
-		}
 	}
-	r.Actions, r.Refused = slices.Sorted(maps.Keys(actions)), slices.Sorted(maps.Keys(refused))
+	r.Actions = slices.Sorted(maps.Keys(actions))
 	var all []olmcore.Object
 	for _, gvk := range comparedKinds {
 		objects, err := w.List(t.Context(), gvk, "", nil)
@@ -106,7 +101,10 @@ var (
 	times     = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$`)
 	addresses = regexp.MustCompile(`^10\.\d+\.\d+\.\d+$`)
 	// installedFrom holds the resourceVersion of a CSV and the UID of its group.
-	dropped = strings.Fields("resourceVersion managedFields creationTimestamp olmcore/installed-from")
+	// tolerationSeconds are shortened by a flag of the real one.
+	dropped = strings.Fields("resourceVersion managedFields creationTimestamp olmcore/installed-from tolerationSeconds")
+	// suffixes are the parts of names that a hash or chance chooses.
+	suffixes = regexp.MustCompile(`(kube-api-access|ReplicaSet "[a-z]+)-[0-9a-z]+`)
 )
 
 // newNormalizer numbers the Pods of the story: their names come from UIDs.
@@ -168,10 +166,22 @@ func (n normalizer) value(key string, v any) any {
 			return "an address"
 		case strings.HasSuffix(key, "uid") && n.names[v] != "":
 			return n.names[v]
+		case key == "olmcore/contributors":
+			return n.uids(v)
 		}
-		return n.pods.Replace(v)
+		return suffixes.ReplaceAllString(n.pods.Replace(v), "$1-*")
 	}
 	return v
+}
+
+// uids names each UID of a list, sorted by name.
+func (n normalizer) uids(list string) string {
+	words := strings.Split(list, ",")
+	for i := range words {
+		words[i] = n.names[words[i]]
+	}
+	slices.Sort(words)
+	return strings.Join(words, ",")
 }
 
 // state describes the objects of OLM and their Pods, for a test that fails.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -26,7 +26,7 @@ var content published
 
 type published struct {
 	mu       sync.Mutex
-	catalogs olm.Catalogs
+	catalogs controllers.Catalogs
 }
 
 func (p *published) resolve(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
@@ -60,7 +60,7 @@ func publish(t testing.TB, versions map[string]int) {
 	require.Empty(t, problems)
 	content.mu.Lock()
 	defer content.mu.Unlock()
-	content.catalogs = olm.Catalogs{GlobalNamespace: "olm",
+	content.catalogs = controllers.Catalogs{GlobalNamespace: "olm",
 		Content: map[types.NamespacedName]*resolution.Catalog{{Namespace: "olm", Name: "community"}: catalog}}
 }
 

@@ -21,6 +21,7 @@ type fakeWorld struct {
 	reports
 	t       testing.TB
 	drivers []*fake.Driver
+	olms    []*olm.OLM
 	heard   []int // events of each driver that are reported
 }
 
@@ -33,13 +34,21 @@ func (w *fakeWorld) failNode(name string) { require.NoError(w.t, w.FailNode(name
 
 func (w *fakeWorld) start(managers int) {
 	for range managers {
-		o := &olm.OLM{CatalogConfig: quick, KubernetesVersion: kubernetesVersion, Resolve: content.resolve, Sweeps: true, Disconnected: true}
+		o := &olm.OLM{Options: options(nil)}
+		w.olms = append(w.olms, o)
 		w.drivers = append(w.drivers, &fake.Driver{Cluster: w.Cluster, Controllers: o.Controllers()})
 	}
 	w.heard = make([]int, len(w.drivers))
 }
 
-func (w *fakeWorld) stop() { w.drivers = nil }
+func (w *fakeWorld) stop() { w.drivers, w.olms = nil, nil }
+
+func (w *fakeWorld) published() {
+	for _, o := range w.olms {
+		o.CatalogsChanged()
+	}
+	republish(w.t, w)
+}
 
 // until lets the managers take turns, second by second.
 func (w *fakeWorld) until(what string, condition func() bool) {

@@ -4,20 +4,25 @@ package controlplane_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/olmcore/olm/catalog"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
@@ -78,7 +83,7 @@ func (w *realWorld) start(managers int) {
 		mgr, err := olmruntime.NewManager(config, ctrl.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
 		}, olmruntime.Options{
-			Catalog: quick, KubernetesVersion: kubernetesVersion, Resolve: content.resolve, FieldValidation: "Strict",
+			Options: options(w.connection), FieldValidation: "Strict",
 			Observe: func(controller string, key types.NamespacedName, result olmcore.Result, err error) {
 				w.add(report{manager: name, controller: controller, key: key, result: result, err: err})
 			},
@@ -111,6 +116,49 @@ func (w *realWorld) until(what string, condition func() bool) {
 		}
 	}
 	require.FailNow(w.t, patience.String()+" are over", "not yet: %s\n%s", what, state(w.t, w))
+}
+
+func (w *realWorld) published() { republish(w.t, w) }
+
+// connection plays a gRPC client: it is connected while a Pod is ready.
+func (w *realWorld) connection(in catalog.Input, address string) *catalog.Connection {
+	if address == "" {
+		return nil
+	}
+	c := &catalog.Connection{Address: address, State: "TRANSIENT_FAILURE", LastTransition: w.begun}
+	for _, pod := range in.Pods {
+		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		if ready && pod.Labels["olm.catalogSource"] == in.CatalogSource.Name {
+			c.State, c.LastConnect = "READY", w.begun
+		}
+	}
+	return c
+}
+
+// requireNoOwnerLost looks at each version of each plan that a manager wrote:
+// no owner that it ever had is missing later on.
+func (w *realWorld) requireNoOwnerLost() {
+	requests, err := w.plane.Requests("")
+	require.NoError(w.t, err)
+	owners := map[types.UID][]string{}
+	for _, r := range requests {
+		if !r.Writes() || r.Object.Resource != "installplans" || r.Status.Code >= 300 || r.Verb == "delete" {
+			continue
+		}
+		var plan metav1.PartialObjectMetadata
+		require.NoError(w.t, json.Unmarshal(r.Answered, &plan))
+		var now []string
+		for _, ref := range plan.OwnerReferences {
+			now = append(now, ref.Name)
+		}
+		for _, before := range owners[plan.UID] {
+			require.Contains(w.t, now, before, "%s by %s", r.URI, r.User.Username)
+		}
+		owners[plan.UID] = now
+	}
+	require.NotEmpty(w.t, owners)
 }
 
 // quietTime is how long nobody may write until the world counts as settled. The

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -33,6 +34,8 @@ type world interface {
 	// until waits until a condition holds, with the world at work, and fails the
 	// test when it takes too long.
 	until(what string, condition func() bool)
+	// published tells the managers that the catalog has other content.
+	published()
 	// settle waits until the managers have nothing to do any more.
 	settle()
 	// done returns everything that the managers did and said until now.
@@ -69,6 +72,11 @@ func (r *reports) done() []report {
 var quick = catalog.Config{
 	NodeUnreachableGrace: time.Second, NodeNotReadyGrace: 2 * time.Second, NodeGoneGrace: 2 * time.Second,
 	StuckTerminatingGrace: 2 * time.Second, FailoverCooldown: 2 * time.Second, NodeRecoveryWindow: 4 * time.Second,
+}
+
+// options are those of both worlds.
+func options(connection func(catalog.Input, string) *catalog.Connection) controllers.Options {
+	return controllers.Options{Catalog: quick, KubernetesVersion: kubernetesVersion, Resolve: content.resolve, Connection: connection, Sweeps: true}
 }
 
 var asUser = olmcore.Cause{Reason: "User", Message: "a person does it"}
@@ -139,6 +147,11 @@ func catalogSource() *v1alpha1.CatalogSource {
 		Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/catalog:v1",
 			GrpcPodConfig: &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}},
 	}
+}
+
+// republish is what makes managers resolve anew.
+func republish(t testing.TB, w world) {
+	edit(t, w, "olm", "community", func(c *v1alpha1.CatalogSource) { c.Spec.DisplayName += "." })
 }
 
 func operatorGroup(namespace string) *operatorsv1.OperatorGroup {
