@@ -198,6 +198,11 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
+		"G6: a group that manages nothing does not count": {
+			in: input(pending, func(in *installplan.Input) {
+				in.OperatorGroups = append(in.OperatorGroups, group(func(g *operatorsv1.OperatorGroup) { g.Name, g.Status.Namespaces = "other", nil }))
+			}),
+		},
 		"G6: the group's account is not there": {
 			in: input(running, func(in *installplan.Input) { in.OperatorGroups[0].Spec.ServiceAccountName = "scoped" }),
 			want: olmcore.Result{

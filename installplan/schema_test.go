@@ -46,6 +46,7 @@ func TestSchemaChanges(t *testing.T) {
 	}{
 		"a definition that is absent":           {},
 		"the schemas are the same":              {observed: []olmcore.Object{installed(crdObject("v1", "v2"), true)}},
+		"a definition without versions":         {observed: []olmcore.Object{installed(crdObject(), true)}},
 		"one schema differs":                    {observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
 		"both differ":                           {observed: []olmcore.Object{installed(other(crdObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"}},
 		"a version that was not served":         {observed: []olmcore.Object{installed(unserved(other(crdObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"}},

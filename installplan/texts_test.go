@@ -164,3 +164,17 @@ func TestADependantBeforeItsVersion(t *testing.T) {
 	in = input(in.InstallPlan, with(csv("a.v1")))
 	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, describe(reconcile(t, in)))
 }
+
+// TestClocks: one that was moved back gives no extra time beyond the start, and a
+// start that somebody set to long ago means that the first error counts.
+func TestClocks(t *testing.T) {
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(-time.Hour)))
+	r := reconcile(t, in)
+	require.Equal(t, installing, statusOf(in, r).Phase)
+	require.Equal(t, installplan.DefaultRetryInterval, r.RequeueAfter)
+
+	in = input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(1e6*time.Hour)))
+	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+	in.LastRun = outcomes(t, in, olmcore.Invalid)
+	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+}

@@ -213,6 +213,8 @@ func TestUnpack(t *testing.T) {
 			conditions: []string{incomplete}, requeue: 9 * time.Second},
 		"a Job that ended, and left nothing": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
+		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
 		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}))},
 		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *installplan.UnpackInput) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
 		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *installplan.UnpackInput) { in.Lookup.Identifier = "etcd.v2" }),
