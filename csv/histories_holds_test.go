@@ -27,13 +27,12 @@ func (h *history) mayHold(v *v1alpha1.ClusterServiceVersion) map[olmcore.Key]boo
 	var stopping []olmcore.Key
 	for _, o := range h.c.Objects() {
 		key, owner := olmcore.KeyOf(o), olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}
-		deleted := o.GetDeletionTimestamp()
-		stuck := deleted != nil && h.c.Now().Sub(deleted.Time) >= 5*time.Minute
+		stuck := h.waited(o, 5*time.Minute) || key.Kind == "PriorityClass" && h.waited(o, time.Minute)
 		created := o.GetCreationTimestamp()
 		mine := owner.Owns(o.GetLabels()) && !created.After(v.DeletionTimestamp.Time)
 		switch d := o.(type) {
 		case *appsv1.Deployment:
-			if d.Namespace == v.Namespace && owner.Owns(d.Labels) && olmcore.OwnedBy(d, v.UID) && (deleted == nil || h.c.Now().Sub(deleted.Time) < 30*time.Second) {
+			if d.Namespace == v.Namespace && owner.Owns(d.Labels) && olmcore.OwnedBy(d, v.UID) && !h.waited(o, 30*time.Second) {
 				stopping = append(stopping, key)
 			}
 			continue

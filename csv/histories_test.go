@@ -106,6 +106,9 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 		v.Spec.Replaces = fmt.Sprintf("cool.v%d", i-1)
 	}
 	objects := append(needs(v)[1:], leftovers(v)...)
+	if rapid.IntRange(0, 3).Draw(t, "lean") == 0 { // an operator that is nothing but its Deployment
+		v.Spec.InstallStrategy.StrategySpec.ClusterPermissions, objects = nil, nil
+	}
 	if object {
 		objects = append(objects, v)
 	}
@@ -144,7 +147,7 @@ func (h *history) exists(i int) bool {
 
 func (h *history) step(t *rapid.T) {
 	live := h.live()
-	switch rapid.IntRange(0, 13).Draw(t, "step") {
+	switch rapid.IntRange(0, 14).Draw(t, "step") {
 	case 0, 1: // install, or upgrade
 		next := rapid.IntRange(0, 2).Draw(t, "version")
 		if n := len(live); n > 0 {
@@ -180,6 +183,8 @@ func (h *history) step(t *rapid.T) {
 		} else {
 			h.c.HealDeployment("ns", "cool")
 		}
+	case 14: // something is held by a finalizer that nobody removes
+		h.wedge(t)
 	case 13: // a Subscription says what it has installed, or goes
 		h.subscribe(t)
 	case 6:
@@ -214,6 +219,28 @@ func (h *history) finishOperands(t *rapid.T) {
 	}
 }
 
+const wedged = "example.com/wedged"
+
+func (h *history) wedge(t *rapid.T) {
+	kinds := []string{"Deployment", "ClusterRole", "APIService", "PriorityClass"}
+	kind := rapid.SampledFrom(kinds).Draw(t, "wedged")
+	for _, o := range h.c.Objects() {
+		owner, _ := olmcore.OwnerOf(o.GetLabels())
+		if key := olmcore.KeyOf(o); key.Kind == kind && owner.Kind == "ClusterServiceVersion" && o.GetDeletionTimestamp() == nil {
+			require.NoError(t, h.c.Edit(key, func(o olmcore.Object) { o.SetFinalizers([]string{wedged}) }))
+			return
+		}
+	}
+}
+
+func (h *history) unwedge(t *rapid.T) {
+	for _, o := range h.c.Objects() {
+		if slices.Contains(o.GetFinalizers(), wedged) {
+			require.NoError(t, h.c.Edit(olmcore.KeyOf(o), func(o olmcore.Object) { o.SetFinalizers(nil) }))
+		}
+	}
+}
+
 func (h *history) subscribe(t *rapid.T) {
 	if h.subscribed {
 		h.subscribed = false
@@ -227,6 +254,11 @@ func (h *history) subscribe(t *rapid.T) {
 	s.Status.InstalledCSV = fmt.Sprintf("cool.v%d", rapid.IntRange(0, 3).Draw(t, "installed"))
 	s.Status.LastUpdated = metav1.NewTime(h.c.Now())
 	require.NoError(t, h.c.UpdateStatus(s))
+}
+
+// waited reports whether an object has been Terminating for so long.
+func (h *history) waited(o olmcore.Object, d time.Duration) bool {
+	return o.GetDeletionTimestamp() != nil && h.c.Now().Sub(o.GetDeletionTimestamp().Time) >= d
 }
 
 // check looks at what must hold at any time.
@@ -248,7 +280,8 @@ func (h *history) check(t *rapid.T) {
 		for _, o := range h.c.Objects() {
 			owner, _ := olmcore.OwnerOf(o.GetLabels())
 			created := o.GetCreationTimestamp()
-			late := v.DeletionTimestamp != nil && created.After(v.DeletionTimestamp.Time)
+			late := v.DeletionTimestamp != nil && created.After(v.DeletionTimestamp.Time) ||
+				h.waited(o, time.Minute) && slices.Contains(o.GetFinalizers(), wedged)
 			if owner.Kind == "ClusterServiceVersion" && owner.Name == v.Name && owner.Namespace == v.Namespace && o.GetNamespace() == "" && !late {
 				t.Fatalf("%s outlives %s\n%s", olmcore.KeyOf(o), v.Name, fake.Format(h.d.Events))
 			}
@@ -291,7 +324,7 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 		h.c.HealDeployment("ns", "cool")
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 		h.check(t)
-		for _, help := range []func(*rapid.T){h.finishOperands, h.skipOperands} { // what an operator that is gone leaves to its user
+		for _, help := range []func(*rapid.T){h.finishOperands, h.skipOperands, h.unwedge} { // what an operator that is gone leaves to its user
 			help(t)
 			require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 			h.check(t)

@@ -55,7 +55,7 @@ func install(in *Input) installation {
 		case in.Deployments.Items[at].DeletionTimestamp == nil:
 			todo.actions = append(todo.actions, updateDeployment(in.Deployments.Items[at], want, as))
 		default:
-			todo.requeue = 5 * time.Second // it is on its way out, its successor comes then
+			todo.requeue = wait(since(in.Deployments.Items[at].DeletionTimestamp, in.Now), time.Minute) // on its way out, its successor comes then
 		}
 	}
 	return todo
