@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// The loop that a framework runs with queues and watches, here over everything and
+// once: list the keys, reconcile each, run what comes out.
+func ExampleNew() {
+	ctx, cluster := context.Background(), fake.NewCluster(noon)
+	cluster.AutoCreateNamespaces = true
+	if err := cluster.Create(&v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
+		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "example.com/catalog:v1"},
+	}); err != nil {
+		fmt.Println(err)
+	}
+
+	set := controllers.New(&controllers.Options{KubernetesVersion: "v1.36.2"})
+	for _, c := range set.Controllers {
+		keys, err := c.Keys(ctx, cluster)
+		if err != nil {
+			fmt.Println(err)
+		}
+		for _, key := range keys {
+			result, err := c.Reconcile(ctx, cluster, key, cluster.Now(), nil)
+			if err != nil {
+				fmt.Println(err)
+			}
+			for _, action := range result.Actions {
+				verb, target, cause := action.Describe()
+				fmt.Println(c.Name, key, verb, target.Kind, cause.Reason)
+			}
+			if err := olmcore.Run(ctx, cluster, result.Actions); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	// Output:
+	// catalog olm/community create ServiceAccount ObjectMissing
+	// catalog olm/community create NetworkPolicy ObjectMissing
+	// catalog olm/community create NetworkPolicy ObjectMissing
+	// catalog olm/community create Service ObjectMissing
+	// catalog olm/community create Pod PodMissing
+	// catalog olm/community updateStatus CatalogSource StatusChanged
+}
