@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestForbiddenWebhookRules(t *testing.T) {
+	const olm, configurations = "webhook rules cannot include the OLM group", "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
+	rows := map[string]row{}
+	for name, c := range map[string]struct{ group, resource, says string }{
+		"all groups":                   {"*", "pods", "webhook rules cannot include all groups"},
+		"the OLM group":                {"operators.coreos.com", "subscriptions", olm},
+		"its configurations, by kind":  {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration", configurations},
+		"the mutating ones, by kind":   {"admissionregistration.k8s.io", "MutatingWebhookConfiguration", configurations},
+		"all of their group":           {"admissionregistration.k8s.io", "*", configurations},
+		"its configurations, by name":  {"admissionregistration.k8s.io", "validatingwebhookconfigurations", configurations},
+		"the mutating ones, by name":   {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", configurations},
+		"a part of its configurations": {"admissionregistration.k8s.io", "mutatingwebhookconfigurations/status", configurations},
+		"policies of that group":       {"admissionregistration.k8s.io", "validatingadmissionpolicies", ""},
+		"another group":                {"example.com", "*", ""},
+	} {
+		r := webhookRow(func(w *v1alpha1.WebhookDescription) {
+			w.Rules = []admissionregistrationv1.RuleWithOperations{
+				{Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, Resources: []string{"pods"}}},
+				{Rule: admissionregistrationv1.Rule{APIGroups: []string{"apps", c.group}, Resources: []string{"deployments", c.resource}}},
+			}
+		}, c.says)
+		if c.says == "" {
+			r.want = toReporting(installReady, "AllRequirementsMet", allMet, nil)
+		}
+		rows[name] = r
+	}
+	run(t, rows)
+}
+
+// TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every
+// mode but the orphaning one, unless a live version has a webhook for it.
+func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
+	reset := []string{"update CustomResourceDefinition cools.example.com"}
+	claim := func(v *v1alpha1.ClusterServiceVersion) {
+		v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"cools.example.com"}}}
+	}
+	for name, c := range map[string]struct {
+		change func(in *csv.Input)
+		want   []string
+	}{
+		"uninstalled":                     {func(*csv.Input) {}, reset},
+		"replaced, and nobody claims it":  {func(in *csv.Input) { successorOf(in, succeeded) }, reset},
+		"replaced, the successor does":    {func(in *csv.Input) { claim(successorOf(in, succeeded)) }, release},
+		"replaced by one that is leaving": {func(in *csv.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
+		"without group annotations":       {func(in *csv.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
+		"the CRD is leaving too":          {func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
+		"the CRD is not ours":             {func(in *csv.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
+		"it is another operator's service": {func(in *csv.Input) {
+			in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service.Name = "hot-service"
+		}, release},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving(t)
+			in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+			in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
+			c.change(&in)
+			require.Equal(t, c.want, does(t, in))
+		})
+	}
+}
+
+// TestBindingsForCertificatesAreOursByName, in kube-system as in the cluster.
+func TestBindingsForCertificatesAreOursByName(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *rbacv1.RoleBinding, in *csv.Input)
+		ours   bool
+	}{
+		"ours": {func(*rbacv1.RoleBinding, *csv.Input) {}, true},
+		"labelled as ours": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.managed"] = "true"
+		}, true},
+		"labelled as another's": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner"] = "cool.v2"
+			o.Labels["olm.managed"] = "true"
+		}, false},
+		"nobody manages it":    {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Labels = nil }, false},
+		"another Deployment's": {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Name = "hot-service-auth-reader" }, false},
+		"another account too": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
+			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
+		}, false},
+		"a user":                   {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Subjects[0].Kind = "User" }, false},
+		"nobody is bound":          {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Subjects = nil }, false},
+		"younger":                  {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.CreationTimestamp = *ago(0) }, false},
+		"in another namespace":     {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Namespace = "ns" }, false},
+		"the successor has it too": {func(_ *rbacv1.RoleBinding, in *csv.Input) { successorOf(in, succeeded) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving(t)
+			in.Deployments.Items = nil
+			o := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cool-service-auth-reader", UID: "reader", ResourceVersion: "1", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
+			}
+			c.change(o, &in)
+			in.Deletion.WellKnown.Items = []olmcore.Object{o}
+			want := release
+			if c.ours {
+				want = []string{"delete RoleBinding cool-service-auth-reader"}
+			}
+			require.Equal(t, want, does(t, in))
+		})
+	}
+}
+
+func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
+	was := func(in *csv.Input) {
+		s := &in.ClusterServiceVersion.Status
+		s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
+	}
+	taken := func(r []v1alpha1.RequirementStatus) {
+		r[1].Status, r[1].Message, r[1].Dependents = "PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion", nil
+	}
+	const unmetNow = "requirements no longer met"
+	account := func(change func(in *csv.Input)) func(*testing.T, *csv.Input) {
+		return func(_ *testing.T, in *csv.Input) {
+			was(in)
+			successorOf(in, pending)
+			in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("cool.v2")
+			change(in)
+		}
+	}
+	givesWay := toReporting(replacing, "BeingReplaced", "being replaced by csv: cool.v2", taken)
+	run(t, map[string]row{
+		"the successor took the account, Failed":  {phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(*csv.Input) {}), want: givesWay},
+		"the successor took the account, Pending": {phase: pending, reason: "RequirementsNotMet", message: unmetNow, change: account(func(*csv.Input) {}), want: givesWay},
+		"somebody else took the account": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
+		},
+		"it never ran": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow,
+			change: account(func(in *csv.Input) {
+				in.ClusterServiceVersion.Status.Conditions = in.ClusterServiceVersion.Status.Conditions[1:]
+			}),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
+		},
+		"it failed for another reason": {
+			phase: failed, reason: "InstallCheckFailed", message: "install timeout", change: account(func(*csv.Input) {}),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
+		},
+		"more is missing": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(in *csv.Input) { in.CustomResourceDefinitions.Items = nil }),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
+				taken(r)
+				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
+			}),
+		},
+		"a required CRD lost its version": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: func(t *testing.T, in *csv.Input) {
+				d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+				d.Owned, d.Required = nil, d.Owned
+				in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
+				status := in.ClusterServiceVersion.Status
+				*in = labelled(t, *in)
+				in.ClusterServiceVersion.Status = status
+				was(in)
+				successorOf(in, pending)
+			},
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
+				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD version not served", ""
+			}),
+		},
+	})
+}
+
+// TestAnExcludedAnnotationRollsNothing when it changes.
+func TestAnExcludedAnnotationRollsNothing(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", wellDone)
+	in.Config.ExcludedAnnotations = []string{"olm.skipRange"}
+	in.ClusterServiceVersion.Annotations["olm.skipRange"] = "<1.0.0"
+	deploy(t, &in)
+	require.NotContains(t, in.Deployments.Items[0].Spec.Template.Annotations, "olm.skipRange")
+	check(t, in, olmcore.Result{})
+	in.ClusterServiceVersion.Annotations["olm.skipRange"] = "<2.0.0"
+	check(t, in, olmcore.Result{})
+}
+
+// TestARequiredAPIServiceIsLeftAlone from the installation to the end.
+func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
+	ctx := context.Background()
+	cluster, driver := newWorld(csv.Config{})
+	objects, err := fromFiles("base.yaml", "v1.yaml")
+	require.NoError(t, err)
+	v := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
+	v.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing"}}
+	require.NoError(t, cluster.Create(append(objects, &apiregistrationv1.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: "v1.api.example.com"},
+		Spec:       apiregistrationv1.APIServiceSpec{Group: "api.example.com", Version: "v1", GroupPriorityMinimum: 2000, VersionPriority: 15},
+	})...))
+	require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
+	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
+	require.Equal(t, succeeded, live.Status.Phase, live.Status.Message)
+	require.NoError(t, cluster.Delete(refOf(live)))
+	require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
+	require.NotNil(t, fake.Find[*apiregistrationv1.APIService](cluster, "", "v1.api.example.com"))
+	for _, e := range driver.Events {
+		if e.Action != nil {
+			_, target, _ := e.Action.Describe()
+			require.NotEqual(t, "APIService", target.Kind)
+		}
+	}
+}
+
+// TestSweepFindsAPIServices of versions, and of namespaces, that are gone.
+func TestSweepFindsAPIServices(t *testing.T) {
+	in := csv.SweepInput{
+		Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: true}},
+		ClusterServiceVersions: csv.Found(operator("cool.v1", 1)), OperatorGroups: csv.Found[*operatorsv1.OperatorGroup](),
+		InstallPlans: csv.Found[*v1alpha1.InstallPlan](), Namespaces: csv.Found(namespace("ns", nil)), Objects: csv.Found[olmcore.Object](),
+	}
+	for name, owner := range map[string]olmcore.Owner{
+		"v1.live": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}, "v1.no-version": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "gone.v1"},
+		"v1.no-namespace": {Kind: "ClusterServiceVersion", Namespace: "gone", Name: "cool.v1"},
+	} {
+		in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: orphan(name, owner)})
+	}
+	in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.nobodys", UID: "x", CreationTimestamp: *ago(time.Hour)}})
+	res, err := csv.Sweep(in)
+	require.NoError(t, err)
+	require.Equal(t, []string{"APIService v1.no-namespace", "APIService v1.no-version"}, deletions(csv.Outcome{Result: res}))
+}
+
+// TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator
+// fails.
+func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", wellDone)
+	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
+	in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(succeeded, 1000*time.Hour))
+	want := moves(in, failed, "CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis")
+	want.Diagnostics = []olmcore.Diagnostic{{
+		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.OtherGroups.Items[0]).Unversioned(),
+		Message: "OperatorGroup other/group provides Cool.v1.example.com in a namespace that it shares with this one",
+	}}
+	check(t, in, want)
+}
+
+// TestRolesOfAGroupWithoutAPIs select nothing.
+func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
+	g := group()
+	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
+	res, err := csv.Group(csv.GroupInput{
+		Now: now, OperatorGroup: g, Siblings: csv.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: csv.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: csv.Found[*rbacv1.ClusterRole](),
+	})
+	require.NoError(t, err)
+	require.Len(t, res.Actions, 3)
+	for _, a := range res.Actions {
+		require.Nil(t, a.(olmcore.Create).Object.(*rbacv1.ClusterRole).AggregationRule)
+	}
+}
+
+// TestThreeVersionsAtOnce come in each of the six orders; every state that is seen
+// is one of those that a chain may be in.
+func TestThreeVersionsAtOnce(t *testing.T) {
+	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}
+	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			cluster, driver := newWorld(csv.Config{})
+			objects, err := fromFiles("base.yaml", "v1.yaml")
+			require.NoError(t, err)
+			require.NoError(t, cluster.Create(objects[:3]...))
+			template := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
+			for _, i := range order {
+				v := template.DeepCopy()
+				v.Name, v.Spec.Version.Major = string(rune('a'+i)), uint64(i+1)
+				if i > 0 {
+					v.Spec.Replaces = string(rune('a' + i - 1))
+				}
+				require.NoError(t, cluster.Create(needs(v)[1:]...))
+				require.NoError(t, cluster.Create(v))
+			}
+			seen := map[string]bool{}
+			for range 60 {
+				require.NoError(t, cluster.Settle())
+				_, err := driver.Round(context.Background())
+				require.NoError(t, err)
+				state := [3]string{"gone", "gone", "gone"}
+				for _, v := range csvs(cluster) {
+					state[v.Name[0]-'a'] = string(v.Status.Phase)
+				}
+				for i := range 2 {
+					makesWay := slices.Contains([]string{"Replacing", "Deleting", "gone"}, state[i])
+					require.True(t, makesWay || !slices.Contains(begun, state[i+1]), "%v", state)
+				}
+				require.True(t, state[0] == "gone" || state[2] != "Succeeded" || slices.Contains([]string{"Replacing", "Deleting"}, state[0]), "%v", state)
+				seen[fmt.Sprint(state)] = true
+				require.NoError(t, cluster.RunFor(time.Second))
+			}
+			require.NoError(t, driver.RunUntilIdle(context.Background(), time.Hour))
+			require.Equal(t, []string{"c Succeeded", "deployment cool of c, example.com/cool:1"}, summary(cluster))
+			require.Greater(t, len(seen), 4, "%v", seen)
+		})
+	}
+}
