@@ -3,8 +3,12 @@
 package csv_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +24,7 @@ import (
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
-	commands := map[string]scenario.Command{"forbid": forbid}
+	commands := map[string]scenario.Command{"forbid": forbid, "sweep": sweep}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			require.NoError(t, scenario.Run(file, scenario.Config{Controllers: controllers(csv.Config{}), Commands: commands}))
@@ -28,16 +32,39 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// forbid VERB KIND: the API server refuses such writes from now on.
+// forbid [VERB KIND...]: from now on the API server refuses such writes alone.
 func forbid(w *scenario.World, args []string, _ []byte) (string, error) {
-	if len(args) != 2 {
-		return "", errors.New("forbid VERB KIND")
-	}
 	w.Cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
-		if string(verb) == args[0] && target.Kind == args[1] {
+		if len(args) > 1 && string(verb) == args[0] && slices.Contains(args[1:], target.Kind) {
 			return apierrors.NewForbidden(schema.GroupResource{Group: target.GVK().Group, Resource: target.Kind}, target.Name, errors.New("not you"))
 		}
 		return nil
 	}
 	return "", nil
+}
+
+// sweep [delete]: what Sweep finds and does.
+func sweep(w *scenario.World, args []string, _ []byte) (string, error) {
+	ctx := context.Background()
+	in, err := csv.GatherSweep(ctx, w.Cluster, csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: len(args) > 0}})
+	if err != nil {
+		return "", err
+	}
+	in.Now = w.Cluster.Now()
+	res, err := csv.Sweep(in)
+	if err != nil {
+		return "", err
+	}
+	var said strings.Builder
+	for _, d := range res.Diagnostics {
+		fmt.Fprintf(&said, "%s %s %s: %s\n", d.Severity, d.Reason, d.Target, d.Message)
+	}
+	for _, a := range res.Actions {
+		verb, target, _ := a.Describe()
+		fmt.Fprintf(&said, "%s %s\n", verb, target)
+	}
+	if res.RequeueAfter > 0 {
+		fmt.Fprintf(&said, "again in %s\n", res.RequeueAfter)
+	}
+	return said.String(), olmcore.Run(ctx, w.Cluster, res.Actions)
 }
