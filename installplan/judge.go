@@ -135,7 +135,7 @@ func (e *evaluation) judgeObject(t *target) verdict {
 
 // update makes an observed object what the step wants.
 func (e *evaluation) update(t *target, want map[string]any, hash string, owners []metav1.OwnerReference, managed bool) verdict {
-	have, err := olmcore.ToMap(t.observed)
+	have, err := valuesOf(t.observed)
 	if err != nil {
 		return unreadable(t, err)
 	}

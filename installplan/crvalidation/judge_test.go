@@ -213,6 +213,23 @@ func TestWhatCannotBeReadIsNoEmptyAnswer(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// BenchmarkJudge holds a thousand resources against a schema with a rule.
+func BenchmarkJudge(b *testing.B) {
+	before := definition(b, true, "v1: {type: object}")
+	after := definition(b, true, spec("min: {type: integer, default: 1}, max: {type: integer}", `x-kubernetes-validations: [{rule: "self.min <= self.max"}]`))
+	var objects []olmcore.Object
+	for i := range 1000 {
+		objects = append(objects, cron(b, fmt.Sprintf("x%d", i), "{max: 2}"))
+	}
+	changes := []installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1"}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if verdicts, err := crvalidation.Judge(b.Context(), reader{objects: objects}, changes, crvalidation.Limits{}); err != nil || len(verdicts) > 0 {
+			b.Fatal(verdicts, err)
+		}
+	}
+}
+
 // FuzzJudge: no schema and no resource makes it panic, and what is judged is not
 // changed.
 func FuzzJudge(f *testing.F) {
