@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command olm reconciles everything once, or every so often, on the cluster that
+// --kubeconfig names, or in which it runs as a Pod.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/olmcore/olm/controllers"
+	olmdynamic "github.com/olmcore/olm/examples/dynamic"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`FILE` that names the cluster; empty inside of one")
+	only := flag.String("only", "", "`CONTROLLERS` to run, such as catalog,csv; all when empty")
+	every := flag.Duration("every", 0, "run again after this time; 0 runs once")
+	flag.Parse()
+
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 100, 200
+	cluster, err := olmdynamic.New(config)
+	if err != nil {
+		return err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	version, err := d.ServerVersion()
+	if err != nil {
+		return err
+	}
+	loop := olmdynamic.Loop{
+		Reader: cluster, Executor: cluster, Out: os.Stdout,
+		Set: controllers.New(&controllers.Options{KubernetesVersion: version.GitVersion}),
+	}
+	if *only != "" {
+		loop.Only = strings.Split(*only, ",")
+	}
+	for {
+		err := loop.Pass(ctx)
+		if *every == 0 || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(*every):
+		}
+	}
+}

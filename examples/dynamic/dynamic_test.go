@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmdynamic_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/olmcore/olm/controllers"
+	olmdynamic "github.com/olmcore/olm/examples/dynamic"
+	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func connect(t *testing.T, c *fake.Cluster) (*apiserver.Server, *olmdynamic.Cluster) {
+	c.AutoCreateNamespaces = true
+	s := apiserver.New(c)
+	front := httptest.NewServer(s)
+	t.Cleanup(front.Close)
+	connected, err := olmdynamic.New(&rest.Config{Host: front.URL, QPS: -1})
+	require.NoError(t, err)
+	return s, connected
+}
+
+func TestTheContracts(t *testing.T) {
+	c := fake.NewCluster(time.Now())
+	require.NoError(t, c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}))
+	s, connected := connect(t, c)
+	require.NoError(t, invariant.CheckExecutor(t.Context(), connected, connected, "ns"))
+	require.NoError(t, invariant.CheckReader(t.Context(), func(_ context.Context, objects []olmcore.Object) (olmcore.Reader, error) {
+		return connected, s.With(func(c *fake.Cluster) error { return c.Create(objects...) })
+	}))
+	s.Break(true)
+	require.NoError(t, invariant.CheckBrokenReader(t.Context(), connected))
+}
+
+func TestARecordFromAFileRunsAsItsServiceAccount(t *testing.T) {
+	c := fake.NewCluster(time.Now())
+	c.Authorize = func(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+		if as != nil && as.Namespace == "ns" && as.Name == "installer" {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, target.Name, nil)
+	}
+	_, connected := connect(t, c)
+	create := olmcore.CreateOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}, olmcore.Cause{Reason: "Test"})
+	require.True(t, apierrors.IsForbidden(connected.Do(t.Context(), create)))
+	create.As = &corev1.ObjectReference{Namespace: "ns", Name: "installer"}
+	record, err := olmcore.RecordOf(create)
+	require.NoError(t, err)
+	data, err := json.Marshal(record)
+	require.NoError(t, err)
+	var read olmcore.Record
+	require.NoError(t, json.Unmarshal(data, &read))
+	require.NoError(t, connected.Run(t.Context(), read))
+	connected.Config = nil
+	require.Error(t, connected.Run(t.Context(), read), "nobody can be impersonated")
+}
+
+// TestPassesLeadToRest brings a catalog up by passes, until one asks for nothing.
+func TestPassesLeadToRest(t *testing.T) {
+	c := fake.NewCluster(time.Now())
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Create(
+		&v1alpha1.CatalogSource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
+			Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/catalog:latest",
+				GrpcPodConfig: &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}, UpdateStrategy: &v1alpha1.UpdateStrategy{}},
+		},
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}},
+	))
+	s, connected := connect(t, c)
+	var out bytes.Buffer
+	loop := olmdynamic.Loop{Reader: connected, Executor: connected, Out: &out, Only: []string{controllers.Catalog, controllers.Group},
+		Set: controllers.New(&controllers.Options{KubernetesVersion: apiserver.Version})}
+	pass := func() string {
+		out.Reset()
+		require.NoError(t, loop.Pass(t.Context()))
+		require.NoError(t, s.With(func(c *fake.Cluster) error { return c.Settle() }))
+		return out.String()
+	}
+	require.Contains(t, pass(), "catalog olm/community: create Pod olm/community-")
+	for range 10 {
+		if pass() == "" {
+			break
+		}
+	}
+	require.Empty(t, out.String())
+	s.Requests()
+	require.Empty(t, pass())
+	asked := s.Requests()
+	require.Zero(t, asked["create"]+asked["patch"]+asked["delete"])
+	require.NoError(t, s.With(func(c *fake.Cluster) error {
+		require.NotEmpty(t, fake.Find[*v1alpha1.CatalogSource](c, "olm", "community").Status.Conditions)
+		return nil
+	}))
+	s.Break(true)
+	require.Error(t, loop.Pass(t.Context()))
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const catalogSource = `
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: community, namespace: olm, uid: "1", resourceVersion: "1", creationTimestamp: "2026-01-02T12:00:00Z"}
+spec:
+  sourceType: grpc
+  image: registry.example.com/catalog:latest
+  updateStrategy: {}
+  grpcPodConfig: {securityContextConfig: restricted}
+`
+
+func TestAnExportBecomesAFolder(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	require.NoError(t, run(t.Context(), dir, "v1.36.2", nil, strings.NewReader(catalogSource), &log))
+	require.Contains(t, log.String(), "1 updates of statuses are not written")
+	entries, err := os.ReadDir(filepath.Join(dir, "olm"))
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	require.Contains(t, names, "service_community.yaml")
+	require.Contains(t, names, "serviceaccount_community.yaml")
+
+	file := filepath.Join(dir, "in.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(catalogSource), 0o600))
+	require.NoError(t, run(t.Context(), filepath.Join(dir, "again"), "v1.36.2", []string{file}, nil, &log))
+	require.ErrorContains(t, run(t.Context(), dir, "v1.36.2", []string{"no/such/file"}, nil, &log), "no/such/file")
+	require.ErrorContains(t, run(t.Context(), dir, "v1.36.2", nil, strings.NewReader("kind: Pod"), &log), "document 1")
+	require.ErrorContains(t, run(t.Context(), dir, "v1.36.2", nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "is CatalogSource olm/community, as is objects[0]")
+}
