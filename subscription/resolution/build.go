@@ -58,9 +58,12 @@ func contentPath(pkg, channel, bundle string) string {
 	return path
 }
 
+// maxDiagnostic bounds what is said of one piece, in bytes: it quotes content.
+const maxDiagnostic = 4 << 10
+
 func (b *builder) report(severity olmcore.Severity, reason, path, format string, args ...any) {
 	b.diagnostics = append(b.diagnostics, olmcore.Diagnostic{
-		Severity: severity, Reason: reason, Path: path, Message: fmt.Sprintf(format, args...),
+		Severity: severity, Reason: reason, Path: path, Message: cut(fmt.Sprintf(format, args...), maxDiagnostic),
 	})
 }
 
@@ -242,7 +245,7 @@ func (b *builder) edges(e *entry, source *ChannelEntry, path string) {
 	}
 	in, err := b.parser.parseRange(source.SkipRange)
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s has the skipRange %q, which is none and is ignored: %v", source.Name, source.SkipRange, err)
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s has the skipRange %q, which is none and is ignored: %v", source.Name, cut(source.SkipRange, 200), err)
 		return
 	}
 	e.skip = in

@@ -28,52 +28,78 @@ func sortChain(pkg, name string, entries []*entry, byName map[string]*entry) (ch
 			}
 		}
 	}
-	var chains [][]*entry
+	walks := walker{byName: byName, skipped: skipped, known: map[*entry]walk{}}
+	var heads []*entry
 	for _, head := range entries {
 		if replaced[head] || skipped[head] {
 			continue
 		}
-		walk, ok := walkChain(head, byName, skipped)
-		if !ok {
+		if walks.from(head).cyclic {
 			return nil, fmt.Sprintf("a cycle exists in the chain of replacement beginning with %q in channel %q of package %q", head.name, name, pkg)
 		}
-		chains = append(chains, walk)
+		heads = append(heads, head)
 	}
-	switch len(chains) {
+	switch len(heads) {
 	case 0:
 		return nil, fmt.Sprintf("no channel heads (entries not replaced by another entry) found in channel %q of package %q", name, pkg)
 	case 1:
-		for i, e := range chains[0] {
-			e.position = int32(i)
+		for e := heads[0]; e != nil; e = byName[e.replaces] {
+			if !skipped[e] {
+				e.position = int32(len(chain))
+				chain = append(chain, e)
+			}
 		}
-		return slices.Clip(chains[0]), ""
+		return slices.Clip(chain), ""
 	}
-	texts := make([]string, len(chains))
-	for i, c := range chains {
-		switch len(c) {
-		case 0:
-			texts[i] = "[]"
-		case 1:
-			texts[i] = c[0].name
-		default:
-			texts[i] = c[0].name + "..." + c[len(c)-1].name
+	texts := make([]string, 0, min(len(heads), maxListed+1))
+	for i, head := range heads {
+		if i == maxListed {
+			texts = append(texts, fmt.Sprintf("… (%d more)", len(heads)-i))
+			break
+		}
+		texts = append(texts, head.name)
+		if last := walks.from(head).last; last != nil && last != head {
+			texts[i] += "..." + last.name
 		}
 	}
 	return nil, fmt.Sprintf("a unique replacement chain within a channel is required to determine the relative order between channel entries, but %d replacement chains were found in channel %q of package %q: %s",
-		len(chains), name, pkg, strings.Join(texts, ", "))
+		len(heads), name, pkg, strings.Join(texts, ", "))
 }
 
-func walkChain(head *entry, byName map[string]*entry, skipped map[*entry]bool) (chain []*entry, ok bool) {
-	visited := map[*entry]bool{}
-	for e := head; e != nil; {
-		if visited[e] {
-			return nil, false
+// maxListed bounds the chains that a text names. Differs: OLM names all.
+const maxListed = 100
+
+// walk is where following replaces from an entry leads to: the last entry that
+// nobody skips, nil when there is none, or into a cycle.
+type walk struct {
+	last   *entry
+	cyclic bool
+}
+
+// walker remembers walks, so that many heads over one tail take no longer than
+// one.
+type walker struct {
+	byName  map[string]*entry
+	skipped map[*entry]bool
+	known   map[*entry]walk
+}
+
+func (w *walker) from(head *entry) walk {
+	var path []*entry
+	end := walk{}
+	for e := head; e != nil; e = w.byName[e.replaces] {
+		if found, ok := w.known[e]; ok {
+			end = found
+			break
 		}
-		visited[e] = true
-		if !skipped[e] {
-			chain = append(chain, e)
-		}
-		e = byName[e.replaces]
+		w.known[e] = walk{cyclic: true} // unless the walk ends
+		path = append(path, e)
 	}
-	return chain, true
+	for _, e := range slices.Backward(path) {
+		if end.last == nil && !end.cyclic && !w.skipped[e] {
+			end.last = e
+		}
+		w.known[e] = end
+	}
+	return end
 }

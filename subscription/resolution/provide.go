@@ -109,7 +109,9 @@ func (c *Catalog) lookup(q *predicate) (list []*entry, exact bool) {
 	case isAny:
 		for _, part := range q.parts {
 			part, _ := c.lookup(part)
-			list = append(list, part...)
+			if list = append(list, part...); len(list) > len(c.all) {
+				return c.all, false
+			}
 		}
 		slices.SortFunc(list, compareEntries)
 		return slices.Compact(list), false

@@ -67,7 +67,7 @@ func (p *problem) impossibleSummary(s *subscription) string {
 	case spec.Package == "":
 		return subject + " names no package (spec.name)."
 	case s.impossibleCode == ChannelMalformed:
-		return fmt.Sprintf("%s follows package %s, whose upgrade graph in catalog %s is broken: %s.", subject, spec.Package, catalog, s.impossible)
+		return fmt.Sprintf("%s follows package %s, whose upgrade graph in catalog %s is broken: %s.", subject, spec.Package, catalog, cut(s.impossible, maxDiagnostic))
 	case s.pkg == nil:
 		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.%s", subject, spec.Package, catalog, p.alike(s))
 	case s.pkg.channel(spec.Channel) == nil && spec.Channel != "":

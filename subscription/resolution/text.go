@@ -206,7 +206,7 @@ func (p *problem) message(rules []Rule) string {
 		texts = texts[:len(texts)-1]
 		message = messagePrefix + strings.Join(texts, ", ") + fmt.Sprintf(", … (%d more)", len(rules)-len(texts))
 	}
-	if limit >= 0 && len(message) > limit {
+	if limit >= 0 {
 		message = cut(message, limit)
 	}
 	return message
@@ -229,6 +229,9 @@ func shorten(r Rule, keep int) string {
 
 func cut(text string, limit int) string {
 	const end = "…"
+	if len(text) <= limit {
+		return text
+	}
 	limit = max(limit-len(end), 0)
 	for limit > 0 && !utf8.RuneStart(text[limit]) {
 		limit--

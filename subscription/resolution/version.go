@@ -3,6 +3,8 @@
 package resolution
 
 import (
+	"fmt"
+
 	"github.com/blang/semver/v4"
 )
 
@@ -24,8 +26,15 @@ func (r *versionRange) contains(v semver.Version) (ok bool) {
 	return r.in(v)
 }
 
+// maxRangeSize bounds the text of a range in bytes: the functions of the library
+// nest as deep as a range has alternatives.
+const maxRangeSize = 16 << 10
+
 // parseRange parses a version range. It never panics.
 func parseRange(text string) (r *versionRange, err error) {
+	if len(text) > maxRangeSize {
+		return nil, fmt.Errorf("version range is longer than %d bytes", maxRangeSize)
+	}
 	in, err := semver.ParseRange(text)
 	if err != nil {
 		return nil, err
