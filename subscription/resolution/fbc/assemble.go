@@ -26,6 +26,7 @@ const (
 type assembly struct {
 	options     Options
 	documents   int
+	bytes       int64 // read, once inflated
 	packages    map[string]*pending
 	diagnostics []olmcore.Diagnostic
 }

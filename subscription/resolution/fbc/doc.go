@@ -14,5 +14,5 @@
 //
 // A document that is broken is left out and reported with its file, its number
 // and the field, or refuses the catalog with [Options].Strict. Reading is bounded
-// in the size and depth of documents and in their number.
+// in the size and depth of documents, in their number, and in all.
 package fbc

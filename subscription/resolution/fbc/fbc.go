@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -21,9 +22,11 @@ type Options struct {
 	Strict bool
 	// MaxDocumentBytes, MaxDocuments and MaxDepth bound one document's size, the
 	// number of documents, and how deep a document may nest. 0 is the default.
-	// What is beyond a bound is an error even without Strict, since there is no
-	// telling what else is there.
+	// MaxBytes bounds a catalog as a whole, all files together, once inflated. What
+	// is beyond a bound is an error even without Strict, since there is no telling
+	// what else is there.
 	MaxDocumentBytes, MaxDocuments, MaxDepth int
+	MaxBytes                                 int64
 	// OmitProperties are types of bundle properties to leave out, to save memory:
 	// resolution needs neither olm.csv.metadata nor olm.bundle.object.
 	OmitProperties []string
@@ -34,14 +37,16 @@ const (
 	DefaultMaxDocumentBytes = 64 << 20
 	DefaultMaxDocuments     = 1_000_000
 	DefaultMaxDepth         = 200
+	DefaultMaxBytes         = 4 << 30
 )
 
 func (o Options) maxDocumentBytes() int { return cmp.Or(o.MaxDocumentBytes, DefaultMaxDocumentBytes) }
 func (o Options) maxDocuments() int     { return cmp.Or(o.MaxDocuments, DefaultMaxDocuments) }
 func (o Options) maxDepth() int         { return cmp.Or(o.MaxDepth, DefaultMaxDepth) }
+func (o Options) maxBytes() int64       { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
 
 func (o Options) check() error {
-	for field, value := range map[string]int{"MaxDocumentBytes": o.MaxDocumentBytes, "MaxDocuments": o.MaxDocuments, "MaxDepth": o.MaxDepth} {
+	for field, value := range map[string]int64{"MaxDocumentBytes": int64(o.MaxDocumentBytes), "MaxDocuments": int64(o.MaxDocuments), "MaxDepth": int64(o.MaxDepth), "MaxBytes": o.MaxBytes} {
 		if value < 0 {
 			return &olmcore.InputError{Field: "Options." + field, Problem: "is negative"}
 		}
@@ -105,7 +110,9 @@ func Read(file string, r io.Reader, o Options) ([]resolution.Package, []olmcore.
 
 // Load reads every file below root, "." for all of fsys, in the order of their
 // names, apart from those that files named .indexignore exclude; their syntax is
-// that of .gitignore. root may be a single file. Otherwise it is like Read.
+// that of .gitignore. Names that begin with two dots are left out, and links to
+// directories are not followed: a mounted ConfigMap has both beside the links to
+// its files. root may be a single file. Otherwise it is like Read.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
@@ -116,7 +123,7 @@ func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.D
 		if err != nil {
 			return &Error{File: name, Err: err}
 		}
-		if name != root && ignore.matches(name, d.IsDir()) {
+		if name != root && (strings.HasPrefix(path.Base(name), "..") || ignore.matches(name, d.IsDir())) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -125,7 +132,7 @@ func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.D
 		if d.IsDir() {
 			return ignore.load(fsys, name)
 		}
-		if path.Base(name) == ignoreFile {
+		if path.Base(name) == ignoreFile || isLinkToDirectory(fsys, name, d) {
 			return nil
 		}
 		return a.readFile(fsys, name)
@@ -134,6 +141,15 @@ func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.D
 		return nil, nil, err
 	}
 	return a.result()
+}
+
+// isLinkToDirectory reports whether a file is a link to a directory.
+func isLinkToDirectory(fsys fs.FS, name string, d fs.DirEntry) bool {
+	if d.Type()&fs.ModeSymlink == 0 {
+		return false
+	}
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.IsDir()
 }
 
 func (a *assembly) readFile(fsys fs.FS, name string) error {
@@ -148,4 +164,7 @@ func (a *assembly) readFile(fsys fs.FS, name string) error {
 	return readErr
 }
 
-var errTooMany = errors.New("the catalog has too many documents")
+var (
+	errTooMany = errors.New("the catalog has too many documents")
+	errTooBig  = errors.New("the catalog is too large")
+)

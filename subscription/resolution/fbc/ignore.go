@@ -89,26 +89,36 @@ func (g *ignorer) matches(name string, directory bool) bool {
 	return excluded
 }
 
+// matchParts goes back to the last "**" only: what the ones before it took can
+// always be taken by it.
 func matchParts(parts, elements []string) bool {
-	for len(parts) > 0 {
-		if parts[0] == "**" {
-			if len(parts) == 1 {
-				return len(elements) > 0
-			}
-			for i := range len(elements) + 1 {
-				if matchParts(parts[1:], elements[i:]) {
-					return true
-				}
-			}
-			return false
-		}
-		if len(elements) == 0 {
-			return false
-		}
-		if ok, err := path.Match(parts[0], elements[0]); err != nil || !ok {
-			return false
-		}
-		parts, elements = parts[1:], elements[1:]
+	if n := len(parts); n > 0 && parts[n-1] == "**" {
+		// At the end it stands for one element at least.
+		parts = append(parts[:n-1:n-1], "**", "*")
 	}
-	return len(elements) == 0
+	part, element, star, resume := 0, 0, -1, 0
+	for element < len(elements) {
+		switch {
+		case part < len(parts) && parts[part] == "**":
+			star, resume = part, element
+			part++
+		case part < len(parts) && matchesOne(parts[part], elements[element]):
+			part++
+			element++
+		case star >= 0:
+			resume++
+			part, element = star+1, resume
+		default:
+			return false
+		}
+	}
+	for part < len(parts) && parts[part] == "**" {
+		part++
+	}
+	return part == len(parts)
+}
+
+func matchesOne(pattern, element string) bool {
+	ok, err := path.Match(pattern, element)
+	return ok && err == nil
 }

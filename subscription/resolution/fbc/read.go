@@ -27,7 +27,9 @@ func (a *assembly) read(file string, r io.Reader) error {
 		if err != nil {
 			return &Error{File: file, Err: err}
 		}
-		buffered = bufio.NewReaderSize(unzipped, 64<<10)
+		buffered = bufio.NewReaderSize(&total{unzipped, a}, 64<<10)
+	} else {
+		buffered = bufio.NewReaderSize(&total{buffered, a}, 64<<10)
 	}
 	var next func() ([]byte, error)
 	if isJSON(buffered) {
@@ -42,7 +44,7 @@ func (a *assembly) read(file string, r io.Reader) error {
 		}
 		if err != nil {
 			err = &Error{File: file, Document: number, Err: err}
-			if a.options.Strict || errors.Is(err, errTooLarge) || !isSyntax(err) {
+			if a.options.Strict || !isSyntax(err) {
 				return err
 			}
 			a.report(ReasonUnreadableFile, olmcore.Warning, err.Error())
@@ -84,6 +86,20 @@ func isJSON(r *bufio.Reader) bool {
 			return false
 		}
 	}
+}
+
+// total counts what is read of all files of a catalog.
+type total struct {
+	r io.Reader
+	*assembly
+}
+
+func (t *total) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if t.bytes += int64(n); t.bytes > t.options.maxBytes() {
+		return 0, errTooBig
+	}
+	return n, err
 }
 
 // bounded fails once more than left bytes were read since it was last filled up.
