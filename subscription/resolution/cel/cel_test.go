@@ -75,3 +75,22 @@ func TestExpensiveRulesAreCutOff(t *testing.T) {
 		t.Error("a cheap evaluation was cut off")
 	}
 }
+
+// FuzzRules: no rule and no properties make the evaluation panic or last.
+func FuzzRules(f *testing.F) {
+	f.Add(`properties.exists(p, p.type == "olm.package" && semver_compare(p.value.version, "1.2.0") == 0)`, `{"version":"1.2.0"}`)
+	f.Add(`semver_compare(1, null) == 0 || properties[0].value.x[3].y == 1u`, `[1,{"x":null}]`)
+	f.Add(`properties.all(a, properties.all(b, a == b))`, `1e999`)
+	compiler, err := cel.New()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(_ *testing.T, rule, value string) {
+		program, err := compiler.Compile(rule)
+		if err != nil {
+			return
+		}
+		program.Satisfied(nil)
+		program.Satisfied([]olmcore.Property{{Type: "olm.package", Value: []byte(value)}, {Type: rule, Value: []byte(value)}})
+	})
+}
