@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -206,9 +205,6 @@ func (k *cleaner) isOperatorRunning() bool {
 		return false
 	}
 	return slices.ContainsFunc(k.in.Deployments.Items, func(d *appsv1.Deployment) bool {
-		return d.DeletionTimestamp == nil && isOwnDeployment(k.c, d) &&
-			slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-				return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
-			})
+		return d.DeletionTimestamp == nil && isOwnDeployment(k.c, d) && isAvailable(d)
 	})
 }

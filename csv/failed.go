@@ -3,10 +3,12 @@
 package csv
 
 import (
+	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -87,7 +89,7 @@ func (m *machine) recover() decision {
 // Succeeded before and whose only fault is that the upgrade has begun: a CRD of
 // its own has dropped the old version, or a ServiceAccount has a new owner.
 func (m *machine) replaceable(report []v1alpha1.RequirementStatus) *version {
-	if m.c().Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !hasSucceeded(&m.c().Status) {
+	if m.c().Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !m.hasRun() {
 		return nil
 	}
 	s := m.line().successor()
@@ -100,6 +102,14 @@ func (m *machine) replaceable(report []v1alpha1.RequirementStatus) *version {
 		}
 	}
 	return s
+}
+
+// hasRun reports whether the operator ran before: the history says so, which
+// forgets after twenty entries, or it runs still.
+func (m *machine) hasRun() bool {
+	return hasSucceeded(&m.c().Status) || slices.ContainsFunc(m.in.Deployments.Items, func(d *appsv1.Deployment) bool {
+		return isOwnDeployment(m.c(), d) && isAvailable(d)
+	})
 }
 
 func (m *machine) takenBy(s *version, r *v1alpha1.RequirementStatus) bool {

@@ -103,6 +103,12 @@ func readiness(d *appsv1.Deployment) (ailment, string) {
 	return healthy, ""
 }
 
+func isAvailable(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
+	})
+}
+
 // annotationProblem compares the CSV's annotations with those of the Pod
 // template; of several differences the one with the lowest key is named.
 func annotationProblem(in *Input, d *appsv1.Deployment) string {
