@@ -36,6 +36,12 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	case *corev1.Pod:
 		addNonEmpty(add, o.Labels[labelServing])
 		addNonEmpty(add, o.Labels[labelCandidate])
+		if cut := len(o.Name) - podSuffix - 1; cut > 0 && o.Name[cut] == '-' {
+			if cut > 40 {
+				return []types.NamespacedName{{Namespace: o.Namespace}} // names that long are cut
+			}
+			add(o.Name[:cut])
+		}
 	case *corev1.ServiceAccount:
 		add(o.Name)
 		addOwner(add, o.Name, accountSuffix)

@@ -45,7 +45,7 @@ var oddInputs = map[string]func(*catalog.Input){
 			in.Pods[0].Status.Conditions[i].Status = corev1.ConditionFalse
 		}
 		for _, node := range in.Nodes {
-			node.Status.Conditions[0].Status, node.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, later
+			readyOf(node).Status, readyOf(node).LastTransitionTime = corev1.ConditionUnknown, later
 		}
 		in.Connection.LastTransition, in.Connection.State = later.Time, "TRANSIENT_FAILURE"
 	},

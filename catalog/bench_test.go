@@ -67,8 +67,8 @@ func BenchmarkReplacement(b *testing.B) {
 	for i, node := range in.Nodes {
 		if node.Name == pod.Spec.NodeName {
 			node = node.DeepCopy()
-			node.Status.Conditions[0].Status = corev1.ConditionUnknown
-			node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Minute))
+			readyOf(node).Status = corev1.ConditionUnknown
+			readyOf(node).LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Minute))
 			in.Nodes[i] = node
 		}
 	}

@@ -103,7 +103,7 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 				}
 				for _, status := range []corev1.ConditionStatus{corev1.ConditionUnknown, corev1.ConditionFalse} {
 					doubtful := invariant.Clone(in)
-					c := &doubtful.Nodes[i].Status.Conditions[0]
+					c := readyOf(doubtful.Nodes[i])
 					c.Status, c.LastTransitionTime = status, metav1.NewTime(in.Now.Add(-10*time.Second))
 					got, err := catalog.Reconcile(doubtful)
 					require.NoError(t, err)

@@ -37,15 +37,26 @@ func (v *view) podActions(pl *plan) (actions []olmcore.Action) {
 	return actions
 }
 
+// podBase is what the names of a CatalogSource's Pods start with.
+func podBase(name string) string { return strings.TrimRight(name[:min(len(name), 52)], "-.") }
+
+const podSuffix = 10
+
+// isPodName reports whether a Pod's name may be one that freeName gives.
+func isPodName(name, source string) bool {
+	rest, found := strings.CutPrefix(name, podBase(source)+"-")
+	return found && len(rest) == podSuffix
+}
+
 // freeName returns the next computed name, from a number on, that no observed Pod
-// has. A decision on the same view, or on one that lags behind this one, gives the
+// has, whoever it belongs to by now. A decision on the same view, or on one that lags behind this one, gives the
 // same name, so that the API server refuses the twin.
 func (v *view) freeName(number *int) string {
-	base := strings.TrimRight(v.cs.Name[:min(len(v.cs.Name), 52)], "-.")
+	base := podBase(v.cs.Name)
 	for {
-		name := base + "-" + olmcore.NameSuffix(10, string(v.cs.UID), v.podHash(0), strconv.Itoa(*number))
+		name := base + "-" + olmcore.NameSuffix(podSuffix, string(v.cs.UID), v.podHash(0), strconv.Itoa(*number))
 		*number++
-		if !slices.ContainsFunc(v.pods, func(p podFacts) bool { return p.pod.Name == name }) {
+		if !slices.ContainsFunc(v.in.Pods, func(p *corev1.Pod) bool { return p != nil && p.Name == name && p.Namespace == v.cs.Namespace }) {
 			return name
 		}
 	}

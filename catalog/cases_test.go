@@ -113,7 +113,7 @@ again in 10m0s
 	"when all nodes fail nothing is touched": {func(in *catalog.Input) {
 		silence(in, time.Hour)
 		for _, node := range in.Nodes {
-			node.Status.Conditions[0].Status = corev1.ConditionUnknown
+			readyOf(node).Status = corev1.ConditionUnknown
 		}
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))

@@ -323,6 +323,9 @@ func (v *view) appendPods(b []byte, cause string) []byte {
 }
 
 func (p *podFacts) suffers(cause string) bool {
+	if p.role == roleNone {
+		return false
+	}
 	switch cause {
 	case ReasonNodeLost:
 		return p.class == ClassLost && p.lost != ReasonOverdue

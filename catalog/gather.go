@@ -62,21 +62,29 @@ type ownerIndex interface {
 	Owned(uid types.UID) []olmcore.Object
 }
 
-// gatherPods reads the Pods with the catalog's labels, and those that it owns
-// whatever their labels: their names are taken.
+// gatherPods reads the Pods with the catalog's labels, those that it owns whatever
+// their labels, and those that may have the names of its next ones.
 func (in *Input) gatherPods(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
+	serving := 0
 	add := func(pod *corev1.Pod) {
-		if pod.Namespace == key.Namespace && (roleOf(pod, key.Name) != roleNone || olmcore.OwnedBy(pod, in.CatalogSource.UID)) {
+		role := roleOf(pod, key.Name)
+		if role == roleServing {
+			serving++
+		}
+		if pod.Namespace == key.Namespace && (role != roleNone || olmcore.OwnedBy(pod, in.CatalogSource.UID) || isPodName(pod.Name, key.Name)) {
 			in.Pods = append(in.Pods, pod)
 		}
 	}
-	index, ok := r.(ownerIndex)
-	if !ok {
+	all := func() error {
 		pods, err := olmcore.List[*corev1.Pod](ctx, r, key.Namespace, nil)
 		for _, pod := range pods {
 			add(pod)
 		}
 		return err
+	}
+	index, ok := r.(ownerIndex)
+	if !ok {
+		return all()
 	}
 	for _, label := range [...]string{labelServing, labelCandidate} {
 		pods, err := olmcore.List[*corev1.Pod](ctx, r, key.Namespace, labels.SelectorFromSet(labels.Set{label: key.Name}))
@@ -90,6 +98,12 @@ func (in *Input) gatherPods(ctx context.Context, r olmcore.Reader, key types.Nam
 	for _, o := range index.Owned(in.CatalogSource.UID) {
 		if pod, ok := o.(*corev1.Pod); ok {
 			add(pod)
+		}
+	}
+	if serving < resolveSettings(&in.Config, in.CatalogSource).replicas {
+		// Some will be made: their names must be free.
+		if err := all(); err != nil {
+			return err
 		}
 	}
 	slices.SortFunc(in.Pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

@@ -26,7 +26,8 @@ type Input struct {
 	// spec.grpcPodConfig.securityContextConfig is not set.
 	Namespace *corev1.Namespace
 	// Pods are those of the namespace that have the label olm.catalogSource or an
-	// owner reference to the CatalogSource.
+	// owner reference to the CatalogSource. Of others only the names matter: a Pod that
+	// has lost both keeps its name.
 	Pods []*corev1.Pod
 	// Nodes are all Nodes of the cluster. NodesKnown false means that they were
 	// not read: nothing is then concluded from them. With NodesKnown a Node that

@@ -24,7 +24,7 @@ func checkKept(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 	unfinished := 0
 	for _, pod := range a.Pods {
 		byName[pod.Name] = pod
-		if pod.Class != catalog.ClassForeign && pod.Class != catalog.ClassTerminated {
+		if pod.Class != catalog.ClassForeign && pod.Class != catalog.ClassTerminated && hasRole(in, pod.Name) {
 			unfinished++
 		}
 	}
@@ -41,7 +41,7 @@ func checkKept(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 			continue
 		}
 		switch {
-		case pod.Class == catalog.ClassServing && !pod.Candidate:
+		case pod.Class == catalog.ClassServing && pod.Serves:
 			require.True(t, ready > a.Replicas || cause.Reason == catalog.ReasonContentDiffers, "%s serves and goes: %s", pod.Name, cause.Reason)
 			ready--
 		case pod.Class == catalog.ClassLost && !terminates(in, pod.Name):

@@ -94,6 +94,7 @@ func (v *view) planOutage(pl *plan) {
 			}
 		}
 	}
+	v.trimOutdated(pl)
 	v.fill(pl, missing, roleServing)
 	if t.current+len(pl.promotes)+len(pl.creates) > 0 {
 		for i := range v.pods {

@@ -166,7 +166,11 @@ func (v *view) startPoll(pl *plan) {
 		return
 	}
 	for i := range v.pods {
-		switch pod := &v.pods[i]; pod.class {
+		pod := &v.pods[i]
+		if pod.role == roleNone {
+			continue
+		}
+		switch pod.class {
 		case ClassServing, ClassForeign, ClassTerminated, ClassTerminating:
 		case ClassUnhealthy, ClassStuck:
 			if pod.trouble == ReasonPodUnschedulable {

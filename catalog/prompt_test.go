@@ -22,6 +22,9 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	}
 	running := 0
 	for _, pod := range a.Pods {
+		if !hasRole(in, pod.Name) {
+			continue
+		}
 		switch pod.Class {
 		case catalog.ClassServing, catalog.ClassStarting, catalog.ClassUnhealthy, catalog.ClassDisrupted:
 			return

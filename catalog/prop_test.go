@@ -42,20 +42,22 @@ func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
 // that lags.
 type stormyWorld struct {
 	*fake.Cluster
-	view     *fake.View
-	config   catalog.Config
-	replicas int
-	last     olmcore.Outcomes
-	hash     string
-	nodes    []string
+	// views are the caches of two controllers that both believe to be the only one.
+	views  [2]*fake.View
+	config catalog.Config
+	last   [2]olmcore.Outcomes
+	hash   [2]string
+	nodes  []string
+	// skew is how far the controllers' clocks are from the API server's.
+	skew time.Duration
 }
 
 func drawWorld(t *rapid.T) *stormyWorld {
-	w := &stormyWorld{Cluster: fake.NewCluster(start), replicas: rapid.IntRange(1, 3).Draw(t, "replicas"), nodes: []string{"a", "b", "c"}}
+	w := &stormyWorld{Cluster: fake.NewCluster(start), nodes: []string{"a", "b", "c"}}
 	w.AutoCreateNamespaces = true
 	w.config = catalog.Config{
 		AdoptUserConfigMap: rapid.IntRange(0, 3).Draw(t, "adopt") == 0, PinDigest: rapid.IntRange(0, 3).Draw(t, "pin") == 0,
-		Replicas: w.replicas, IgnoreNodes: rapid.IntRange(0, 9).Draw(t, "ignore nodes") == 0,
+		Replicas: rapid.IntRange(1, 3).Draw(t, "replicas"), IgnoreNodes: rapid.IntRange(0, 9).Draw(t, "ignore nodes") == 0,
 		ForceDelete: rapid.SampledFrom([]catalog.ForceDeletePolicy{"", "", catalog.ForceDeleteNever, catalog.ForceDeleteNodeGone}).Draw(t, "force delete"),
 	}
 	for _, node := range w.nodes {
@@ -69,7 +71,7 @@ func drawWorld(t *rapid.T) *stormyWorld {
 		cs.Spec.SourceType, cs.Spec.ConfigMap = v1alpha1.SourceTypeConfigmap, "content"
 	}
 	require.NoError(t, w.Create(cs, bystander(), content()))
-	w.view = w.View("catalog")
+	w.views = [2]*fake.View{w.View("catalog"), w.View("another")}
 	return w
 }
 
@@ -102,12 +104,17 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		}
 	}
 	return map[string]func(*rapid.T){
-		"reconcile":    w.reconcile,
-		"reconcile 2":  w.reconcile,
-		"reconcile 3":  w.reconcile,
-		"sync":         func(*rapid.T) { w.view.Sync() },
-		"sync a bit":   w.syncSome,
-		"restart":      func(*rapid.T) { w.view.Restart(); w.last, w.hash = nil, "" },
+		"reconcile":   w.reconcile(0),
+		"reconcile 2": w.reconcile(0),
+		"reconcile 3": w.reconcile(0),
+		"another one": w.reconcile(1),
+		"sync":        func(*rapid.T) { w.views[0].Sync() },
+		"sync both":   func(*rapid.T) { w.views[0].Sync(); w.views[1].Sync() },
+		"sync a bit":  w.syncSome,
+		"restart":     func(*rapid.T) { w.views[0].Restart(); w.last[0], w.hash[0] = nil, "" },
+		"clock is set": func(t *rapid.T) {
+			w.skew = rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour, time.Second, 1500 * time.Millisecond}).Draw(t, "skew")
+		},
 		"settle":       func(t *rapid.T) { require.NoError(t, w.Settle()) },
 		"step":         func(*rapid.T) { w.Step() },
 		"time":         w.letTimePass,
@@ -130,9 +137,13 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = strategy }))
 		},
 		"type changes": func(t *rapid.T) {
-			kind := rapid.SampledFrom([]v1alpha1.SourceType{v1alpha1.SourceTypeGrpc, v1alpha1.SourceTypeConfigmap, v1alpha1.SourceTypeInternal}).Draw(t, "type")
+			kind := rapid.SampledFrom([]v1alpha1.SourceType{v1alpha1.SourceTypeGrpc, v1alpha1.SourceTypeConfigmap, v1alpha1.SourceTypeInternal, "Grpc"}).Draw(t, "type")
+			address := rapid.IntRange(0, 3).Draw(t, "address") == 0
 			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
-				cs.Spec.SourceType, cs.Spec.ConfigMap = kind, "content"
+				cs.Spec.SourceType, cs.Spec.ConfigMap, cs.Spec.Address, cs.Spec.Image = kind, "content", "", "quay.io/example/catalog:v1"
+				if address {
+					cs.Spec.Address, cs.Spec.Image = "registry:50051", ""
+				}
 			}))
 		},
 		"content changes": func(t *rapid.T) {
@@ -141,6 +152,22 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 			require.NoError(t, fake.Edit(w.Cluster, "olm", "content", func(cm *corev1.ConfigMap) {
 				cm.Data["packages"], cm.Labels = data, map[string]string{"label": label}
 			}))
+		},
+		"settings change": w.changeSettings,
+		"pod set aside": pod(func(t *rapid.T, p *corev1.Pod) {
+			label := rapid.SampledFrom([]string{"olm.managed", "olm.catalogSource", "olm.pod-spec-hash"}).Draw(t, "label")
+			require.NoError(t, fake.Edit(w.Cluster, "olm", p.Name, func(p *corev1.Pod) { delete(p.Labels, label) }))
+		}),
+		"made anew": func(t *rapid.T) {
+			old, err := olmcore.Get[*v1alpha1.CatalogSource](context.Background(), w.Cluster, "olm", "cool")
+			require.NoError(t, err)
+			if len(old.Finalizers) > 0 {
+				return
+			}
+			require.NoError(t, w.Delete(olmcore.RefOf(old)))
+			again := cool()
+			again.Spec, again.Annotations = *old.Spec.DeepCopy(), old.Annotations
+			require.NoError(t, w.Create(again))
 		},
 		"status lost": func(t *rapid.T) {
 			require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Status = v1alpha1.CatalogSourceStatus{} }))
@@ -172,11 +199,25 @@ func (w *stormyWorld) own() (pods []*corev1.Pod) {
 }
 
 func (w *stormyWorld) syncSome(t *rapid.T) {
-	for _, kind := range w.view.Behind() {
+	view := w.views[rapid.IntRange(0, 1).Draw(t, "whose")]
+	for _, kind := range view.Behind() {
 		for range rapid.IntRange(0, 3).Draw(t, kind.Kind) {
-			w.view.Next(kind)
+			view.Next(kind)
 		}
 	}
+}
+
+// changeSettings changes what an administrator may change about the Pods.
+func (w *stormyWorld) changeSettings(t *rapid.T) {
+	replicas := rapid.SampledFrom([]string{"1", "2", "3", "many"}).Draw(t, "replicas")
+	config := rapid.SampledFrom([]*v1alpha1.GrpcPodConfig{nil, {SecurityContextConfig: v1alpha1.Restricted}, {
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+	}, {NodeSelector: map[string]string{"kubernetes.io/os": "linux", "disk": "none"}}}).Draw(t, "pod config")
+	secrets := rapid.SampledFrom([][]string{nil, {"pull"}}).Draw(t, "secrets")
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
+		cs.Annotations = map[string]string{"olmcore/replicas": replicas}
+		cs.Spec.GrpcPodConfig, cs.Spec.Secrets = config.DeepCopy(), secrets
+	}))
 }
 
 func (w *stormyWorld) letTimePass(t *rapid.T) {
@@ -217,11 +258,18 @@ func (w *stormyWorld) fault(t *rapid.T) {
 
 // reconcile does what the controller does on its view, and checks every law and
 // every promise on the way.
-func (w *stormyWorld) reconcile(t *rapid.T) {
+func (w *stormyWorld) reconcile(who int) func(*rapid.T) {
+	return func(t *rapid.T) { w.reconcileAs(t, who) }
+}
+
+func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	ctx := context.Background()
-	in, err := catalog.Gather(ctx, w.view, coolKey, w.config)
+	in, err := catalog.Gather(ctx, w.views[who], coolKey, w.config)
+	if apierrors.IsNotFound(err) {
+		return // the cache does not have it yet
+	}
 	require.NoError(t, err)
-	in.Now, in.LastRun, in.PodHash = w.Now(), w.last, w.hash
+	in.Now, in.LastRun, in.PodHash = w.Now().Add(w.skew), w.last[who], w.hash[who]
 	require.NoError(t, invariant.Laws(result, in))
 	out, err := catalog.Reconcile(in)
 	require.NoError(t, err)
@@ -230,11 +278,11 @@ func (w *stormyWorld) reconcile(t *rapid.T) {
 	again, err := catalog.Reconcile(forgetful)
 	require.NoError(t, err)
 	require.Equal(t, again.Result, out.Result, "the hash handed back must not change the result")
-	checkSafety(t, in, out, w.replicas)
+	checkSafety(t, in, out, catalog.Assess(in).Replicas)
 	checkEdge(t, in)
 	checkPromises(t, in, out)
-	w.last = olmcore.OutcomesOf(w.last, out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), w.Now())
-	w.hash = out.PodHash
+	w.last[who] = olmcore.OutcomesOf(w.last[who], out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), in.Now)
+	w.hash[who] = out.PodHash
 }
 
 func result(in catalog.Input) (olmcore.Result, error) {
@@ -248,11 +296,13 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 	serving := map[string]bool{}
 	running := 0
 	for _, pod := range catalog.Assess(in).Pods {
+		if pod.Serves {
+			serving[pod.Name] = true
+		}
 		switch pod.Class {
 		case catalog.ClassOutdated, catalog.ClassDisrupted, catalog.ClassUnhealthy, catalog.ClassStarting, catalog.ClassServing, catalog.ClassStuck:
-			running++
-			if pod.Ready && !pod.Candidate {
-				serving[pod.Name] = true
+			if hasRole(in, pod.Name) {
+				running++
 			}
 		}
 	}
@@ -283,6 +333,17 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 	}
 }
 
+// hasRole reports whether a Pod still has the label that makes it the catalog's.
+func hasRole(in catalog.Input, name string) bool {
+	return slices.ContainsFunc(in.Pods, func(p *corev1.Pod) bool {
+		if p == nil || p.Name != name {
+			return false
+		}
+		serving, labelled := p.Labels["olm.catalogSource"]
+		return labelled && (serving == in.CatalogSource.Name || serving == "" && p.Labels["catalogsource.operators.coreos.com/update"] == in.CatalogSource.Name)
+	})
+}
+
 func requireOwn(t require.TestingT, in catalog.Input, o olmcore.Object, target olmcore.Ref) {
 	if in.Config.AdoptUserConfigMap && (target.Kind == "ConfigMap" || target.Kind == "CatalogSource") {
 		return
@@ -298,11 +359,34 @@ func checkEdge(t require.TestingT, in catalog.Input) {
 	require.True(t, a.State == a.Recorded || a.State.CanFollow(a.Recorded), "%q -> %q is no edge", a.Recorded, a.State)
 }
 
+// mend takes back what the user got wrong. Pods that were set aside are the user's
+// to delete.
+func (w *stormyWorld) mend(t *rapid.T) {
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
+		if c := cs.Spec.GrpcPodConfig; c != nil {
+			c.NodeSelector = nil
+		}
+		if cs.Spec.SourceType == "Grpc" {
+			cs.Spec.SourceType = v1alpha1.SourceTypeGrpc
+		}
+		if cs.Spec.Image == "" {
+			cs.Spec.Image = "quay.io/example/catalog:v1"
+		}
+	}))
+	for _, pod := range w.own() {
+		if _, labelled := pod.Labels["olm.catalogSource"]; !labelled {
+			require.NoError(t, w.Delete(olmcore.RefOf(pod)))
+		}
+	}
+}
+
 // heal ends all trouble and demands progress: as many Pods as asked for serve
 // one content, and nothing else is left of the catalog.
 func (w *stormyWorld) heal(t *rapid.T) {
 	w.Recover()
-	w.view.Close()
+	for _, view := range w.views {
+		view.Close()
+	}
 	for _, node := range w.nodes {
 		_ = w.AddNode(node, nil)
 		require.NoError(t, w.HealNode(node))
@@ -312,8 +396,9 @@ func (w *stormyWorld) heal(t *rapid.T) {
 	for i := range 3 {
 		w.HealImage(fmt.Sprintf("quay.io/example/catalog:v%d", i+1))
 	}
+	w.mend(t)
 	d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}
-	require.NoError(t, d.RunFor(context.Background(), time.Hour))
+	require.NoError(t, d.RunFor(context.Background(), 3*time.Hour))
 	// A polled catalog never rests; what polling left behind must go with it.
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = nil }))
 	require.NoError(t, d.RunFor(context.Background(), time.Hour))
@@ -326,7 +411,7 @@ func (w *stormyWorld) heal(t *rapid.T) {
 	a := catalog.Assess(in)
 	require.Equal(t, catalog.StateServing, a.State, "%+v", a)
 	own := w.own()
-	require.Len(t, own, w.replicas)
+	require.Len(t, own, a.Replicas)
 	for _, pod := range own {
 		require.Equal(t, "cool", pod.Labels["olm.catalogSource"])
 		require.Equal(t, own[0].Labels["olm.pod-spec-hash"], pod.Labels["olm.pod-spec-hash"], "two specs behind one Service")

@@ -122,12 +122,22 @@ func silence(in *catalog.Input, d time.Duration) *corev1.Node {
 func setNode(in *catalog.Input, status corev1.ConditionStatus, d time.Duration) *corev1.Node {
 	for _, node := range in.Nodes {
 		if node.Name == in.Pods[0].Spec.NodeName {
-			node.Status.Conditions[0].Status = status
-			node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-d))
+			readyOf(node).Status = status
+			readyOf(node).LastTransitionTime = metav1.NewTime(in.Now.Add(-d))
 			return node
 		}
 	}
 	return nil
+}
+
+// readyOf is the condition Ready of a node.
+func readyOf(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return &corev1.NodeCondition{}
 }
 
 func terminating(in *catalog.Input, d time.Duration) {

@@ -227,7 +227,7 @@ func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 		}
 		for i, node := range in.Nodes[:4] {
 			if i != 2 {
-				node.Status.Conditions[0].Status = corev1.ConditionUnknown
+				readyOf(node).Status = corev1.ConditionUnknown
 			}
 		}
 		for _, pod := range in.Pods {

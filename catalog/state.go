@@ -125,10 +125,11 @@ type Assessment struct {
 // PodReport is what one Pod is worth and why.
 type PodReport struct {
 	Name, Node string
-	// Candidate: the Pod is not selected by the Service; it waits to take over.
-	Candidate bool
-	Ready     bool
-	Class     Class
+	// Serves: the Service selects the Pod, which is ready. Candidate: it is not
+	// selected, and waits to take over.
+	Serves, Candidate bool
+	Ready             bool
+	Class             Class
 	// NodeState is what its node looks like, since NodeSince. Both are empty for
 	// foreign and terminated Pods.
 	NodeState NodeState
@@ -157,7 +158,7 @@ func Assess(in Input) Assessment {
 			reason = p.trouble
 		}
 		a.Pods = append(a.Pods, PodReport{
-			Name: p.pod.Name, Node: p.pod.Spec.NodeName, Candidate: p.role == roleCandidate, Ready: p.ready,
+			Name: p.pod.Name, Node: p.pod.Spec.NodeName, Serves: p.serves(), Candidate: p.role == roleCandidate, Ready: p.ready,
 			Class: p.class, NodeState: p.node, NodeSince: p.nodeSince, Reason: reason,
 		})
 	}

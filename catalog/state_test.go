@@ -25,7 +25,7 @@ var situations = map[catalog.State]func(*catalog.Input){
 	},
 	catalog.StateUnavailable: func(in *catalog.Input) {
 		for _, node := range in.Nodes {
-			node.Status.Conditions[0].Status = corev1.ConditionUnknown
+			readyOf(node).Status = corev1.ConditionUnknown
 		}
 		unready(in.Pods[0])
 	},

@@ -154,8 +154,8 @@ func sortPods(pods []podFacts) {
 func (v *view) count() (t tally) {
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.class == ClassForeign {
-			continue
+		if p.class == ClassForeign || p.role == roleNone {
+			continue // somebody took its labels: it neither serves nor takes room
 		}
 		if p.class != ClassTerminated {
 			t.unfinished++

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestAPodThatIsSetAsideIsReplaced: somebody takes a Pod's labels, to look at it in
+// peace, and perhaps its owner too. It serves no longer, takes nobody's room or name,
+// and is left alone; and its troubles are not the catalog's.
+func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"its labels": func(p *corev1.Pod) { p.Labels = nil },
+		"its labels and its owner": func(p *corev1.Pod) {
+			p.Labels, p.OwnerReferences = nil, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, catalog.Config{}, cool())
+			aside := map[string]bool{}
+			for range 4 {
+				w.run(t, time.Minute)
+				in := w.input(t)
+				a := catalog.Assess(in)
+				require.Equal(t, catalog.StateServing, a.State)
+				require.Equal(t, 1, a.Ready)
+				for _, pod := range a.Pods {
+					require.Equal(t, !aside[pod.Name], pod.Serves, pod.Name)
+					if pod.Serves {
+						aside[pod.Name] = true
+						require.NoError(t, fake.Edit(w.Cluster, "olm", pod.Name, change))
+					}
+				}
+				requireSameAnswer(t, w)
+			}
+			w.run(t, time.Minute)
+			require.NoError(t, w.FailNode(map[string]string{"a": "b", "b": "a"}[servesOn(t, w)]))
+			w.run(t, 2*time.Minute)
+			a := catalog.Assess(w.input(t))
+			require.Equal(t, catalog.ReasonAsExpected, a.Conditions[2].Reason, a.Conditions[2].Message)
+			for pod := range aside {
+				left, err := olmcore.Get[*corev1.Pod](t.Context(), w.Cluster, "olm", pod)
+				require.NoError(t, err)
+				require.True(t, left != nil && left.DeletionTimestamp == nil, "%s was touched", pod)
+			}
+		})
+	}
+	require.Equal(t, []types.NamespacedName{coolKey}, catalog.Affected(pod("cool-w4nrrin4qx")), "its name may be free again")
+	require.Equal(t, []types.NamespacedName{{Namespace: "olm"}}, catalog.Affected(pod("a-catalog-with-a-name-that-is-as-long-as-can-w4nrrin4qx")))
+}
+
+func pod(name string) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Namespace, p.Name = "olm", name
+	return p
+}
+
+func servesOn(t *testing.T, w *world) string {
+	for _, pod := range catalog.Assess(w.input(t)).Pods {
+		if pod.Serves {
+			return pod.Node
+		}
+	}
+	require.Fail(t, "nothing serves")
+	return ""
+}
+
+// requireSameAnswer: a Reader that knows what an owner owns gives the same answer as
+// one that lists everything.
+func requireSameAnswer(t *testing.T, w *world) {
+	snapshot, err := w.Cluster.Snapshot()
+	require.NoError(t, err)
+	in, err := catalog.Gather(t.Context(), snapshot, coolKey, w.config)
+	require.NoError(t, err)
+	in.Now = w.Cluster.Now()
+	want, err := catalog.Reconcile(w.input(t))
+	require.NoError(t, err)
+	got, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, describe(t, want), describe(t, got))
+}
+
+// TestFewerReplicasWhileNothingServes: two Pods of an old spec, neither of which
+// serves, leave no room for the one that is asked for now; the worse one goes first.
+func TestFewerReplicasWhileNothingServes(t *testing.T) {
+	base := converged(t, catalog.Config{Replicas: 2}, cool())
+	shrink := func(in *catalog.Input) {
+		for _, pod := range in.Pods {
+			unready(pod)
+			pod.Labels["olm.pod-spec-hash"] = "old"
+		}
+		in.CatalogSource.Annotations = map[string]string{"olmcore/replicas": "1"}
+	}
+	out := reconcile(t, base, shrink)
+	require.Equal(t, []string{"delete " + base.Pods[1].Name + " PodSurplus"}, done(out))
+	out = reconcile(t, base, func(in *catalog.Input) {
+		shrink(in)
+		in.Pods = in.Pods[:1]
+	})
+	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods[0].Name + " PodOutdated"}, done(out))
+}
