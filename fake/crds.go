@@ -112,11 +112,15 @@ func (c *Cluster) runCRD(key olmcore.Key) {
 	default:
 		status.AcceptedNames = next.Spec.Names
 		c.setCRDCondition(status, apiextensionsv1.Established, true, "InitialNamesAccepted", "the initial names have been accepted")
-		if v := storageVersion(next); v != nil {
-			status.StoredVersions = with(status.StoredVersions, v.Name)
-		}
 	}
 	c.replaceStatus(c.tables[crdKind], crd, next)
+}
+
+// storeVersion records the version in which instances are stored from now on.
+func storeVersion(crd *customResourceDefinition) {
+	if v := storageVersion(crd); v != nil {
+		crd.Status.StoredVersions = with(crd.Status.StoredVersions, v.Name)
+	}
 }
 
 // nameTaken reports whether another CRD of the group serves the kind, or the

@@ -173,6 +173,8 @@ func (c *Cluster) assign(o olmcore.Object) {
 			o.Spec.ClusterIP = c.nextIP("10.96")
 			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
 		}
+	case *apiextensionsv1.CustomResourceDefinition:
+		storeVersion(o)
 	case *corev1.Pod:
 		o.Status.Phase = corev1.PodPending
 		o.Status.QOSClass = corev1.PodQOSBurstable

@@ -69,11 +69,22 @@ func (c *Cluster) AddNode(name string, labels map[string]string) error {
 	// The node controller keeps the old names in step.
 	node.Labels["beta.kubernetes.io/os"], node.Labels["beta.kubernetes.io/arch"] = node.Labels[corev1.LabelOSStable], node.Labels[corev1.LabelArchStable]
 	at := olmcore.Timestamp(c.now)
-	node.Status.Conditions = []corev1.NodeCondition{{
+	for _, p := range pressures {
+		p.LastHeartbeatTime, p.LastTransitionTime = at, at
+		node.Status.Conditions = append(node.Status.Conditions, p)
+	}
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
 		LastHeartbeatTime: at, LastTransitionTime: at,
-	}}
+	})
 	return c.create(node)
+}
+
+// pressures are the conditions of a kubelet besides Ready.
+var pressures = []corev1.NodeCondition{
+	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
+	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
 }
 
 // FailNode makes a node fall silent, as when its power goes: after
@@ -310,7 +321,22 @@ func isReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
+// setNodeReady also says what is known of the node's pressures, where it has them:
+// nothing while it is silent.
 func setNodeReady(node *corev1.Node, want corev1.NodeCondition) {
+	for _, p := range pressures {
+		i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == p.Type })
+		if i < 0 {
+			continue
+		}
+		if want.Status == corev1.ConditionUnknown {
+			p.Status, p.Reason, p.Message = corev1.ConditionUnknown, want.Reason, want.Message
+		}
+		if have := &node.Status.Conditions[i]; have.Status != p.Status {
+			p.LastHeartbeatTime, p.LastTransitionTime = want.LastHeartbeatTime, want.LastTransitionTime
+			*have = p
+		}
+	}
 	if have := nodeReady(node); have != nil {
 		*have = want
 		return

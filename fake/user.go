@@ -90,10 +90,11 @@ func (c *Cluster) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	status := next.DeepCopyObject().(olmcore.Object)
+	changed := t.kind.status && !t.kind.sameStatus(current, next)
 	if err := c.replace(t, current, next); err != nil {
 		return err
 	}
-	if current = c.find(key); current != nil && t.kind.status {
+	if current = c.find(key); current != nil && changed {
 		c.replaceStatus(t, current, status)
 	}
 	return nil

@@ -151,6 +151,9 @@ func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
 	if sameSpec && sameMetadata(current, next) {
 		return nil
 	}
+	if crd, ok := next.(*customResourceDefinition); ok && !sameSpec {
+		storeVersion(crd)
+	}
 	if !sameSpec && t.kind.generation {
 		next.SetGeneration(current.GetGeneration() + 1)
 	}
