@@ -63,7 +63,7 @@ func record(t testing.TB, w world) recorded {
 		require.NoError(t, err)
 		all = append(all, objects...)
 	}
-	n := newNormalizer(all)
+	n := newNormalizer(all, w.done())
 	for i := range r.Actions {
 		r.Actions[i] = n.pods.Replace(r.Actions[i])
 	}
@@ -107,20 +107,20 @@ var (
 	suffixes = regexp.MustCompile(`(kube-api-access|ReplicaSet "[a-z]+)-[0-9a-z]+`)
 )
 
-// newNormalizer numbers the Pods of the story: their names come from UIDs.
-func newNormalizer(all []olmcore.Object) normalizer {
+// newNormalizer numbers the Pods in the order in which they were asked for:
+// their names come from UIDs.
+func newNormalizer(all []olmcore.Object, done []report) normalizer {
 	n := normalizer{names: map[string]string{}}
-	var pods []olmcore.Object
 	for _, o := range all {
 		n.names[string(o.GetUID())] = "UID of " + olmcore.KeyOf(o).String()
-		if o.GetGenerateName() != "" && ofTheStory(o) {
-			pods = append(pods, o)
-		}
 	}
-	slices.SortFunc(pods, func(a, b olmcore.Object) int { return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time) })
 	var words []string
-	for i, pod := range pods {
-		words = append(words, pod.GetName(), fmt.Sprintf("%s#%d", pod.GetGenerateName(), i))
+	for _, r := range done {
+		for _, a := range r.result.Actions {
+			if c, ok := a.(olmcore.Create); ok && c.Target.Kind == "Pod" && !slices.Contains(words, c.Target.Name) {
+				words = append(words, c.Target.Name, fmt.Sprintf("%s#%d", c.Object.GetGenerateName(), len(words)/2))
+			}
+		}
 	}
 	n.pods = strings.NewReplacer(words...)
 	return n
@@ -166,6 +166,10 @@ func (n normalizer) value(key string, v any) any {
 			return "an address"
 		case strings.HasSuffix(key, "uid") && n.names[v] != "":
 			return n.names[v]
+		case key == "olmcore/replaces":
+			return "the UID of a Pod"
+		case key == "status" && v == string(v1alpha1.StepStatusPresent):
+			return string(v1alpha1.StepStatusCreated) // another plan was faster
 		case key == "olmcore/contributors":
 			return n.uids(v)
 		}

@@ -7,7 +7,11 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/olmcore/olm v0.0.0
 	github.com/olmcore/olm/examples/controllerruntime v0.0.0-00010101000000-000000000000
+	github.com/olmcore/olm/examples/dynamic v0.0.0-00010101000000-000000000000
+	github.com/olmcore/olm/examples/gitops v0.0.0-00010101000000-000000000000
 	github.com/operator-framework/api v0.45.0
+	github.com/prometheus/client_model v0.6.2
+	github.com/prometheus/common v0.67.5
 	github.com/stretchr/testify v1.12.1
 	k8s.io/api v0.36.2
 	k8s.io/apiextensions-apiserver v0.36.2
@@ -48,8 +52,6 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/prometheus/client_golang v1.23.2 // indirect
-	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.19.2 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
@@ -79,4 +81,6 @@ require (
 replace (
 	github.com/olmcore/olm => ../..
 	github.com/olmcore/olm/examples/controllerruntime => ../../examples/controllerruntime
+	github.com/olmcore/olm/examples/dynamic => ../../examples/dynamic
+	github.com/olmcore/olm/examples/gitops => ../../examples/gitops
 )

@@ -96,26 +96,25 @@ func (n *Nodes) Heal(ctx context.Context, name string) error {
 	return n.report(ctx, name)
 }
 
-// report writes the node's status, as a kubelet does when it starts.
+// report writes the node's conditions, as a kubelet does when it starts, unless
+// they say already that it is ready.
 func (n *Nodes) report(ctx context.Context, name string) error {
 	node := &corev1.Node{}
-	if err := n.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	if err := n.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil || isReady(node) {
 		return err
 	}
 	before := node.DeepCopy()
 	now := metav1.Now()
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
-		Message: "kubelet is posting ready status", LastHeartbeatTime: now, LastTransitionTime: now}
-	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
-	switch {
-	case i < 0:
-		node.Status.Conditions = append(node.Status.Conditions, ready)
-	case node.Status.Conditions[i].Status == corev1.ConditionTrue:
-		return nil
-	default:
-		node.Status.Conditions[i] = ready
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
-	return n.client.Status().Patch(ctx, node, client.StrategicMergeFrom(before))
+	node.Status.Conditions = []corev1.NodeCondition{
+		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+		condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+		condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+		condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"),
+	}
+	return n.client.Status().Patch(ctx, node, client.MergeFrom(before))
 }
 
 func (n *Nodes) run(ctx context.Context) {

@@ -193,4 +193,5 @@ func (w *realWorld) check() {
 			w.t.Errorf("%s %s by %s: %d %s\n%s", r.Verb, r.URI, r.User.Username, r.Status.Code, r.Status.Message, r.Sent)
 		}
 	}
+	replay(w.t, requests)
 }
