@@ -100,11 +100,15 @@ func TestWhatInstallReadyTakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		c := in.ClusterServiceVersion
-		if c.Status.Phase != none {
-			c.Status.Phase = pending
+		c.Status.Phase, c.Status.Reason = pending, "RequirementsUnknown"
+		switch rapid.IntRange(0, 3).Draw(t, "beside") {
+		case 0:
+			oddities["a predecessor"](t, &in)
+		case 1:
+			oddities["a stranger with the same CRD"](t, &in)
 		}
 		a := csv.Assess(in)
-		if c.Status.Phase != pending || a.Phase != installReady {
+		if a.Phase != installReady {
 			return
 		}
 		for _, r := range a.Requirements {
@@ -127,6 +131,11 @@ func TestWhatSucceededTakes(t *testing.T) {
 		c := in.ClusterServiceVersion
 		c.Status.Phase, c.Status.Reason = rapid.SampledFrom([]phaseName{installing, failed}).Draw(t, "from"), "InstallWaiting"
 		in.Neighbours.Items = nil
+		if of := []string{
+			"the Deployment is not available", "the Deployment has a new generation", "old replicas", "no hash label", "another hash label", "no template annotations", "an annotation",
+		}; rapid.Bool().Draw(t, "ill") {
+			oddities[rapid.SampledFrom(of).Draw(t, "with")](t, &in)
+		}
 		out, err := csv.Reconcile(in)
 		require.NoError(t, err)
 		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
