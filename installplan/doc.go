@@ -39,7 +39,8 @@
 // lookup and makes no plan. Unpack answers it round by round: a ConfigMap, who may
 // write it, a Job that does, and in the end the bundle. The steps of the plan
 // refer to the ConfigMap and to the digest of what it held, so that nothing else
-// than what was planned, and perhaps approved, is installed.
+// than what was planned, and perhaps approved, is installed. What was lost since is
+// in LostBundles, and Unpack brings it back.
 //
 //	lookup --> ConfigMap --> Role, ServiceAccount, RoleBinding --> Job --+--> bundle
 //	                                                               ^     |

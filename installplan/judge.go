@@ -141,7 +141,7 @@ func (e *evaluation) update(t *target, want map[string]any, hash string, owners 
 	}
 	if field := immutableChange(t.kind.gvk.Kind, have, want); field != "" {
 		if !managed {
-			return verdict{outcome: blocked, message: fmt.Sprintf("%s %s exists and its %s is immutable", t.key.Kind, t.key.Name, field)}
+			return verdict{outcome: blocked, message: fmt.Sprintf("%s %s%s%s is immutable", t.key.Kind, t.key.Name, immutableMiddle, field)}
 		}
 		target := olmcore.RefOf(t.observed)
 		t.action = olmcore.Delete{Target: target, As: e.identity(t.kind),

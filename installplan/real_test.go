@@ -45,6 +45,7 @@ func publishedOperator(b realdata.Bundle) olmcore.Operator {
 // TestEveryPublishedBundleIsInstalled: the plan of each runs to Complete, what it
 // describes is there, and from then on nothing is asked for.
 func TestEveryPublishedBundleIsInstalled(t *testing.T) {
+	t.Parallel()
 	for _, b := range realdata.Bundles(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
 			o := publishedOperator(b)

@@ -434,6 +434,9 @@ func TestPhases(t *testing.T) {
 				Transitions: transition(healing, installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
+		"F2: an answer of the API server does not go by itself": {in: input(plan(failed, missing(), ownedBy(sub), func(p *v1alpha1.InstallPlan) {
+			p.Status.Message = "error updating unstructured object x: spec.selector: Invalid value: 1: field is immutable"
+		}), with(sub, csv("gone.v1")))},
 		"F2: the cause of the failure is still there": {in: input(healing, with(sub))},
 	} {
 		t.Run(name, func(t *testing.T) { same(t, c.want, reconcile(t, c.in)) })

@@ -272,10 +272,11 @@ var refusals = []string{
 
 const (
 	notServedPrefix = "api-server resource not found installing"
+	immutableMiddle = " exists and its "
 	errInvalidPlan  = "the InstallPlan contains invalid data"
 )
 
 func isRefusal(message string) bool {
 	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(message, r) }) ||
-		strings.HasSuffix(message, " is immutable")
+		strings.HasSuffix(message, " is immutable") && strings.Contains(message, immutableMiddle)
 }

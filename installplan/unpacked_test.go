@@ -140,6 +140,7 @@ func TestAPlanInstallsWhatWasPlanned(t *testing.T) {
 // TestEveryPublishedBundleIsInstalledFromItsImage: references take the place of
 // manifests, some of which would not fit into one plan.
 func TestEveryPublishedBundleIsInstalledFromItsImage(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	var tooLarge []string
 	for _, b := range realdata.Bundles(t) {
