@@ -311,6 +311,7 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			h.step(t)
+			h.check(t)
 			for range rapid.IntRange(0, 4).Draw(t, "rounds") {
 				_, err := h.d.Round(ctx)
 				require.NoError(t, err)
