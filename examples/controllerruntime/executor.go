@@ -22,8 +22,9 @@ type Executor struct {
 	// Client writes as the controller.
 	Client client.Client
 	// Config is what the clients of ServiceAccounts are made from; nil refuses
-	// actions that are to run as one.
+	// actions that are to run as one. Wrap, when set, is put around each of them.
 	Config *rest.Config
+	Wrap   func(client.Client) client.Client
 
 	mu       sync.Mutex
 	accounts map[string]client.Client
@@ -91,6 +92,9 @@ func (x *Executor) clientOf(as *corev1.ObjectReference) (client.Client, error) {
 	c, err := client.New(config, client.Options{Scheme: x.Client.Scheme(), Mapper: x.Client.RESTMapper()})
 	if err != nil {
 		return nil, err
+	}
+	if x.Wrap != nil {
+		c = x.Wrap(c)
 	}
 	if x.accounts == nil || len(x.accounts) >= maxAccounts {
 		x.accounts = map[string]client.Client{}

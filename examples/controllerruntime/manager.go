@@ -67,11 +67,14 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	writer := client.WithFieldOwner(mgr.GetClient(), "olm")
-	if o.FieldValidation != "" {
-		writer = client.WithFieldValidation(writer, client.FieldValidation(o.FieldValidation))
+	wrap := func(c client.Client) client.Client {
+		c = client.WithFieldOwner(c, "olm")
+		if o.FieldValidation != "" {
+			c = client.WithFieldValidation(c, client.FieldValidation(o.FieldValidation))
+		}
+		return c
 	}
-	executor := &Executor{Client: writer, Config: mgr.GetConfig()}
+	executor := &Executor{Client: wrap(mgr.GetClient()), Config: mgr.GetConfig(), Wrap: wrap}
 	reader := &Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Namespaces: o.cached()}
 	set := controllers.New(&o.Options)
 	for _, c := range set.Controllers {

@@ -4,15 +4,20 @@ package olmruntime_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,6 +35,7 @@ func init() { log.SetLogger(logr.Discard()) }
 // heard is what managers did and said.
 type heard struct {
 	mu          sync.Mutex
+	results     int
 	transitions []olmcore.Transition
 	failures    []error
 }
@@ -37,10 +43,17 @@ type heard struct {
 func (h *heard) observe(_ string, _ types.NamespacedName, result olmcore.Result, runErr error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.results++
 	h.transitions = append(h.transitions, result.Transitions...)
 	if runErr != nil {
 		h.failures = append(h.failures, runErr)
 	}
+}
+
+func (h *heard) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.results
 }
 
 // states returns the states that an object went through, as reported.
@@ -58,9 +71,12 @@ func (h *heard) states(kind, name, machine string) []string {
 
 // start runs a manager; stop ends it and waits until it has.
 func start(t *testing.T, config *rest.Config, o olmruntime.Options) (stop func()) {
-	mgr, err := olmruntime.NewManager(config, ctrl.Options{
-		Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(5 * time.Second), Logger: logr.Discard(),
-	}, o)
+	return startWith(t, config, ctrl.Options{}, o)
+}
+
+func startWith(t *testing.T, config *rest.Config, m ctrl.Options, o olmruntime.Options) (stop func()) {
+	m.Metrics, m.GracefulShutdownTimeout, m.Logger = server.Options{BindAddress: "0"}, new(5*time.Second), logr.Discard()
+	mgr, err := olmruntime.NewManager(config, m, o)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -126,6 +142,7 @@ func succeeded(name string) func(c *fake.Cluster) bool {
 // TestAManagerLivesTheLifeOfOperators installs two, loses a node, and removes one
 // of them after an outage; between these it rests.
 func TestAManagerLivesTheLifeOfOperators(t *testing.T) {
+	t.Parallel()
 	s, config := serve(t, newCluster(t, time.Now()))
 	live(t, s)
 	var h heard
@@ -149,6 +166,15 @@ func TestAManagerLivesTheLifeOfOperators(t *testing.T) {
 	until(t, s, "beta is installed", succeeded("beta"))
 	require.Equal(t, []string{"UpgradePending", "AtLatestKnown"}, h.states("Subscription", "beta", "State"))
 	require.Equal(t, []string{"Pending", "InstallReady", "Installing", "Succeeded"}, h.states("ClusterServiceVersion", "beta.v1.0.0", "Phase"))
+
+	do(t, s, func(c *fake.Cluster) error {
+		events, err := c.List(t.Context(), schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"}, "ops", nil)
+		require.True(t, slices.ContainsFunc(events, func(o olmcore.Object) bool {
+			m := o.(*unstructured.Unstructured).Object
+			return m["note"] == "Phase Installing -> Succeeded: install strategy completed with no errors" && m["regarding"].(map[string]any)["name"] == "beta.v1.0.0"
+		}), "%v", events)
+		return err
+	})
 
 	on := ""
 	do(t, s, func(c *fake.Cluster) error { on = serving(c); return c.NotReadyNode(on, "KubeletNotReady") })
@@ -184,4 +210,85 @@ func serving(c *fake.Cluster) string {
 		}
 	}
 	return ""
+}
+
+func group(namespace string) *operatorsv1.OperatorGroup {
+	return &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"},
+		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{namespace}},
+	}
+}
+
+// done reports whether the OperatorGroup of a namespace was taken care of.
+func done(namespace string) func(*fake.Cluster) bool {
+	return func(c *fake.Cluster) bool {
+		return !fake.Find[*operatorsv1.OperatorGroup](c, namespace, "group").Status.LastUpdated.IsZero()
+	}
+}
+
+func TestAShardLeavesOtherNamespacesAlone(t *testing.T) {
+	t.Parallel()
+	c := fake.NewCluster(time.Now())
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(group("a"), group("b")))
+	s, config := serve(t, c)
+	start(t, config, olmruntime.Options{Namespaces: []string{"b"}})
+	until(t, s, "the shard's group is done", done("b"))
+	atRest(t, s)
+	do(t, s, func(c *fake.Cluster) error {
+		require.False(t, done("a")(c))
+		return fake.Edit(c, "a", "group", func(g *operatorsv1.OperatorGroup) { g.Labels = map[string]string{"changed": "yes"} })
+	})
+	atRest(t, s)
+	do(t, s, func(c *fake.Cluster) error { require.False(t, done("a")(c)); return nil })
+}
+
+// TestOneManagerLeads has a second one wait, which takes over as soon as the first
+// one ends.
+func TestOneManagerLeads(t *testing.T) {
+	t.Parallel()
+	c := fake.NewCluster(time.Now())
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}, group("a")))
+	s, config := serve(t, c)
+	m := ctrl.Options{LeaderElection: true, LeaderElectionID: "olm", LeaderElectionNamespace: "olm",
+		LeaderElectionReleaseOnCancel: true, RetryPeriod: new(50 * time.Millisecond)}
+	var first, second heard
+	stop := startWith(t, config, m, olmruntime.Options{Observe: first.observe})
+	until(t, s, "the first one works", done("a"))
+	s.Requests()
+	startWith(t, config, m, olmruntime.Options{Observe: second.observe})
+	for s.Requests()["get"] == 0 { // of the Lease, by the one that waits
+		time.Sleep(5 * time.Millisecond)
+	}
+	do(t, s, func(c *fake.Cluster) error { return c.Create(group("b")) })
+	until(t, s, "the first one goes on", done("b"))
+	require.Zero(t, second.count())
+	stop()
+	do(t, s, func(c *fake.Cluster) error { return c.Create(group("c")) })
+	until(t, s, "the second one takes over", done("c"))
+	require.NotZero(t, second.count())
+}
+
+// TestConflictsAndFailuresAreTriedAgain has every third write refused, in ways that
+// pass.
+func TestConflictsAndFailuresAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, time.Now())
+	for nth := range 10 {
+		c.Inject(fake.Fault{Nth: 6*nth + 2, Mode: fake.Conflict})
+		c.Inject(fake.Fault{Nth: 6*nth + 5, Mode: fake.FailAfterEffect})
+	}
+	s, config := serve(t, c)
+	live(t, s)
+	var h heard
+	o := olmruntime.Options{Observe: h.observe}
+	o.Resolve = catalogs(t).Resolve
+	start(t, config, o)
+	do(t, s, func(c *fake.Cluster) error { return c.Create(subscription("alpha", v1alpha1.ApprovalAutomatic)) })
+	until(t, s, "alpha is installed all the same", succeeded("alpha"))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.True(t, slices.ContainsFunc(h.failures, func(err error) bool { return errors.Is(err, olmcore.ErrStale) }))
+	require.True(t, slices.ContainsFunc(h.failures, func(err error) bool { return !errors.Is(err, olmcore.ErrStale) }))
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,5 +124,5 @@ func record(recorder events.EventRecorder, target olmcore.Ref, kind, reason, mes
 	recorder.Eventf(&corev1.ObjectReference{
 		APIVersion: target.APIVersion, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name,
 		UID: target.UID, ResourceVersion: target.ResourceVersion,
-	}, nil, kind, reason, "Reconcile", "%s", message[:min(len(message), maxNote)])
+	}, nil, kind, reason, "Reconcile", "%s", strings.ToValidUTF8(message[:min(len(message), maxNote)], ""))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -129,5 +130,5 @@ func serve(t *testing.T, c *fake.Cluster) (*apiserver.Server, *rest.Config) {
 	s := apiserver.New(c)
 	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
-	return s, &rest.Config{Host: front.URL, QPS: -1}
+	return s, &rest.Config{Host: front.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 }
