@@ -65,6 +65,18 @@ var oddInputs = map[string]func(*catalog.Input){
 	"half a status": func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.ServiceName = "" },
 	"no status":     func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} },
 	"huge texts":    func(in *catalog.Input) { in.CatalogSource.Spec.Image = strings.Repeat("x", 1<<20) },
+	"a huge source type": func(in *catalog.Input) {
+		in.CatalogSource.Spec.SourceType = v1alpha1.SourceType(strings.Repeat("ü", 1<<16))
+	},
+	"a huge address": func(in *catalog.Input) {
+		in.CatalogSource.Spec.Image, in.CatalogSource.Spec.Address = "", strings.Repeat("x", 1<<16)
+	},
+	"a huge interval": func(in *catalog.Input) {
+		in.CatalogSource.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{RegistryPoll: &v1alpha1.RegistryPoll{RawInterval: strings.Repeat("1h", 1<<16) + "x"}}
+	},
+	"a huge config map name": func(in *catalog.Input) {
+		in.CatalogSource.Spec.SourceType, in.CatalogSource.Spec.ConfigMap = "internal", strings.Repeat("x", 1<<16)
+	},
 	"no UTF-8": func(in *catalog.Input) {
 		in.CatalogSource.Spec.Image = "\xff\xfe"
 		in.Pods[0].Annotations["olmcore/cause"] = "\xff"

@@ -184,6 +184,7 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 			}
 			checkSafety(t, in, out, 5)
 			checkEdge(t, in)
+			checkPromises(t, in, out)
 		})
 	}
 }

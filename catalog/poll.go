@@ -47,6 +47,7 @@ func (v *view) observePolling() {
 		return
 	}
 	interval, p.problem = pollInterval(v.cs, v.set.pollLeast)
+	p.problem = quoted(p.problem)
 	p.on = v.polls()
 	if have := v.cs.Status.LatestImageRegistryPoll; have != nil {
 		p.last = have.Time

@@ -196,6 +196,18 @@ updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)
   UpdatePolled=False ImagePinnedByDigest: the image is pinned by its digest and cannot change
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 `},
+	"what became of a poll outlives a spec that is wrong for a while": {pollAgo(time.Minute, func(in *catalog.Input) {
+		in.CatalogSource.Spec.SourceType = ""
+		in.CatalogSource.Status.Conditions = append(in.CatalogSource.Status.Conditions, metav1.Condition{
+			Type: "UpdatePolled", Status: "True", Reason: catalog.ReasonUpToDate, Message: "the last poll found the content that is served", ObservedGeneration: 2})
+	}), `
+updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
+  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+  Progressing=False SpecInvalid: unknown sourcetype: 
+  Degraded=True SpecInvalid: unknown sourcetype: 
+  {"message":"unknown sourcetype: ","reason":"SpecInvalidError","latestImageRegistryPoll":"2026-01-01T00:59:00Z","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
+Warning SpecInvalid spec.sourceType: unknown sourcetype:
+`},
 	"an address is not polled": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address, s.UpdateStrategy = "", "foo:1", polling("1h") })
 		in.Connection.Address = "foo:1"

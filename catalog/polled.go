@@ -73,9 +73,13 @@ func isOutcome(reason string) bool {
 func (v *view) updatePolled(b []byte) condition {
 	c := condition{kind: ConditionUpdatePolled, status: metav1.ConditionFalse}
 	s := v.cs.Spec.UpdateStrategy
+	have := olmcore.FindCondition(v.cs.Status.Conditions, ConditionUpdatePolled)
 	switch {
-	case s == nil || s.RegistryPoll == nil || v.mode == modeDeleting || v.mode == modeInvalid:
+	case s == nil || s.RegistryPoll == nil || v.mode == modeDeleting || v.mode == modeInvalid && have == nil:
 		return condition{kind: ConditionUpdatePolled}
+	case v.mode == modeInvalid: // it ended as it did, whatever the spec says now
+		c.status, c.reason, c.message = have.Status, have.Reason, append(b, have.Message...)
+		return c
 	case v.cs.Spec.SourceType != v1alpha1.SourceTypeGrpc || v.cs.Spec.Image == "":
 		c.reason, c.message = ReasonPollingDisabled, append(b, "only images are polled"...)
 		return c
@@ -83,7 +87,6 @@ func (v *view) updatePolled(b []byte) condition {
 		c.reason, c.message = ReasonImagePinnedByDigest, append(b, "the image is pinned by its digest and cannot change"...)
 		return c
 	}
-	have := olmcore.FindCondition(v.cs.Status.Conditions, ConditionUpdatePolled)
 	promoted := v.promotedProbe()
 	switch {
 	case v.poll.outcome != "":

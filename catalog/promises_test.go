@@ -9,7 +9,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -50,14 +49,7 @@ func checkPromises(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 // only forced off nodes that are not known to work, and while no node is known to
 // work nothing is moved at all.
 func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
-	ready := 0
-	for _, node := range in.Nodes {
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				ready++
-			}
-		}
-	}
+	stopped := in.NodesKnown && len(in.Nodes) > 0 && !slices.ContainsFunc(in.Nodes, isReady)
 	for _, action := range out.Actions {
 		d, ok := action.(olmcore.Delete)
 		if !ok {
@@ -70,7 +62,7 @@ func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a cat
 		}
 		pod := a.Pods[i]
 		require.NotEqual(t, catalog.ClassForeign, pod.Class)
-		require.False(t, in.NodesKnown && len(in.Nodes) > 0 && ready == 0 && pod.Class != catalog.ClassTerminated, "a Pod was deleted while no node is ready")
+		require.False(t, stopped && pod.Class != catalog.ClassTerminated, "a Pod was deleted while no node is ready")
 		if d.GracePeriodSeconds == nil || *d.GracePeriodSeconds != 0 || pod.Class == catalog.ClassTerminated {
 			continue
 		}

@@ -18,8 +18,11 @@ type specProblem struct {
 }
 
 func invalid(path, message string) specProblem {
-	return specProblem{reason: v1alpha1.CatalogSourceSpecInvalidError, message: message, path: path}
+	return specProblem{reason: v1alpha1.CatalogSourceSpecInvalidError, message: quoted(message), path: path}
 }
+
+// quoted makes text that repeats what a user wrote fit for a condition.
+func quoted(text string) string { return clip(strings.ToValidUTF8(text, "?"), 4096) }
 
 // checkSpec returns the first problem of a spec.
 //
@@ -44,7 +47,7 @@ func checkSpec(cs *v1alpha1.CatalogSource) specProblem {
 		if problem := addressProblem(spec.Address); problem != "" {
 			return specProblem{
 				reason: v1alpha1.CatalogSourceRegistryServerError, path: "spec.address",
-				message: "couldn't connect to registry - address " + spec.Address + ": " + problem,
+				message: quoted("couldn't connect to registry - address " + spec.Address + ": " + problem),
 			}
 		}
 	default:
