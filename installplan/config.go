@@ -45,8 +45,8 @@ type Config struct {
 	// RetryInterval is the time between two rounds of a plan that is Installing.
 	// 0 = 5s.
 	RetryInterval time.Duration
-	// CheckInterval is the time between two checks of missing OperatorGroups.
-	// 0 = 30s.
+	// CheckInterval is the time between two checks of missing OperatorGroups, and of
+	// the custom resources that a plan failed of. 0 = 30s.
 	CheckInterval time.Duration
 	// OrphanGrace is how old a plan without status may get before it is reported.
 	// 0 = 5m.

@@ -71,6 +71,8 @@ func (d *decision) failed() error {
 	obstacle := func(v verdict) bool { return v.refused() || v.outcome == waiting && !v.follows }
 	if !slices.ContainsFunc(e.verdicts, obstacle) {
 		d.retry()
+	} else if len(d.schemas) > 0 {
+		d.result.Requeue(or(d.in.Config.CheckInterval, DefaultCheckInterval)) // nobody watches custom resources
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func SchemaChanges(in Input) ([]SchemaChange, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Resource.Kind == kindCRD }) {
+	if in.isHistory() || !slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Resource.Kind == kindCRD }) {
 		return nil, nil
 	}
 	d, err := newDecision(in)

@@ -149,3 +149,19 @@ func TestJudgements(t *testing.T) {
 		})
 	}
 }
+
+// TestAPlanThatFailedOfResourcesLooksAgain, as nobody watches them, and goes on
+// once they are in order.
+func TestAPlanThatFailedOfResourcesLooksAgain(t *testing.T) {
+	sub := subscription("a", refersTo("install-x"))
+	in := input(plan(failed, []*v1alpha1.Step{crdStep("a.v1", "v1")}, ownedBy(sub), func(p *v1alpha1.InstallPlan) {
+		p.Status.Message = `error validating existing CRs against new CRD's schema for "things.example.com": x`
+	}), with(sub, csv("a.v1"), installed(other(crdObject("v1"), 0), true)))
+	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Name: "x", New: []string{"bad"}}}
+	require.NoError(t, invariant.Laws(installplan.Reconcile, in))
+	r := reconcile(t, in)
+	require.Empty(t, r.Actions)
+	require.Equal(t, installplan.DefaultCheckInterval, r.RequeueAfter)
+	in.CustomResources = nil
+	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+}

@@ -165,6 +165,15 @@ func TestADependantBeforeItsVersion(t *testing.T) {
 	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, describe(reconcile(t, in)))
 }
 
+// TestADependantOfAVersionThatGoes is not made: it would go with it.
+func TestADependantOfAVersionThatGoes(t *testing.T) {
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)}, started(time.Second)),
+		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })))
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r))
+	require.Equal(t, "waiting for ClusterServiceVersion a.v1", statusOf(in, r).Message)
+}
+
 // TestClocks: one that was moved back gives no extra time beyond the start, and a
 // start that somebody set to long ago means that the first error counts.
 func TestClocks(t *testing.T) {

@@ -114,7 +114,7 @@ func LostBundles(in Input) ([]v1alpha1.BundleLookup, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	if len(in.InstallPlan.Status.BundleLookups) == 0 {
+	if len(in.InstallPlan.Status.BundleLookups) == 0 || in.isHistory() {
 		return nil, nil
 	}
 	d, err := newDecision(in)
