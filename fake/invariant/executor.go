@@ -29,12 +29,16 @@ func CheckExecutor(ctx context.Context, x olmcore.Executor, r olmcore.Reader, na
 		{"creating it again is AlreadyExists", c.createAgain},
 		{"update changes spec and metadata and leaves the status alone", c.update},
 		{"update of the status changes nothing else", c.updateStatus},
+		{"update removes what is not there any more", c.removal},
 		{"update with an old resourceVersion is a Conflict", c.stale},
+		{"update of the status with an old resourceVersion is a Conflict", c.staleStatus},
+		{"delete with an old resourceVersion is a Conflict", c.staleDelete},
 		{"update of another incarnation is refused", c.otherUID},
 		{"delete of another incarnation is refused", c.deleteOther},
 		{"the action's objects are left alone", c.unshared},
 		{"delete removes the object", c.remove},
 		{"deleting it again is NotFound", c.removeAgain},
+		{"update of what is gone is NotFound", c.updateGone},
 	} {
 		if err := step.check(); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -153,6 +157,46 @@ func (c *executorCheck) stale() error {
 	after := c.first.DeepCopy()
 	after.Spec.Channel = "lost"
 	return expect(c.x.Do(c.ctx, olmcore.UpdateOf(c.first, after, checkCause)), apierrors.IsConflict)
+}
+
+func (c *executorCheck) removal() error {
+	before, err := c.present()
+	if err != nil {
+		return err
+	}
+	after := before.DeepCopy()
+	after.Labels, after.Spec.Channel = nil, ""
+	if err := c.x.Do(c.ctx, olmcore.UpdateOf(before, after, checkCause)); err != nil {
+		return err
+	}
+	s, err := c.present()
+	switch {
+	case err != nil:
+		return err
+	case s.Labels["checked"] != "" || s.Spec.Channel != "":
+		return errors.New("the label or the field is still there")
+	case s.Spec.Package != before.Spec.Package || s.Status.CurrentCSV != before.Status.CurrentCSV:
+		return errors.New("something else was removed")
+	}
+	return nil
+}
+
+func (c *executorCheck) staleStatus() error {
+	after := c.first.DeepCopy()
+	after.Status.CurrentCSV = "lost"
+	return expect(c.x.Do(c.ctx, olmcore.UpdateStatusOf(c.first, after, checkCause)), apierrors.IsConflict)
+}
+
+func (c *executorCheck) staleDelete() error {
+	stale := olmcore.DeleteOf(c.first, checkCause)
+	stale.Target = olmcore.RefOf(c.first)
+	return expect(c.x.Do(c.ctx, stale), apierrors.IsConflict)
+}
+
+func (c *executorCheck) updateGone() error {
+	after := c.first.DeepCopy()
+	after.Spec.Channel = "lost"
+	return expect(c.x.Do(c.ctx, olmcore.UpdateOf(c.first, after, checkCause)), apierrors.IsNotFound)
 }
 
 func (c *executorCheck) otherUID() error {

@@ -19,13 +19,6 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func TestTheFakeClusterIsAnExecutor(t *testing.T) {
-	c := fake.NewCluster(noon)
-	c.AutoCreateNamespaces = true
-	require.NoError(t, c.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}}))
-	require.NoError(t, invariant.CheckExecutor(t.Context(), c, c, "ns"))
-}
-
 // input is a small question: shall there be a label on a ConfigMap?
 type input struct {
 	Now        time.Time
