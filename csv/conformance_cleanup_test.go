@@ -118,6 +118,22 @@ func TestACleanUpTakesEightCallsAtMost(t *testing.T) {
 	}, calls(in))
 }
 
+// TestTheOrderOfEveryListIsNothingToACleanUp, call by call.
+func TestTheOrderOfEveryListIsNothingToACleanUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := leavingNow()
+		full(&in)
+		for gone := false; !gone; {
+			want, err := csv.Cleanup(in)
+			require.NoError(t, err)
+			got, err := csv.Cleanup(shuffled(in, func(n int) []int { return rapid.Permutation(indices(n)).Draw(t, "order") }))
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			in, gone = applied(t, in, want.Actions)
+		}
+	})
+}
+
 // full gives a clean-up work in every stage.
 func full(in *csv.Input) {
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
