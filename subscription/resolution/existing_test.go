@@ -203,14 +203,14 @@ func TestInstallModesAreWarnedAbout(t *testing.T) {
 	require.Len(t, res.Operators[0].Bundle.Properties, 1, "what user interfaces read is not installed")
 }
 
-// evaluator knows two rules.
+// evaluator knows rules such as "has K".
 type evaluator struct{}
 
 func (evaluator) Compile(rule string) (resolution.CELProgram, error) {
-	switch rule {
-	case "has K":
-		return hasKind("K"), nil
-	case "panic":
+	if kind, ok := strings.CutPrefix(rule, "has "); ok {
+		return hasKind(kind), nil
+	}
+	if rule == "panic" {
 		panic("no")
 	}
 	return nil, errors.New("cel expressions must have type Bool")
@@ -245,6 +245,7 @@ func TestCEL(t *testing.T) {
 	const ok = "Resolved\ninstall a1 from global/cat a/s for a\ninstall b1 from global/cat b/s required by a1\ngenerate b-s-cat-global: b/s at b1\na: nothing -> a1, currentCSV a1"
 	require.Equal(t, ok, with("has K", true))
 	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1", with("has K", true, bare, owns("K")), "an installed operator without annotation is evaluated too")
+	require.Contains(t, with("has L", true), `bundle a1 requires an operator with constraint: "has L" and message: "need it", subscription a exists`)
 	require.Contains(t, with("has K", false), "bundle cat/global/s/a1 is invalid: it has a CEL constraint, and there is nothing to evaluate it with")
 	require.Contains(t, with("other", true), "convert olm.constraint to resolver predicate: cel expressions must have type Bool")
 	require.Contains(t, with("panic", true), "compiler panicked")

@@ -223,8 +223,17 @@ func TestApplyingResultsComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		w := newWalk(n.input())
+		left := map[string]bool{} // what a Subscription has moved away from
 		for range 20 {
 			res := resolution.Resolve(w.in)
+			for _, target := range res.Targets {
+				if left[target.Subscription+" "+target.Target] && target.Target != "" {
+					t.Fatalf("%s goes back to %s", target.Subscription, target.Target)
+				}
+				if target.Current != "" && target.Current != target.Target {
+					left[target.Subscription+" "+target.Current] = true
+				}
+			}
 			quiet := len(res.Operators) == 0 && len(res.Generated) == 0 && !slices.ContainsFunc(res.Decisions, func(d olmcore.SubscriptionDecision) bool { return d.Changed })
 			if (res.Outcome == resolution.Unchanged || res.Failure != nil || len(res.Cores) > 0) != quiet && res.Outcome != resolution.Resolved {
 				t.Fatalf("%s with %d operators", res.Outcome, len(res.Operators))

@@ -31,7 +31,11 @@ func (p *problem) transitions() (failure string) {
 		return ""
 	}
 	for _, s := range p.subs {
-		if s.current != nil && p.upgrading(s.current, successor) {
+		if s.current == nil {
+			continue
+		}
+		p.leftBehind(s.current, successor)
+		if p.upgrading(s.current, successor) {
 			s.held = ReplacementInProgress
 			s.heldText = fmt.Sprintf("the upgrade from %s to %s is not finished", s.current.object.Spec.Replaces, s.current.object.Name)
 		}
@@ -119,6 +123,28 @@ func (p *problem) upgrading(current *existing, successor map[string]*existing) b
 		}
 		old.leftOut = true
 		found = true
+		c = old
+	}
+}
+
+// leftBehind leaves out what a failed upgrade of more than one step left behind,
+// but for the newest: together they would contradict each other, and so stop
+// everybody; one is enough to stop its Subscription.
+func (p *problem) leftBehind(current *existing, successor map[string]*existing) {
+	last, _ := p.lastOf(current, successor)
+	if last == nil || last.object.Status.Phase != v1alpha1.CSVPhaseFailed {
+		return
+	}
+	found := false
+	for c := last; c != nil; {
+		if len(c.owners) == 0 && !c.leftOut {
+			c.leftOut = found && c.object.Status.Phase == v1alpha1.CSVPhaseReplacing
+			found = true
+		}
+		old := p.byName[c.object.Spec.Replaces]
+		if old == nil || successor[old.object.Name] != c {
+			return
+		}
 		c = old
 	}
 }
