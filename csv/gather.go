@@ -204,6 +204,8 @@ func (g *gatherer) permissions() {
 			accounts = append(accounts, l[i].ServiceAccountName)
 		}
 	}
+	slices.Sort(accounts)
+	accounts = slices.Compact(accounts)
 	g.in.ServiceAccounts = named[*corev1.ServiceAccount](g, c.Namespace, accounts)
 	if len(accounts) == 0 {
 		g.in.Roles, g.in.RoleBindings = Found[*rbacv1.Role](), Found[*rbacv1.RoleBinding]()

@@ -54,6 +54,7 @@ func ruleError(r *rbacv1.PolicyRule) string {
 func permissionRequirements(in *Input) []v1alpha1.RequirementStatus {
 	c := in.ClusterServiceVersion
 	var all []v1alpha1.RequirementStatus
+	granted := map[string]grants{} // by account: many permissions have one
 	for scope, list := range permissionLists(c) {
 		for i := range list {
 			name := list[i].ServiceAccountName
@@ -62,20 +63,22 @@ func permissionRequirements(in *Input) []v1alpha1.RequirementStatus {
 				at = len(all)
 				all = append(all, v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: reqPresent})
 			}
-			judgePermission(in, scope, &list[i], &all[at])
+			if _, known := granted[name]; !known {
+				granted[name] = rbac{in}.collect(account{c.Namespace, name}, grants{})
+			}
+			judgePermission(in, scope, &list[i], &all[at], granted[name])
 		}
 	}
 	slices.SortFunc(all, byName)
 	return all
 }
 
-func judgePermission(in *Input, scope int, p *v1alpha1.StrategyDeploymentPermissions, r *v1alpha1.RequirementStatus) {
+func judgePermission(in *Input, scope int, p *v1alpha1.StrategyDeploymentPermissions, r *v1alpha1.RequirementStatus, all grants) {
 	if status, message := judgeAccount(in, p.ServiceAccountName); status != reqPresent {
 		r.Status, r.Message = status, message
 		return
 	}
-	a := account{in.ClusterServiceVersion.Namespace, p.ServiceAccountName}
-	granted := inScope(rbac{in}.collect(a, grants{}), scope)
+	granted := inScope(all, scope)
 	for i := range p.Rules {
 		rule := &p.Rules[i]
 		d := v1alpha1.DependentStatus{
