@@ -13,9 +13,10 @@ import (
 
 // What tests look at beside the API.
 var (
-	AddIndexes = addIndexes
-	Remember   = remember
-	Tell       = tell
+	AddIndexes   = addIndexes
+	WatchedKinds = watchedKinds
+	Remember     = remember
+	Tell         = tell
 )
 
 const MaxNote = maxNote

@@ -42,7 +42,7 @@ func init() {
 		{Group: "apiextensions.k8s.io", Version: "v1"}:         {nil, []string{"CustomResourceDefinition"}},
 		{Group: "apiregistration.k8s.io", Version: "v1"}:       {nil, []string{"APIService"}},
 		v1alpha1.SchemeGroupVersion:                            {nil, []string{"CatalogSource", "ClusterServiceVersion", "InstallPlan", "Subscription"}},
-		operatorsv1.GroupVersion:                               {nil, []string{"OperatorGroup"}},
+		operatorsv1.GroupVersion:                               {nil, []string{"Operator", "OperatorGroup"}},
 		operatorsv2.GroupVersion:                               {[]string{"OperatorCondition"}, nil},
 	} {
 		for _, kind := range kinds.bounded {
