@@ -4,6 +4,7 @@ package resolution_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -220,4 +221,9 @@ func TestFiguresOnAPublishedCatalog(t *testing.T) {
 	res := resolution.Resolve(c.settled(t, 100))
 	require.Equal(t, resolution.Unchanged, res.Outcome)
 	require.Equal(t, 100, res.Stats.Steps)
+
+	before := liveHeap()
+	content, _ := resolution.Build(readCatalog(t, community))
+	require.Less(t, liveHeap()-before, 25e6, "what a catalog retains, its source included")
+	runtime.KeepAlive(content)
 }

@@ -116,6 +116,17 @@ func TestFingerprintsTellInputsApart(t *testing.T) {
 	}
 }
 
+// TestWhatWasMissingAppears: a failure lasts until what it lacked is there, and the
+// fingerprint says when to ask again.
+func TestWhatWasMissingAppears(t *testing.T) {
+	w := newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s")
+	before := w.in.Fingerprint()
+	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)
+	w.catalog("ns/more", 0, line("b/s", "b1", "", provides("K")))
+	require.NotEqual(t, before, w.in.Fingerprint())
+	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\ninstall b1 from ns/more b/s required by a1\ngenerate b-s-more-ns: b/s at b1\na: nothing -> a1, currentCSV a1", describe(resolution.Resolve(w.in)))
+}
+
 func TestFingerprintsDoNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
