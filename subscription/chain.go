@@ -18,7 +18,8 @@ import (
 // lastUpdateTime proves one); when exactly approval was asked for or given; the
 // last stage of a plan that was deleted or replaced unseen; the order of what
 // happened within one second, beyond that of the graph; a plan that came and
-// went without ever being referenced or observed.
+// went without ever being referenced or observed; whether a Manual plan waited
+// for its approval when that was given before the plan had any content.
 
 // chain is a contiguous list of transitions of one Subscription's plan, from the
 // stage that was known to the one that is observed.

@@ -14,7 +14,9 @@ import (
 )
 
 // tell reports the transitions: all that are new to a caller who remembers, else
-// those up to what the status is made to show by this very result.
+// those up to what the status is made to show by this very result. To a caller who
+// remembers, a plan is told of once it is seen to be referred to: the write of the
+// reference may be lost, and a cache be behind it.
 func (v *view) tell(d *verdict) {
 	v.tellStages(d)
 	if d.changed {
@@ -31,6 +33,13 @@ func (v *view) tellStages(d *verdict) {
 		return
 	}
 	from := v.known(d)
+	if remembering && d.ref != nil && d.changedReference() {
+		if !d.remembers {
+			h := v.note()
+			h.LastStage, h.LastAt, h.PlanUID, h.PlanName = from.stage, instant(from.at), from.uid, from.name
+		}
+		return
+	}
 	if remembering && d.remembers && v.isQuiet(d, from) {
 		v.tellMessage(d)
 		return
