@@ -228,5 +228,5 @@ func TestHugeSets(t *testing.T) {
 		}
 		require.Equal(t, c.rule, csv.Assess(in).Rule)
 	}
-	require.Less(t, time.Since(start), 10*time.Second)
+	require.Less(t, time.Since(start), time.Minute)
 }
