@@ -89,6 +89,9 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 		if err != nil {
 			return err
 		}
+		if err := added.Watch(source.Func(r.always)); err != nil {
+			return err
+		}
 		for gvk := range watchedKinds {
 			if err := added.Watch(source.Kind(mgr.GetCache(), prototype(gvk), r.handler())); err != nil {
 				return err
@@ -145,6 +148,12 @@ func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
+// always puts what there is to reconcile whatever the cluster holds into the queue.
+func (r *runner) always(_ context.Context, q queue) error {
+	r.add(q, r.Always)
+	return nil
+}
+
 // handler turns what watches report into keys.
 func (r *runner) handler() handler.EventHandler {
 	return handler.Funcs{
@@ -169,7 +178,12 @@ func (r *runner) enqueue(ctx context.Context, q queue, old, next client.Object, 
 		log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(next).String())
 		return
 	}
-	for _, key := range olmcore.ExpandKeys(keys, known) {
+	r.add(q, olmcore.ExpandKeys(keys, known))
+}
+
+// add leaves out what belongs to another shard.
+func (r *runner) add(q queue, keys []types.NamespacedName) {
+	for _, key := range keys {
 		if len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, key.Namespace) {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}

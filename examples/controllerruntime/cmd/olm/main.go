@@ -31,12 +31,12 @@ func main() {
 func run() error {
 	var o olmruntime.Options
 	var m ctrl.Options
-	var content catalogs
+	var catalogs controllers.Catalogs
 	var namespaces string
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.StringVar(&namespaces, "namespaces", "", "`NAMESPACES` to take care of, separated by commas; all when empty")
-	flag.Var(&content, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
+	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	flag.StringVar(&o.GlobalNamespace, "global-catalog-namespace", controllers.DefaultGlobalNamespace, "`NAMESPACE` whose CatalogSources all namespaces see")
 	flag.DurationVar(&o.Catalog.NodeUnreachableGrace, "node-unreachable-grace", 0, "how long a node may be silent before its registry Pods are replaced (default 30s)")
 	flag.DurationVar(&o.Catalog.NodeNotReadyGrace, "node-not-ready-grace", 0, "how long a node may be not ready before its registry Pods are replaced (default 1m)")
@@ -56,9 +56,9 @@ func run() error {
 	if namespaces != "" {
 		o.Namespaces = strings.Split(namespaces, ",")
 	}
-	o.Catalog.GlobalCatalogNamespace, content.GlobalNamespace = o.GlobalNamespace, o.GlobalNamespace
-	if content.Content != nil {
-		o.Resolve, o.CatalogsOf = content.Resolve, content.Known
+	o.Catalog.GlobalCatalogNamespace, catalogs.GlobalNamespace = o.GlobalNamespace, o.GlobalNamespace
+	if catalogs.Content != nil {
+		o.Resolve, o.CatalogsOf = catalogs.Resolve, catalogs.Known
 	}
 	m.LeaderElectionID = "olm-" + olmcore.NameSuffix(10, o.Namespaces...)
 	m.LeaderElectionReleaseOnCancel = true

@@ -34,7 +34,15 @@ func run(ctx context.Context) error {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`FILE` that names the cluster; empty inside of one")
 	only := flag.String("only", "", "`CONTROLLERS` to run, such as catalog,csv; all when empty")
 	every := flag.Duration("every", 0, "run again after this time; 0 runs once")
+	var o controllers.Options
+	var catalogs controllers.Catalogs
+	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
+	flag.BoolVar(&o.Sweeps, "sweeps", false, "keep old InstallPlans in order, and look for what versions left behind")
+	flag.BoolVar(&o.Operators, "operators", false, "keep the Operator objects")
 	flag.Parse()
+	if catalogs.Content != nil {
+		o.GlobalNamespace, o.Resolve, o.CatalogsOf = catalogs.GlobalNamespace, catalogs.Resolve, catalogs.Known
+	}
 
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -53,10 +61,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	loop := olmdynamic.Loop{
-		Reader: cluster, Executor: cluster, Out: os.Stdout,
-		Set: controllers.New(&controllers.Options{KubernetesVersion: version.GitVersion}),
-	}
+	o.KubernetesVersion = version.GitVersion
+	loop := olmdynamic.Loop{Reader: cluster, Executor: cluster, Out: os.Stdout, Set: controllers.New(&o)}
 	if *only != "" {
 		loop.Only = strings.Split(*only, ",")
 	}

@@ -21,14 +21,20 @@ import (
 func main() {
 	out := flag.String("out", "plan", "`FOLDER` to write to")
 	version := flag.String("kubernetes-version", "v1.999.0", "`VERSION` of the cluster's API server")
+	var catalogs controllers.Catalogs
+	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	flag.Parse()
-	if err := run(context.Background(), *out, *version, flag.Args(), os.Stdin, os.Stdout); err != nil {
+	o := controllers.Options{KubernetesVersion: *version, Sweeps: true}
+	if catalogs.Content != nil {
+		o.GlobalNamespace, o.Resolve, o.CatalogsOf = catalogs.GlobalNamespace, catalogs.Resolve, catalogs.Known
+	}
+	if err := run(context.Background(), *out, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out, version string, files []string, stdin io.Reader, log io.Writer) error {
+func run(ctx context.Context, out string, o *controllers.Options, files []string, stdin io.Reader, log io.Writer) error {
 	objects, err := read(files, stdin)
 	if err != nil {
 		return err
@@ -47,7 +53,7 @@ func run(ctx context.Context, out, version string, files []string, stdin io.Read
 		fmt.Fprintf(log, "not written: %s %s (%s)\n", verb, target, cause.Reason)
 	}}
 	var failed []error
-	for _, c := range controllers.New(&controllers.Options{KubernetesVersion: version, Sweeps: true}).Controllers {
+	for _, c := range controllers.New(o).Controllers {
 		keys, err := c.Keys(ctx, cluster)
 		if err != nil {
 			return err

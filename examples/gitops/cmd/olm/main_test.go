@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/controllers"
 )
 
 const catalogSource = `
@@ -26,7 +28,8 @@ spec:
 func TestAnExportBecomesAFolder(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
-	require.NoError(t, run(t.Context(), dir, "v1.36.2", nil, strings.NewReader(catalogSource), &log))
+	o := controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true}
+	require.NoError(t, run(t.Context(), dir, &o, nil, strings.NewReader(catalogSource), &log))
 	require.Contains(t, log.String(), "1 updates of statuses are not written")
 	entries, err := os.ReadDir(filepath.Join(dir, "olm"))
 	require.NoError(t, err)
@@ -39,8 +42,8 @@ func TestAnExportBecomesAFolder(t *testing.T) {
 
 	file := filepath.Join(dir, "in.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(catalogSource), 0o600))
-	require.NoError(t, run(t.Context(), filepath.Join(dir, "again"), "v1.36.2", []string{file}, nil, &log))
-	require.ErrorContains(t, run(t.Context(), dir, "v1.36.2", []string{"no/such/file"}, nil, &log), "no/such/file")
-	require.ErrorContains(t, run(t.Context(), dir, "v1.36.2", nil, strings.NewReader("kind: Pod"), &log), "document 1")
-	require.ErrorContains(t, run(t.Context(), dir, "v1.36.2", nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "is CatalogSource olm/community, as is objects[0]")
+	require.NoError(t, run(t.Context(), filepath.Join(dir, "again"), &o, []string{file}, nil, &log))
+	require.ErrorContains(t, run(t.Context(), dir, &o, []string{"no/such/file"}, nil, &log), "no/such/file")
+	require.ErrorContains(t, run(t.Context(), dir, &o, nil, strings.NewReader("kind: Pod"), &log), "document 1")
+	require.ErrorContains(t, run(t.Context(), dir, &o, nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "is CatalogSource olm/community, as is objects[0]")
 }
