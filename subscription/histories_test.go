@@ -390,11 +390,7 @@ func (p *past) step() {
 			require.NoError(t, p.c.Delete(olmcore.RefOf(plan).Unversioned()))
 		}
 	case "fault":
-		p.c.Inject(fake.Fault{
-			Verb: rapid.SampledFrom([]olmcore.Verb{olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
-			Kind: rapid.SampledFrom([]string{"InstallPlan", "Subscription"}).Draw(t, "kind"),
-			Nth:  rapid.IntRange(1, 2).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
-		})
+		injectFault(t, p.c, "InstallPlan", "Subscription")
 	case "forget":
 		w.forget()
 	case "pass":

@@ -41,9 +41,8 @@ func (w *writer) gather(t require.TestingT, c *fake.Cluster) {
 func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	out, err := subscription.Reconcile(*w.read)
 	require.NoError(t, err)
-	if err := olmcore.Run(context.Background(), c, out.Actions); err != nil {
-		require.ErrorIs(t, err, olmcore.ErrStale)
-	}
+	_ = olmcore.Run(context.Background(), c, out.Actions) // what is refused or lost is tried again
+	c.RestartController()
 	return len(out.Actions)
 }
 
@@ -68,7 +67,9 @@ func TestNoWriterUndoesAnother(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w := rapid.SampledFrom(writers).Draw(t, "writer")
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			switch rapid.IntRange(0, 6).Draw(t, "step") {
+			case 6:
+				injectFault(t, c, "Subscription")
 			case 0, 1:
 				w.gather(t, c)
 			case 2, 3:
@@ -87,6 +88,7 @@ func TestNoWriterUndoesAnother(t *testing.T) {
 			}
 			checkForeign(t, c, foreign)
 		}
+		c.Recover()
 		for round := 0; ; round++ {
 			require.Less(t, round, 10, "not at rest")
 			writes := 0
@@ -107,6 +109,13 @@ func TestNoWriterUndoesAnother(t *testing.T) {
 			"": "Pending/InstallPlanNotYetReconciled", "RequiresApproval": "Pending/RequiresApproval", "Installing": "Pending/Installing", "Failed": "Failed/InstallPlanFailed",
 		}[fake.Find[*v1alpha1.InstallPlan](c, ns, "p").Status.Phase]
 		require.Equal(t, want, planConditions(status))
+	})
+}
+
+// injectFault makes one of the next writes of a kind go wrong.
+func injectFault(t *rapid.T, c *fake.Cluster, kinds ...string) {
+	c.Inject(fake.Fault{
+		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Nth: rapid.IntRange(1, 3).Draw(t, "nth"), Mode: rapid.SampledFrom(faultModes).Draw(t, "mode"),
 	})
 }
 
@@ -191,7 +200,9 @@ func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 		added, again := false, false
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w := workers[rapid.IntRange(0, 1).Draw(t, "worker")]
-			switch step := rapid.IntRange(0, 9).Draw(t, "step"); {
+			switch step := rapid.IntRange(0, 10).Draw(t, "step"); {
+			case step == 10:
+				injectFault(t, c, "Subscription", "InstallPlan")
 			case step < 4:
 				work(w, w.all[rapid.IntRange(0, 1).Draw(t, "controller")])
 			case step < 7:
@@ -201,13 +212,18 @@ func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 				require.NoError(t, subscribe("automatic", v1alpha1.ApprovalAutomatic))
 			case step == 8 && added && !again:
 				again = true
-				require.NoError(t, c.Do(context.Background(), olmcore.DeleteOf(fake.Find[*v1alpha1.Subscription](c, ns, "manual"), olmcore.Cause{Reason: "Test"})))
+				require.NoError(t, c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.Subscription](c, ns, "manual")).Unversioned()))
 				require.NoError(t, subscribe("manual", v1alpha1.ApprovalManual))
 			case step == 9:
 				w.olm.Forget()
 			}
+			if c.Crashed() {
+				c.RestartController()
+				w.olm.Forget()
+			}
 			checkSameContent(t, c)
 		}
+		c.Recover()
 		if !added {
 			require.NoError(t, subscribe("automatic", v1alpha1.ApprovalAutomatic))
 		}
