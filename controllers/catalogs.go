@@ -14,8 +14,8 @@ import (
 )
 
 // Catalogs is the content of CatalogSources by namespace and name, and the resolver
-// over it. Its methods Resolve and Known are values for Options.Resolve and
-// Options.CatalogsOf.
+// over it. Its methods Resolve, Fingerprint and Known are values for
+// Options.Resolve, Options.Fingerprint and Options.CatalogsOf.
 type Catalogs struct {
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see.
 	GlobalNamespace string
@@ -35,6 +35,16 @@ func (c *Catalogs) Resolve(ctx context.Context, r olmcore.Reader, request subscr
 		c.Resolved(in, result)
 	}
 	return result.Resolution, nil
+}
+
+// Fingerprint says what Resolve's answers for a namespace depend on besides its
+// Subscriptions: a value for Options.Fingerprint.
+func (c *Catalogs) Fingerprint(ctx context.Context, r olmcore.Reader, namespace string) (string, error) {
+	in, err := resolution.Gather(ctx, r, namespace, c.GlobalNamespace, c.Content)
+	if err != nil {
+		return "", err
+	}
+	return in.Fingerprint(), nil
 }
 
 // Known says what is known of the catalogs of a namespace, with the deprecations

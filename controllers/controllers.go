@@ -55,6 +55,13 @@ type Options struct {
 	// Resolve answers what subscription asks for; nil leaves it unanswered.
 	// Catalogs.Resolve is such a function.
 	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
+	// Fingerprint says what an answer depends on besides the Subscriptions: it is the
+	// same as long as the answer holds. An answer is dropped when it changes, so
+	// that an upgrade which waits for the old operator to go does not wait
+	// for ever.
+	// Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs
+	// change.
+	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
 	// Judge answers what installplan.SchemaChanges asks for; nil leaves it
 	// unanswered.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)

@@ -44,6 +44,7 @@ func started(t *testing.T) (c *fake.Cluster, set *controllers.Set, resolved *int
 			*resolved++
 			return olmcore.Resolution{Observed: request.Subscriptions}, nil
 		},
+		Fingerprint: (&controllers.Catalogs{}).Fingerprint,
 	}), resolved
 }
 
@@ -88,7 +89,7 @@ func TestKeys(t *testing.T) {
 }
 
 // TestWhatMakesANamespaceResolveAgain: an answer is kept until something says
-// that the catalogs changed.
+// that the catalogs changed, or that it was computed from something else.
 func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	source := &v1alpha1.CatalogSource{ObjectMeta: named("community")}
 	source.Generation = 1
@@ -100,14 +101,22 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 		happens func(t *testing.T, c *fake.Cluster, s *controllers.Set)
 		again   bool
 	}{
-		"nothing":                          {func(*testing.T, *fake.Cluster, *controllers.Set) {}, false},
-		"the caller says so":               {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true},
-		"all memory is lost":               {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true},
-		"a catalog is new":                 {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(nil, source, false, noon) }, true},
-		"a catalog is gone":                {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, source, true, noon) }, true},
-		"the spec of a catalog is edited":  {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, edited, false, noon) }, true},
-		"only the status of a catalog is":  {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, reported, false, noon) }, false},
-		"another kind of object is new":    {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(nil, &corev1.Node{}, false, noon) }, false},
+		"nothing":                         {func(*testing.T, *fake.Cluster, *controllers.Set) {}, false},
+		"the caller says so":              {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true},
+		"all memory is lost":              {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true},
+		"a catalog is new":                {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(nil, source, false, noon) }, true},
+		"a catalog is gone":               {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, source, true, noon) }, true},
+		"the spec of a catalog is edited": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, edited, false, noon) }, true},
+		"only the status of a catalog is": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, reported, false, noon) }, false},
+		"another kind of object is new":   {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(nil, &corev1.Node{}, false, noon) }, false},
+		"an operator came": {func(t *testing.T, c *fake.Cluster, _ *controllers.Set) {
+			require.NoError(t, c.Create(&v1alpha1.ClusterServiceVersion{ObjectMeta: named("another")}))
+		}, true},
+		"the OperatorGroup hides global catalogs": {func(t *testing.T, c *fake.Cluster, _ *controllers.Set) {
+			require.NoError(t, fake.Edit(c, "ops", "group", func(g *operatorsv1.OperatorGroup) {
+				g.Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
+			}))
+		}, true},
 		"a catalog that is deleted did it": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) { dismantle(t, c, s) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

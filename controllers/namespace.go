@@ -26,6 +26,7 @@ type namespace struct {
 	answer    *subscription.Resolved
 	planKey   olmcore.Key // of the plan that was asked for last
 	asked     string      // the fingerprint of the last request
+	basis     string      // what the answer depends on besides the Subscriptions
 	seen      []subscription.Observation
 	outdated  bool // a catalog changed since the answer
 }
@@ -116,6 +117,9 @@ func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
 func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
 	n, seen := s.recall(key.Namespace)
 	n.learn(last)
+	if err := s.check(ctx, r, key.Namespace, n); err != nil {
+		return olmcore.Result{}, err
+	}
 	planned, err := s.plan(ctx, r, key.Namespace, now, n)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -156,6 +160,18 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 	result := out.Result
 	add(&result, planned)
 	return result, nil
+}
+
+// check drops an answer that does not hold any more.
+func (s *Set) check(ctx context.Context, r olmcore.Reader, name string, n *namespace) error {
+	if s.options.Fingerprint == nil {
+		return nil
+	}
+	basis, err := s.options.Fingerprint(ctx, r, name)
+	if err == nil && basis != n.basis {
+		n.answer, n.asked, n.basis = nil, "", basis
+	}
+	return err
 }
 
 func add(to *olmcore.Result, more olmcore.Result) {

@@ -48,7 +48,7 @@ func newStory(out io.Writer) *story {
 	s := &story{ctx: context.Background(), out: out, cluster: fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))}
 	s.cluster.AutoCreateNamespaces = true
 	s.catalogs = &controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{}}
-	s.olm = &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: s.catalogs.Resolve}}
+	s.olm = &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: s.catalogs.Resolve, Fingerprint: s.catalogs.Fingerprint}}
 	s.driver = &fake.Driver{Cluster: s.cluster, Controllers: s.olm.Controllers()}
 	return s
 }
