@@ -4,7 +4,6 @@ package resolution_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,23 +43,18 @@ func live(t *testing.T, policy resolution.Policy) *lived {
 		in.Policy, in.Catalogs = policy, []resolution.CatalogState{{Key: types.NamespacedName{Namespace: "global", Name: "cat"}, Content: built}}
 		return in, err
 	}
-	o := &olm.OLM{Options: controllers.Options{Resolve: func(ctx context.Context, r olmcore.Reader, _ asking.ResolveRequest) (olmcore.Resolution, error) {
-		in, err := gather(ctx, r)
-		w.last = resolution.Resolve(in)
-		return w.last.Resolution, err
-	}}}
+	o := &olm.OLM{Options: controllers.Options{
+		Resolve: func(ctx context.Context, r olmcore.Reader, _ asking.ResolveRequest) (olmcore.Resolution, error) {
+			in, err := gather(ctx, r)
+			w.last = resolution.Resolve(in)
+			return w.last.Resolution, err
+		},
+		Fingerprint: func(ctx context.Context, r olmcore.Reader, _ string) (string, error) {
+			in, err := gather(ctx, r)
+			return in.Fingerprint(), err
+		},
+	}}
 	w.driver = &fake.Driver{Cluster: w.cluster, Controllers: o.Controllers()}
-	i := slices.IndexFunc(w.driver.Controllers, func(c fake.Controller) bool { return c.Name == controllers.Subscription })
-	subscriptions, fingerprint := w.driver.Controllers[i].Reconcile, ""
-	w.driver.Controllers[i].Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
-		in, err := gather(ctx, r)
-		if now := in.Fingerprint(); now != fingerprint {
-			o.CatalogsChanged() // drops the answer
-			fingerprint = now
-		}
-		require.NoError(t, err)
-		return subscriptions(ctx, r, key, now, last)
-	}
 	group := oneGroup("ns")[0].DeepCopy()
 	group.Spec.TargetNamespaces = []string{"ns"}
 	require.NoError(t, w.cluster.Create(group))
