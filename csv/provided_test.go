@@ -3,6 +3,8 @@
 package csv_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/olmcore"
@@ -151,4 +154,27 @@ func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, out.Actions, 1, name)
 	}
+}
+
+// TestWhatAnAnnotationLists: an API is found in the annotation of a group
+// whatever stands around it, in whatever order, and nothing else is taken for it.
+func TestWhatAnAnnotationLists(t *testing.T) {
+	entries := rapid.SliceOfN(rapid.SampledFrom([]string{
+		coolAPI, " " + coolAPI, coolAPI + " ", coolAPI + ".x", "x" + coolAPI, "Cool.v10.example.com", "Coo.v1.example.com", "Cooler.v1.example.com",
+		"Cool.v1.example.co", "Cool.v1", "Cool", "", "nonsense", "A.v1.a", "Z.v1.z", "cool.v1.example.com",
+	}), 0, 8)
+	rapid.Check(t, func(t *rapid.T) {
+		list := entries.Draw(t, "entries")
+		if rapid.Bool().Draw(t, "sorted") {
+			slices.Sort(list)
+		}
+		listed := slices.ContainsFunc(list, func(s string) bool { return strings.TrimSpace(s) == coolAPI })
+		in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = strings.Join(list, ",")
+		require.Equal(t, !listed, csv.Assess(in).Rule == "G14", "%q", list)
+		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
+		in.OtherGroups = csv.Found(otherGroup(strings.Join(list, ","), "ns"))
+		in.Rivals.Items = append(in.Rivals.Items, rival(succeeded, 1000*time.Hour))
+		require.Equal(t, listed, csv.Assess(in).Rule == "G15", "%q", list)
+	})
 }
