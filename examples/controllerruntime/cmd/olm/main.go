@@ -58,7 +58,7 @@ func run() error {
 	}
 	o.Catalog.GlobalCatalogNamespace, catalogs.GlobalNamespace = o.GlobalNamespace, o.GlobalNamespace
 	if catalogs.Content != nil {
-		o.Resolve, o.CatalogsOf = catalogs.Resolve, catalogs.Known
+		o.Resolve, o.Fingerprint, o.CatalogsOf = catalogs.Resolve, catalogs.Fingerprint, catalogs.Known
 	}
 	m.LeaderElectionID = "olm-" + olmcore.NameSuffix(10, o.Namespaces...)
 	m.LeaderElectionReleaseOnCancel = true
