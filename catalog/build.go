@@ -96,7 +96,7 @@ func (v *view) newPod(name string, c creation) *corev1.Pod {
 	} else {
 		v.pin(&pod.Spec, c)
 	}
-	v.place(&pod.Spec)
+	v.place(&pod.Spec, c.purpose)
 	return pod
 }
 
@@ -128,7 +128,7 @@ func (v *view) pin(spec *corev1.PodSpec, c creation) {
 
 // place adds hints for the scheduler where the user left the field empty. They
 // are no part of the hash.
-func (v *view) place(spec *corev1.PodSpec) {
+func (v *view) place(spec *corev1.PodSpec, purpose string) {
 	if bad := v.doubtfulNodes(); len(bad) > 0 && (spec.Affinity == nil || spec.Affinity.NodeAffinity == nil) {
 		if spec.Affinity == nil {
 			spec.Affinity = &corev1.Affinity{}
@@ -146,15 +146,18 @@ func (v *view) place(spec *corev1.PodSpec) {
 	if v.set.replicas < 2 || v.set.spread == SpreadOff {
 		return
 	}
+	beside, host := map[string]string{labelPodHash: v.podHash(0)}, corev1.ScheduleAnyway
+	switch {
+	case v.set.spread == SpreadRequire:
+		host = corev1.DoNotSchedule
+	case purpose == purposePoll:
+		// With new content these replace all others, whose places will be free.
+		beside = map[string]string{labelCandidate: v.cs.Name}
+	}
 	over := func(topology string, when corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
 		return corev1.TopologySpreadConstraint{
-			MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: when,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPodHash: v.podHash(0)}},
+			MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: when, LabelSelector: &metav1.LabelSelector{MatchLabels: beside},
 		}
-	}
-	host := corev1.ScheduleAnyway
-	if v.set.spread == SpreadRequire {
-		host = corev1.DoNotSchedule
 	}
 	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
 		over(corev1.LabelHostname, host), over(corev1.LabelTopologyZone, corev1.ScheduleAnyway),

@@ -109,3 +109,17 @@ func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	})
 	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods[0].Name + " PodOutdated"}, done(out))
 }
+
+// TestPodsThatPollSpreadAmongThemselves, because the others will go; unless a spread
+// is required, which holds for all Pods.
+func TestPodsThatPollSpreadAmongThemselves(t *testing.T) {
+	for spread, want := range map[catalog.Spread]string{catalog.SpreadPrefer: "catalogsource.operators.coreos.com/update", catalog.SpreadRequire: "olm.pod-spec-hash"} {
+		base := converged(t, catalog.Config{Replicas: 2, Spread: spread}, cool())
+		out := reconcile(t, base, pollAgo(time.Hour, nil))
+		require.Equal(t, []string{"create a Pod PollDue"}, done(out))
+		for _, constraint := range out.Actions[0].(olmcore.Create).Object.(*corev1.Pod).Spec.TopologySpreadConstraints {
+			require.Contains(t, constraint.LabelSelector.MatchLabels, want)
+			require.Len(t, constraint.LabelSelector.MatchLabels, 1)
+		}
+	}
+}
