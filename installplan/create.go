@@ -24,10 +24,11 @@ type CreateInput struct {
 	Namespace string
 	// Resolution says what to install; see olmcore.
 	Resolution olmcore.Resolution
-	// Subscriptions, InstallPlans and ClusterServiceVersions of the namespace, all
-	// of them. nil entries are ignored.
-	Subscriptions          []*v1alpha1.Subscription
-	InstallPlans           []*v1alpha1.InstallPlan
+	// Subscriptions and InstallPlans of the namespace, all of them. nil entries are
+	// ignored.
+	Subscriptions []*v1alpha1.Subscription
+	InstallPlans  []*v1alpha1.InstallPlan
+	// ClusterServiceVersions of the namespace that the resolution names.
 	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
 	// ConfigMaps are those that the bundle images of the resolution were unpacked
 	// into.

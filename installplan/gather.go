@@ -282,10 +282,14 @@ func GatherCreate(ctx context.Context, r olmcore.Reader, namespace string, resol
 	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
 		return CreateInput{}, err
 	}
-	if in.ClusterServiceVersions, err = olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, nil); err != nil {
-		return CreateInput{}, err
-	}
 	for _, o := range resolution.Operators {
+		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, o.Name)
+		if err != nil {
+			return CreateInput{}, err
+		}
+		if csv != nil {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv)
+		}
 		if o.Bundle.Image == "" || len(o.Bundle.Objects) > 0 {
 			continue
 		}

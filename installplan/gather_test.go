@@ -111,8 +111,8 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 
 func TestGatherCreateReadsTheNamespace(t *testing.T) {
 	sub, p, version := subscription("a"), plan(complete, nil), csv("a.v1")
-	r := reader(t, sub, p, version, subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
-	resolution := installs()([]*v1alpha1.Subscription{sub})
+	r := reader(t, sub, p, version, csv("other.v1"), subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+	resolution := installs(operator("a"), operator("b"))([]*v1alpha1.Subscription{sub})
 	got, err := installplan.GatherCreate(t.Context(), r, ns, resolution, installplan.Config{})
 	require.NoError(t, err)
 	same(t, installplan.CreateInput{

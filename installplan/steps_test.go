@@ -220,6 +220,7 @@ func TestRefusals(t *testing.T) {
 			r := reconcile(t, in)
 			same(t, []string{status}, describe(r))
 			got := statusOf(in, r)
+			require.Equal(t, unknown, got.Plan[len(got.Plan)-1].Status, "the other object was not asked for")
 			if c.final {
 				require.Equal(t, c.want, got.Message)
 				require.Equal(t, failed, got.Phase)
