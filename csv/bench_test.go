@@ -82,6 +82,7 @@ func TestAConvergedCSVAllocatesNothing(t *testing.T) {
 	in.Checkpoint = csv.CheckpointOf(in)
 	require.NotNil(t, in.Checkpoint)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = csv.Reconcile(in) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { require.Same(t, in.Checkpoint, csv.CheckpointOf(in)) }))
 }
 
 func reconcileBench(b *testing.B, in csv.Input, idle bool) {

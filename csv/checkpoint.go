@@ -37,6 +37,9 @@ type objectVersion struct {
 // nothing to do and no deadline to wait for; nil for any other, for a CSV that is
 // being deleted, and when an object has no resourceVersion.
 func CheckpointOf(in Input) *Checkpoint {
+	if in.Checkpoint.holds(&in) {
+		return in.Checkpoint
+	}
 	in.Checkpoint = nil
 	out, err := Reconcile(in)
 	if err != nil || !out.Empty() || out.RequeueAfter != 0 || in.ClusterServiceVersion.DeletionTimestamp != nil {

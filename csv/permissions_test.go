@@ -108,6 +108,18 @@ func TestPermissions(t *testing.T) {
 			in.ClusterRoles.Items[0].AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
 			in.ClusterRoles.Items = append(in.ClusterRoles.Items, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}})
 		}, "Present", ""},
+		"an aggregated ClusterRole takes in another one": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) {
+			grantInCluster(in)
+			all := &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
+			in.ClusterRoles.Items[0].AggregationRule, in.ClusterRoles.Items[0].Labels = all, map[string]string{"a": "b"}
+			part := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}, AggregationRule: all}
+			in.ClusterRoles.Items = append(in.ClusterRoles.Items, part)
+		}, "Present", ""},
+		"an aggregated ClusterRole with rules has those": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) {
+			grantInCluster(in, rule("list", "", "pods"))
+			in.ClusterRoles.Items[0].AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
+			in.ClusterRoles.Items = append(in.ClusterRoles.Items, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}})
+		}, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
 		"a Role that goes with another CSV does not count": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
 			grantInNamespace(in, pods)
 			in.Roles.Items[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "other"}}

@@ -92,7 +92,7 @@ func (r rbac) clusterRules(name string) []rbacv1.PolicyRule {
 		return nil
 	}
 	if role := roles[i]; len(role.Rules) == 0 && role.AggregationRule != nil {
-		return aggregate(role.AggregationRule, roles)
+		return aggregate(role, roles)
 	}
 	return roles[i].Rules
 }
@@ -110,10 +110,10 @@ func (r rbac) goesWithOther(m *metav1.ObjectMeta) bool {
 
 // aggregate computes what the API server has not written into an aggregated
 // ClusterRole yet.
-func aggregate(rule *rbacv1.AggregationRule, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
+func aggregate(whole *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	var union []rbacv1.PolicyRule
 	for _, role := range roles {
-		if role.AggregationRule == nil && slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+		if role.Name != whole.Name && slices.ContainsFunc(whole.AggregationRule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
 			selector, err := metav1.LabelSelectorAsSelector(&s)
 			return err == nil && selector.Matches(labels.Set(role.Labels))
 		}) {
