@@ -121,7 +121,16 @@ func classifyStatus(s metav1.Status) ErrorClass {
 			}
 		}
 		return Forbidden
-	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
+	case metav1.StatusReasonInvalid:
+		if s.Details != nil {
+			for _, cause := range s.Details.Causes {
+				if cause.Field == "metadata.uid" {
+					return Gone // a patch for another incarnation of the object
+				}
+			}
+		}
+		return Invalid
+	case metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
 		metav1.StatusReasonNotAcceptable, metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonRequestEntityTooLarge:
 		return Invalid
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -105,10 +106,12 @@ func TestClassify(t *testing.T) {
 		err  error
 		want olmcore.ErrorClass
 	}{
-		"no error":                     {nil, olmcore.ClassNone},
-		"not found":                    {apierrors.NewNotFound(pods, "a"), olmcore.Gone},
-		"expired":                      {apierrors.NewResourceExpired("gone"), olmcore.Gone},
-		"another incarnation":          {conflict("Precondition failed: UID in precondition: 1, UID in object meta: 2"), olmcore.Gone},
+		"no error":            {nil, olmcore.ClassNone},
+		"not found":           {apierrors.NewNotFound(pods, "a"), olmcore.Gone},
+		"expired":             {apierrors.NewResourceExpired("gone"), olmcore.Gone},
+		"another incarnation": {conflict("Precondition failed: UID in precondition: 1, UID in object meta: 2"), olmcore.Gone},
+		"a patch of another incarnation": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), "1", "field is immutable")}), olmcore.Gone},
 		"unknown resource":             {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource"}}, olmcore.NoMatch},
 		"no mapping":                   {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "X"}}, olmcore.NoMatch},
 		"changed":                      {conflict("changed"), olmcore.Conflict},
