@@ -189,8 +189,7 @@ func reconcile(t testing.TB, in subscription.Input) subscription.Outcome {
 }
 
 // statusOf returns the status that an Outcome leaves a Subscription with.
-func statusOf(t testing.TB, in subscription.Input, out subscription.Outcome, name string) v1alpha1.SubscriptionStatus {
-	t.Helper()
+func statusOf(t require.TestingT, in subscription.Input, out subscription.Outcome, name string) v1alpha1.SubscriptionStatus {
 	for _, a := range out.Actions {
 		if u, ok := a.(olmcore.UpdateStatus); ok && u.Target.Name == name {
 			return u.After.(*v1alpha1.Subscription).Status
@@ -201,7 +200,7 @@ func statusOf(t testing.TB, in subscription.Input, out subscription.Outcome, nam
 			return s.Status
 		}
 	}
-	t.Fatalf("no Subscription %s", name)
+	require.Fail(t, "no Subscription "+name)
 	return v1alpha1.SubscriptionStatus{}
 }
 

@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -298,10 +299,14 @@ func TestGate(t *testing.T) {
 		"one that waits for a plan without content": {[]olmcore.Object{newSub("a", follows("p", "x"), pending("InstallPlanNotYetReconciled", 6)), newPlan("p", "", empty)}, subscription.GateNeeded},
 		"one that waits and a new one":              {[]olmcore.Object{newSub("a", follows("p", "x"), pending("Installing", 6)), newSub("b"), newPlan("p", "Installing")}, subscription.GateNeeded},
 		"one that is installed":                     {[]olmcore.Object{newSub("a", follows("p", "x"), installed), newPlan("p", "Complete"), newCSV("x")}, subscription.GateNeeded},
+		"one that has failed and fails forward":     {[]olmcore.Object{newSub("a", follows("p", "x"), withCondition("InstallPlanFailed", "InstallPlanFailed", "", 6), func(s *v1alpha1.Subscription) { s.Status.State = "UpgradeFailed" }), newPlan("p", "Failed")}, subscription.GateNeeded},
 		"one whose status is written first":         {[]olmcore.Object{newSub("a", follows("p", "x")), newSub("b"), newPlan("p", "Installing")}, subscription.GateDeferred},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(tc.objects...)
+			if strings.HasSuffix(name, "fails forward") {
+				in = failForward(in)
+			}
 			require.Equal(t, tc.want, reconcile(t, in).Gate)
 			require.Equal(t, tc.want, subscription.Assess(in).Gate)
 		})

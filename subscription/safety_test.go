@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,12 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 		require.Equal(t, a.CurrentCSV, a.InstalledCSV)
 		require.True(t, slices.ContainsFunc(in.ClusterServiceVersions, func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == a.InstalledCSV }),
 			"installedCSV names a CSV that was not seen")
+	}
+	if a.State == v1alpha1.SubscriptionStateFailed && b.State != a.State {
+		require.Equal(t, operatorsv1.UpgradeStrategyUnsafeFailForward, in.OperatorGroups[0].Spec.UpgradeStrategy)
+		require.True(t, slices.ContainsFunc(in.InstallPlans, func(p *v1alpha1.InstallPlan) bool {
+			return p.Name == a.InstallPlanRef.Name && p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
+		}), "no plan failed")
 	}
 	require.Equal(t, a.InstallPlanRef == nil, a.Install == nil)
 	if a.InstallPlanRef == nil {
