@@ -109,8 +109,9 @@ const (
 	// ReasonCleanupIncomplete: the plan's clean-up did not end in time and the
 	// plan was let go. The message names what is left; the user removes it.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
-	// ReasonTruncated: a list was too long and was cut. Nothing to do for the
-	// user.
+	// ReasonTruncated: a list was too long and was cut, or there were more custom
+	// resources than are judged. Where the message is about the latter, the user
+	// looks for resources that the new schema refuses.
 	ReasonTruncated = "Truncated"
 )
 
