@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -14,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/olmcore/olm/controllers"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
@@ -22,13 +22,13 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func run(ctx context.Context, args []string) error {
 	var o olmruntime.Options
 	var m ctrl.Options
 	var catalogs controllers.Catalogs
@@ -50,7 +50,9 @@ func run() error {
 	flag.StringVar(&m.LeaderElectionNamespace, "leader-election-namespace", "olm", "`NAMESPACE` of the Lease")
 	flag.StringVar(&m.Metrics.BindAddress, "metrics-bind-address", "0", "address of the metrics, such as :8080; 0 serves none")
 	flag.StringVar(&m.HealthProbeBindAddress, "health-probe-bind-address", "0", "address of /healthz and /readyz; 0 serves none")
-	flag.Parse()
+	if err := flag.CommandLine.Parse(args); err != nil {
+		return err
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 
 	if namespaces != "" {
@@ -63,7 +65,6 @@ func run() error {
 	m.LeaderElectionID = "olm-" + olmcore.NameSuffix(10, o.Namespaces...)
 	m.LeaderElectionReleaseOnCancel = true
 	m.GracefulShutdownTimeout = new(10 * time.Second)
-	m.Metrics = server.Options{BindAddress: m.Metrics.BindAddress}
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -80,5 +81,5 @@ func run() error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
 }

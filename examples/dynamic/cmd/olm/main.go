@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -24,22 +25,25 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "`FILE` that names the cluster; empty inside of one")
-	only := flag.String("only", "", "`CONTROLLERS` to run, such as catalog,csv; all when empty")
-	every := flag.Duration("every", 0, "run again after this time; 0 runs once")
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("olm", flag.ContinueOnError)
+	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "`FILE` that names the cluster; empty inside of one")
+	only := flags.String("only", "", "`CONTROLLERS` to run, such as catalog,csv; all when empty")
+	every := flags.Duration("every", 0, "run again after this time; 0 runs once")
 	var o controllers.Options
 	var catalogs controllers.Catalogs
-	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
-	flag.BoolVar(&o.Sweeps, "sweeps", false, "keep old InstallPlans in order, and look for what versions left behind")
-	flag.BoolVar(&o.Operators, "operators", false, "keep the Operator objects")
-	flag.Parse()
+	flags.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
+	flags.BoolVar(&o.Sweeps, "sweeps", false, "keep old InstallPlans in order, and look for what versions left behind")
+	flags.BoolVar(&o.Operators, "operators", false, "keep the Operator objects")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	if catalogs.Content != nil {
 		o.GlobalNamespace, o.Resolve, o.CatalogsOf = catalogs.GlobalNamespace, catalogs.Resolve, catalogs.Known
 	}
@@ -62,7 +66,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	o.KubernetesVersion = version.GitVersion
-	loop := olmdynamic.Loop{Reader: cluster, Executor: cluster, Out: os.Stdout, Set: controllers.New(&o)}
+	loop := olmdynamic.Loop{Reader: cluster, Executor: cluster, Out: out, Set: controllers.New(&o)}
 	if *only != "" {
 		loop.Only = strings.Split(*only, ",")
 	}
