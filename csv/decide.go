@@ -101,7 +101,7 @@ func (m *machine) decide() decision {
 	if !leaving {
 		heir = m.line().takenOver()
 	}
-	frozen := m.c().Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry && current == v1alpha1.CSVPhaseFailed
+	frozen := isFrozen(m.c())
 	var member membership
 	if !leaving && heir == nil && !frozen {
 		member = m.membership()

@@ -41,8 +41,6 @@ type history struct {
 	violation error
 	// subscribed: a Subscription keeps the operands of a version that it installed.
 	subscribed bool
-	// thawed: the controllers notice that their permissions changed.
-	thawed bool
 }
 
 func newHistory(t *rapid.T) *history {
@@ -53,7 +51,6 @@ func newHistory(t *rapid.T) *history {
 	require.NoError(t, c.RunFor(time.Second)) // the CRD is established
 	h := &history{c: c, d: d, template: base[len(base)-1].(*v1alpha1.ClusterServiceVersion), forbidden: map[string]bool{}, seen: map[types.UID]*v1alpha1.ClusterServiceVersion{}}
 	c.Authorize = h.authorize
-	d.Controllers = controllersWith(csv.Config{}, func(in *csv.Input) { in.RBACChanged = h.thawed })
 	return h
 }
 
@@ -319,8 +316,8 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 			}
 		}
 		clear(h.forbidden)
-		h.thawed = true
-		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "watched"}}))
+		require.NoError(t, h.c.RunFor(time.Second))
+		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "newcomer"}})) // permissions changed
 		h.c.Recover()
 		h.c.HealDeployment("ns", "cool")
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))

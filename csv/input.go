@@ -32,8 +32,8 @@ type Observed[T any] struct {
 func Found[T any](items ...T) Observed[T] { return Observed[T]{Complete: true, Items: items} }
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it.
-// Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, the thaw
-// hints and Checkpoint.
+// Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, FrozenGeneration
+// and Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -96,7 +96,8 @@ type Input struct {
 	// A CSV with another generation is tried again.
 	FrozenGeneration int64
 	// RBACChanged says that a Role, RoleBinding or ServiceAccount of the namespace,
-	// or the group's ServiceAccount, changed since then: try again.
+	// or the group's ServiceAccount, changed since then: try again. Gather tells it
+	// from the times of the objects, so a deletion is for the caller to notice.
 	RBACChanged bool
 	// Checkpoint is what CheckpointOf returned for an earlier converged Input of
 	// this CSV; optional.
