@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -299,11 +300,36 @@ func TestConflictsAndFailuresAreTriedAgain(t *testing.T) {
 	var h heard
 	o := olmruntime.Options{Observe: h.observe}
 	o.Resolve = catalogs(t).Resolve
-	start(t, config, o)
+	startWith(t, config, ctrl.Options{Controller: ctrlconfig.Controller{MaxConcurrentReconciles: 4}}, o)
 	do(t, s, func(c *fake.Cluster) error { return c.Create(subscription("alpha", v1alpha1.ApprovalAutomatic)) })
 	until(t, s, "alpha is installed all the same", succeeded("alpha"))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	require.True(t, slices.ContainsFunc(h.failures, func(err error) bool { return errors.Is(err, olmcore.ErrStale) }))
 	require.True(t, slices.ContainsFunc(h.failures, func(err error) bool { return !errors.Is(err, olmcore.ErrStale) }))
+}
+
+// TestAnOutageOfTheAPIServerPasses cuts all connections; nothing is done on the
+// word of a server that does not answer, and all that was missed afterwards.
+func TestAnOutageOfTheAPIServerPasses(t *testing.T) {
+	t.Parallel()
+	c := fake.NewCluster(time.Now())
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(group("a")))
+	s, config, front := serveBy(t, c)
+	start(t, config, olmruntime.Options{})
+	until(t, s, "the first group is done", done("a"))
+	atRest(t, s)
+	s.Break(true)
+	front.CloseClientConnections()
+	version := ""
+	do(t, s, func(c *fake.Cluster) error {
+		err := c.Create(group("b"))
+		version = c.ResourceVersion()
+		return err
+	})
+	time.Sleep(time.Second)
+	do(t, s, func(c *fake.Cluster) error { require.Equal(t, version, c.ResourceVersion()); return nil })
+	s.Break(false)
+	until(t, s, "the second group is done", done("b"))
 }

@@ -127,8 +127,13 @@ func catalogs(t *testing.T) *controllers.Catalogs {
 
 // serve puts a cluster behind HTTP.
 func serve(t *testing.T, c *fake.Cluster) (*apiserver.Server, *rest.Config) {
+	s, config, _ := serveBy(t, c)
+	return s, config
+}
+
+func serveBy(t *testing.T, c *fake.Cluster) (*apiserver.Server, *rest.Config, *httptest.Server) {
 	s := apiserver.New(c)
 	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
-	return s, &rest.Config{Host: front.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
+	return s, &rest.Config{Host: front.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, front
 }
