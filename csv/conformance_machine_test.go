@@ -83,6 +83,11 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 		if in.ClusterServiceVersion.Status.Phase != none {
 			in.ClusterServiceVersion.Status.Phase = rapid.SampledFrom([]phaseName{pending, succeeded, failed}).Draw(t, "again")
 		}
+		if of := []string{
+			"the CRD is gone", "the CRD version is gone", "the CRD is not established", "the CRD is leaving", "the account is gone", "the account is another's", "the role is gone", "a new cluster is asked",
+		}; rapid.Bool().Draw(t, "lacking") {
+			oddities[rapid.SampledFrom(of).Draw(t, "what")](t, &in)
+		}
 		a := csv.Assess(in)
 		if len(a.Requirements) == 0 {
 			return
