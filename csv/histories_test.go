@@ -316,10 +316,11 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 			}
 		}
 		clear(h.forbidden)
-		require.NoError(t, h.c.RunFor(time.Second))
-		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "newcomer"}})) // permissions changed
 		h.c.Recover()
 		h.c.HealDeployment("ns", "cool")
+		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
+		require.NoError(t, h.c.RunFor(time.Second))
+		require.NoError(t, h.c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "newcomer"}})) // permissions changed
 		require.NoError(t, h.d.RunUntilIdle(ctx, 2*time.Hour))
 		h.check(t)
 		for _, help := range []func(*rapid.T){h.finishOperands, h.skipOperands, h.unwedge} { // what an operator that is gone leaves to its user
