@@ -199,10 +199,9 @@ func (r *runner) keys(ctx context.Context, old, next client.Object, deleted bool
 	keys = r.Affected(o)
 	var before olmcore.Object
 	if old != nil {
-		if before, err = typed(old); err != nil {
-			return nil, nil, err
+		if b, unreadable := typed(old); unreadable == nil { // else nobody acted on it
+			before, keys = b, append(keys, r.Affected(b)...)
 		}
-		keys = append(keys, r.Affected(before)...)
 	}
 	if r.notice != nil {
 		r.notice(before, o, deleted, time.Now().UTC())
