@@ -92,6 +92,8 @@ func TestCatalogHealth(t *testing.T) {
 		"a catalog goes": {newSub("a", records(cool, other), healthy), sources(cool), true, "False/CatalogSourcesDeleted: " + allHealthy, "olm/cool=true@3"},
 		"a spec becomes invalid": {newSub("a", records(cool), healthy), sources(invalidCatalog("olm", "cool")), false,
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
+		"a spec becomes invalid, as OLM says it": {newSub("a", records(cool), healthy), sources(invalidCatalog("olm", "cool")), true,
+			"True/CatalogSourcesUpdated: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
 		"another catalog is unhealthy": {newSub("a", records(cool, other), healthy), sources(ill, cool), false,
 			"True/UnhealthyCatalogSourceFound: catalogsource olm/other unhealthy", "olm/cool=true@3 olm/other=false@60"},
 		"several others are unhealthy": {newSub("a", records(cool, ill)), sources(cool, ill, newCatalog("olm", "zzz", false)), false,
