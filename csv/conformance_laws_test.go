@@ -114,6 +114,7 @@ func soundStatus(t require.TestingT, before, after *v1alpha1.ClusterServiceVersi
 	if grown := n > len(before.Conditions) || n == 20 && len(before.Conditions) >= 20 && !sameEntry(before.Conditions[len(before.Conditions)-1], last); grown {
 		kept = after.Conditions[:n-1]
 		require.Equal(t, after.Message, last.Message)
+		require.Equal(t, []any{after.LastUpdateTime, after.LastTransitionTime}, []any{last.LastUpdateTime, last.LastTransitionTime})
 		require.True(t, n == 1 || !sameEntry(after.Conditions[n-2], last), "an entry that says the same again")
 	}
 	require.True(t, equality.Semantic.DeepEqual(kept, before.Conditions[len(before.Conditions)-len(kept):]), "the past stays as it was")
