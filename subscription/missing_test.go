@@ -172,6 +172,18 @@ func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 		require.Empty(t, tr+shown)
 		require.Empty(t, s.in.Histories["a-uid"].SuspectStage)
 	})
+	t.Run("what another writer made the status say counts like memory", func(t *testing.T) {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), in: inputOf()}
+		s.in.Histories = map[types.UID]subscription.History{}
+		s.plan = newPlan("p", "RequiresApproval", manual(1))
+		tr, _, shown := s.look(60)
+		require.Empty(t, tr)
+		require.Equal(t, "Pending/Installing", shown)
+		s.plan = newPlan("p", "Installing", manual(2), started(5))
+		tr, _, _ = s.look(61)
+		require.Empty(t, tr, "the other one told it")
+		require.Empty(t, s.in.Histories["a-uid"].SuspectStage)
+	})
 	t.Run("a watch is believed", func(t *testing.T) {
 		s := start()
 		s.plan = newPlan("p", "")

@@ -173,22 +173,22 @@ func (v *view) isGone(uid types.UID, name string) bool {
 }
 
 // believe returns the plan's stage, or StageUnverified where a stale cache is
-// the likelier explanation of what is seen. Only a caller who remembers and has
-// no ordered window needs to doubt.
+// the likelier explanation of what is seen. Only a caller who keeps a memory and
+// has no ordered window needs to doubt.
 func (v *view) believe(d *verdict, plan *v1alpha1.InstallPlan) Stage {
 	stage := stageOf(plan)
 	h := &v.memo.history
-	if !d.remembers || v.live || !h.isAbout(plan.UID, plan.Name) {
+	last, ok := v.lastStage(d, plan)
+	if !ok || v.live {
 		v.trust()
 		return stage
 	}
-	if at := installedAt(plan); !at.IsZero() && at.Before(h.LastInstalledUpdate) {
+	if at := installedAt(plan); h.isAbout(plan.UID, plan.Name) && !at.IsZero() && at.Before(h.LastInstalledUpdate) {
 		d.requeue(v.config.MissingRecheck)
 		d.report(info, ReasonSuspectObservation, "status.installPlanRef", "InstallPlan ", plan.Name, " was seen in an older version than before")
 		return StageUnverified
 	}
-	if h.LastStage == stage || h.LastStage == StageMissing || h.LastStage == StageUnknown || stage == StageUnknown ||
-		reachable(h.LastStage, stage) || v.wasObserved(plan, stage) {
+	if last == stage || last == StageMissing || last == StageUnknown || stage == StageUnknown || reachable(last, stage) || v.wasObserved(plan, stage) {
 		v.trust()
 		return stage
 	}
@@ -203,8 +203,23 @@ func (v *view) believe(d *verdict, plan *v1alpha1.InstallPlan) Stage {
 		return stage
 	}
 	d.report(info, ReasonSuspectObservation, "status.installPlanRef",
-		"InstallPlan ", plan.Name, " seems to have gone from ", string(h.LastStage), " to ", string(stage))
+		"InstallPlan ", plan.Name, " seems to have gone from ", string(last), " to ", string(stage))
 	return StageUnverified
+}
+
+// lastStage returns the stage of a plan that is known already to a caller who
+// keeps a memory: what is remembered, else what the status says, which another
+// writer may have made say so.
+func (v *view) lastStage(d *verdict, plan *v1alpha1.InstallPlan) (last Stage, ok bool) {
+	h, ref := &v.memo.history, d.sub.Status.InstallPlanRef
+	switch {
+	case d.remembers && h.isAbout(plan.UID, plan.Name):
+		return h.LastStage, true
+	case !v.keepsHistory() || ref == nil || !samePlan(ref, plan.UID, plan.Name):
+		return "", false
+	}
+	from, shown := v.recorded(d)
+	return from.stage, shown
 }
 
 // wasObserved reports whether an ordered watch delivered the plan in a stage.
