@@ -4,6 +4,7 @@ package fake
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,18 +31,19 @@ func (k *kind) applyDefaults(o olmcore.Object) {
 		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 			addDefaultToleration(&o.Spec, key)
 		}
+		defaultRequests(&o.Spec)
+	case *corev1.Secret:
+		defaultSecret(o)
 	case *corev1.Service:
 		defaultService(&o.Spec)
 	case *appsv1.Deployment:
 		defaultDeployment(&o.Spec)
 	case *batchv1.Job:
-		setDefault(&o.Spec.Parallelism, 1)
-		setDefault(&o.Spec.Completions, 1)
-		setDefault(&o.Spec.BackoffLimit, 6)
-		setDefault(&o.Spec.Suspend, false)
-		defaultPodSpec(&o.Spec.Template.Spec)
+		defaultJob(&o.Spec)
 	case *apiextensionsv1.CustomResourceDefinition:
 		defaultCRD(&o.Spec)
+	default:
+		defaultOthers(o)
 	}
 	k.schemaDefaults(o)
 }
@@ -83,6 +85,9 @@ func defaultPodSpec(spec *corev1.PodSpec) {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i].VolumeSource)
+	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			defaultContainer(&containers[i])
@@ -102,6 +107,18 @@ func defaultContainer(c *corev1.Container) {
 	for i := range c.Ports {
 		setZero(&c.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil {
+			defaultFieldRef(from.FieldRef)
+		}
+	}
+	if c.Lifecycle != nil {
+		for _, handler := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if handler != nil {
+				defaultHTTPGet(handler.HTTPGet)
+			}
+		}
+	}
 	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
 		if probe != nil {
 			setZero(&probe.TimeoutSeconds, 1)
@@ -111,8 +128,86 @@ func defaultContainer(c *corev1.Container) {
 			if probe.GRPC != nil {
 				setDefault(&probe.GRPC.Service, "")
 			}
+			defaultHTTPGet(probe.HTTPGet)
 		}
 	}
+}
+
+func defaultHTTPGet(action *corev1.HTTPGetAction) {
+	if action != nil {
+		setZero(&action.Path, "/")
+		setZero(&action.Scheme, corev1.URISchemeHTTP)
+	}
+}
+
+func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
+	if ref != nil {
+		setZero(&ref.APIVersion, "v1")
+	}
+}
+
+func defaultVolume(v *corev1.VolumeSource) {
+	const mode = 0o644
+	switch {
+	case v.ConfigMap != nil:
+		setDefault(&v.ConfigMap.DefaultMode, mode)
+	case v.Secret != nil:
+		setDefault(&v.Secret.DefaultMode, mode)
+	case v.HostPath != nil:
+		setDefault(&v.HostPath.Type, corev1.HostPathUnset)
+	case v.DownwardAPI != nil:
+		setDefault(&v.DownwardAPI.DefaultMode, mode)
+		for i := range v.DownwardAPI.Items {
+			defaultFieldRef(v.DownwardAPI.Items[i].FieldRef)
+		}
+	case v.Projected != nil:
+		setDefault(&v.Projected.DefaultMode, mode)
+		for _, from := range v.Projected.Sources {
+			if from.ServiceAccountToken != nil {
+				setDefault(&from.ServiceAccountToken.ExpirationSeconds, 3600)
+			}
+			if from.DownwardAPI != nil {
+				for i := range from.DownwardAPI.Items {
+					defaultFieldRef(from.DownwardAPI.Items[i].FieldRef)
+				}
+			}
+		}
+	}
+}
+
+// defaultRequests makes a Pod request what it is limited to.
+func defaultRequests(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			requests := maps.Clone(r.Requests)
+			for name, limit := range r.Limits {
+				if _, set := requests[name]; !set {
+					if requests == nil {
+						requests = corev1.ResourceList{}
+					}
+					requests[name] = limit
+				}
+			}
+			r.Requests = requests
+		}
+	}
+}
+
+// defaultSecret also takes in stringData, which is never stored.
+func defaultSecret(o *corev1.Secret) {
+	setZero(&o.Type, corev1.SecretTypeOpaque)
+	if len(o.StringData) == 0 {
+		return
+	}
+	data := maps.Clone(o.Data)
+	if data == nil {
+		data = map[string][]byte{}
+	}
+	for key, value := range o.StringData {
+		data[key] = []byte(value)
+	}
+	o.Data, o.StringData = data, nil
 }
 
 // addDefaultToleration does what the admission plugin DefaultTolerationSeconds
@@ -171,8 +266,12 @@ func (c *Cluster) assign(o olmcore.Object) {
 	case *corev1.Service:
 		if o.Spec.ClusterIP == "" && o.Spec.Type != corev1.ServiceTypeExternalName {
 			o.Spec.ClusterIP = c.nextIP("10.96")
+		}
+		if len(o.Spec.ClusterIPs) == 0 && o.Spec.ClusterIP != "" {
 			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
 		}
+	case *batchv1.Job:
+		selectPods(o)
 	case *apiextensionsv1.CustomResourceDefinition:
 		storeVersion(o)
 	case *corev1.Pod:
@@ -226,6 +325,14 @@ func tokenVolume(name string) corev1.Volume {
 				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}}}}},
 		},
 	}}}
+}
+
+// keepAllocated: an update that names no address keeps the one that there is.
+func keepAllocated(next, current olmcore.Object) {
+	if service, ok := next.(*corev1.Service); ok && service.Spec.ClusterIP == "" && service.Spec.Type != corev1.ServiceTypeExternalName {
+		from := current.(*corev1.Service).Spec
+		service.Spec.ClusterIP, service.Spec.ClusterIPs = from.ClusterIP, from.ClusterIPs
+	}
 }
 
 func (c *Cluster) nextIP(prefix string) string {

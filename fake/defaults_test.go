@@ -8,9 +8,15 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -159,4 +165,71 @@ func TestDeploymentsShowTheRevisionOfTheirTemplate(t *testing.T) {
 	require.NoError(t, other.Load(loaded))
 	require.NoError(t, other.Settle())
 	require.Equal(t, "2", fake.Find[*appsv1.Deployment](other, "ns", "d").Annotations["deployment.kubernetes.io/revision"])
+}
+
+// What a real API server fills in is compared with it in internal/controlplane;
+// here is what that rests on.
+func TestOtherKindsGetTheirDefaults(t *testing.T) {
+	c := newCluster(t)
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n"}}
+	policy.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{{}}}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: "u"}, {Kind: "ServiceAccount", Name: "s", Namespace: "ns"}}}
+	hooks := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "h"}}
+	hooks.Webhooks = []admissionregistrationv1.MutatingWebhook{{Name: "h.example.com", Rules: []admissionregistrationv1.RuleWithOperations{{}},
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "s"}}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"}}
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, StringData: map[string]string{"a": "b"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+		Limits:   corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")},
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}}}
+	require.NoError(t, c.Create(policy, binding, hooks, job, secret, pod))
+
+	spec := fake.Find[*networkingv1.NetworkPolicy](c, "ns", "n").Spec
+	require.Equal(t, []networkingv1.PolicyType{"Ingress", "Egress"}, spec.PolicyTypes)
+	require.Equal(t, corev1.ProtocolTCP, *spec.Egress[0].Ports[0].Protocol)
+	bound := fake.Find[*rbacv1.RoleBinding](c, "ns", "b")
+	require.Equal(t, []string{rbacv1.GroupName, rbacv1.GroupName, ""}, []string{bound.RoleRef.APIGroup, bound.Subjects[0].APIGroup, bound.Subjects[1].APIGroup})
+	hook := fake.Find[*admissionregistrationv1.MutatingWebhookConfiguration](c, "", "h").Webhooks[0]
+	require.Equal(t, []any{int32(443), int32(10), admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.AllScopes},
+		[]any{*hook.ClientConfig.Service.Port, *hook.TimeoutSeconds, *hook.FailurePolicy, *hook.MatchPolicy, *hook.ReinvocationPolicy, *hook.Rules[0].Scope})
+	stored := fake.Find[*batchv1.Job](c, "ns", "j")
+	require.Equal(t, stored.Spec.Template.Labels, stored.Labels)
+	require.Equal(t, map[string]string{"batch.kubernetes.io/controller-uid": string(stored.UID)}, stored.Spec.Selector.MatchLabels)
+	require.Equal(t, map[string][]byte{"a": []byte("b")}, fake.Find[*corev1.Secret](c, "ns", "s").Data)
+	require.Nil(t, fake.Find[*corev1.Secret](c, "ns", "s").StringData)
+	requests := fake.Find[*corev1.Pod](c, "ns", "p").Spec.Containers[0].Resources.Requests
+	require.Equal(t, []string{"100m", "1Gi"}, []string{requests.Cpu().String(), requests.Memory().String()})
+}
+
+// The kinds of Kubernetes want finalizers with a domain, custom ones do not care.
+func TestFinalizersWithoutADomain(t *testing.T) {
+	c := newCluster(t)
+	finalizers := []string{"mine"}
+	require.True(t, apierrors.IsInvalid(c.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", Finalizers: finalizers}})))
+	require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "g", Finalizers: finalizers}}))
+}
+
+func TestWhatCannotBeChanged(t *testing.T) {
+	c := newCluster(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"}}
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	require.NoError(t, c.Create(secret, service, job))
+	for name, err := range map[string]error{
+		"the type of a Secret":     fake.Edit(c, "ns", "s", func(s *corev1.Secret) { s.Type = "other" }),
+		"an address":               fake.Edit(c, "ns", "s", func(s *corev1.Service) { s.Spec.ClusterIP = "10.0.0.1" }),
+		"the template of a Job":    fake.Edit(c, "ns", "j", func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Image = "other" }),
+		"the completions of a Job": fake.Edit(c, "ns", "j", func(j *batchv1.Job) { j.Spec.Completions = new(int32(2)) }),
+		"the selector of a Job":    fake.Edit(c, "ns", "j", func(j *batchv1.Job) { j.Spec.Selector = nil }),
+	} {
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
+	}
+	require.NoError(t, fake.Edit(c, "ns", "j", func(j *batchv1.Job) { j.Spec.Parallelism = new(int32(2)) }))
+	before := fake.Find[*corev1.Service](c, "ns", "s").Spec.ClusterIP
+	require.NoError(t, fake.Edit(c, "ns", "s", func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil }))
+	require.Equal(t, before, fake.Find[*corev1.Service](c, "ns", "s").Spec.ClusterIP, "an address that is left out stays")
 }

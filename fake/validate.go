@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -29,6 +31,7 @@ func (c *Cluster) validate(k *kind, next, current olmcore.Object) error {
 	if current != nil && current.GetDeletionTimestamp() != nil {
 		problems = append(problems, validation.ValidateNoNewFinalizers(next.GetFinalizers(), current.GetFinalizers(), metadata.Child("finalizers"))...)
 	}
+	problems = append(problems, k.finalizerProblems(next.GetFinalizers(), metadata.Child("finalizers"))...)
 	problems = append(problems, contentProblems(next, current)...)
 	if len(problems) > 0 {
 		return apierrors.NewInvalid(k.groupKind(), next.GetName(), problems)
@@ -43,9 +46,26 @@ func (k *kind) nameRule() validation.ValidateNameFunc {
 	case k.role == roleNamespace:
 		return validation.NameIsDNSLabel
 	case k.role == roleService:
-		return validation.NameIsDNS1035Label
+		return validation.NameIsDNS1035Label // as before Kubernetes 1.34; later ones also take a digit first
 	}
 	return validation.NameIsDNSSubdomain
+}
+
+// finalizerProblems: the kinds of Kubernetes itself take a finalizer without a
+// domain only when it is one of their own.
+func (k *kind) finalizerProblems(finalizers []string, at *field.Path) (problems field.ErrorList) {
+	switch {
+	case k.custom, k.gvk.Group == "operators.coreos.com", k.gvk.Group == apiextensionsv1.GroupName, k.gvk.Group == apiregistrationv1.GroupName:
+		return nil
+	}
+	for i, f := range finalizers {
+		switch {
+		case strings.Contains(f, "/"), f == string(corev1.FinalizerKubernetes), f == metav1.FinalizerOrphanDependents, f == metav1.FinalizerDeleteDependents:
+		default:
+			problems = append(problems, field.Invalid(at.Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return problems
 }
 
 func contentProblems(next, current olmcore.Object) field.ErrorList {
@@ -60,6 +80,18 @@ func contentProblems(next, current olmcore.Object) field.ErrorList {
 		if old, ok := current.(*corev1.ConfigMap); ok && isTrue(old.Immutable) {
 			return immutable(isTrue(o.Immutable) && reflect.DeepEqual(o.Data, old.Data) && reflect.DeepEqual(o.BinaryData, old.BinaryData),
 				field.NewPath("data"), "field is immutable when `immutable` is set")
+		}
+	case *corev1.Secret:
+		if old, ok := current.(*corev1.Secret); ok {
+			return secretProblems(o, old)
+		}
+	case *corev1.Service:
+		if old, ok := current.(*corev1.Service); ok && old.Spec.ClusterIP != "" && o.Spec.Type != corev1.ServiceTypeExternalName {
+			return immutable(o.Spec.ClusterIP == old.Spec.ClusterIP, field.NewPath("spec", "clusterIPs").Index(0), "may not change once set")
+		}
+	case *batchv1.Job:
+		if old, ok := current.(*batchv1.Job); ok {
+			return jobProblems(&o.Spec, &old.Spec)
 		}
 	case *rbacv1.RoleBinding:
 		if old, ok := current.(*rbacv1.RoleBinding); ok {
@@ -81,6 +113,21 @@ func immutable(same bool, at *field.Path, detail string) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, nil, detail)}
+}
+
+func secretProblems(o, old *corev1.Secret) field.ErrorList {
+	problems := immutable(o.Type == old.Type, field.NewPath("type"), "field is immutable")
+	if isTrue(old.Immutable) {
+		problems = append(problems, immutable(isTrue(o.Immutable) && reflect.DeepEqual(o.Data, old.Data), field.NewPath("data"), "field is immutable when `immutable` is set")...)
+	}
+	return problems
+}
+
+func jobProblems(o, old *batchv1.JobSpec) field.ErrorList {
+	spec := field.NewPath("spec")
+	problems := immutable(equality.Semantic.DeepEqual(o.Completions, old.Completions), spec.Child("completions"), "field is immutable")
+	problems = append(problems, immutable(equality.Semantic.DeepEqual(o.Selector, old.Selector), spec.Child("selector"), "field is immutable")...)
+	return append(problems, immutable(equality.Semantic.DeepEqual(o.Template, old.Template), spec.Child("template"), "field is immutable")...)
 }
 
 func podProblems(pod, old *corev1.Pod) field.ErrorList {

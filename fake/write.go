@@ -5,12 +5,14 @@ package fake
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -22,7 +24,8 @@ func (c *Cluster) create(o olmcore.Object) error {
 		return err
 	}
 	if next.GetResourceVersion() != "" {
-		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: "resourceVersion should not be set on objects to be created"}}
 	}
 	if next.GetName() == "" && next.GetGenerateName() != "" {
 		c.lastName++
@@ -139,6 +142,7 @@ func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
 	if t.kind.status {
 		t.kind.setStatus(next, current)
 	}
+	keepAllocated(next, current)
 	sameSpec := t.kind.sameSpec(current, next)
 	if !sameSpec {
 		// What a writer left out and the defaults fill in again is no change.
@@ -180,7 +184,7 @@ func (c *Cluster) currentStatus(target olmcore.Ref) (*table, olmcore.Object, err
 	if t, err := c.table(target.GVK()); err == nil && !t.kind.status {
 		return nil, nil, apierrors.NewNotFound(t.kind.groupResource(), "")
 	}
-	return c.current(target)
+	return c.changeable(target)
 }
 
 // replaceStatus stores current with the status of from, for a kind that has a
@@ -191,9 +195,22 @@ func (c *Cluster) replaceStatus(t *table, current, from olmcore.Object) {
 	}
 }
 
+// changeable is current for an update: there, a UID is no precondition but a field
+// that cannot be changed.
+func (c *Cluster) changeable(target olmcore.Ref) (*table, olmcore.Object, error) {
+	uid := target.UID
+	target.UID = ""
+	t, o, err := c.current(target)
+	if err == nil && uid != "" && uid != o.GetUID() {
+		err = apierrors.NewInvalid(t.kind.groupKind(), target.Name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
+	}
+	return t, o, err
+}
+
 // update is PATCH with the difference of two versions of an object.
 func (c *Cluster) update(a olmcore.Update) error {
-	t, current, err := c.current(a.Target)
+	t, current, err := c.changeable(a.Target)
 	if err != nil {
 		return err
 	}
