@@ -166,6 +166,8 @@ func (n normalizer) value(key string, v any) any {
 			return "an address"
 		case strings.HasSuffix(key, "uid") && n.names[v] != "":
 			return n.names[v]
+		case strings.HasSuffix(key, "controller-uid"):
+			return "the UID of a Job"
 		case key == "olmcore/replaces":
 			return "the UID of a Pod"
 		case key == "status" && v == string(v1alpha1.StepStatusPresent):

@@ -101,7 +101,27 @@ spec:
             metadata: {labels: {app: PKG}}
             spec:
               serviceAccountName: PKG
-              containers: [{name: operator, image: "registry.example.com/PKG:vVERSION"}]
+              initContainers:
+              - {name: prepare, image: "registry.example.com/PKG:vVERSION", resources: {limits: {memory: 100Mi}}}
+              containers:
+              - name: operator
+                image: "registry.example.com/PKG:vVERSION"
+                ports: [{containerPort: 8080, name: http}]
+                env:
+                - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+                - {name: LEVEL, valueFrom: {configMapKeyRef: {name: PKG, key: level, optional: true}}}
+                resources: {requests: {cpu: 1000m, memory: "104857600"}, limits: {memory: 0.5Gi}}
+                readinessProbe: {httpGet: {port: http}}
+                livenessProbe: {grpc: {port: 9000}}
+                startupProbe: {tcpSocket: {port: 8080}}
+                volumeMounts: [{name: config, mountPath: /config}, {name: all, mountPath: /all}, {name: host, mountPath: /host}]
+              volumes:
+              - {name: config, configMap: {name: PKG}}
+              - {name: certificate, secret: {secretName: PKG, optional: true}}
+              - {name: scratch, emptyDir: {}}
+              - {name: host, hostPath: {path: /etc}}
+              - {name: all, projected: {sources: [{configMap: {name: PKG}}, {serviceAccountToken: {path: token}}]}}
+              - {name: labels, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -114,7 +134,36 @@ spec:
   - name: v1
     served: true
     storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}, level: {type: string, default: low}}}}}}
+    subresources: {status: {}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: PKG}
+data: {level: high}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: PKG}
+spec:
+  selector: {app: PKG}
+  ports: [{port: 8080, targetPort: http}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: PKG}
+stringData: {password: secret}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: PKG-viewer}
+rules: [{apiGroups: [example.com], resources: [PKGs], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: PKG-viewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: PKG-viewer}
+subjects: [{kind: ServiceAccount, name: PKG}]
 `
 
 func bundle(t testing.TB, pkg string, version int) []olmcore.Object {
