@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 	manualF := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", manual(2), started(20), failed(30)) })
 	unknown := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Melting") })
 
+	cells := map[string]bool{}
 	for name, tc := range map[string]struct {
 		from       subscription.Stage
 		plan       plan
@@ -52,7 +54,18 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 		"no plan, complete after asking":   {"NoPlan", manualC, "->N:Proven N>A:Inferred A>I:Proven I>C", ""},
 		"no plan, failed unasked":          {"NoPlan", f, "->N:Proven N>I:Proven I>F", ""},
 		"no plan, failed after asking":     {"NoPlan", manualF, "->N:Proven N>A:Inferred A>I:Proven I>F", ""},
+		"no plan, missing":                 {"NoPlan", none, "->M", "DeletedBeforeObserved"},
 		"new, new":                         {"NotYetReconciled", n, "", ""},
+		"new, failed after asking":         {"NotYetReconciled", manualF, "N>A:Inferred A>I:Proven I>F", ""},
+		"planning, the same":               {"Planning", p, "", ""},
+		"planning, complete":               {"Planning", c, "P>I:Proven I>C", ""},
+		"planning, failed after asking":    {"Planning", manualF, "P>A:Inferred A>I:Proven I>F", ""},
+		"failed, the same":                 {"Failed", plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", started(3), failed(9)) }), "", ""},
+		"failed, failed again":             {"Failed", f, "F>I:Proven I>F", "AtLeastOnce"},
+		"failed, complete after asking":    {"Failed", manualC, "F>I:Proven I>C", ""},
+		"complete, the same":               {"Complete", plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", started(3)) }), "", ""},
+		"no plan, an unknown phase":        {"NoPlan", unknown, "->U", ""},
+		"an unknown phase, missing":        {"Unknown", none, "U>M", "DeletedBeforeObserved"},
 		"new, planning":                    {"NotYetReconciled", p, "N>P", ""},
 		"new, waiting for approval":        {"NotYetReconciled", a, "N>A", ""},
 		"new, installing":                  {"NotYetReconciled", automaticI, "N>I", ""},
@@ -114,6 +127,11 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 			if tc.from == "Failed" {
 				h.LastInstalledUpdate = second(9).Time
 			}
+			observed := "Missing"
+			if len(in.InstallPlans) > 0 {
+				observed = string(in.InstallPlans[0].Status.Phase)
+			}
+			cells[string(tc.from)+" to "+observed] = true
 			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
 			out := reconcile(t, in)
 			require.Equal(t, tc.want, stages(out.Result))
@@ -125,6 +143,11 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 			in.Now = in.Now.Add(time.Hour)
 			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
 		})
+	}
+	for _, from := range strings.Fields("NoPlan NotYetReconciled Planning RequiresApproval Installing Failed Complete Missing") {
+		for _, to := range []string{"", "Planning", "RequiresApproval", "Installing", "Complete", "Failed", "Missing"} {
+			require.True(t, cells[from+" to "+to], "no case from %s to %q", from, to)
+		}
 	}
 }
 
