@@ -65,6 +65,23 @@
 //	                                                      │
 //	                              installplan.Create again ─► the plan's content
 //
+// # Events and logs
+//
+// Adapters make Kubernetes Events and log records of a result: one for each
+// transition, of a plan's stage (type [TransitionInstallPlan]), of status.state,
+// and of every other condition that a write changes, under the condition's type;
+// a Warning where that is InstallPlanFailed, InstallPlanMissing, ResolutionFailed,
+// BundleUnpackFailed or a condition that is True and ought not to be; two or more
+// of one plan in one result are a fast transition that was reconstructed. And one
+// for each Diagnostic that the last result did not have, of its severity; that of a
+// failed resolution is about the Namespace. Transitions come once, Diagnostics as
+// long as they hold.
+//
+// # Operator objects
+//
+// [Operator] keeps the cluster-scoped Operator object of one component label, with
+// a list of everything that carries it. It has a key of its own.
+//
 // # Asking without writing
 //
 // [Assess] answers "is it installed yet?" for each Subscription, [Audit] reports
