@@ -96,14 +96,26 @@ type answer struct {
 	Explanation string `json:"explanation,omitempty"`
 }
 
+// input is what the answer for a namespace is computed from.
+func (r *runner) input(ctx context.Context, reader olmcore.Reader, namespace string) (resolution.Input, error) {
+	in, err := resolution.Gather(ctx, reader, namespace, r.catalogs.GlobalNamespace, r.catalogs.Content)
+	in.Catalogs = r.catalogs.withUnlisted(in.Catalogs)
+	return in, err
+}
+
+// fingerprint says when an answer does not hold any more.
+func (r *runner) fingerprint(ctx context.Context, reader olmcore.Reader, namespace string) (string, error) {
+	in, err := r.input(ctx, reader, namespace)
+	return in.Fingerprint(), err
+}
+
 // resolve answers for one namespace and files the answer under its
 // Subscriptions.
 func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
-	in, err := resolution.Gather(ctx, reader, request.Namespace, r.catalogs.GlobalNamespace, r.catalogs.Content)
+	in, err := r.input(ctx, reader, request.Namespace)
 	if err != nil {
 		return olmcore.Resolution{}, err
 	}
-	in.Catalogs = r.catalogs.withUnlisted(in.Catalogs)
 	result := resolution.Resolve(in)
 	explained := resolution.Explanation{}
 	if r.catalogs.explain != "" {

@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +103,39 @@ func TestABrokenCatalogIsReadAndSaysSo(t *testing.T) {
 	require.Contains(t, got, "  not used     "+file+": document 11: package: is empty\n")
 	require.Contains(t, got, "  not used     package backup, channel stable: a second channel \"stable\" is left out\n")
 	require.Contains(t, got, "  resolves     to backup.v2.0.0\n")
+}
+
+// TestSettlesAlongTheChannel: with manifests in the catalog a dry run goes all the
+// way, from the first version to the last, each once the one before is gone.
+func TestSettlesAlongTheChannel(t *testing.T) {
+	lines := []string{
+		`{"schema":"olm.package","name":"a","defaultChannel":"s"}`,
+		`{"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1.0.0"},{"name":"a.v2.0.0","replaces":"a.v1.0.0"},{"name":"a.v3.0.0","replaces":"a.v2.0.0"}]}`,
+	}
+	for _, version := range []string{"1.0.0", "2.0.0", "3.0.0"} {
+		manifest := fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v%s"},
+			"spec":{"version":%q,"install":{"strategy":"deployment"},"installModes":[{"type":"AllNamespaces","supported":true}]}}`, version, version)
+		lines = append(lines, fmt.Sprintf(`{"schema":"olm.bundle","package":"a","name":"a.v%s","properties":[{"type":"olm.package","value":{"packageName":"a","version":%q}},{"type":"olm.bundle.object","value":{"data":%q}}]}`,
+			version, version, base64.StdEncoding.EncodeToString([]byte(manifest))))
+	}
+	file := filepath.Join(t.TempDir(), "catalog.json")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+	const world = `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: apps, namespace: apps}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: a, namespace: apps}
+spec: {name: a, channel: s, source: c, sourceNamespace: olm, startingCSV: a.v1.0.0}
+`
+	code, got, errs := runDry(t, world, "--settle", "--catalog", "olm/c="+file)
+	require.Zero(t, code, errs)
+	for _, version := range []string{"1.0.0", "2.0.0", "3.0.0"} {
+		require.Contains(t, got, "  create       ClusterServiceVersion apps/a.v"+version+" ")
+	}
+	require.Contains(t, got, "  resolves     to a.v3.0.0\n")
+	require.NotContains(t, got, "not shown")
 }
 
 func golden(t *testing.T, file, got string) {

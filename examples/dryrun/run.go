@@ -50,7 +50,7 @@ func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) *olm.OLM 
 	nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil)
 	o.Catalog.IgnoreNodes = err == nil && len(nodes) == 0
 	if len(r.catalogs.Content) > 0 {
-		o.Resolve = r.resolve
+		o.Resolve, o.Fingerprint = r.resolve, r.fingerprint
 	}
 	return o
 }
