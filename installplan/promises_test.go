@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,4 +205,16 @@ func TestTheOrderOfANewPlan(t *testing.T) {
 		require.Equal(t, want, steps)
 		require.Equal(t, []string{"another", "cool"}, got.Status.CatalogSources, "sorted, each once, none without a name")
 	}
+}
+
+// TestTheContentOfAPlanHasNoOrder: a bundle that lists its objects otherwise is
+// the same content, and meets the same plan.
+func TestTheContentOfAPlanHasNoOrder(t *testing.T) {
+	subs := []*v1alpha1.Subscription{subscription("rich")}
+	o, other := rich(), rich()
+	slices.Reverse(other.Bundle.Objects)
+	p := made(t, create(t, createInput(subs, o)))
+	require.Equal(t, p.Name, made(t, create(t, createInput(subs, other))).Name)
+	other.Bundle.Objects[0].SetAnnotations(map[string]string{"x": "y"})
+	require.NotEqual(t, p.Name, made(t, create(t, createInput(subs, other))).Name)
 }
