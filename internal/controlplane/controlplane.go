@@ -44,7 +44,8 @@ type ControlPlane struct {
 // Options of a control plane; the zero value has the real controllers, and
 // nodes that count as failed after seconds.
 type Options struct {
-	// NodeMonitorGrace is how long a node may be silent; 0: 4 s.
+	// NodeMonitorGrace is how long a node may be silent; 0: 8 s, which a busy machine
+	// can keep.
 	NodeMonitorGrace time.Duration
 }
 
@@ -129,7 +130,7 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 func (c *ControlPlane) startController(o Options) error {
 	grace := o.NodeMonitorGrace
 	if grace == 0 {
-		grace = 4 * time.Second
+		grace = 8 * time.Second
 	}
 	for name, data := range map[string][]byte{"kubeconfig": c.env.KubeConfig, "ca.crt": c.Config.CAData} {
 		if err := os.WriteFile(c.path(name), data, 0o600); err != nil {

@@ -156,7 +156,7 @@ func (n *Nodes) step(ctx context.Context) error {
 	}
 	for i := range pods.Items {
 		if err := n.look(ctx, &pods.Items[i], pods.Items); err != nil && !expected(err) {
-			return fmt.Errorf("Pod %s/%s: %w", pods.Items[i].Namespace, pods.Items[i].Name, err)
+			return fmt.Errorf("play for Pod %s/%s: %w", pods.Items[i].Namespace, pods.Items[i].Name, err)
 		}
 	}
 	return nil

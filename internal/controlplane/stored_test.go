@@ -103,10 +103,18 @@ func (b both) same(what string, o olmcore.Object) {
 		require.NoError(b.t, err)
 		return string(data)
 	}
-	if diff := gocmp.Diff(text(b.fake), text(b.real)); diff != "" {
+	diff := gocmp.Diff(text(b.fake), text(b.real))
+	for deadline := time.Now().Add(patient); diff != "" && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		diff = gocmp.Diff(text(b.fake), text(b.real))
+	}
+	if diff != "" {
 		b.t.Errorf("%s %s: what the fake stores (-) and what Kubernetes does (+) differ:\n%s", what, olmcore.KeyOf(o), diff)
 	}
 }
+
+// patient is how long the controllers of Kubernetes may take to do what those of
+// the fake have done.
+const patient = 10 * time.Second
 
 // What is created with little in it is stored with the same in it, and stays as
 // it is when somebody writes the little again.
@@ -244,7 +252,6 @@ func TestTheFakeDeletesAsKubernetesDoes(t *testing.T) {
 		}
 		b.do(step.what, of(step.on, step.do))
 		require.NoError(t, b.fake.Settle())
-		time.Sleep(200 * time.Millisecond) // for the garbage collector, where there is one
 		b.same(step.what, o)
 	}
 }
