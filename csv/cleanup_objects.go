@@ -174,8 +174,25 @@ func (k *cleaner) peers() []*version {
 
 func (k *cleaner) apiServices() {
 	for _, o := range k.ours(isAPIService) {
+		if k.superseded && k.isServiceClaimed(o.GetName()) {
+			k.skip(olmcore.RefOf(o), "a newer version provides it too, and takes it over")
+			continue
+		}
 		k.remove(o, false, 0)
 	}
+}
+
+// isServiceClaimed reports whether a live CSV of the namespace owns an APIService.
+func (k *cleaner) isServiceClaimed(name string) bool {
+	for _, p := range k.peers() {
+		owned := p.Spec.APIServiceDefinitions.Owned
+		for i := range owned {
+			if p.Namespace == k.c.Namespace && owned[i].GetName() == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func isAPIService(key olmcore.Key) bool {
