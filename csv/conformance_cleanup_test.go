@@ -308,6 +308,20 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 	})
 }
 
+// TestWaitingHidesNoReason: behind the reason that a clean-up writes, the one before
+// it tells whether the version was replaced.
+func TestWaitingHidesNoReason(t *testing.T) {
+	for before, mode := range map[reason]csv.Mode{
+		"Replaced": csv.ModeSuperseded, "BeingReplaced": csv.ModeSuperseded, "InstallSucceeded": csv.ModeUninstall, "ComponentUnhealthy": csv.ModeUninstall,
+	} {
+		in := leavingNow()
+		hold(in.ClusterServiceVersion, deleting, "WaitingOnCleanup", "", time.Minute)
+		entries := &in.ClusterServiceVersion.Status.Conditions
+		*entries = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: deleting, Reason: "Replaced"}, {Phase: deleting, Reason: before}}, *entries...)
+		require.Equal(t, mode, csv.Assess(in).Mode, before)
+	}
+}
+
 // TestThePendingListIsBounded: fifty at most, operands first, sorted, each once,
 // and the message names five.
 func TestThePendingListIsBounded(t *testing.T) {
