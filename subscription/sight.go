@@ -218,8 +218,8 @@ func (v *view) lastStage(d *verdict, plan *v1alpha1.InstallPlan) (last Stage, ok
 	case !v.keepsHistory() || ref == nil || !samePlan(ref, plan.UID, plan.Name):
 		return "", false
 	}
-	from, shown := v.recorded(d)
-	return from.stage, shown
+	from, _ := v.recorded(d)
+	return from.stage, from.stage != StageNoPlan
 }
 
 // wasObserved reports whether an ordered watch delivered the plan in a stage.

@@ -51,11 +51,13 @@ type verdict struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// judge decides one Subscription's status into d.
+// judge decides one Subscription's status into d, which may hold an earlier verdict.
 func (v *view) judge(index int, d *verdict) {
 	sub := v.subs[index]
 	s := &sub.Status
-	*d = verdict{} // a literal with these fields would be made elsewhere and copied
+	if d.sub != nil {
+		*d = verdict{} // a literal with these fields would be made elsewhere and copied
+	}
 	d.sub, d.index, d.currentCSV, d.installedCSV, d.state = sub, index, s.CurrentCSV, s.InstalledCSV, s.State
 	d.generation, d.ref = s.InstallPlanGeneration, s.InstallPlanRef
 	d.resolution.keep, d.unpack.keep, d.health.keep = true, true, true
