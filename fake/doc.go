@@ -31,6 +31,13 @@
 // names work as on an API server; a write that changes nothing changes no
 // resourceVersion, and setting a deletionTimestamp counts a generation.
 // Metadata is validated; of content only what OLM can run into, see validate.go.
+// Fields that are left out get their defaults before anything is compared: those
+// of Kubernetes' kinds, and those that the schemas of CRDs say, OLM's own among
+// them; Pods also get the token of their ServiceAccount. What is stored, refused
+// and deleted is compared with a real API server (internal/controlplane). Two
+// differences are on purpose: a Service's name must not begin with a digit, as
+// before Kubernetes 1.34, and a headless Service without a selector has one
+// family of addresses.
 // There is no schema validation of custom resources, no conversion webhook and,
 // unless Authorize is set, no RBAC.
 //
@@ -49,8 +56,8 @@
 // namespace controller; CRDs becoming established, and deleting their
 // instances; the scheduler; kubelets with images that SetImage and BreakImage
 // know; the node controller with its grace period, taints and evictions; the
-// collection of Pods whose node is gone; Deployments becoming available, without
-// ReplicaSets and Pods; APIServices becoming available. Jobs finish with
+// collection of Pods whose node is gone; Deployments becoming available, with
+// the revision of their template, without ReplicaSets and Pods; APIServices becoming available. Jobs finish with
 // FinishJob.
 //
 // # Views and faults
