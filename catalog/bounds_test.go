@@ -235,3 +235,32 @@ func TestIntervalsAsTheyAreDecoded(t *testing.T) {
 }
 
 const maxInterval = 10 * 365 * 24 * time.Hour
+
+// TestARegistryThatMayStartSlowlyIsGivenTheTime: a startup probe of half an hour and
+// a deadline of ten minutes would let no new Pod ever serve.
+func TestARegistryThatMayStartSlowlyIsGivenTheTime(t *testing.T) {
+	for _, test := range []struct {
+		config catalog.Config
+		want   time.Duration
+	}{
+		{catalog.Config{}, 10 * time.Minute},
+		{catalog.Config{StartupFailureThreshold: 30}, 10 * time.Minute},
+		{catalog.Config{StartupFailureThreshold: 180}, time.Hour},
+		{catalog.Config{StartupFailureThreshold: math.MaxInt32}, 48 * time.Hour},
+		{catalog.Config{StartupFailureThreshold: 180, CandidateDeadline: time.Minute, ProgressDeadline: time.Minute}, time.Minute},
+	} {
+		base := converged(t, test.config, cool())
+		in := invariant.Clone(base)
+		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		addPod(&in, "cool-zz", func(p *corev1.Pod) {
+			candidate(p)
+			unready(p)
+			p.Labels["olm.pod-spec-hash"], p.CreationTimestamp = base.Pods[0].Labels["olm.pod-spec-hash"], metav1.NewTime(in.Now)
+		})
+		require.True(t, catalog.Assess(in).NextDeadline.Equal(in.Now.Add(test.want)), "%+v", test)
+		in.Now = in.Now.Add(test.want) // a stuck candidate is a late one
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Equal(t, []string{"delete cool-zz ProgressDeadlineExceeded"}, done(out))
+	}
+}

@@ -33,16 +33,18 @@ func (v *view) planCleanup(pl *plan) {
 				pl.delete(p, 0, ReasonPodDisrupted, "the Pod is a target of disruption")
 			}
 		case ClassStuck:
-			if v.tally.ready() > 0 || p.role == roleCandidate || v.newerStuck(p.pod) {
+			if v.tally.ready() > 0 && p.role == roleServing || v.newerStuck(p.pod) {
 				pl.delete(p, 1, ReasonPodStuck, "the Pod does not start on node "+p.pod.Spec.NodeName)
 			}
 		}
-		if p.role == roleCandidate && p.live() {
+		if p.role == roleCandidate && (p.live() || p.class == ClassStuck) {
 			switch {
 			case p.class == ClassOutdated:
 				pl.delete(p, 1, ReasonCandidateObsolete, "the Pod was made from another spec")
 			case v.candidateLeft(p) <= 0:
 				pl.delete(p, 1, ReasonProgressDeadlineExceeded, "the Pod did not become ready in time")
+			case p.class == ClassStuck:
+				pl.delete(p, 1, ReasonPodStuck, "the Pod does not start on node "+p.pod.Spec.NodeName)
 			}
 		}
 	}

@@ -142,7 +142,7 @@ type Config struct {
 	FailoverCooldown time.Duration
 	// ProgressDeadline is how long a Pod may be on its node without becoming
 	// ready; CandidateDeadline is the same for a Pod that shall replace a serving
-	// one, from its creation.
+	// one, from its creation. Zero leaves room for twice the StartupFailureThreshold.
 	ProgressDeadline, CandidateDeadline time.Duration
 	// BackoffBase doubles with each failed attempt up to BackoffMax; a Pod that ran
 	// for BackoffReset starts over.

@@ -132,6 +132,7 @@ func ignoreNumbers(object map[string]any) {
 		delete(spec, "nodeName")
 		ignoreToken(spec)
 		delete(spec, "affinity")
+		delete(spec, "topologySpreadConstraints")
 		if labels := metadata["labels"].(map[string]any); labels["catalogsource.operators.coreos.com/update"] == "" {
 			delete(labels, "catalogsource.operators.coreos.com/update")
 		}

@@ -221,7 +221,7 @@ func (v *view) usable(p *podFacts) bool {
 func (v *view) candidatePause() bool {
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.role == roleCandidate && p.live() && p.class != ClassOutdated && v.candidateLeft(p) <= 0 && !v.strictly(p) {
+		if p.role == roleCandidate && (p.live() || p.class == ClassStuck) && p.class != ClassOutdated && v.candidateLeft(p) <= 0 && !v.strictly(p) {
 			return true
 		}
 	}

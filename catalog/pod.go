@@ -191,9 +191,12 @@ func probe(profile Profile, delay int32) *corev1.Probe {
 	return p
 }
 
+// startupPeriod is the time between two startup probes, in seconds.
+const startupPeriod = 10
+
 func startupProbe(profile Profile, failures int32) *corev1.Probe {
 	p := probe(profile, 0)
-	p.PeriodSeconds, p.FailureThreshold = 10, cmp.Or(failures, DefaultStartupFailureThreshold)
+	p.PeriodSeconds, p.FailureThreshold = startupPeriod, cmp.Or(failures, DefaultStartupFailureThreshold)
 	if profile != ProfileMain {
 		p.FailureThreshold = 10
 	}

@@ -58,8 +58,8 @@ func resolveSettings(c *Config, cs *v1alpha1.CatalogSource) settings {
 		recovery:         cmp.Or(c.NodeRecoveryWindow, DefaultNodeRecoveryWindow),
 		stuckTerminating: cmp.Or(c.StuckTerminatingGrace, DefaultStuckTerminatingGrace),
 		cooldown:         cmp.Or(c.FailoverCooldown, DefaultFailoverCooldown),
-		progress:         cmp.Or(c.ProgressDeadline, DefaultProgressDeadline),
-		candidate:        cmp.Or(c.CandidateDeadline, DefaultCandidateDeadline),
+		progress:         cmp.Or(c.ProgressDeadline, max(DefaultProgressDeadline, patience(c))),
+		candidate:        cmp.Or(c.CandidateDeadline, max(DefaultCandidateDeadline, patience(c))),
 		backoffBase:      cmp.Or(c.BackoffBase, DefaultBackoffBase),
 		backoffMax:       cmp.Or(c.BackoffMax, DefaultBackoffMax),
 		backoffReset:     cmp.Or(c.BackoffReset, DefaultBackoffReset),
@@ -87,6 +87,13 @@ func resolveSettings(c *Config, cs *v1alpha1.CatalogSource) settings {
 		s.readAnnotations(cs.Annotations)
 	}
 	return s
+}
+
+// patience is twice the time that the startup probes of a registry give it: no
+// deadline that nobody set may be shorter.
+func patience(c *Config) time.Duration {
+	const most = 24 * 60 * 60 / startupPeriod // probes of a day
+	return 2 * startupPeriod * time.Second * time.Duration(min(c.StartupFailureThreshold, most))
 }
 
 func (s *settings) readAnnotations(annotations map[string]string) {
