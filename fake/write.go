@@ -5,7 +5,6 @@ package fake
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +23,7 @@ func (c *Cluster) create(o olmcore.Object) error {
 		return err
 	}
 	if next.GetResourceVersion() != "" {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
 			Message: "resourceVersion should not be set on objects to be created"}}
 	}
 	if next.GetName() == "" && next.GetGenerateName() != "" {
