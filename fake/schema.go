@@ -3,13 +3,9 @@
 package fake
 
 import (
-	"sync"
-
-	"github.com/operator-framework/api/crds"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/olmcore"
@@ -83,8 +79,8 @@ func (d *defaulting) fill(v any) (changed bool) {
 // schemaDefaults fills in what the schema of the kind's CRD says.
 func (k *kind) schemaDefaults(o olmcore.Object) {
 	d := k.defaults
-	if k.gvk.Group == "operators.coreos.com" && !k.custom {
-		d = operatorDefaults()[k.gvk]
+	if !k.custom {
+		d = operatorDefaults[k.gvk]
 	}
 	if d == nil {
 		return
@@ -99,21 +95,3 @@ func (k *kind) schemaDefaults(o olmcore.Object) {
 		_ = olmcore.FromMap(m, o)
 	}
 }
-
-// operatorDefaults are those of OLM's own CRDs.
-var operatorDefaults = sync.OnceValue(func() map[schema.GroupVersionKind]*defaulting {
-	all := map[schema.GroupVersionKind]*defaulting{}
-	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{
-		crds.CatalogSource(), crds.ClusterServiceVersion(), crds.InstallPlan(), crds.OLMConfig(),
-		crds.Operator(), crds.OperatorCondition(), crds.OperatorGroup(), crds.Subscription(),
-	} {
-		for i := range crd.Spec.Versions {
-			v := &crd.Spec.Versions[i]
-			gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
-			if v.Schema != nil {
-				all[gvk] = defaultingOf(v.Schema.OpenAPIV3Schema)
-			}
-		}
-	}
-	return all
-})
