@@ -40,7 +40,7 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 		return verdict{outcome: blocked, message: "could not find any versions in the new CRD"}
 	}
 	if t.observed == nil {
-		e.addAlongside(annotations, recorded, t.resolving)
+		e.addAlongside(annotations, recorded, t.operators())
 		annotations[e.d.in.Config.stepHashKey()] = hash
 		return e.create(t, want)
 	}
@@ -72,8 +72,7 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 // isSettledCRD reports that nothing is to be written.
 func (e *evaluation) isSettledCRD(t *target, have *apiextensionsv1.CustomResourceDefinition, hash string) bool {
 	if have.Annotations[e.d.in.Config.stepHashKey()] == hash {
-		own := ownAlongside(e.plan.Namespace, t.resolving)
-		return t.resolving == "" || have.Annotations[own] != ""
+		return !slices.ContainsFunc(t.operators(), func(name string) bool { return have.Annotations[ownAlongside(e.plan.Namespace, name)] == "" })
 	}
 	return e.altered(t)
 }
@@ -92,7 +91,7 @@ func (e *evaluation) changeCRD(t *target, have, after *apiextensionsv1.CustomRes
 	for key, value := range alongsideOf(stringsOf(t.desired.metadata(), "annotations")) {
 		recorded[key] = value
 	}
-	e.addAlongside(annotations, recorded, t.resolving)
+	e.addAlongside(annotations, recorded, t.operators())
 	for key, value := range annotations {
 		after.Annotations, _ = olmcore.MergeLabels(after.Annotations, map[string]string{key: value.(string)})
 	}
@@ -188,7 +187,7 @@ func (e *evaluation) newerOwner(t *target, have *apiextensionsv1.CustomResourceD
 		}
 		namespace, name, _ := strings.Cut(value, "/")
 		csv := e.csvAt(namespace, name)
-		if csv == nil || copied(csv) || csv.DeletionTimestamp != nil || namespace == e.plan.Namespace && (name == t.resolving || name == own.Spec.Replaces) {
+		if csv == nil || copied(csv) || csv.DeletionTimestamp != nil || namespace == e.plan.Namespace && (slices.Contains(t.operators(), name) || name == own.Spec.Replaces) {
 			continue
 		}
 		if owns(csv, have.Name) && newerThan(csv, own) {
@@ -264,7 +263,7 @@ func alongsideOf(annotations map[string]any) map[string]string {
 
 // addAlongside adds to annotations the recorded entries whose
 // ClusterServiceVersion is still there, and the step's own.
-func (e *evaluation) addAlongside(annotations map[string]any, recorded map[string]string, resolving string) {
+func (e *evaluation) addAlongside(annotations map[string]any, recorded map[string]string, resolving []string) {
 	for _, value := range recorded {
 		namespace, name, ok := strings.Cut(value, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -274,7 +273,7 @@ func (e *evaluation) addAlongside(annotations map[string]any, recorded map[strin
 			annotations[ownAlongside(namespace, name)] = value
 		}
 	}
-	if resolving != "" {
-		annotations[ownAlongside(e.plan.Namespace, resolving)] = e.plan.Namespace + "/" + resolving
+	for _, name := range resolving {
+		annotations[ownAlongside(e.plan.Namespace, name)] = e.plan.Namespace + "/" + name
 	}
 }

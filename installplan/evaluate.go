@@ -70,9 +70,12 @@ type evaluation struct {
 
 // target is one object that one or more steps describe.
 type target struct {
-	key       olmcore.Key
-	kind      stepKind
+	key  olmcore.Key
+	kind stepKind
+	// resolving is the ClusterServiceVersion of the first step that has one, others
+	// are those of further steps.
 	resolving string
+	others    []string
 	// steps are positions in the plan, ascending.
 	steps    []int
 	desired  manifest
@@ -80,6 +83,24 @@ type target struct {
 	action   olmcore.Action
 	// satisfied targets need nothing, so errors of earlier tries do not count.
 	satisfied bool
+}
+
+// operators returns the ClusterServiceVersions that the object is made for.
+func (t *target) operators() []string {
+	if t.resolving == "" {
+		return nil
+	}
+	return append([]string{t.resolving}, t.others...)
+}
+
+// also adds the ClusterServiceVersion of another step.
+func (t *target) also(resolving string) {
+	switch {
+	case t.resolving == "":
+		t.resolving = resolving
+	case resolving != "" && !slices.Contains(t.operators(), resolving):
+		t.others = append(t.others, resolving)
+	}
 }
 
 // evaluate looks at every step before anything is applied.

@@ -24,14 +24,35 @@ func olmReference(name string) *corev1.ObjectReference {
 
 func maybe(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 
-func anyStep(t *rapid.T, i int) *v1alpha1.Step {
+// anyStep is a step of any kind, in any state.
+func anyStep(t *rapid.T) *v1alpha1.Step {
+	s := stepOfKind(t, rapid.IntRange(0, 15).Draw(t, "kind"))
+	if s == nil {
+		return nil
+	}
+	s.Status = rapid.SampledFrom([]v1alpha1.StepStatus{
+		unknown, unknown, unknown, notPresent, notPresent, created, present, waitingAPI, v1alpha1.StepStatusNotCreated, "Odd",
+	}).Draw(t, "status")
+	s.Optional = rapid.IntRange(0, 9).Draw(t, "optional") == 0
+	return s
+}
+
+// plausibleStep is one that a plan of ours may hold.
+func plausibleStep(t *rapid.T) *v1alpha1.Step {
+	s := stepOfKind(t, rapid.SampledFrom([]int{0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 14}).Draw(t, "kind"))
+	s.Resolving = rapid.SampledFrom([]string{"a.v1", "b.v1"}).Draw(t, "for")
+	s.Status = rapid.SampledFrom([]v1alpha1.StepStatus{unknown, unknown, notPresent, notPresent, created, present}).Draw(t, "status")
+	return s
+}
+
+func stepOfKind(t *rapid.T, kind int) *v1alpha1.Step {
 	resolving := rapid.SampledFrom([]string{"a.v1", "b.v1", "gone.v1", ""}).Draw(t, "resolving")
 	name := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name")
 	plain := func(group, kind, rest string) *v1alpha1.Step {
 		return step(resolving, group, "v1", kind, name, `{"metadata":{"name":"`+name+`"}`+rest+`}`)
 	}
 	var s *v1alpha1.Step
-	switch rapid.IntRange(0, 15).Draw(t, "kind") {
+	switch kind {
 	case 0, 1:
 		s = csvStep(rapid.SampledFrom([]string{"a.v1", "b.v1"}).Draw(t, "csv"))
 	case 2, 3:
@@ -64,10 +85,6 @@ func anyStep(t *rapid.T, i int) *v1alpha1.Step {
 	default:
 		s = roleStep(resolving, name)
 	}
-	s.Status = rapid.SampledFrom([]v1alpha1.StepStatus{
-		unknown, unknown, unknown, notPresent, notPresent, created, present, waitingAPI, v1alpha1.StepStatusNotCreated, "Odd",
-	}).Draw(t, "status")
-	s.Optional = rapid.IntRange(0, 9).Draw(t, "optional") == 0
 	return s
 }
 
@@ -124,6 +141,21 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 	if maybe(t, "has crd") {
 		crd := installed(crdObject(rapid.SampledFrom([]string{"v0", "v1"}).Draw(t, "version")), maybe(t, "established"))
 		crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
+		if maybe(t, "other schema") {
+			other(crd, 0)
+		}
+		for _, name := range []string{"x", "y"} {
+			if maybe(t, "judged") {
+				v := installplan.ResourceVerdict{CustomResourceDefinition: crd.Name, Version: "v1", Namespace: ns, Name: name}
+				if maybe(t, "invalid") {
+					v.New = []string{"bad"}
+				}
+				if maybe(t, "invalid already") {
+					v.Old = []string{"bad"}
+				}
+				in.CustomResources = append(in.CustomResources, v)
+			}
+		}
 		in.CustomResourceDefinitions = append(in.CustomResourceDefinitions, crd)
 	}
 	for _, name := range []string{"x", "y"} {
@@ -153,12 +185,28 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 	}
 }
 
+// plausibleInput is a plan of ours that is being installed, over any objects.
+func plausibleInput(t *rapid.T) installplan.Input {
+	var steps []*v1alpha1.Step
+	for range rapid.IntRange(1, 6).Draw(t, "steps") {
+		steps = append(steps, plausibleStep(t))
+	}
+	in := input(plan(installing, steps, started(time.Duration(rapid.IntRange(0, 50).Draw(t, "since"))*time.Second)))
+	anyObjects(t, &in)
+	for _, name := range []string{"a.v1", "b.v1"} {
+		if versionIn(in, name) == nil && maybe(t, "version") {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(name))
+		}
+	}
+	return in
+}
+
 // anyInput is a plan in any phase, with steps of any kind and any state of the
 // cluster around it.
 func anyInput(t *rapid.T) installplan.Input {
 	var steps []*v1alpha1.Step
-	for i := range rapid.IntRange(0, 6).Draw(t, "steps") {
-		steps = append(steps, anyStep(t, i))
+	for range rapid.IntRange(0, 6).Draw(t, "steps") {
+		steps = append(steps, anyStep(t))
 	}
 	phase := rapid.SampledFrom([]v1alpha1.InstallPlanPhase{
 		none, "Odd", requiresApproval, requiresApproval, installing, installing, installing, installing, complete, failed,

@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,8 +17,22 @@ import (
 )
 
 func reconcileLaws(t *rapid.T) {
-	in := anyInput(t)
+	in := rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput}).Draw(t, "input")(t)
 	if err := invariant.Laws(installplan.Reconcile, in); err != nil {
+		t.Fatal(err)
+	}
+	requests := func(in installplan.Input) (olmcore.Result, error) {
+		changes, err := installplan.SchemaChanges(in)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		lost, err := installplan.LostBundles(in)
+		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{{Message: fmt.Sprint(len(changes), lost)}}}, err
+	}
+	if err := invariant.Deterministic(requests, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := invariant.Pure(requests, in); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -151,6 +151,33 @@ func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
 	require.Equal(t, []v1alpha1.StepStatus{notPresent, notPresent}, statuses(statusOf(in, r)))
 }
 
+// TestAnObjectOfTwoOperatorsBelongsToBoth: it stays until the last of them goes.
+func TestAnObjectOfTwoOperatorsBelongsToBoth(t *testing.T) {
+	account := func(of string) *v1alpha1.Step {
+		return step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
+	}
+	in := input(plan(installing, []*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), crdStep("a.v1", "v1"), crdStep("b.v1", "v1")}, started(time.Second)))
+	in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a.v1")}
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r), "one of them is not there")
+
+	in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a.v1"), csv("b.v1")}
+	r = reconcile(t, in)
+	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"}, describe(r))
+	made, crd := r.Actions[1].(olmcore.Create).Object, r.Actions[2].(olmcore.Create).Object
+	same(t, []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv("a.v1")), olmcore.OwnerReferenceTo(csv("b.v1"))}, made.GetOwnerReferences())
+	for _, name := range []string{"ops/a.v1", "ops/b.v1"} {
+		require.Equal(t, name, crd.GetAnnotations()["operatorframework.io/installed-alongside-"+alongsideHash(name)])
+	}
+
+	// One that the first operator installed gets the second as an owner too.
+	alone := applied(t, account("a.v1"), csv("a.v1"))
+	later := input(plan(installing, []*v1alpha1.Step{account("b.v1")}, started(time.Second)), with(csv("a.v1"), csv("b.v1"), alone))
+	r = reconcile(t, later)
+	require.Equal(t, []string{"update ServiceAccount ops/x (StepDiffers)"}, describe(r))
+	require.Len(t, r.Actions[0].(olmcore.Update).After.GetOwnerReferences(), 2)
+}
+
 // TestAManifestKeepsNothingOfAnotherCluster: identity, times and status are
 // those that the API server gives.
 func TestAManifestKeepsNothingOfAnotherCluster(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 // than pending says that they cannot be told yet.
 func (e *evaluation) owners(t *target) ([]metav1.OwnerReference, verdict) {
 	refs := manifestOwners(t.desired)
-	if t.kind.owned && t.resolving != "" && !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
-		return r.Name == t.resolving
-	}) {
-		refs = append(refs, metav1.OwnerReference{
-			APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: kindCSV, Name: t.resolving,
-			Controller: new(false), BlockOwnerDeletion: new(false),
-		})
+	for _, name := range t.operators() {
+		if t.kind.owned && !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.Name == name }) {
+			refs = append(refs, metav1.OwnerReference{
+				APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: kindCSV, Name: name,
+				Controller: new(false), BlockOwnerDeletion: new(false),
+			})
+		}
 	}
 	out := make([]metav1.OwnerReference, 0, len(refs))
 	for _, r := range refs {
@@ -51,7 +51,7 @@ func (e *evaluation) barred(t *target) bool {
 		csv := e.csvs.find(name)
 		return e.versions()[name] && (csv == nil || csv.UID == "")
 	}
-	if (t.kind.owned || t.kind.labelled) && t.resolving != "" && absent(t.resolving) {
+	if (t.kind.owned || t.kind.labelled) && slices.ContainsFunc(t.operators(), absent) {
 		return true
 	}
 	return slices.ContainsFunc(manifestOwners(t.desired), func(r metav1.OwnerReference) bool { return absent(r.Name) })

@@ -44,7 +44,7 @@ func (e *evaluation) screen(i int, s *v1alpha1.Step) {
 		return
 	}
 	have.steps = append(have.steps, i)
-	have.resolving = or(have.resolving, t.resolving)
+	have.also(t.resolving)
 	if !have.kind.createOnly && !t.kind.createOnly {
 		have.desired.object = fold(have.desired.object, t.desired.object, have.kind.gvk.Kind)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -67,8 +68,9 @@ func TestNoOtherEdgeOccurs(t *testing.T) {
 
 // TestRulesOfEveryRound are what must hold of a single decision.
 func TestRulesOfEveryRound(t *testing.T) {
+	asked := 0
 	rapid.Check(t, func(t *rapid.T) {
-		in := anyInput(t)
+		in := rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput, plausibleInput}).Draw(t, "input")(t)
 		p := in.InstallPlan
 		r, err := installplan.Reconcile(in)
 		require.NoError(t, err)
@@ -85,6 +87,7 @@ func TestRulesOfEveryRound(t *testing.T) {
 				require.Equal(t, "Subscription", target.Kind)
 			}
 			rulesOfActions(t, in, a)
+			asked++
 		}
 		if len(steps) > 0 {
 			require.Equal(t, installing, p.Status.Phase)
@@ -109,12 +112,41 @@ func TestRulesOfEveryRound(t *testing.T) {
 				require.Empty(t, steps, "a step is refused")
 			}
 		}
+		changes, err := installplan.SchemaChanges(in)
+		require.NoError(t, err)
+		for _, change := range changes {
+			require.Same(t, in.CustomResourceDefinitions[0], change.Before)
+			for _, v := range in.CustomResources {
+				if len(v.New) > 0 && len(v.Old) == 0 && slices.Contains(change.Versions, v.Version) {
+					require.Empty(t, steps, "a resource would become invalid")
+				}
+			}
+		}
+		for _, a := range steps {
+			if u, ok := a.(olmcore.Update); ok {
+				require.True(t, judged(u, changes), "a schema changes and nobody was asked")
+			}
+		}
 		for i, s := range got.Plan {
 			if len(got.Plan) == len(p.Status.Plan) && s != nil && s.Status == waitingAPI && p.Status.Plan[i] != nil && p.Status.Plan[i].Status != waitingAPI {
 				require.Equal(t, "CustomResourceDefinition", s.Resource.Kind)
 			}
 		}
 	})
+	require.Greater(t, asked, 20, "the rules were hardly tried")
+}
+
+// judged reports whether the schemas that an update changes were asked about.
+func judged(u olmcore.Update, changes []installplan.SchemaChange) bool {
+	before, ok := u.Before.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok || len(before.Spec.Versions) == 0 {
+		return true
+	}
+	after := u.After.(*apiextensionsv1.CustomResourceDefinition)
+	if after.Spec.Versions[0].Name != before.Spec.Versions[0].Name || cmp.Equal(after.Spec.Versions[0].Schema, before.Spec.Versions[0].Schema) {
+		return true
+	}
+	return slices.ContainsFunc(changes, func(c installplan.SchemaChange) bool { return c.Before == before })
 }
 
 // observes reports whether the object of a step is in the input.
