@@ -144,20 +144,38 @@ func (g *gatherer) neighbours() {
 	matters := func(o *version) bool {
 		return ownsSameCRD(c, o) || providesSame(c, o) || g.sharesDeployment(o) || g.cameAlongside(o)
 	}
-	// Connected by spec.replaces, in either direction and however far.
-	line := map[string]bool{c.Name: true, c.Spec.Replaces: true}
-	for grown := true; grown; {
-		grown = false
-		for _, o := range others {
-			if touches := line[o.Name] || o.Spec.Replaces != "" && line[o.Spec.Replaces]; touches && !(line[o.Name] && line[o.Spec.Replaces]) {
-				line[o.Name], line[o.Spec.Replaces], grown = true, true, true
-			}
-		}
-	}
+	line := lineOf(c, others)
 	g.in.Neighbours = Found(slices.DeleteFunc(others, func(o *version) bool { return !line[o.Name] && !matters(o) })...)
 	if name := c.Spec.Replaces; name != "" && g.err == nil {
 		g.in.OperatorCondition, g.err = olmcore.Get[*operatorsv2.OperatorCondition](g.ctx, g.r, c.Namespace, name)
 	}
+}
+
+// lineOf returns the names that are connected with c by spec.replaces, in either
+// direction and however far, its own among them.
+func lineOf(c *version, others []*version) map[string]bool {
+	line := map[string]bool{c.Name: true, c.Spec.Replaces: true}
+	touches := func(o *version) bool {
+		r := o.Spec.Replaces
+		return o.Name == c.Spec.Replaces || r == c.Name || r != "" && r == c.Spec.Replaces
+	}
+	if !slices.ContainsFunc(others, touches) {
+		return line
+	}
+	next := map[string][]string{} // who names whom, both ways
+	for _, o := range others {
+		if r := o.Spec.Replaces; r != "" {
+			next[r], next[o.Name] = append(next[r], o.Name), append(next[o.Name], r)
+		}
+	}
+	for queue := []string{c.Name, c.Spec.Replaces}; len(queue) > 0; queue = queue[1:] {
+		for _, name := range next[queue[0]] {
+			if !line[name] {
+				line[name], queue = true, append(queue, name)
+			}
+		}
+	}
+	return line
 }
 
 func (g *gatherer) sharesDeployment(o *version) bool {

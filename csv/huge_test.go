@@ -3,6 +3,7 @@
 package csv_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -82,6 +83,29 @@ func TestHugeInputs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGatherFollowsALongChain: however far the versions reach that replace each
+// other, and in whatever order they are listed.
+func TestGatherFollowsALongChain(t *testing.T) {
+	const n = 20_000
+	objects := make([]olmcore.Object, n)
+	for i := range objects {
+		c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("chain.v%05d", i), UID: types.UID(fmt.Sprint(i))}}
+		if i > 0 {
+			c.Spec.Replaces = fmt.Sprintf("chain.v%05d", i-1)
+		}
+		objects[i] = c
+	}
+	snapshot, err := olmcore.NewSnapshot(objects)
+	require.NoError(t, err)
+	for _, at := range []int{0, n / 2, n - 1} {
+		start := time.Now()
+		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("chain.v%05d", at)}, csv.Config{})
+		require.NoError(t, err)
+		require.Len(t, in.Neighbours.Items, n-1)
+		require.Less(t, time.Since(start), patience)
 	}
 }
 
