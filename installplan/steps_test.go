@@ -55,6 +55,9 @@ func TestStepStatus(t *testing.T) {
 	leaving.SetDeletionTimestamp(ago(time.Second))
 	crd := crdStep("a.v1", "v1")
 	up := applied(t, crd, live)
+	old := up.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
+	old.Annotations = nil
+	other(old, 0)
 	down := up.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 	down.Status.Conditions = nil
 	down.CreationTimestamp = metav1.NewTime(noon)
@@ -83,6 +86,7 @@ func TestStepStatus(t *testing.T) {
 		"a CRD that is not served: waited for":  {crd, notPresent, []olmcore.Object{down}, waitingAPI, []string{status}, installing},
 		"a CRD that becomes served: created":    {crd, waitingAPI, []olmcore.Object{up}, created, []string{status}, complete},
 		"a CRD that is still not served: waits": {crd, waitingAPI, []olmcore.Object{down}, waitingAPI, []string{status}, installing},
+		"a CRD that waits and differs: updated": {crd, waitingAPI, []olmcore.Object{old}, waitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, installing},
 		"a CRD that went away: asked for again": {crd, waitingAPI, nil, notPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, installing},
 	} {
 		t.Run(name, func(t *testing.T) {
