@@ -89,8 +89,9 @@ func (g *gatherer) groups() {
 	if providedCount(c) == 0 {
 		return
 	}
+	ours := providedAPIs(c)
 	for _, o := range list[*operatorsv1.OperatorGroup](g, "", nil).Items {
-		listsOurs := slices.ContainsFunc(providedAPIs(c), func(a api) bool { return a.isListed(groupAPIs(o)) })
+		listsOurs := slices.ContainsFunc(ours, func(a api) bool { return a.isListed(groupAPIs(o)) })
 		if o.Namespace == c.Namespace || !listsOurs {
 			continue
 		}

@@ -198,22 +198,21 @@ func (in *GroupInput) pruned() olmcore.Action {
 	if !in.ClusterServiceVersions.Complete || g.Spec.StaticProvidedAPIs || in.apisAreProvided() {
 		return nil
 	}
-	members := slices.DeleteFunc(in.members(), isShutOut)
 	listed := parseAPIs(groupAPIs(g))
-	for _, c := range members {
+	named, provided := map[api]bool{}, map[api]bool{}
+	for _, a := range listed {
+		named[a] = true
+	}
+	for _, c := range slices.DeleteFunc(in.members(), isShutOut) {
 		early := c.Status.Phase == v1alpha1.CSVPhaseNone || c.Status.Phase == v1alpha1.CSVPhasePending
-		if !early || c.DeletionTimestamp != nil {
-			continue
-		}
-		for i := range providedCount(c) {
-			if !slices.Contains(listed, provided(c, i)) {
+		for _, a := range providedAPIs(c) {
+			if early && c.DeletionTimestamp == nil && !named[a] {
 				return nil
 			}
+			provided[a] = true
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(listed), func(a api) bool {
-		return !slices.ContainsFunc(members, func(c *version) bool { return provides(c, a) })
-	})
+	kept := slices.DeleteFunc(slices.Clone(listed), func(a api) bool { return !provided[a] })
 	if len(kept) == len(listed) {
 		return nil
 	}

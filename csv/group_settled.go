@@ -67,8 +67,12 @@ func (in *GroupInput) selectsJust(names []string) bool {
 	return selected == len(names)
 }
 
-// apisAreProvided reports whether each API of the annotation has an operator.
+// apisAreProvided reports whether each API of the annotation has an operator. It
+// does not look at a long one, which is quicker sorted out with memory.
 func (in *GroupInput) apisAreProvided() bool {
+	if strings.Count(groupAPIs(in.OperatorGroup), ",") >= 64 {
+		return false
+	}
 	for rest, more := groupAPIs(in.OperatorGroup), true; more; {
 		var entry string
 		entry, rest, more = strings.Cut(rest, ",")
