@@ -49,7 +49,7 @@ func TestTheControlPlaneDiesWithTheTest(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), panicking+"=1")
+	cmd.Env = append(os.Environ(), panicking+"=1", "TMPDIR="+t.TempDir()) // it cannot clean up
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
