@@ -14,7 +14,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,14 +47,10 @@ type Options struct {
 }
 
 // Failures are tried again after a delay that doubles from firstRetry to
-// lastRetry, conflicts once the cache had time to catch up.
+// lastRetry.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	staleRetry = 10 * time.Millisecond
-	// afterWrites is when what was written is looked at again, should no watch
-	// report it.
-	afterWrites = time.Second
 )
 
 // AddToManager adds the controllers to a manager that was made with Scheme,
@@ -78,7 +73,16 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 	reader := &Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Namespaces: o.cached()}
 	set := controllers.New(&o.Options)
 	for _, c := range set.Controllers {
-		r := &runner{Controller: c, Options: &o, reader: reader, executor: executor, recorder: mgr.GetEventRecorder("olm-" + c.Name)}
+		recorder := mgr.GetEventRecorder("olm-" + c.Name)
+		r := &runner{namespaces: o.Namespaces, Runner: &controllers.Runner{
+			Controller: c, Reader: reader, Executor: executor, Cached: watched,
+			Told: func(report controllers.Report) {
+				tell(recorder, report)
+				if o.Observe != nil {
+					o.Observe(c.Name, report.Key, report.Result, report.Err)
+				}
+			},
+		}}
 		if c.Name == controllers.Subscription {
 			r.notice = set.Notice
 		}
@@ -101,49 +105,22 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// runner runs one controller.
+// runner is a controllers.Runner with a queue of its keys.
 type runner struct {
-	controllers.Controller
-	*Options
-	reader   olmcore.Reader
-	executor olmcore.Executor
-	recorder events.EventRecorder
-	memory   memory
+	*controllers.Runner
+	// namespaces are those of the shard; empty: all.
+	namespaces []string
 	// notice, when set, hears every change.
 	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	key, now := request.NamespacedName, time.Now().UTC()
-	last := r.memory.get(key)
-	if last.behind(ctx, r.reader, now) {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
+	again, err := r.Run(ctx, request.NamespacedName, time.Now().UTC())
+	if errors.Is(err, olmcore.ErrInvalidInput) {
+		err = reconcile.TerminalError(err) // only a change can help
 	}
-	result, err := r.Controller.Reconcile(ctx, r.reader, key, now, last.outcomes)
-	switch {
-	case olmcore.Classify(err) == olmcore.Gone:
-		r.memory.set(key, remembered{})
-		return reconcile.Result{}, nil
-	case errors.Is(err, olmcore.ErrInvalidInput):
-		return reconcile.Result{}, reconcile.TerminalError(err) // only a change can help
-	case err != nil:
-		return reconcile.Result{}, err
-	}
-	tell(r.recorder, result, last.said)
-	runErr := olmcore.Run(ctx, r.executor, result.Actions)
-	r.memory.set(key, remember(last, result, runErr, now))
-	if r.Observe != nil && !result.Empty() {
-		r.Observe(r.Name, key, result, runErr)
-	}
-	if errors.Is(runErr, olmcore.ErrStale) || ctx.Err() != nil {
-		return reconcile.Result{RequeueAfter: staleRetry}, nil
-	}
-	if len(result.Actions) > 0 {
-		result.Requeue(afterWrites)
-	}
-	result.Requeue(r.Every)
-	return reconcile.Result{RequeueAfter: result.RequeueAfter}, runErr
+	return reconcile.Result{RequeueAfter: again}, err
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -173,45 +150,36 @@ func (r *runner) handler() handler.EventHandler {
 }
 
 func (r *runner) enqueue(ctx context.Context, q queue, old, next client.Object, deleted bool) {
-	keys, known, err := r.keys(ctx, old, next, deleted)
+	keys, err := r.changed(ctx, old, next, deleted)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(next).String())
 		return
 	}
-	r.add(q, olmcore.ExpandKeys(keys, known))
+	r.add(q, keys)
+}
+
+func (r *runner) changed(ctx context.Context, old, next client.Object, deleted bool) ([]types.NamespacedName, error) {
+	after, err := typed(next)
+	if err != nil {
+		return nil, err
+	}
+	var before olmcore.Object
+	if old != nil {
+		if b, unreadable := typed(old); unreadable == nil { // else nobody acted on it
+			before = b
+		}
+	}
+	if r.notice != nil {
+		r.notice(before, after, deleted, time.Now().UTC())
+	}
+	return r.Changed(ctx, r.Reader, before, after)
 }
 
 // add leaves out what belongs to another shard.
 func (r *runner) add(q queue, keys []types.NamespacedName) {
 	for _, key := range keys {
-		if len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, key.Namespace) {
+		if len(r.namespaces) == 0 || slices.Contains(r.namespaces, key.Namespace) {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}
 	}
-}
-
-// keys returns what a change affects, and the keys that wildcards in it stand for.
-func (r *runner) keys(ctx context.Context, old, next client.Object, deleted bool) (keys, known []types.NamespacedName, err error) {
-	o, err := typed(next)
-	if err != nil {
-		return nil, nil, err
-	}
-	keys = r.Affected(o)
-	var before olmcore.Object
-	if old != nil {
-		if b, unreadable := typed(old); unreadable == nil { // else nobody acted on it
-			before, keys = b, append(keys, r.Affected(b)...)
-		}
-	}
-	if r.notice != nil {
-		r.notice(before, o, deleted, time.Now().UTC())
-	}
-	if slices.Contains(r.Kinds, olmcore.GVKOf(o)) {
-		known = r.KeysOf(o) // it may have gone
-	}
-	if !slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
-		return keys, known, nil
-	}
-	all, err := r.Keys(ctx, r.reader)
-	return keys, append(all, known...), err
 }

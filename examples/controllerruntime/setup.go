@@ -54,6 +54,11 @@ func init() {
 	}
 }
 
+func watched(gvk schema.GroupVersionKind) bool {
+	_, ok := watchedKinds[gvk]
+	return ok
+}
+
 // Scheme returns the Go types of all that the cache holds.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()

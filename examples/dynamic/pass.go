@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -26,57 +24,49 @@ type Loop struct {
 	// Out gets a line for each action and each diagnostic.
 	Out io.Writer
 
-	last map[string]map[types.NamespacedName]olmcore.Outcomes
+	runners []*controllers.Runner
 }
 
 // Pass reconciles every key of every controller once. What fails does not stop the
 // rest; the error joins what failed.
 func (l *Loop) Pass(ctx context.Context) error {
+	if l.runners == nil {
+		l.start()
+	}
 	var failed []error
-	for _, c := range l.Set.Controllers {
-		if len(l.Only) > 0 && !slices.Contains(l.Only, c.Name) {
-			continue
-		}
-		keys, err := c.Keys(ctx, l.Reader)
+	for _, r := range l.runners {
+		keys, err := r.Keys(ctx, l.Reader)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", c.Name, err))
+			failed = append(failed, fmt.Errorf("%s: %w", r.Name, err))
 			continue
 		}
-		before, after := l.last[c.Name], map[types.NamespacedName]olmcore.Outcomes{}
 		for _, key := range keys {
-			var err error
-			if after[key], err = l.reconcile(ctx, c, key, before[key]); err != nil {
-				failed = append(failed, fmt.Errorf("%s %s: %w", c.Name, key, err))
+			if _, err := r.Run(ctx, key, time.Now().UTC()); err != nil {
+				failed = append(failed, fmt.Errorf("%s %s: %w", r.Name, key, err))
 			}
 		}
-		if l.last == nil {
-			l.last = map[string]map[types.NamespacedName]olmcore.Outcomes{}
-		}
-		l.last[c.Name] = after
 	}
 	return errors.Join(failed...)
 }
 
-func (l *Loop) reconcile(ctx context.Context, c controllers.Controller, key types.NamespacedName, last olmcore.Outcomes) (olmcore.Outcomes, error) {
-	now := time.Now().UTC()
-	result, err := c.Reconcile(ctx, l.Reader, key, now, last)
-	if olmcore.Classify(err) == olmcore.Gone {
-		return nil, nil
+func (l *Loop) start() {
+	for _, c := range l.Set.Controllers {
+		if len(l.Only) > 0 && !slices.Contains(l.Only, c.Name) {
+			continue
+		}
+		l.runners = append(l.runners, &controllers.Runner{
+			Controller: c, Reader: l.Reader, Executor: l.Executor,
+			Told: func(report controllers.Report) { l.print(c.Name, report) },
+		})
 	}
-	if err != nil {
-		return last, err
-	}
-	for _, a := range result.Actions {
+}
+
+func (l *Loop) print(name string, report controllers.Report) {
+	for _, a := range report.Result.Actions {
 		verb, target, cause := a.Describe()
-		fmt.Fprintf(l.Out, "%s %s: %s %s (%s)\n", c.Name, key, verb, target, cause.Reason)
+		fmt.Fprintf(l.Out, "%s %s: %s %s (%s)\n", name, report.Key, verb, target, cause.Reason)
 	}
-	for _, d := range result.Diagnostics {
-		fmt.Fprintf(l.Out, "%s %s: %s %s: %s\n", c.Name, key, d.Severity, d.Reason, d.Message)
+	for _, d := range report.News {
+		fmt.Fprintf(l.Out, "%s %s: %s %s: %s\n", name, report.Key, d.Severity, d.Reason, d.Message)
 	}
-	err = olmcore.Run(ctx, l.Executor, result.Actions)
-	next := olmcore.OutcomesOf(last, result.Actions, err, now)
-	if errors.Is(err, olmcore.ErrStale) {
-		return next, nil // the next pass sees what is there now
-	}
-	return next, err
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Runner runs a Controller, one key at a time: it reads, decides, acts, and
+// remembers what the next reconcile of the key has to know. Different keys may run
+// at the same time. A Runner must not be copied.
+type Runner struct {
+	Controller
+	Reader   olmcore.Reader
+	Executor olmcore.Executor
+	// Cached reports whether Reader shows objects of a kind later than they are
+	// written, as a cache does: a key whose writes are not seen yet is not reconciled.
+	// nil: never.
+	Cached func(kind schema.GroupVersionKind) bool
+	// Told, when set, hears what each reconcile came to that did or said something.
+	Told func(Report)
+
+	keys memory[remembered]
+}
+
+// Report is what one reconcile came to.
+type Report struct {
+	Key    types.NamespacedName
+	Result olmcore.Result
+	// News are those of the Result's Diagnostics that the last one did not have.
+	News []olmcore.Diagnostic
+	// Err is what olmcore.Run returned.
+	Err error
+}
+
+// What was written is looked at again after afterWrites, should no watch report
+// it; a cache is waited for as long, and asked every staleRetry.
+const (
+	afterWrites = time.Second
+	staleRetry  = 10 * time.Millisecond
+)
+
+// remembered is what is known of a key with something pending.
+type remembered struct {
+	outcomes olmcore.Outcomes
+	said     []olmcore.Diagnostic
+	// over are the objects that were written last, as they were before, and at is
+	// when that was.
+	over []olmcore.Ref
+	at   time.Time
+}
+
+// Run reconciles one key and runs what comes out. It returns when to do that
+// again, 0 for after the next change. The error is of reading or of acting, to be
+// tried again after a growing delay, or is an olmcore.ErrInvalidInput, which only a
+// change can help. An object that is gone is no error; a write that was refused
+// because something else changed is none either: it is done again soon.
+func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Time) (again time.Duration, err error) {
+	last := r.keys.get(key)
+	if r.behind(ctx, last, now) {
+		return staleRetry, nil
+	}
+	result, err := r.Reconcile(ctx, r.Reader, key, now, last.outcomes)
+	if olmcore.Classify(err) == olmcore.Gone {
+		r.keys.drop(key)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	err = olmcore.Run(ctx, r.Executor, result.Actions)
+	r.remember(key, last, result, err, now)
+	if r.Told != nil && !result.Empty() {
+		r.Told(Report{Key: key, Result: result, News: news(last.said, result.Diagnostics), Err: err})
+	}
+	switch {
+	case errors.Is(err, olmcore.ErrStale) || ctx.Err() != nil:
+		return staleRetry, nil
+	case err != nil:
+		return 0, err
+	case len(result.Actions) > 0:
+		result.Requeue(afterWrites)
+	}
+	result.Requeue(r.Every)
+	return result.RequeueAfter, nil
+}
+
+func (r *Runner) remember(key types.NamespacedName, last remembered, result olmcore.Result, runErr error, now time.Time) {
+	next := remembered{said: result.Diagnostics, at: now}
+	switch {
+	case len(result.Actions) > 0:
+		next.outcomes = olmcore.OutcomesOf(last.outcomes, result.Actions, runErr, now)
+	case !result.Empty() || result.RequeueAfter > 0:
+		next.outcomes = last.outcomes
+	}
+	for _, a := range result.Actions {
+		verb, target, _ := a.Describe()
+		outcome, ran := next.outcomes[target.Key()]
+		if ran && (outcome.Class == olmcore.ClassNone || outcome.Class == olmcore.Conflict) && verb != olmcore.VerbDelete {
+			next.over = append(next.over, target)
+		}
+	}
+	if len(next.outcomes) == 0 && len(next.said) == 0 && len(next.over) == 0 {
+		r.keys.drop(key)
+		return
+	}
+	r.keys.set(key, next)
+}
+
+// behind reports whether the cache still shows what was written over.
+func (r *Runner) behind(ctx context.Context, last remembered, now time.Time) bool {
+	if r.Cached == nil || now.Sub(last.at) > afterWrites {
+		return false
+	}
+	return slices.ContainsFunc(last.over, func(ref olmcore.Ref) bool {
+		if !r.Cached(ref.GVK()) {
+			return false
+		}
+		o, err := r.Reader.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
+		if err != nil {
+			return ref.ResourceVersion == "" && apierrors.IsNotFound(err) // it was created
+		}
+		return o.GetResourceVersion() == ref.ResourceVersion
+	})
+}
+
+// news are the diagnostics that were not said before.
+func news(before, now []olmcore.Diagnostic) []olmcore.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(now), func(d olmcore.Diagnostic) bool {
+		return slices.ContainsFunc(before, func(s olmcore.Diagnostic) bool {
+			return s.Reason == d.Reason && s.Path == d.Path && s.Target.Key() == d.Target.Key()
+		})
+	})
+}
+
+// Changed returns the keys to reconcile after a change of an object: old is nil
+// when it is new, next is its last state when it is gone. The error is of reading
+// what a change of everything means.
+func (c Controller) Changed(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) ([]types.NamespacedName, error) {
+	keys := c.Affected(next)
+	if old != nil {
+		keys = append(keys, c.Affected(old)...)
+	}
+	var known []types.NamespacedName
+	if slices.Contains(c.Kinds, olmcore.GVKOf(next)) {
+		known = c.KeysOf(next) // it may be gone
+	}
+	if slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
+		all, err := c.Keys(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, all...)
+	}
+	return olmcore.ExpandKeys(keys, known), nil
+}
