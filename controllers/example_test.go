@@ -11,12 +11,11 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // The loop that a framework runs with queues and watches, here over everything and
-// once: list the keys, reconcile each, run what comes out.
-func ExampleNew() {
+// once: list the keys, run each.
+func ExampleRunner() {
 	ctx, cluster := context.Background(), fake.NewCluster(noon)
 	cluster.AutoCreateNamespaces = true
 	if err := cluster.Create(&v1alpha1.CatalogSource{
@@ -28,22 +27,19 @@ func ExampleNew() {
 
 	set := controllers.New(&controllers.Options{KubernetesVersion: "v1.36.2"})
 	for _, c := range set.Controllers {
+		runner := &controllers.Runner{Controller: c, Reader: cluster, Executor: cluster, Told: func(report controllers.Report) {
+			for _, action := range report.Result.Actions {
+				verb, target, cause := action.Describe()
+				fmt.Println(c.Name, report.Key, verb, target.Kind, cause.Reason)
+			}
+		}}
 		keys, err := c.Keys(ctx, cluster)
 		if err != nil {
 			fmt.Println(err)
 		}
 		for _, key := range keys {
-			result, err := c.Reconcile(ctx, cluster, key, cluster.Now(), nil)
-			if err != nil {
-				fmt.Println(err)
-			}
-			for _, action := range result.Actions {
-				verb, target, cause := action.Describe()
-				fmt.Println(c.Name, key, verb, target.Kind, cause.Reason)
-			}
-			if err := olmcore.Run(ctx, cluster, result.Actions); err != nil {
-				fmt.Println(err)
-			}
+			again, err := runner.Run(ctx, key, cluster.Now())
+			fmt.Println(c.Name, key, "again after", again, err)
 		}
 	}
 	// Output:
@@ -53,4 +49,5 @@ func ExampleNew() {
 	// catalog olm/community create Service ObjectMissing
 	// catalog olm/community create Pod PodMissing
 	// catalog olm/community updateStatus CatalogSource StatusChanged
+	// catalog olm/community again after 1s <nil>
 }
