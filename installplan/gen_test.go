@@ -201,6 +201,10 @@ func plausibleInput(t *rapid.T) installplan.Input {
 	return in
 }
 
+func eitherInput(t *rapid.T) installplan.Input {
+	return rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput}).Draw(t, "input")(t)
+}
+
 // anyInput is a plan in any phase, with steps of any kind and any state of the
 // cluster around it.
 func anyInput(t *rapid.T) installplan.Input {

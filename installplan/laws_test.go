@@ -17,7 +17,7 @@ import (
 )
 
 func reconcileLaws(t *rapid.T) {
-	in := rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput}).Draw(t, "input")(t)
+	in := eitherInput(t)
 	if err := invariant.Laws(installplan.Reconcile, in); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 // does.
 func TestNoOtherEdgeOccurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := anyInput(t)
+		in := eitherInput(t)
 		r, err := installplan.Reconcile(in)
 		require.NoError(t, err)
 		from, to := in.InstallPlan.Status.Phase, statusOf(in, r).Phase
@@ -68,9 +68,10 @@ func TestNoOtherEdgeOccurs(t *testing.T) {
 
 // TestRulesOfEveryRound are what must hold of a single decision.
 func TestRulesOfEveryRound(t *testing.T) {
-	asked := 0
+	rounds, asked := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput, plausibleInput}).Draw(t, "input")(t)
+		rounds++
+		in := eitherInput(t)
 		p := in.InstallPlan
 		r, err := installplan.Reconcile(in)
 		require.NoError(t, err)
@@ -133,7 +134,9 @@ func TestRulesOfEveryRound(t *testing.T) {
 			}
 		}
 	})
-	require.Greater(t, asked, 20, "the rules were hardly tried")
+	if rounds >= 100 {
+		require.Greater(t, asked, rounds/10, "the rules were hardly tried")
+	}
 }
 
 // judged reports whether the schemas that an update changes were asked about.
