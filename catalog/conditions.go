@@ -248,17 +248,26 @@ func (v *view) degraded(pl *plan, b []byte) condition {
 		return c
 	}
 	for _, cause := range causes {
+		if cause == ReasonPodRejected && pl.refused != "" && c.status == metav1.ConditionFalse {
+			c.status, c.reason = metav1.ConditionTrue, cause // its text is the last
+		}
 		length := len(c.message)
 		if length > 0 {
 			c.message = append(c.message, "; "...)
 		}
 		start := len(c.message)
-		c.message = v.appendCause(c.message, cause, pl)
+		c.message = v.appendCause(c.message, cause)
 		if len(c.message) == start {
 			c.message = c.message[:length]
 		} else if c.status == metav1.ConditionFalse {
 			c.status, c.reason = metav1.ConditionTrue, cause
 		}
+	}
+	if pl.refused != "" {
+		if len(c.message) > 0 {
+			c.message = append(c.message, "; "...)
+		}
+		c.message = append(c.message, pl.refused...)
 	}
 	if c.status == metav1.ConditionFalse && v.runsPods() && pl.phase == "" && v.tally.ready() < v.set.replicas {
 		c.status, c.reason = metav1.ConditionTrue, ReasonReplicasUnavailable
@@ -272,7 +281,7 @@ func (v *view) degraded(pl *plan, b []byte) condition {
 
 // appendCause writes what there is to say about a cause, and nothing when it
 // does not hold.
-func (v *view) appendCause(b []byte, cause string, pl *plan) []byte {
+func (v *view) appendCause(b []byte, cause string) []byte {
 	switch cause {
 	case ReasonSpecInvalid, ReasonConfigMapMissing, ReasonNamespaceUnknown:
 		if v.haltReason() == cause {
@@ -284,8 +293,6 @@ func (v *view) appendCause(b []byte, cause string, pl *plan) []byte {
 		if v.taken != "" && (v.runsPods() || v.mode == modeBlocked) {
 			return append(append(b, v.taken...), " belongs to somebody else"...)
 		}
-	case ReasonPodRejected:
-		return append(b, pl.refused...)
 	case ReasonMassDisruption:
 		if v.disruption != noDisruption {
 			return append(b, "so many nodes are not ready that replacements are limited"...)

@@ -4,6 +4,8 @@ package catalog_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// refusing is an API server that takes no Pods.
+// refusing is an API server that takes no Pods, and says so in other words each time.
 type refusing struct {
 	*fake.Cluster
 	tries []time.Time
@@ -27,7 +29,7 @@ type refusing struct {
 func (r *refusing) Do(ctx context.Context, a olmcore.Action) error {
 	if verb, target, _ := a.Describe(); verb == olmcore.VerbCreate && target.Kind == "Pod" {
 		r.tries = append(r.tries, r.Now())
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, target.Name, errBroken)
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, target.Name, fmt.Errorf("request %d: %w", len(r.tries), errBroken))
 	}
 	return r.Cluster.Do(ctx, a)
 }
@@ -75,6 +77,7 @@ func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
 			require.Equal(t, catalog.ReasonBackOff, a.WaitingFor)
 			require.Equal(t, catalog.ReasonPodRejected, a.Conditions[2].Reason)
 			require.Contains(t, a.Conditions[2].Message, `pods "cool-`)
+			require.Contains(t, a.Conditions[2].Message, "request "+strconv.Itoa(len(api.tries)-1), "the answer before the last one")
 			var waits []time.Duration
 			for i := 1; i < len(api.tries); i++ {
 				waits = append(waits, api.tries[i].Sub(api.tries[i-1]))

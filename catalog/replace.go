@@ -5,6 +5,7 @@ package catalog
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -213,10 +214,27 @@ func (v *view) heedRefusal(pl *plan) {
 	default:
 		return
 	}
-	pl.refused = "the API server refuses the pod: " + clip(last.Message, 500)
+	pl.refused = refusal + clip(last.Message, 500)
 	pl.phase, pl.halt = "", ReasonBackOff
 	pl.pause = v.left(last.Last, v.backoffAfter(last.Count))
 	v.waitFor(pl.pause)
+	if said := v.saidRefusal(); said != "" && pl.pause > 0 {
+		pl.refused = said // each answer may hold a number of its own: one write for each try
+	}
+}
+
+// refusal starts the last sentence of ConditionDegraded while a Pod is refused.
+const refusal = "the API server refuses the pod: "
+
+func (v *view) saidRefusal() string {
+	c := olmcore.FindCondition(v.cs.Status.Conditions, ConditionDegraded)
+	if c == nil || c.ObservedGeneration != v.cs.Generation {
+		return ""
+	}
+	if i := strings.Index(c.Message, refusal); i >= 0 {
+		return c.Message[i:]
+	}
+	return ""
 }
 
 func (v *view) attemptOf(pod *corev1.Pod) int {
