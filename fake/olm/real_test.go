@@ -4,6 +4,7 @@ package olm_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -172,6 +173,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 					require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, p.csv(p.head-1).Name), "the version before")
 					t.Logf("upgraded %s to %s", p.csv(p.head-1).Name, head)
 				}
+				p.requireObjects(t, c)
 				for _, plan := range plansOf(c) {
 					require.Equal(t, v1alpha1.InstallPlanPhaseComplete, plan.Status.Phase, plan.Status.Message)
 				}
@@ -195,6 +197,19 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 			}
 			require.Empty(t, left)
 		})
+	}
+}
+
+// requireObjects: what the head's bundle brings is there, and did not go with the
+// version before.
+func (p *published) requireObjects(t *testing.T, c *fake.Cluster) {
+	for _, o := range p.versions[p.head].Objects {
+		want := olmcore.KeyOf(o)
+		there := slices.ContainsFunc(c.Objects(), func(o olmcore.Object) bool {
+			key := olmcore.KeyOf(o)
+			return key.Kind == want.Kind && key.Name == want.Name
+		})
+		require.True(t, there, "%s is gone", want)
 	}
 }
 
