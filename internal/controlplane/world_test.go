@@ -68,9 +68,11 @@ func (r *reports) done() []report {
 	return append([]report(nil), r.all...)
 }
 
-// quick is what both worlds configure: seconds where minutes are the default.
+// quick is what both worlds configure: seconds where minutes are the default. The
+// grace of a silent node is longer than its Pods are tolerated, so that these are
+// marked for deletion before they are replaced, also on a busy machine.
 var quick = catalog.Config{
-	NodeUnreachableGrace: time.Second, NodeNotReadyGrace: 2 * time.Second, NodeGoneGrace: 2 * time.Second,
+	NodeUnreachableGrace: 6 * time.Second, NodeNotReadyGrace: 2 * time.Second, NodeGoneGrace: 2 * time.Second,
 	StuckTerminatingGrace: 2 * time.Second, FailoverCooldown: 2 * time.Second, NodeRecoveryWindow: 4 * time.Second,
 }
 
