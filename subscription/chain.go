@@ -94,6 +94,18 @@ func (c *chain) gap(kind, why string) {
 	})
 }
 
+// lastWords extends the chain by what has become of a plan that the Subscription
+// does not follow any more, as far as it is newer than what is known.
+func (c *chain) lastWords(left *v1alpha1.InstallPlan) {
+	to := stageOf(left)
+	switch {
+	case to == c.from, to == StageUnknown, c.from == StageUnknown, c.from == StageMissing, !reachable(c.from, to):
+	case (to == StageComplete || to == StageFailed) && !installedAt(left).After(c.installedAt):
+	default:
+		c.reach(to, left, c.now)
+	}
+}
+
 // replace ends the chain of an old plan: the Subscription follows another one.
 func (c *chain) replace(reason string) {
 	if c.from == StageNoPlan {

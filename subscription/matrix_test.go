@@ -238,6 +238,39 @@ func TestAnotherPlanEndsTheStoryOfTheOldOne(t *testing.T) {
 	}
 }
 
+// TestAPlanIsFollowedToItsEndWhenAnotherOneComes: what the old plan has become is
+// told as long as it can be seen and is newer than what is known.
+func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from subscription.Stage
+		done int
+		old  *v1alpha1.InstallPlan
+		want string
+		gaps string
+	}{
+		"it completed":                  {"Installing", 0, newPlan("old", "Complete", started(8), done(30)), "I>C C>-", ""},
+		"it was approved and completed": {"RequiresApproval", 0, newPlan("old", "Complete", manual(2), started(12), done(30)), "A>I:Proven I>C C>-", ""},
+		"it was tried again":            {"Failed", 9, newPlan("old", "Installing", started(3), failed(9)), "F>I I>-", "ReplacedPlan"},
+		"nothing new":                   {"Installing", 0, newPlan("old", "Installing", started(8)), "I>-", "ReplacedPlan"},
+		"an older version of it":        {"Complete", 30, newPlan("old", "Installing", started(8)), "C>-", ""},
+		"an older failure":              {"Installing", 9, newPlan("old", "Failed", started(3), failed(9)), "I>-", "ReplacedPlan"},
+		"another one of its name":       {"Installing", 0, newPlan("old", "Complete", started(8), done(30), func(p *v1alpha1.InstallPlan) { p.UID = "again" }), "I>-", "ReplacedPlan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := known(tc.from)
+			h.PlanUID, h.PlanName = "old-uid", "old"
+			if tc.done > 0 {
+				h.LastInstalledUpdate = second(tc.done).Time
+			}
+			in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", ""), tc.old)
+			in.Histories = map[types.UID]subscription.History{"a-uid": h}
+			out := reconcile(t, in)
+			require.Equal(t, tc.want+" ->N", stages(out.Result))
+			require.Equal(t, tc.gaps, gaps(out.Result))
+		})
+	}
+}
+
 func TestAReferenceThatIsGoneEndsTheStory(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageMissing)}

@@ -83,6 +83,9 @@ func (v *view) path(d *verdict, from origin) chain {
 	}
 	uid, name := d.planIdentity()
 	if from.uid != "" && uid != "" && from.uid != uid || (from.uid == "" || uid == "") && from.name != name {
+		if left := v.plan(from.name); left != nil && from.uid != "" && left.UID == from.uid {
+			c.lastWords(left)
+		}
 		c.replace(ReasonPlanReplaced)
 	}
 	for _, o := range v.window(uid, name, &c) {
