@@ -308,6 +308,32 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 	})
 }
 
+// TestASupersededVersionKeepsItsPhase: its clean-up writes down what it waits for, and
+// nothing else.
+func TestASupersededVersionKeepsItsPhase(t *testing.T) {
+	for _, was := range []struct {
+		phase phaseName
+		why   reason
+	}{{replacing, "BeingReplaced"}, {replacing, "Odd"}, {deleting, "Replaced"}} {
+		in := leavingNow()
+		hold(in.ClusterServiceVersion, was.phase, was.why, "words", time.Minute)
+		in.Deletion.ClusterObjects = csv.Found[olmcore.Object](belongings()[0])
+		out, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		require.Empty(t, out.Transitions)
+		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+		require.True(t, written)
+		want := in.ClusterServiceVersion.Status.DeepCopy()
+		want.LastUpdateTime = ago(0)
+		want.Cleanup.PendingDeletion = []v1alpha1.ResourceList{{
+			Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Instances: []v1alpha1.ResourceInstance{{Name: "validating"}},
+		}}
+		require.Equal(t, *want, after.Status)
+		in.ClusterServiceVersion = after
+		require.Equal(t, csv.ModeSuperseded, csv.Assess(in).Mode)
+	}
+}
+
 // TestWaitingHidesNoReason: behind the reason that a clean-up writes, the one before
 // it tells whether the version was replaced.
 func TestWaitingHidesNoReason(t *testing.T) {

@@ -179,20 +179,6 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 			second(func(v *v1alpha1.ClusterServiceVersion) { v.Spec.CustomResourceDefinitions.Owned[0].Version = "v9" }),
 			[]string{"cool.v1 Replacing", "cool.v2 Pending", "deployment cool of cool.v1, example.com/cool:1"},
 		},
-		"a new version that brings a new CRD version and drops the old": {func(t *testing.T, c *fake.Cluster) {
-			key := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
-			require.NoError(t, c.Edit(key, func(o olmcore.Object) {
-				versions := &o.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions
-				next := (*versions)[0].DeepCopy()
-				next.Name = "v2"
-				(*versions)[0].Served, (*versions)[0].Storage = false, false
-				*versions = append(*versions, *next)
-			}))
-			second(func(v *v1alpha1.ClusterServiceVersion) {
-				v.Spec.CustomResourceDefinitions.Owned[0].Version = "v2"
-				container(v).Image = "example.com/cool:2"
-			})(t, c)
-		}, []string{"cool.v2 Succeeded", "deployment cool of cool.v2, example.com/cool:2"}},
 		"an annotation of the CSV changes": {func(t *testing.T, c *fake.Cluster) {
 			editCSV(t, c, func(v *v1alpha1.ClusterServiceVersion) { v.Annotations["new"] = "x" })
 		}, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}},
@@ -222,6 +208,29 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnUpgradeThatDropsTheOldCRDVersion, as an InstallPlan does it: first the CRD, at
+// which the old version fails, and then the new version.
+func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
+	ctx := context.Background()
+	cluster, driver := install(t, small(t))
+	key := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
+	require.NoError(t, cluster.Edit(key, func(o olmcore.Object) {
+		versions := &o.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions
+		next := (*versions)[0].DeepCopy()
+		next.Name = "v2"
+		(*versions)[0].Served, (*versions)[0].Storage = false, false
+		*versions = append(*versions, *next)
+	}))
+	require.NoError(t, driver.Settle(ctx))
+	require.Equal(t, []string{"cool.v1 Pending", "deployment cool of cool.v1, example.com/cool:1"}, summary(cluster))
+	second(func(v *v1alpha1.ClusterServiceVersion) {
+		v.Spec.CustomResourceDefinitions.Owned[0].Version = "v2"
+		container(v).Image = "example.com/cool:2"
+	})(t, cluster)
+	require.NoError(t, driver.RunUntilIdle(ctx, 20*time.Minute))
+	require.Equal(t, []string{"cool.v2 Succeeded", "deployment cool of cool.v2, example.com/cool:2"}, summary(cluster))
 }
 
 var deploymentKey = olmcore.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}

@@ -200,13 +200,15 @@ func TestWhichRolesCount(t *testing.T) {
 			grantInCluster(in, pods)
 			in.RoleBindings.Items[0].RoleRef, in.Roles.Items, in.ClusterRoleBindings.Items = in.ClusterRoleBindings.Items[0].RoleRef, nil, nil
 		}, true},
-		"another verb":         {rule("get list", "", "pods"), role(func(*csv.Input) {}), false},
-		"another group":        {rule("get", "apps", "pods"), role(func(*csv.Input) {}), false},
-		"another resource":     {rule("get", "", "pods secrets"), role(func(*csv.Input) {}), false},
-		"a subresource":        {rule("get", "", "pods/exec"), role(func(*csv.Input) {}), false},
-		"a named one":          {rule("get", "", "pods", "a"), role(func(*csv.Input) {}), true},
-		"one of two names":     {rule("get", "", "pods", "a", "b"), func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
-		"the names one by one": {rule("get", "", "pods", "a", "b"), func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a"), rule("get", "", "pods", "b")) }, true},
+		"another verb":                   {rule("get list", "", "pods"), role(func(*csv.Input) {}), false},
+		"another group":                  {rule("get", "apps", "pods"), role(func(*csv.Input) {}), false},
+		"another resource":               {rule("get", "", "pods secrets"), role(func(*csv.Input) {}), false},
+		"a subresource":                  {rule("get", "", "pods/exec"), role(func(*csv.Input) {}), false},
+		"a subresource of all resources": {rule("get", "", "pods/exec"), func(in *csv.Input) { grantInNamespace(in, rule("get", "", "*/exec")) }, true},
+		"another subresource of all":     {rule("get", "", "pods/log"), func(in *csv.Input) { grantInNamespace(in, rule("get", "", "*/exec")) }, false},
+		"a named one":                    {rule("get", "", "pods", "a"), role(func(*csv.Input) {}), true},
+		"one of two names":               {rule("get", "", "pods", "a", "b"), func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
+		"the names one by one":           {rule("get", "", "pods", "a", "b"), func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a"), rule("get", "", "pods", "b")) }, true},
 		"the parts from several roles": {rule("get list", "", "pods secrets"), func(in *csv.Input) {
 			grantInNamespace(in, rule("*", "", "pods"))
 			grantInNamespace(in, rule("*", "", "secrets"))
