@@ -199,6 +199,8 @@ func TestAnExcludedAnnotationRollsNothing(t *testing.T) {
 	check(t, in, olmcore.Result{})
 	in.ClusterServiceVersion.Annotations["olm.skipRange"] = "<2.0.0"
 	check(t, in, olmcore.Result{})
+	hold(in.ClusterServiceVersion, installReady, "AllRequirementsMet", allMet, time.Minute)
+	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
 }
 
 // TestARequiredAPIServiceIsLeftAlone from the installation to the end.
