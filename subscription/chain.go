@@ -80,10 +80,10 @@ func (c *chain) step(to Stage, m moment, certainty olmcore.Certainty, w wish) *o
 	return &c.list[len(c.list)-1]
 }
 
-// tighten lowers the times at which earlier stages were merely seen: they were
-// entered before what is recorded of a later one.
+// tighten lowers the times at which earlier stages of the plan were merely seen:
+// they were entered before what is recorded of a later one.
 func (c *chain) tighten(at time.Time) {
-	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at); i-- {
+	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at) && Stage(c.list[i].To) != StageNoPlan; i-- {
 		c.list[i].At = olmcore.Timestamp(at)
 	}
 }
