@@ -67,6 +67,7 @@ func record(t testing.TB, w world) recorded {
 	for i := range r.Actions {
 		r.Actions[i] = n.pods.Replace(r.Actions[i])
 	}
+	slices.Sort(r.Actions)
 	for _, o := range all {
 		if ofTheStory(o) {
 			r.Objects[n.pods.Replace(olmcore.KeyOf(o).String())] = n.text(t, o)
