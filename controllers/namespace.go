@@ -153,6 +153,11 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 		}
 	}
 	maps.Copy(n.histories, out.Histories)
+	if len(n.histories) > len(in.Subscriptions) { // some are gone
+		maps.DeleteFunc(n.histories, func(uid types.UID, _ subscription.History) bool {
+			return !slices.ContainsFunc(in.Subscriptions, func(s *v1alpha1.Subscription) bool { return s.UID == uid })
+		})
+	}
 	s.reported(n, seen)
 	if len(in.Subscriptions) == 0 {
 		s.forget(key.Namespace)
