@@ -69,6 +69,7 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 			want: have(owned(owner("a.v0", false), owner("a.v1", false)))},
 		"another version controls it": {have: have(owned(owner("a.v0", true))),
 			want: have(owned(owner("a.v0", true), owner("a.v1", false)))},
+		"the same version controls it: it does no more": {have: have(owned(owner("a.v1", true))), want: have(owned(owner("a.v1", false)))},
 		"the same owner three times in the manifest": {have: have(owned()), metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
 			want: have(owned(owner("a.v1", false)))},
 		"two versions in the manifest, without UIDs": {have: have(owned()), metadata: `,"ownerReferences":[` + reference("a.v0", "") + `,` + reference("a.v1", "") + `]`,

@@ -203,3 +203,28 @@ func TestALostPlanIsMadeAnew(t *testing.T) {
 	require.Equal(t, first.Spec.Generation+1, second.Spec.Generation)
 	same(t, first.Status.Plan, second.Status.Plan)
 }
+
+// TestAnImageThatIsReplaced: as long as one cannot be unpacked there is no plan and
+// its Subscription stays as it was; a catalog that has another image goes on.
+func TestAnImageThatIsReplaced(t *testing.T) {
+	good, cm := imageOf(t, operator("a"))
+	bad := good
+	bad.Bundle.Image = "quay.io/operatorhubio/broken:v1"
+	cm.UID, cm.ResourceVersion = "", ""
+	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("a"))
+	run := func(o olmcore.Operator) {
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
+		require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
+	}
+	before := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy()
+	run(bad)
+	all, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, ns, nil)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	same(t, before, fake.Find[*v1alpha1.Subscription](c, ns, "a"))
+
+	run(good)
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, "a.v1", fake.Find[*v1alpha1.Subscription](c, ns, "a").Status.CurrentCSV)
+	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, "a.v1"))
+}
