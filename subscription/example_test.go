@@ -112,3 +112,26 @@ func ExampleAssess() {
 	// Output:
 	// etcd AtLatestKnown install-1 Complete
 }
+
+func ExampleOperator() {
+	snapshot, err := olmcore.NewSnapshot(exampleObjects())
+	if err != nil {
+		panic(err)
+	}
+	in, err := subscription.GatherOperator(context.Background(), snapshot, "etcd.ops")
+	if err != nil {
+		panic(err)
+	}
+	in.Operator = &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "etcd.ops", UID: "5", ResourceVersion: "15"}}
+	out, err := subscription.Operator(in)
+	if err != nil {
+		panic(err)
+	}
+	operator, _ := olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
+	for _, ref := range operator.Status.Components.Refs {
+		fmt.Println(ref.Kind, ref.Name, ref.Conditions[0].Type)
+	}
+	// Output:
+	// ClusterServiceVersion etcd.v1 Succeeded
+	// Subscription etcd InstallPlanPending
+}

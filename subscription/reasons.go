@@ -139,7 +139,8 @@ const (
 	// ReasonStageNotShown: the conditions left out stages, because they would have
 	// been behind for longer than Config.MaxPublishLag. Nothing to do.
 	ReasonStageNotShown = "StageNotShown"
-	// ReasonPlanMessage: the InstallPlan has something else to say than before.
+	// ReasonPlanMessage: the InstallPlan has something else to say than before. Read
+	// the message.
 	ReasonPlanMessage = "InstallPlanMessage"
 	// ReasonOperatorGroupCount: a namespace is resolved with exactly one
 	// OperatorGroup. Create the missing one or delete the others.
