@@ -207,7 +207,7 @@ func (v *view) judgeHealth(d *verdict) {
 	case n < 0:
 		what = v1alpha1.CatalogSourcesDeleted
 	}
-	d.report(info, ReasonCatalogsChanged, "status.catalogHealth", what)
+	d.report(info, ReasonCatalogsChanged, "status.catalogHealth", "the catalogs are others than before, or their health is: ", what)
 	if v.config.UpstreamCatalogReasons && len(c.sources) > 0 {
 		d.health.reason = what
 	}
