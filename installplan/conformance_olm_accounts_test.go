@@ -72,6 +72,11 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 		"the same version controls it: it does no more": {have: have(owned(owner("a.v1", true))), want: have(owned(owner("a.v1", false)))},
 		"the same owner three times in the manifest": {have: have(owned()), metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
 			want: have(owned(owner("a.v1", false)))},
+		"none there, the same owner three times in the manifest": {metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
+			want: have(func(a *account) {
+				a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
+				owned(owner("a.v1", false))(a)
+			}), status: notPresent},
 		"two versions in the manifest, without UIDs": {have: have(owned()), metadata: `,"ownerReferences":[` + reference("a.v0", "") + `,` + reference("a.v1", "") + `]`,
 			want: have(owned(owner("a.v0", false), owner("a.v1", false)))},
 		"a reference without UID is there": {have: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"})),

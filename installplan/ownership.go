@@ -61,9 +61,9 @@ func isCSV(r metav1.OwnerReference) bool {
 	return r.Kind == kindCSV && strings.HasPrefix(r.APIVersion, v1alpha1.GroupName+"/")
 }
 
-// manifestOwners reads which ClusterServiceVersions a manifest names as owners.
-// Other owners are left out: their UID is one of another cluster, and garbage
-// collection would remove the object.
+// manifestOwners reads which ClusterServiceVersions a manifest names as owners,
+// each once. Other owners are left out: their UID is one of another cluster, and
+// garbage collection would remove the object.
 func manifestOwners(m manifest) []metav1.OwnerReference {
 	list, _ := m.metadata()["ownerReferences"].([]any)
 	var refs []metav1.OwnerReference
@@ -75,7 +75,7 @@ func manifestOwners(m manifest) []metav1.OwnerReference {
 			APIVersion: text("apiVersion"), Kind: text("kind"), Name: text("name"),
 			Controller: flag("controller"), BlockOwnerDeletion: flag("blockOwnerDeletion"),
 		}
-		if isCSV(r) && r.Name != "" {
+		if isCSV(r) && r.Name != "" && !slices.ContainsFunc(refs, func(have metav1.OwnerReference) bool { return have.Name == r.Name }) {
 			refs = append(refs, r)
 		}
 	}
