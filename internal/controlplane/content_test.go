@@ -155,14 +155,9 @@ metadata: {name: PKG}
 stringData: {password: secret}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: PKG-viewer}
-rules: [{apiGroups: [example.com], resources: [PKGs], verbs: [get]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: PKG-viewer}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: PKG-viewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects: [{kind: ServiceAccount, name: PKG}]
 `
 

@@ -71,8 +71,7 @@ func (w *fakeWorld) settle() {
 
 // work lets the managers go on until nothing changes at this instant.
 func (w *fakeWorld) work() {
-	for busy := true; busy; {
-		busy = false
+	for round := range maxRounds {
 		before := w.ResourceVersion()
 		require.NoError(w.t, w.Settle())
 		for i, d := range w.drivers {
@@ -80,9 +79,15 @@ func (w *fakeWorld) work() {
 			require.NoError(w.t, err)
 			w.hear(i)
 		}
-		busy = w.ResourceVersion() != before
+		if w.ResourceVersion() == before {
+			return
+		}
+		require.Less(w.t, round, maxRounds-1, "the managers are never done:\n%s", state(w.t, w))
 	}
 }
+
+// maxRounds is more than any story needs at one instant.
+const maxRounds = 1000
 
 // hear turns a driver's events into reports.
 func (w *fakeWorld) hear(i int) {
