@@ -99,19 +99,23 @@ func TestAGroupThatComesLate(t *testing.T) {
 	c := world(t)
 	g := fake.Find[*operatorsv1.OperatorGroup](c, ns, "group").DeepCopy()
 	require.NoError(t, c.Delete(olmcore.RefOf(g).Unversioned()))
-	p := executed(t, c, "install-x", csvStep("a.v1"))
-	require.Equal(t, installing, p.Status.Phase)
-	require.Nil(t, p.Status.StartTime)
-	require.Equal(t, v1alpha1.InstallPlanReasonInstallCheckFailed, p.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason)
+	require.NoError(t, c.Load(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+		p.UID, p.Spec.Approval, p.Spec.Approved = "", v1alpha1.ApprovalManual, false
+	})))
+	before := onlyPlan(t, c).Status
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	require.Len(t, onlyPlan(t, c).Status.Conditions, 1)
+	require.Equal(t, v1alpha1.InstallPlanReasonInstallCheckFailed, onlyPlan(t, c).Status.Conditions[0].Reason)
+
 	g.UID, g.ResourceVersion = "", ""
 	require.NoError(t, c.Create(g))
 	require.NoError(t, c.UpdateStatus(g))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
-	p = fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name)
-	require.Equal(t, complete, p.Status.Phase)
-	require.Len(t, p.Status.Conditions, 1)
-	require.Equal(t, corev1.ConditionTrue, p.Status.Conditions[0].Status)
+	same(t, before, onlyPlan(t, c).Status)
+	require.NoError(t, fake.Edit(c, ns, "install-x", func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
 }
 
 // releaseOf is version n of an operator with what OLM's tests change from one to
