@@ -49,7 +49,7 @@ func TestOLMsPhaseChanges(t *testing.T) {
 	}{
 		"no error, approved":               {in: input(plan(installing, fine(), started(time.Second)), with(csv("a.v1"))), want: completes},
 		"no error, Automatic, approved no": {in: input(plan(installing, fine(), started(time.Second), approved(false)), with(csv("a.v1"))), want: completes},
-		"Automatic, approved no: it starts": {in: input(plan(installing, fine(), approved(false)), with(csv("a.v1"))), requeue: 5 * time.Second,
+		"Automatic, approved no: it starts": {in: input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, approved(false)), with(csv("a.v1"))), requeue: 5 * time.Second,
 			want: func(s *v1alpha1.InstallPlanStatus) { s.StartTime = ago(0) }},
 		"an error, and no time is left": {in: input(plan(installing, broken(), started(time.Second)), brief), want: fails},
 		"an error, and time is left": {in: input(plan(installing, broken(), started(0)), brief), requeue: time.Nanosecond,
