@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -40,7 +41,7 @@ func serving(t testing.TB, w world) (nodes []string) {
 // The node of the catalog's Pod falls silent: the Pod is marked for deletion and
 // stays, another one serves from another node, and the first is removed.
 func TestACatalogSurvivesItsNode(t *testing.T) {
-	fake, real := eachWorld(t, func(t *testing.T, w world) {
+	fake, real := eachWorldWith(t, controlplane.Options{}, func(t *testing.T, w world) {
 		namespaces(t, w, "olm")
 		w.addNode("a")
 		w.addNode("b")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -173,8 +174,13 @@ func subscribe(namespace, name string, approval v1alpha1.Approval) *v1alpha1.Sub
 	}
 }
 
-// eachWorld runs a story in the fake and in the real world.
+// eachWorld runs a story in which no node fails in the fake and in the real world:
+// a busy machine does not make one fail.
 func eachWorld(t *testing.T, story func(t *testing.T, w world)) (fake, live recorded) {
+	return eachWorldWith(t, controlplane.Options{NodeMonitorGrace: 5 * time.Minute}, story)
+}
+
+func eachWorldWith(t *testing.T, o controlplane.Options, story func(t *testing.T, w world)) (fake, live recorded) {
 	t.Run("fake", func(t *testing.T) {
 		w := newFakeWorld(t)
 		story(t, w)
@@ -182,7 +188,7 @@ func eachWorld(t *testing.T, story func(t *testing.T, w world)) (fake, live reco
 		fake = record(t, w)
 	})
 	t.Run("real", func(t *testing.T) {
-		w := newRealWorld(t)
+		w := newRealWorldWith(t, o)
 		story(t, w)
 		w.settle()
 		live = record(t, w)
