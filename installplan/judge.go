@@ -126,6 +126,10 @@ func (e *evaluation) judgeObject(t *target) verdict {
 	if t.observed.GetAnnotations()[e.d.in.Config.stepHashKey()] == hash && (!managed || ownedByAll(t.observed, owners) && t.observed.GetLabels()[olmcore.LabelOwnerUID] == ownerUID(want)) {
 		return verdict{outcome: done}
 	}
+	if owner, taken := e.taken(t); taken {
+		e.d.diagnose(olmcore.Warning, ReasonSharedObject, stepPath(t.steps[0]), "%s is also that of %s %s/%s, which wrote it last", t.key, owner.Kind, owner.Namespace, owner.Name)
+		return verdict{outcome: done}
+	}
 	if e.altered(t) {
 		e.d.diagnose(olmcore.Info, ReasonAppliedContentAltered, stepPath(t.steps[0]), "%s was stored with another content than was written", t.key)
 		return verdict{outcome: done}
@@ -223,6 +227,15 @@ func same(have, after olmcore.Object) bool {
 	equal := apiequality.Semantic.DeepEqual(have, after)
 	after.GetObjectKind().SetGroupVersionKind(gvk)
 	return equal
+}
+
+// taken reports that this plan wrote a cluster-wide object, and that a plan of
+// another namespace did so since then, for a version of its own: two plans that
+// install the same bundle would take it from each other for ever.
+func (e *evaluation) taken(t *target) (olmcore.Owner, bool) {
+	owner, owned := olmcore.OwnerOf(t.observed.GetLabels())
+	last, ran := e.d.in.LastRun[t.key]
+	return owner, owned && t.kind.labelled && owner.Namespace != e.plan.Namespace && ran && last.Class == olmcore.ClassNone
 }
 
 // altered reports that an Update of the object succeeded and its mark is not

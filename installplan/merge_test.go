@@ -203,6 +203,25 @@ func TestAnAlteredObjectIsNotWrittenForEver(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))
 }
 
+// TestASharedObjectIsNotFoughtOver: a plan takes a cluster-wide object over from a
+// version of another namespace once, and leaves it when that one's plan does too.
+func TestASharedObjectIsNotFoughtOver(t *testing.T) {
+	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[]}`)
+	have := managed(&rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")})
+	for key, value := range (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "elsewhere", Name: "a.v1", UID: "7"}).Labels() {
+		have.GetLabels()[key] = value
+	}
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, describe(reconcile(t, in)))
+	in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"}: {Class: olmcore.Conflict, Count: 1}}
+	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, describe(reconcile(t, in)), "nothing was written yet")
+	in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"}: {Count: 1}}
+	r := reconcile(t, in)
+	require.Equal(t, complete, statusOf(in, r).Phase)
+	require.Equal(t, []string{installplan.ReasonSharedObject}, reasons(r))
+	require.Equal(t, "ClusterRole x is also that of ClusterServiceVersion elsewhere/a.v1, which wrote it last", r.Diagnostics[0].Message)
+}
+
 func versioned(v string, change ...func(*v1alpha1.ClusterServiceVersion)) func(*v1alpha1.ClusterServiceVersion) {
 	return func(c *v1alpha1.ClusterServiceVersion) {
 		c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(v)}
