@@ -98,6 +98,24 @@ func TestTheCheckItselfFindsWhatItForbids(t *testing.T) {
 	}
 }
 
+// TestTheFakeWorldMayOnlyMakeTablesOnce: of package sync it has OnceValue alone.
+func TestTheFakeWorldMayOnlyMakeTablesOnce(t *testing.T) {
+	for source, want := range map[string]int{
+		`package p; import "sync"; var _ = sync.OnceValue(func() int { return 1 })`: 0,
+		`package p; import "sync"; var _ sync.Mutex`:                                1,
+		`package p; import s "sync"; var _ s.Map`:                                   1,
+	} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "p.go", source, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := problems("p/p.go", file, fset, false); len(got) != want {
+			t.Errorf("%s: %v", source, got)
+		}
+	}
+}
+
 func eachFile(t *testing.T, dir string, visit func(string, *ast.File, *token.FileSet)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -176,6 +194,9 @@ func problems(path string, file *ast.File, fset *token.FileSet, strict bool) []s
 		case *ast.SelectorExpr:
 			if slices.Contains(forbiddenMethods, n.Sel.Name) {
 				report(n, "calls %s", n.Sel.Name)
+			}
+			if id, ok := n.X.(*ast.Ident); ok && names[id.Name] == "sync" && n.Sel.Name != "OnceValue" {
+				report(n, "uses sync.%s; only a table made once is allowed", n.Sel.Name)
 			}
 			if id, ok := n.X.(*ast.Ident); ok && isForbidden(names[id.Name], id.Name, n.Sel.Name) && (strict || names[id.Name] != "context") {
 				report(n, "uses %s.%s", id.Name, n.Sel.Name)
