@@ -147,6 +147,36 @@ func dismantle(t *testing.T, c *fake.Cluster, set *controllers.Set) {
 	require.NoError(t, err)
 }
 
+// TestAResolverThatCannotBeAskedForgetsNothing: how often a resolution failed
+// before decides when to try again, also after an error of the resolver itself.
+func TestAResolverThatCannotBeAskedForgetsNothing(t *testing.T) {
+	c, _, _ := started(t)
+	var asked int
+	set := controllers.New(&controllers.Options{
+		Resolve: func(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
+			if asked++; asked == 2 {
+				return olmcore.Resolution{}, errUnread
+			}
+			return olmcore.Resolution{Observed: request.Subscriptions, Failure: &olmcore.ResolutionFailure{Message: "nothing fits"}}, nil
+		},
+	})
+	namespace := controller(t, set, controllers.Subscription)
+	var waits []time.Duration
+	for len(waits) < 4 {
+		result, err := namespace.Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops"}, c.Now(), nil)
+		if asked == 2 && len(waits) == 1 {
+			require.ErrorIs(t, err, errUnread)
+			waits = append(waits, 0)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, olmcore.Run(t.Context(), c, result.Actions))
+		waits = append(waits, result.RequeueAfter)
+		c.Advance(result.RequeueAfter)
+	}
+	require.Greater(t, waits[2], waits[0], "%v", waits)
+}
+
 var errUnread = errors.New("nothing can be read")
 
 // failing fails some times, then it reads.

@@ -141,9 +141,11 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 		n.asked = out.Resolve.Fingerprint
 	}
 	if out.Resolve != nil && s.options.Resolve != nil {
-		if n.answer, err = s.answer(ctx, r, *out.Resolve, n.answer, now); err != nil {
+		answer, err := s.answer(ctx, r, *out.Resolve, n.answer, now)
+		if err != nil {
 			return olmcore.Result{}, err
 		}
+		n.answer = answer
 		if planned, err = s.plan(ctx, r, key.Namespace, now, n); err != nil {
 			return olmcore.Result{}, err
 		}
