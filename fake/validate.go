@@ -185,10 +185,11 @@ func deploymentProblems(d, old *appsv1.Deployment) field.ErrorList {
 func crdProblems(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	spec := field.NewPath("spec")
 	var problems field.ErrorList
-	for name, value := range map[string]string{"group": crd.Spec.Group, "scope": string(crd.Spec.Scope)} {
-		if value == "" {
-			problems = append(problems, field.Required(spec.Child(name), ""))
-		}
+	if crd.Spec.Group == "" {
+		problems = append(problems, field.Required(spec.Child("group"), ""))
+	}
+	if crd.Spec.Scope == "" {
+		problems = append(problems, field.Required(spec.Child("scope"), ""))
 	}
 	if crd.Spec.Names.Plural == "" {
 		problems = append(problems, field.Required(spec.Child("names", "plural"), ""))

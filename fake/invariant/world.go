@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,17 +81,14 @@ func Resumable(w World) error {
 	for _, lossy := range rounds {
 		for i, a := range lossy.actions {
 			verb, target, _ := a.Describe()
-			for what, lose := range map[string]func([]olmcore.Action) []olmcore.Action{
-				"without":      func(all []olmcore.Action) []olmcore.Action { return without(all, i) },
-				"cut short at": func(all []olmcore.Action) []olmcore.Action { return all[:min(i, len(all))] },
-			} {
+			for _, loss := range losses {
 				got, _, err := w.run(func(r round) []olmcore.Action {
 					if r.number == lossy.number {
-						return lose(r.actions)
+						return loss.of(r.actions, i)
 					}
 					return r.actions
 				}, 3*w.Rounds)
-				title := fmt.Sprintf("not resumable: round %d %s its %s of %s", lossy.number, what, verb, target)
+				title := fmt.Sprintf("not resumable: round %d %s its %s of %s", lossy.number, loss.name, verb, target)
 				if err != nil {
 					return fmt.Errorf("%s: %w", title, err)
 				}
@@ -103,11 +101,17 @@ func Resumable(w World) error {
 	return nil
 }
 
-func without(actions []olmcore.Action, i int) []olmcore.Action {
-	if i >= len(actions) {
-		return actions
-	}
-	return append(append([]olmcore.Action(nil), actions[:i]...), actions[i+1:]...)
+// losses are what may become of a reconcile's actions at the i-th of them.
+var losses = []struct {
+	name string
+	of   func(actions []olmcore.Action, i int) []olmcore.Action
+}{
+	{"without", func(actions []olmcore.Action, i int) []olmcore.Action {
+		return slices.Concat(actions[:min(i, len(actions))], actions[min(i+1, len(actions)):])
+	}},
+	{"cut short at", func(actions []olmcore.Action, i int) []olmcore.Action {
+		return actions[:min(i, len(actions))]
+	}},
 }
 
 // run reconciles every key until nobody asks for anything, passing each

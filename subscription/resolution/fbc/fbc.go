@@ -46,9 +46,17 @@ func (o Options) maxDepth() int         { return cmp.Or(o.MaxDepth, DefaultMaxDe
 func (o Options) maxBytes() int64       { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
 
 func (o Options) check() error {
-	for field, value := range map[string]int64{"MaxDocumentBytes": int64(o.MaxDocumentBytes), "MaxDocuments": int64(o.MaxDocuments), "MaxDepth": int64(o.MaxDepth), "MaxBytes": o.MaxBytes} {
-		if value < 0 {
-			return &olmcore.InputError{Field: "Options." + field, Problem: "is negative"}
+	for _, bound := range []struct {
+		field string
+		value int64
+	}{
+		{"MaxDocumentBytes", int64(o.MaxDocumentBytes)},
+		{"MaxDocuments", int64(o.MaxDocuments)},
+		{"MaxDepth", int64(o.MaxDepth)},
+		{"MaxBytes", o.MaxBytes},
+	} {
+		if bound.value < 0 {
+			return &olmcore.InputError{Field: "Options." + bound.field, Problem: "is negative"}
 		}
 	}
 	return nil
