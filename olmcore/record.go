@@ -5,6 +5,8 @@ package olmcore
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,7 +165,7 @@ func encodePatch(before, after Object, status bool) (json.RawMessage, error) {
 		return nil, err
 	}
 	patch := mergeDiff(from, to)
-	for field := range patch {
+	for _, field := range slices.Sorted(maps.Keys(patch)) {
 		if (field == "status") != status {
 			return nil, &InputError{Field: field, Problem: "is not changed by this verb: status and the rest travel apart"}
 		}

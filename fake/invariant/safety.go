@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +64,7 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 				broken = append(broken, fmt.Errorf("InstallPlan %s/%s lost its owner %s %s", p.Namespace, p.Name, ref.Kind, ref.Name))
 			}
 		}
-		for key := range before.Labels {
+		for _, key := range slices.Sorted(maps.Keys(before.Labels)) {
 			if _, kept := p.Labels[key]; !kept && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
 				broken = append(broken, fmt.Errorf("InstallPlan %s/%s lost its label %s", p.Namespace, p.Name, key))
 			}

@@ -5,6 +5,7 @@ package apiserver
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -49,8 +50,8 @@ func (l *eventLog) take(c *fake.Cluster) {
 		}
 	}
 	now, _ := strconv.ParseUint(c.ResourceVersion(), 10, 64)
-	for key, old := range l.known {
-		if current[key] == nil {
+	for _, key := range slices.SortedFunc(maps.Keys(l.known), olmcore.Key.Compare) {
+		if old := l.known[key]; current[key] == nil {
 			l.events = append(l.events, event{"DELETED", now, old, deleted(old, now)})
 		}
 	}
