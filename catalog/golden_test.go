@@ -167,6 +167,7 @@ func limits(memory string) *corev1.ResourceRequirements {
 func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	for target, want := range map[string]string{
 		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
+		"8388607Ti": "8388607TiB", "10000000001G": "9223372036854775807B", "8388608Ti": "9223372036854775807B",
 	} {
 		cs := demo()
 		quantity := resource.MustParse(target)

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 
@@ -221,8 +222,12 @@ func setMemoryTarget(c *corev1.Container, target resource.Quantity) {
 }
 
 // memoryLimit returns the value of GOMEMLIMIT: the text that OLM would give
-// where the Go runtime accepts it, else the number of bytes.
+// where the Go runtime accepts it, else the number of bytes, and the most that it
+// accepts for more.
 func memoryLimit(target resource.Quantity) string {
+	if target.CmpInt64(math.MaxInt64) > 0 {
+		return strconv.FormatInt(math.MaxInt64, 10) + "B"
+	}
 	text := target.DeepCopy()
 	text.Format = resource.BinarySI
 	limit := text.String() + "B"
