@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// AddToScheme adds the Go types of all kinds that the library knows, and of their
+// lists, to the scheme of a client or a cache. The error is that of an API package.
+func AddToScheme(s *runtime.Scheme) error {
+	all := runtime.NewSchemeBuilder(
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
+		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+		v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv2.AddToScheme,
+	)
+	return all.AddToScheme(s)
+}
+
+// Typed returns what a Reader owes for an object that a client returned: the API
+// type of a map whose kind the library knows, else o itself. The error is of a map
+// that does not fit its type.
+func Typed(o Object) (Object, error) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return o, nil
+	}
+	object := NewObject(u.GroupVersionKind())
+	if _, unknown := object.(*unstructured.Unstructured); unknown {
+		return o, nil
+	}
+	if err := FromMap(u.Object, object); err != nil {
+		return nil, fmt.Errorf("read %s: %w", KeyOf(o), err)
+	}
+	return object, nil
+}
+
+// Items returns what a Reader owes for a list that a client returned, such as a
+// *PodList or an *UnstructuredList: its objects, Typed and sorted by namespace and
+// name. The error is of something that is no list of objects, or of Typed.
+func Items(list runtime.Object) ([]Object, error) {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]Object, len(items))
+	for i, item := range items {
+		o, ok := item.(Object)
+		if !ok {
+			return nil, fmt.Errorf("a list holds a %T, which is no object", item)
+		}
+		if objects[i], err = Typed(o); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(objects, func(a, b Object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return objects, nil
+}
+
+// IndexTerms returns what a cache indexes an object by, so that Readers over it
+// find objects by their labels: "key" and "key=value" of each label.
+func IndexTerms(o Object) []string {
+	terms := make([]string, 0, 2*len(o.GetLabels()))
+	for key, value := range o.GetLabels() {
+		terms = append(terms, key, key+"="+value)
+	}
+	slices.Sort(terms)
+	return terms
+}
+
+// IndexTerm returns a term of IndexTerms that every object which a selector takes
+// has: "key=value" where there is one, else "key", else "". The selector is still
+// to be asked about each object that has it.
+func IndexTerm(selector labels.Selector) (term string) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		switch values := r.ValuesUnsorted(); r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if len(values) == 1 {
+				return r.Key() + "=" + values[0]
+			}
+		case selection.Exists:
+			term = r.Key()
+		}
+	}
+	return term
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore_test
+
+import (
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+func asMap(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func TestTyped(t *testing.T) {
+	pod, widget := &corev1.Pod{}, asMap("example.com/v1", "Widget", "a", "w")
+	source := asMap("operators.coreos.com/v1alpha1", "CatalogSource", "a", "c")
+	source.Object["spec"] = map[string]any{"updateStrategy": map[string]any{}}
+	broken := asMap("v1", "Pod", "a", "p")
+	broken.Object["spec"] = "none"
+
+	got, err := olmcore.Typed(pod)
+	require.NoError(t, err)
+	require.Same(t, pod, got)
+	got, err = olmcore.Typed(widget)
+	require.NoError(t, err)
+	require.Same(t, widget, got)
+	got, err = olmcore.Typed(source)
+	require.NoError(t, err)
+	require.Equal(t, &v1alpha1.UpdateStrategy{}, got.(*v1alpha1.CatalogSource).Spec.UpdateStrategy)
+	_, err = olmcore.Typed(broken)
+	require.ErrorContains(t, err, "read Pod a/p: ")
+}
+
+func TestItems(t *testing.T) {
+	pod := func(namespace, name string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	for name, tt := range map[string]struct {
+		list runtime.Object
+		want []string
+	}{
+		"a typed list":   {&corev1.PodList{Items: []corev1.Pod{pod("b", "a"), pod("a", "c"), pod("a", "b")}}, []string{"Pod a/b", "Pod a/c", "Pod b/a"}},
+		"a list of maps": {&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*asMap("v1", "Pod", "b", "a"), *asMap("v1", "Pod", "a", "b")}}, []string{"Pod a/b", "Pod b/a"}},
+		"an empty list":  {&corev1.PodList{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := olmcore.Items(tt.list)
+			require.NoError(t, err)
+			var got []string
+			for _, o := range objects {
+				require.IsType(t, &corev1.Pod{}, o)
+				got = append(got, olmcore.KeyOf(o).String())
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+	_, err := olmcore.Items(&corev1.Pod{})
+	require.Error(t, err)
+	_, err = olmcore.Items(&metav1.APIGroupList{Groups: []metav1.APIGroup{{}}})
+	require.Error(t, err)
+	broken := asMap("v1", "Pod", "a", "p")
+	broken.Object["spec"] = "none"
+	_, err = olmcore.Items(&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*broken}})
+	require.ErrorContains(t, err, "read Pod a/p: ")
+}
+
+func TestIndexTerms(t *testing.T) {
+	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"b": "2", "a": ""}}}
+	require.Equal(t, []string{"a", "a=", "b", "b=2"}, olmcore.IndexTerms(o))
+	require.Empty(t, olmcore.IndexTerms(&corev1.Pod{}))
+	for selector, want := range map[string]string{
+		"": "", "a=1": "a=1", "a==1": "a=1", "a in (1)": "a=1", "a in (1,2)": "", "a": "a", "!a": "", "a!=1": "", "a notin (1)": "",
+		"a,b=2": "b=2", "a,b": "b", "!a,b": "b",
+	} {
+		parsed, err := labels.Parse(selector)
+		require.NoError(t, err)
+		require.Equal(t, want, olmcore.IndexTerm(parsed), selector)
+	}
+	require.Empty(t, olmcore.IndexTerm(labels.Nothing()))
+}
+
+// TestAnIndexLosesNothing: an object that a selector takes has the selector's term.
+func TestAnIndexLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		have := rapid.MapOf(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"", "1", "2"})).Draw(t, "labels")
+		requirement := rapid.SampledFrom([]string{"a", "!b", "c=1", "b==2", "a in (1)", "c in (1,2)", "a notin (2)", "b!=1", "a=", "b in ()"})
+		text := ""
+		for i, r := range rapid.SliceOfN(requirement, 0, 4).Draw(t, "selector") {
+			if i > 0 {
+				text += ","
+			}
+			text += r
+		}
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		term := olmcore.IndexTerm(selector)
+		if selector.Matches(labels.Set(have)) && term != "" {
+			require.Contains(t, olmcore.IndexTerms(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: have}}), term)
+		}
+	})
+}
+
+// TestAddToScheme: what NewObject makes is what the scheme makes, and there is a
+// list for each.
+func TestAddToScheme(t *testing.T) {
+	s := runtime.NewScheme()
+	require.NoError(t, olmcore.AddToScheme(s))
+	typed := 0
+	for gvk := range s.AllKnownTypes() {
+		o := olmcore.NewObject(gvk)
+		if _, unknown := o.(*unstructured.Unstructured); unknown {
+			continue
+		}
+		typed++
+		made, err := s.New(gvk)
+		require.NoError(t, err)
+		require.IsType(t, o, made)
+		require.True(t, s.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")), gvk)
+	}
+	require.Equal(t, 29, typed, "the kinds that the library knows")
+}
