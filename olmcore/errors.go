@@ -157,16 +157,23 @@ type Outcomes map[Key]Outcome
 
 // OutcomesOf folds the result of Run into what was known before: the actions
 // that ran, the error that Run returned, and the time of the run. previous is
-// not changed and may be nil. Objects that actions does not name are forgotten.
-// After ErrStale the actions behind the one that conflicted did not run and are
-// left out.
+// not changed and may be nil. Objects that actions does not name are forgotten,
+// and those of actions that did not run: the ones behind a conflict (ErrStale),
+// and the rest when the context ended.
 func OutcomesOf(previous Outcomes, actions []Action, runErr error, now time.Time) Outcomes {
 	failed := failures(runErr)
 	next := make(Outcomes, len(actions))
+	var notRun *notRunError
 	for _, a := range actions {
+		if isNil(a) {
+			continue
+		}
 		_, target, _ := a.Describe()
 		key := target.Key()
 		err, bad := failed[key]
+		if errors.As(err, &notRun) {
+			break
+		}
 		next[key] = outcomeOf(previous[key], err, now)
 		if bad && errors.Is(err, ErrStale) {
 			break

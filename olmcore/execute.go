@@ -22,12 +22,17 @@ type Executor interface {
 // count as done. A Conflict stops the run with an error that matches ErrStale:
 // read again and reconcile again, without backoff. Other failures are collected
 // as *ActionError, and the later actions still run; the result joins them. A
-// context that ends stops the run with its error.
+// context that ends stops the run with its error, as an *ActionError of the first
+// action that did not run. A nil action is an *InputError, and skipped.
 func Run(ctx context.Context, x Executor, actions []Action) error {
 	var failed []error
-	for _, a := range actions {
+	for i, a := range actions {
+		if isNil(a) {
+			failed = append(failed, &InputError{Field: fmt.Sprintf("actions[%d]", i), Problem: "is nil"})
+			continue
+		}
 		if err := ctx.Err(); err != nil {
-			return errors.Join(append(failed, err)...)
+			return errors.Join(append(failed, &ActionError{Action: a, Err: &notRunError{err}})...)
 		}
 		err := x.Do(ctx, a)
 		if err == nil || isDone(a, err) {
@@ -40,6 +45,13 @@ func Run(ctx context.Context, x Executor, actions []Action) error {
 	}
 	return errors.Join(failed...)
 }
+
+// notRunError marks the action at which a run stopped before it was tried.
+type notRunError struct{ cause error }
+
+func (e *notRunError) Error() string { return "not run: " + e.cause.Error() }
+
+func (e *notRunError) Unwrap() error { return e.cause }
 
 func isDone(a Action, err error) bool {
 	switch a.(type) {

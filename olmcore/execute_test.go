@@ -94,8 +94,21 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x := &scripted{}
-	require.ErrorIs(t, olmcore.Run(ctx, x, []olmcore.Action{create("a")}), context.Canceled)
+	actions := []olmcore.Action{create("a"), create("b")}
+	err := olmcore.Run(ctx, x, actions)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "create Pod ns/a: not run: context canceled")
 	require.Empty(t, x.done)
+	require.Empty(t, olmcore.OutcomesOf(nil, actions, err, noon), "what did not run has no outcome")
+}
+
+func TestRunSkipsWhatIsNoAction(t *testing.T) {
+	x := &scripted{}
+	actions := []olmcore.Action{create("a"), nil, (*olmcore.Create)(nil), create("b")}
+	err := olmcore.Run(t.Context(), x, actions)
+	require.EqualError(t, err, "invalid input: actions[1] is nil\ninvalid input: actions[2] is nil")
+	require.Equal(t, []string{"create a", "create b"}, x.done)
+	require.Len(t, olmcore.OutcomesOf(nil, actions, err, noon), 2)
 }
 
 func TestClassify(t *testing.T) {

@@ -57,7 +57,11 @@ func ComponentLabelKey(pkg, namespace string) (string, error) {
 	}
 	key := ComponentLabelPrefix + name
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		return "", &InputError{Field: "package", Problem: "gives no valid label key: " + strings.Join(problems, "; ")}
+		field := "package"
+		if len(validation.IsQualifiedName(ComponentLabelPrefix+pkg)) == 0 {
+			field = "namespace"
+		}
+		return "", &InputError{Field: field, Problem: "gives no valid label key: " + strings.Join(problems, "; ")}
 	}
 	return key, nil
 }

@@ -43,6 +43,10 @@ func TestComponentLabelKey(t *testing.T) {
 		require.True(t, errors.As(err, &input), name)
 		require.Equal(t, "package", input.Field)
 	}
+	_, err := olmcore.ComponentLabelKey("etcd", "no namespace")
+	var input *olmcore.InputError
+	require.ErrorAs(t, err, &input)
+	require.Equal(t, "namespace", input.Field)
 }
 
 func TestComponentLabelKeyIsAlwaysAValidKey(t *testing.T) {

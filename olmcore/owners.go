@@ -24,7 +24,7 @@ func OwnerReferenceTo(owner Object) metav1.OwnerReference {
 // OwnedBy reports whether o has an owner reference with that UID. An empty UID
 // owns nothing.
 func OwnedBy(o metav1.Object, uid types.UID) bool {
-	if uid == "" {
+	if uid == "" || o == nil {
 		return false
 	}
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
@@ -59,16 +59,17 @@ func AddOwnerReferences(have, want []metav1.OwnerReference) (merged []metav1.Own
 
 func mergeOwnerReferences(have, want []metav1.OwnerReference, replaceStale bool) ([]metav1.OwnerReference, bool) {
 	want = sortedOwners(want)
-	if !needsMerge(have, want, replaceStale) {
+	wanted := indexOwners(want)
+	if !needsMerge(have, wanted, replaceStale) {
 		return have, false
 	}
 	out := make([]metav1.OwnerReference, 0, len(have)+len(want))
 	seen := make(map[types.UID]bool, len(have)+len(want))
 	for _, ref := range have {
-		if i := indexByUID(want, ref.UID); i >= 0 {
+		if i := wanted.withUID(ref.UID); i >= 0 {
 			ref = want[i]
-		} else if replaceStale && isStale(ref, want) {
-			continue
+		} else if replaceStale && wanted.hasName(ref) {
+			continue // an owner that was created anew
 		}
 		if !seen[ref.UID] {
 			seen[ref.UID] = true
@@ -84,15 +85,16 @@ func mergeOwnerReferences(have, want []metav1.OwnerReference, replaceStale bool)
 	return out, true
 }
 
-// needsMerge answers without allocating, for the converged case.
-func needsMerge(have, want []metav1.OwnerReference, replaceStale bool) bool {
+// needsMerge answers without allocating for short lists, for the converged case.
+func needsMerge(have []metav1.OwnerReference, wanted owners, replaceStale bool) bool {
+	present := indexOwners(have)
 	for i, ref := range have {
-		if indexByUID(have[:i], ref.UID) >= 0 || replaceStale && isStale(ref, want) {
+		if present.withUID(ref.UID) < i || replaceStale && wanted.withUID(ref.UID) < 0 && wanted.hasName(ref) {
 			return true
 		}
 	}
-	for _, ref := range want {
-		if i := indexByUID(have, ref.UID); i < 0 || !SameOwnerReference(have[i], ref) {
+	for _, ref := range wanted.refs {
+		if i := present.withUID(ref.UID); i < 0 || !SameOwnerReference(have[i], ref) {
 			return true
 		}
 	}
@@ -114,25 +116,49 @@ func sortedOwners(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	return refs
 }
 
-func indexByUID(refs []metav1.OwnerReference, uid types.UID) int {
-	for i := range refs {
-		if refs[i].UID == uid {
-			return i
-		}
-	}
-	return -1
+// owners is a list of references to look things up in. The maps are nil for a
+// short list, in which it is cheaper to look.
+type owners struct {
+	refs  []metav1.OwnerReference
+	byUID map[types.UID]int // the first position
+	names map[Key]bool
 }
 
-// isStale reports whether ref names a wanted owner by kind and name, with a UID
-// that no wanted reference has.
-func isStale(ref metav1.OwnerReference, want []metav1.OwnerReference) bool {
-	if indexByUID(want, ref.UID) >= 0 {
-		return false
+func indexOwners(refs []metav1.OwnerReference) owners {
+	const short = 16
+	o := owners{refs: refs}
+	if len(refs) <= short {
+		return o
 	}
-	group := groupOf(ref.APIVersion)
-	return slices.ContainsFunc(want, func(w metav1.OwnerReference) bool {
-		return w.Kind == ref.Kind && w.Name == ref.Name && groupOf(w.APIVersion) == group
-	})
+	o.byUID, o.names = make(map[types.UID]int, len(refs)), make(map[Key]bool, len(refs))
+	for i, ref := range refs {
+		if _, known := o.byUID[ref.UID]; !known {
+			o.byUID[ref.UID] = i
+		}
+		o.names[ownerKey(ref)] = true
+	}
+	return o
+}
+
+// withUID returns the first position of a UID, -1 when there is none.
+func (o owners) withUID(uid types.UID) int {
+	if o.byUID != nil {
+		if i, ok := o.byUID[uid]; ok {
+			return i
+		}
+		return -1
+	}
+	return slices.IndexFunc(o.refs, func(r metav1.OwnerReference) bool { return r.UID == uid })
+}
+
+// hasName reports whether a reference has the kind and name of ref.
+func (o owners) hasName(ref metav1.OwnerReference) bool {
+	key := ownerKey(ref)
+	return o.names[key] || o.names == nil && slices.ContainsFunc(o.refs, func(r metav1.OwnerReference) bool { return ownerKey(r) == key })
+}
+
+func ownerKey(ref metav1.OwnerReference) Key {
+	return Key{Group: groupOf(ref.APIVersion), Kind: ref.Kind, Name: ref.Name}
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

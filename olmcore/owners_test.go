@@ -99,8 +99,18 @@ func drawWanted(t *rapid.T) []metav1.OwnerReference {
 }
 
 func TestOwnerReferencesHoldEveryWantedOwnerOnceAndSettle(t *testing.T) {
+	var many []metav1.OwnerReference // with which a list is long enough for an index
+	for i := range 40 {
+		many = append(many, owner(fmt.Sprint("m", i), fmt.Sprint("m", i)))
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		have, want := drawOwners(t, "have"), drawWanted(t)
+		if rapid.Bool().Draw(t, "long have") {
+			have = append(have, many...)
+		}
+		if rapid.Bool().Draw(t, "long want") {
+			want = append(want, many...)
+		}
 		before := slices.Clone(have)
 		for name, merge := range map[string]func(a, b []metav1.OwnerReference) ([]metav1.OwnerReference, bool){
 			"repair": olmcore.RepairOwnerReferences, "add": olmcore.AddOwnerReferences,
@@ -114,6 +124,14 @@ func TestOwnerReferencesHoldEveryWantedOwnerOnceAndSettle(t *testing.T) {
 			again, changed := merge(got, want)
 			require.False(t, changed, "%s does not settle", name)
 			require.Equal(t, got, again)
+		}
+		repaired, _ := olmcore.RepairOwnerReferences(have, want)
+		for _, r := range have {
+			sameUID := func(a metav1.OwnerReference) bool { return a.UID == r.UID }
+			kept := slices.ContainsFunc(want, sameUID) || slices.ContainsFunc(have, func(a metav1.OwnerReference) bool {
+				return sameUID(a) && !slices.ContainsFunc(want, func(w metav1.OwnerReference) bool { return w.Name == a.Name })
+			})
+			require.Equal(t, kept, slices.ContainsFunc(repaired, sameUID), "%s of %s", r.UID, r.Name)
 		}
 		added, _ := olmcore.AddOwnerReferences(have, want)
 		for _, r := range have {

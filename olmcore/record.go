@@ -34,9 +34,10 @@ type Record struct {
 
 // RecordOf returns the JSON form of an action. The error names an action that
 // breaks the contract: one without an object, an Update that changes the status,
-// or an UpdateStatus that changes anything else.
+// or an UpdateStatus that changes anything else. A field that is null in After is
+// one that is not there: a merge patch cannot say null.
 func RecordOf(a Action) (Record, error) {
-	if a == nil {
+	if isNil(a) {
 		return Record{}, &InputError{Field: "action", Problem: "is nil"}
 	}
 	verb, target, cause := a.Describe()
@@ -65,12 +66,9 @@ func RecordOf(a Action) (Record, error) {
 // with the content type application/merge-patch+json. The error is an *InputError
 // when there is no patch.
 func (r Record) ConditionalPatch() ([]byte, error) {
-	var patch map[string]any
-	if err := utiljson.Unmarshal(r.Patch, &patch); err != nil {
-		return nil, &InputError{Field: "patch", Problem: "is not a JSON object: " + err.Error()}
-	}
-	if patch == nil {
-		return nil, &InputError{Field: "patch", Problem: "is null"}
+	patch, err := r.patch()
+	if err != nil {
+		return nil, err
 	}
 	metadata, ok := patch["metadata"].(map[string]any)
 	if !ok {
@@ -89,7 +87,8 @@ func (r Record) ConditionalPatch() ([]byte, error) {
 // Action is the inverse of RecordOf. For update and updateStatus it needs the
 // object that the patch starts from, as observed now; Before is that object and
 // After a patched copy of the same Go type. For create and delete current is
-// not looked at.
+// not looked at. The error is an *InputError: current is nil or not the object
+// that Target names, or the record's content does not fit it.
 func (r Record) Action(current Object) (Action, error) {
 	switch r.Verb {
 	case VerbCreate:
@@ -125,9 +124,13 @@ func (r Record) apply(current Object) (Object, error) {
 	if isNil(current) {
 		return nil, &InputError{Field: "current", Problem: "is nil, but a patch needs an object to start from"}
 	}
-	var patch map[string]any
-	if err := utiljson.Unmarshal(r.Patch, &patch); err != nil { // keeps whole numbers whole
-		return nil, &InputError{Field: "patch", Problem: "is not a JSON object: " + err.Error()}
+	key := KeyOf(current)
+	if key != r.Target.Key() {
+		return nil, &InputError{Field: "current", Problem: fmt.Sprintf("is %s, not %s as the target", key, r.Target)}
+	}
+	patch, err := r.patch()
+	if err != nil {
+		return nil, err
 	}
 	m, err := ToMap(current)
 	if err != nil {
@@ -138,7 +141,21 @@ func (r Record) apply(current Object) (Object, error) {
 		return nil, &InputError{Field: "patch", Problem: "does not fit " + r.Target.Kind + ": " + err.Error()}
 	}
 	after.GetObjectKind().SetGroupVersionKind(current.GetObjectKind().GroupVersionKind())
+	if KeyOf(after) != key {
+		return nil, &InputError{Field: "patch", Problem: "makes another object of " + key.String()}
+	}
 	return after, nil
+}
+
+// patch decodes Patch and keeps whole numbers whole.
+func (r Record) patch() (patch map[string]any, err error) {
+	if err := utiljson.Unmarshal(r.Patch, &patch); err != nil {
+		return nil, &InputError{Field: "patch", Problem: "is not a JSON object: " + err.Error()}
+	}
+	if patch == nil {
+		return nil, &InputError{Field: "patch", Problem: "is null"}
+	}
+	return patch, nil
 }
 
 func encodeObject(o Object) (json.RawMessage, error) {

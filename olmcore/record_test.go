@@ -69,6 +69,8 @@ func TestRecordOfRefusesABrokenAction(t *testing.T) {
 	both := subscription(func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "etcd.v1"; s.Spec.Channel = "beta" })
 	for name, action := range map[string]olmcore.Action{
 		"nil":                                  nil,
+		"a nil pointer":                        (*olmcore.Create)(nil),
+		"create of what JSON cannot hold":      olmcore.CreateOf(&unstructured.Unstructured{Object: map[string]any{"a": struct{}{}}}, because),
 		"create without an object":             olmcore.Create{},
 		"create of a typed nil":                olmcore.Create{Object: (*corev1.Pod)(nil)},
 		"update without a before":              olmcore.Update{After: sub},
@@ -103,19 +105,32 @@ func TestConditionalPatch(t *testing.T) {
 }
 
 func TestRecordActionRefusesBrokenRecords(t *testing.T) {
-	sub := subscription(nil)
-	for name, record := range map[string]olmcore.Record{
-		"an unknown verb":        {Verb: "apply"},
-		"a create without body":  {Verb: olmcore.VerbCreate},
-		"a create without kind":  {Verb: olmcore.VerbCreate, Object: json.RawMessage(`{"apiVersion":"v1"}`)},
-		"a patch that is no map": {Verb: olmcore.VerbUpdate, Patch: json.RawMessage(`[]`)},
-		"a patch of wrong types": {Verb: olmcore.VerbUpdate, Patch: json.RawMessage(`{"spec":"x"}`)},
+	sub, absent := subscription(nil), (*v1alpha1.Subscription)(nil)
+	other := subscription(func(s *v1alpha1.Subscription) { s.Name = "other" })
+	for name, tt := range map[string]struct {
+		verb    olmcore.Verb
+		content string
+		current olmcore.Object
+		field   string
+	}{
+		"an unknown verb":                   {"apply", ``, sub, "verb"},
+		"a create without body":             {olmcore.VerbCreate, ``, sub, "object"},
+		"a create without kind":             {olmcore.VerbCreate, `{"apiVersion":"v1"}`, sub, "kind"},
+		"a patch that is no map":            {olmcore.VerbUpdate, `[]`, sub, "patch"},
+		"a patch that is null":              {olmcore.VerbUpdateStatus, `null`, sub, "patch"},
+		"a patch of wrong types":            {olmcore.VerbUpdate, `{"spec":"x"}`, sub, "patch"},
+		"a patch that renames":              {olmcore.VerbUpdate, `{"metadata":{"name":"other"}}`, sub, "patch"},
+		"a patch without an object":         {olmcore.VerbUpdate, `{}`, nil, "current"},
+		"a patch of a nil object":           {olmcore.VerbUpdate, `{}`, absent, "current"},
+		"a patch of somebody else's object": {olmcore.VerbUpdate, `{}`, other, "current"},
+		"a patch of another kind":           {olmcore.VerbUpdate, `{}`, pod("etcd"), "current"},
 	} {
-		_, err := record.Action(sub)
-		require.ErrorIs(t, err, olmcore.ErrInvalidInput, name)
+		record := olmcore.Record{Verb: tt.verb, Target: olmcore.RefOf(sub), Object: json.RawMessage(tt.content), Patch: json.RawMessage(tt.content)}
+		_, err := record.Action(tt.current)
+		var input *olmcore.InputError
+		require.ErrorAs(t, err, &input, name)
+		require.Equal(t, tt.field, input.Field, name)
 	}
-	_, err := olmcore.Record{Verb: olmcore.VerbUpdate, Patch: json.RawMessage(`{}`)}.Action(nil)
-	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
 // roundTrip sends an action through JSON and back.
@@ -229,14 +244,19 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"verb":"update","patch":{"metadata":{"labels":{"a":null}}}}`))
 	f.Add([]byte(`{"verb":"create","object":{"apiVersion":"v1","kind":"Pod"}}`))
 	f.Add([]byte(`{"verb":"delete","deleteOptions":{"propagationPolicy":"Orphan"}}`))
+	f.Add([]byte(`{"verb":"updateStatus","patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","conditions":[{"type":"x"}]}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var record olmcore.Record
 		if json.Unmarshal(data, &record) != nil {
 			return
 		}
 		before := subscription(nil)
-		if _, err := record.Action(before); err != nil {
+		record.Target = olmcore.RefOf(before)
+		a, err := record.Action(before)
+		if err != nil {
 			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+		} else if u, ok := a.(olmcore.Update); ok {
+			require.Equal(t, olmcore.KeyOf(before), olmcore.KeyOf(u.After))
 		}
 		require.Empty(t, cmp.Diff(subscription(nil), before), "the current object was changed")
 	})

@@ -151,11 +151,18 @@ func decodeInto(data []byte, o Object) error {
 
 // ToMap returns an object as JSON values, with apiVersion and kind set and
 // without what a typed encoding adds (a null creationTimestamp, an empty
-// status). Nothing is shared with o.
+// status). Nothing is shared with o. A nil object, and a value in an unstructured
+// one that JSON cannot hold, is an *InputError.
 func ToMap(o Object) (map[string]any, error) {
+	if isNil(o) {
+		return nil, &InputError{Field: "object", Problem: "is nil"}
+	}
 	var m map[string]any
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		m = runtime.DeepCopyJSON(u.Object)
+		var err *InputError
+		if m, err = copyJSON(u.Object); err != nil {
+			return nil, err
+		}
 	} else {
 		var err error
 		if m, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o); err != nil {
@@ -171,12 +178,20 @@ func ToMap(o Object) (map[string]any, error) {
 }
 
 // FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from
-// JSON values. A CatalogSource whose spec.updateStrategy is {} becomes one with
-// an empty UpdateStrategy: the API type's own decoder panics on it.
+// JSON values, which it copies. A CatalogSource whose spec.updateStrategy is {}
+// becomes one with an empty UpdateStrategy: the API type's own decoder panics on it.
+// The error says what does not fit, or is an *InputError as that of ToMap.
 func FromMap(m map[string]any, o Object) error {
+	if isNil(o) {
+		return &InputError{Field: "object", Problem: "is nil"}
+	}
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		o.Object = runtime.DeepCopyJSON(m)
+		object, err := copyJSON(m)
+		if err != nil {
+			return err
+		}
+		o.Object = object
 		return nil
 	case *v1alpha1.CatalogSource:
 		m, empty := withoutEmptyStrategy(m)

@@ -65,6 +65,40 @@ func TestAnyUpdateStrategyDecodes(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
+func TestObjectsThatAreNoneAreRefused(t *testing.T) {
+	untyped := func(v any) olmcore.Object { return &unstructured.Unstructured{Object: map[string]any{"spec": v}} }
+	for name, tt := range map[string]struct {
+		object olmcore.Object
+		field  string
+	}{
+		"nil":              {nil, "object"},
+		"a nil pointer":    {(*corev1.Pod)(nil), "object"},
+		"a nil untyped":    {(*unstructured.Unstructured)(nil), "object"},
+		"no JSON value":    {untyped(map[string]any{"list": []any{1, map[string]any{"a": pod("p")}}}), "spec.list[1].a"},
+		"several of those": {untyped(map[string]any{"c": pod("p"), "b": pod("p"), "d": pod("p")}), "spec.b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := olmcore.ToMap(tt.object)
+			var input *olmcore.InputError
+			require.ErrorAs(t, err, &input)
+			require.Equal(t, tt.field, input.Field)
+		})
+	}
+	require.ErrorIs(t, olmcore.FromMap(nil, nil), olmcore.ErrInvalidInput)
+	require.ErrorIs(t, olmcore.FromMap(nil, (*corev1.Pod)(nil)), olmcore.ErrInvalidInput)
+	require.ErrorIs(t, olmcore.FromMap(map[string]any{"a": pod("p")}, &unstructured.Unstructured{}), olmcore.ErrInvalidInput)
+
+	// What a Go program writes is as good as what a decoder makes.
+	got, err := olmcore.ToMap(&unstructured.Unstructured{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"apiVersion": "", "kind": ""}, got)
+	written := map[string]any{"a": []any{1, int32(2), nil, map[string]any(nil), []any(nil)}}
+	got, err = olmcore.ToMap(untyped(written))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"apiVersion": "", "kind": "", "spec": map[string]any{"a": []any{int64(1), int64(2), nil, nil, nil}}}, got)
+	require.Equal(t, map[string]any{"a": []any{1, int32(2), nil, map[string]any(nil), []any(nil)}}, written)
+}
+
 func TestRefs(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "1", ResourceVersion: "2"}}
 	ref := olmcore.RefOf(node)

@@ -115,9 +115,7 @@ func (s *Snapshot) index() {
 			s.uids = append(s.uids, posting(hashString(fnvOffset, string(uid)), i))
 		}
 	}
-	slices.Sort(s.labels)
-	slices.Sort(s.owners)
-	slices.Sort(s.uids)
+	s.labels, s.owners, s.uids = s.labels.sorted(), s.owners.sorted(), s.uids.sorted()
 }
 
 // Objects returns all objects, sorted by kind, namespace and name. The slice is
@@ -164,7 +162,7 @@ func (s *Snapshot) Owned(uid types.UID) []Object {
 	var found []Object
 	for _, p := range s.owners.of(hashString(fnvOffset, string(uid))) {
 		o := s.objects[uint32(p)]
-		if OwnedBy(o, uid) && (len(found) == 0 || found[len(found)-1] != o) {
+		if OwnedBy(o, uid) {
 			found = append(found, o)
 		}
 	}
@@ -248,6 +246,13 @@ func (s *Snapshot) namespaceRange(kind schema.GroupKind, namespace string) kindR
 
 func compareKinds(a, b schema.GroupKind) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group))
+}
+
+// sorted sorts in place and keeps one of what is equal: two labels of an object
+// may have one hash.
+func (p postings) sorted() postings {
+	slices.Sort(p)
+	return slices.Compact(p)
 }
 
 // of returns the entries of one hash; positions in it ascend.

@@ -138,6 +138,21 @@ func TestSnapshotMisses(t *testing.T) {
 	require.Empty(t, nothing)
 }
 
+func TestSnapshotListsAnObjectOnceWhateverItsLabels(t *testing.T) {
+	twice := pod("twice")
+	twice.Labels = map[string]string{"a": "b", "a=b": "c"} // the key of one reads like the other
+	s, err := olmcore.NewSnapshot([]olmcore.Object{twice})
+	require.NoError(t, err)
+	got, err := s.List(t.Context(), podKind, "", labels.SelectorFromSet(labels.Set{"a": "b"}))
+	require.NoError(t, err)
+	require.Equal(t, []olmcore.Object{twice}, got)
+
+	twice.OwnerReferences = []metav1.OwnerReference{owner("a", "1"), owner("b", "1")}
+	s, err = olmcore.NewSnapshot([]olmcore.Object{twice})
+	require.NoError(t, err)
+	require.Equal(t, []olmcore.Object{twice}, s.Owned("1"))
+}
+
 func TestTypedReads(t *testing.T) {
 	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a"), pod("b")})
 	require.NoError(t, err)
