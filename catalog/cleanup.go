@@ -13,7 +13,7 @@ import (
 
 // planCleanup removes own Pods that are of no more use. Nothing waits for it.
 func (v *view) planCleanup(pl *plan) {
-	forced := false
+	forced, newestStuck := false, v.newestStuck()
 	for i := range v.pods {
 		p := &v.pods[i]
 		if p.role == roleNone || p.class == ClassForeign || slices.Contains(pl.promotes, p.pod) || v.strictly(p) {
@@ -33,7 +33,7 @@ func (v *view) planCleanup(pl *plan) {
 				pl.delete(p, 0, ReasonPodDisrupted, "the Pod is a target of disruption")
 			}
 		case ClassStuck:
-			if v.tally.ready() > 0 && p.role == roleServing || v.newerStuck(p.pod) {
+			if p.role == roleServing && (v.tally.ready() > 0 || p.pod != newestStuck) {
 				pl.delete(p, 1, ReasonPodStuck, "the Pod does not start on node "+p.pod.Spec.NodeName)
 			}
 		}
@@ -132,13 +132,15 @@ func (v *view) nodeIsLost(p *podFacts) bool {
 	return left <= 0
 }
 
-func (v *view) newerStuck(pod *corev1.Pod) bool {
+// newestStuck returns the newest stuck Pod of the serving role, nil when there is
+// none.
+func (v *view) newestStuck() (newest *corev1.Pod) {
 	for i := range v.pods {
-		if p := &v.pods[i]; p.class == ClassStuck && p.role == roleServing && newer(p.pod, pod) {
-			return true
+		if p := &v.pods[i]; p.class == ClassStuck && p.role == roleServing && (newest == nil || newer(p.pod, newest)) {
+			newest = p.pod
 		}
 	}
-	return false
+	return newest
 }
 
 // podAction returns the action of a deletion.

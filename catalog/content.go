@@ -13,7 +13,15 @@ import (
 // serves. Pods of the same second leave it to the number of those that stay.
 // Empty while no content is known.
 func (v *view) servedContent() string {
+	if !v.contentKnown {
+		v.content, v.contentKnown = v.newestContent(), true
+	}
+	return v.content
+}
+
+func (v *view) newestContent() string {
 	var best *podFacts
+	var staying map[string]int
 	for i := range v.pods {
 		p := &v.pods[i]
 		if !p.serves() || p.class == ClassOutdated || v.contentOf(p.pod) == "" {
@@ -25,7 +33,10 @@ func (v *view) servedContent() string {
 		}
 		order := p.pod.CreationTimestamp.Compare(best.pod.CreationTimestamp.Time)
 		if order == 0 && v.contentOf(p.pod) != v.contentOf(best.pod) {
-			order = v.staying(v.contentOf(p.pod)) - v.staying(v.contentOf(best.pod))
+			if staying == nil {
+				staying = v.staying()
+			}
+			order = staying[v.contentOf(p.pod)] - staying[v.contentOf(best.pod)]
 		}
 		if order > 0 || order == 0 && p.pod.Name > best.pod.Name {
 			best = p
@@ -37,14 +48,16 @@ func (v *view) servedContent() string {
 	return v.contentOf(best.pod)
 }
 
-// staying counts the Pods that serve a content and are not about to be evicted.
-func (v *view) staying(content string) (n int) {
+// staying counts, for each content, the Pods that serve it and are not about to be
+// evicted.
+func (v *view) staying() map[string]int {
+	pods := map[string]int{}
 	for i := range v.pods {
-		if p := &v.pods[i]; p.serves() && p.class == ClassServing && v.contentOf(p.pod) == content {
-			n++
+		if p := &v.pods[i]; p.serves() && p.class == ClassServing {
+			pods[v.contentOf(p.pod)]++
 		}
 	}
-	return n
+	return pods
 }
 
 func newer(a, b *corev1.Pod) bool {

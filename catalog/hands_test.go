@@ -3,15 +3,18 @@
 package catalog_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -121,5 +124,46 @@ func TestPodsThatPollSpreadAmongThemselves(t *testing.T) {
 			require.Contains(t, constraint.LabelSelector.MatchLabels, want)
 			require.Len(t, constraint.LabelSelector.MatchLabels, 1)
 		}
+	}
+}
+
+// TestThousandsOfPods: a controller without a computed name may have made any number
+// of twins. Whatever became of them, one decision deals with all.
+func TestThousandsOfPods(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	const n = 3000
+	for name, test := range map[string]struct {
+		change           func(i int, p *corev1.Pod)
+		creates, deletes int
+	}{
+		"serving":         {func(int, *corev1.Pod) {}, 0, n - 1},
+		"on a node each":  {func(i int, p *corev1.Pod) { p.Spec.NodeName = fmt.Sprint("gone", i) }, 1, n},
+		"with a content":  {func(i int, p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = fmt.Sprint("x@sha256:", i) }, 0, n - 1},
+		"finished":        {func(_ int, p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 1, n},
+		"being deleted":   {func(_ int, p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(base.Now)) }, 1, 0},
+		"not starting":    {func(_ int, p *corev1.Pod) { unready(p); p.Status.Conditions = nil }, 0, n - 1},
+		"of another spec": {func(_ int, p *corev1.Pod) { p.Labels["olm.pod-spec-hash"] = "old" }, 0, n - 1},
+		"not yet serving": {func(_ int, p *corev1.Pod) { candidate(p) }, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := invariant.Clone(base)
+			in.Pods, in.Now = nil, in.Now.Add(10*time.Minute)
+			for i := range n {
+				p := base.Pods[0].DeepCopy()
+				p.Name, p.UID = fmt.Sprintf("cool-%05d", i), types.UID(fmt.Sprint("twin", i))
+				test.change(i, p)
+				in.Pods = append(in.Pods, p)
+			}
+			out, err := catalog.Reconcile(in)
+			require.NoError(t, err)
+			verbs := map[olmcore.Verb]int{}
+			for _, a := range out.Actions {
+				if verb, target, _ := a.Describe(); target.Kind == "Pod" {
+					verbs[verb]++
+				}
+			}
+			require.Equal(t, []int{test.creates, test.deletes}, []int{verbs[olmcore.VerbCreate], verbs[olmcore.VerbDelete]})
+			checkSafety(t, in, out, 1)
+		})
 	}
 }

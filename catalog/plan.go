@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,8 @@ type plan struct {
 	creates  []creation
 	promotes []*corev1.Pod
 	deletes  []deletion
+	// doomed are the Pods of deletes.
+	doomed map[*corev1.Pod]bool
 	// keep are finished Pods that remember how often the start failed.
 	keep []*corev1.Pod
 	// phase is the Reason of ConditionProgressing while something is under way,
@@ -73,7 +74,7 @@ func (v *view) planPods() plan {
 	v.planCleanup(&pl)
 	v.planSurplus(&pl)
 	for i := range v.pods {
-		if p := &v.pods[i]; p.role == roleServing && p.live() && p.pod.Labels[olmcore.LabelManaged] != "true" && !pl.deleting(p.pod) {
+		if p := &v.pods[i]; p.role == roleServing && p.live() && p.pod.Labels[olmcore.LabelManaged] != "true" && !pl.doomed[p.pod] {
 			pl.promote(p) // the Service does not select it
 		}
 	}
@@ -258,12 +259,12 @@ func (pl *plan) promote(p *podFacts) {
 }
 
 func (pl *plan) delete(p *podFacts, grace int64, reason, why string) {
-	if pl.deleting(p.pod) {
+	if pl.doomed[p.pod] {
 		return
 	}
+	if pl.doomed == nil {
+		pl.doomed = map[*corev1.Pod]bool{}
+	}
+	pl.doomed[p.pod] = true
 	pl.deletes = append(pl.deletes, deletion{pod: p.pod, grace: grace, cause: olmcore.Cause{Reason: reason, Message: why}})
-}
-
-func (pl *plan) deleting(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pl.deletes, func(d deletion) bool { return d.pod == pod })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -29,6 +30,9 @@ const maxAttempt = 20
 // backoff, cooldown and the state of the cluster allow.
 func (v *view) fill(pl *plan, missing int, r role) {
 	missing = v.allowed(missing)
+	if missing > 0 && v.replaced == nil {
+		v.replaced = v.replacedPods()
+	}
 	for range missing {
 		gone := v.nextGone(pl)
 		if gone == nil {
@@ -62,6 +66,7 @@ func (v *view) fill(pl *plan, missing int, r role) {
 			c.purpose = purposeRollout
 		}
 		pl.creates = append(pl.creates, c)
+		v.replaced[c.replaces] = true
 	}
 }
 
@@ -113,7 +118,7 @@ func (v *view) nextGone(pl *plan) *podFacts {
 	var best *podFacts
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.role != roleServing || rankGone(p) == 0 || v.isReplaced(p, pl) {
+		if p.role != roleServing || rankGone(p) == 0 || v.replaced[p.pod.UID] || slices.Contains(pl.keep, p.pod) {
 			continue
 		}
 		if best == nil || rankGone(p) < rankGone(best) || rankGone(p) == rankGone(best) && newer(p.pod, best.pod) {
@@ -139,17 +144,15 @@ func rankGone(p *podFacts) int {
 	return 0
 }
 
-func (v *view) isReplaced(p *podFacts, pl *plan) bool {
-	if slices.ContainsFunc(pl.creates, func(c creation) bool { return c.replaces == p.pod.UID }) || slices.Contains(pl.keep, p.pod) {
-		return true
-	}
-	key := v.set.prefix + keyReplaces
+// replacedPods are the UIDs of the Pods that another one was made for.
+func (v *view) replacedPods() map[types.UID]bool {
+	key, uids := v.set.prefix+keyReplaces, map[types.UID]bool{}
 	for i := range v.pods {
-		if q := &v.pods[i]; q.class != ClassForeign && q.pod.Annotations[key] == string(p.pod.UID) {
-			return true
+		if uid := v.pods[i].pod.Annotations[key]; uid != "" && v.pods[i].class != ClassForeign {
+			uids[types.UID(uid)] = true
 		}
 	}
-	return false
+	return uids
 }
 
 func (v *view) newestFinishedCandidate() *podFacts {

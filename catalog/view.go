@@ -10,6 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // mode is how far a CatalogSource can be carried out.
@@ -61,6 +62,11 @@ type desk struct {
 	// taken is the name of an object that belongs to somebody else.
 	taken       string
 	pullSecrets []corev1.LocalObjectReference
+	// content is what servedContent found, once somebody asked.
+	content      string
+	contentKnown bool
+	// replaced are the Pods that others were or will be made for, once somebody asked.
+	replaced map[types.UID]bool
 }
 
 // tally counts own Pods.
