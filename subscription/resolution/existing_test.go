@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -294,6 +296,48 @@ func TestGeneratedNames(t *testing.T) {
 	res := resolution.Resolve(w.in)
 	require.NotEqual(t, "b-s-cat-global", res.Generated[0].Name)
 	require.Equal(t, resolution.ReasonNameCollision, res.Diagnostics[0].Reason)
+
+	// Three channels whose names, joined, are the same text.
+	w = newWorld(line("a/s", "a1", "", requires("A"), requires("B"), requires("C")),
+		line("x-y-z/t", "b1", "", provides("A")), line("x-y/z-t", "b2", "", provides("B")), line("x/y-z-t", "b3", "", provides("C"))).sub("a/s")
+	var names []string
+	for _, s := range resolution.Resolve(w.in).Generated {
+		names = append(names, s.Name)
+	}
+	require.Len(t, names, 3)
+	require.Equal(t, "x-y-z-t-cat-global", names[0])
+	require.NotEqual(t, names[1], names[2])
+
+	w = newWorld().catalog("_/_", 0, line("a/s", "a1", "", requiresPackage("_", ">=1.0.0")), line("_/_", "b1", "")).
+		sub("a/s", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = "_", "_" })
+	w.in.GlobalCatalogNamespace = "_"
+	require.Regexp(t, "^[0-9a-f]{8}$", resolution.Resolve(w.in).Generated[0].Name, "the hash alone, where nothing of the names is left")
+}
+
+func TestOneOfTwoStatesOfACatalogCounts(t *testing.T) {
+	content := func(name string) *resolution.Catalog {
+		return newWorld(line("a/s", name, "")).in.Catalogs[0].Content
+	}
+	one, two := content("a1"), content("a2")
+	if one.Digest() > two.Digest() {
+		one, two = two, one
+	}
+	better := resolution.CatalogState{Key: types.NamespacedName{Namespace: "global", Name: "cat"}, Content: one}
+	for name, worse := range map[string]resolution.CatalogState{
+		"one without content":   {Key: better.Key, Priority: 9},
+		"one with old content":  {Key: better.Key, Priority: 9, Content: two, Stale: true},
+		"one of lower priority": {Key: better.Key, Priority: -1, Content: two},
+		"one of other content":  {Key: better.Key, Content: two},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld().sub("a/s")
+			w.in.Catalogs = []resolution.CatalogState{better, worse}
+			first := resolution.Resolve(w.in)
+			require.Equal(t, one.Chain("a", "s")[0], first.Operators[0].Name)
+			w.in.Catalogs = []resolution.CatalogState{worse, better}
+			require.Empty(t, cmp.Diff(first, resolution.Resolve(w.in)))
+		})
+	}
 }
 
 func TestBadInput(t *testing.T) {

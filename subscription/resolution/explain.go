@@ -88,6 +88,10 @@ func (p *problem) chosen(res *Result, x *Explanation) bool {
 			return true
 		}
 	}
+	if c := p.byName[x.Bundle]; c != nil && c.freestanding() && x.Subscription == "" {
+		x.Summary = fmt.Sprintf("%s stays installed: it exists, and no Subscription refers to it.", x.Bundle)
+		return true
+	}
 	return false
 }
 

@@ -26,6 +26,8 @@ func TestExplain(t *testing.T) {
 		"chosen":                                {base().sub("a/s"), "", "a4", `true : a4 is installed from channel s of catalog global/cat for Subscription a.`},
 		"a dependency":                          {base().sub("b/s"), "", "c1", `true : c1 is installed from channel s of catalog global/cat because b1 needs it.`},
 		"stays":                                 {base().sub("a/s", has("a4")).csv("a", "a4", nil), "a", "a4", `true : a4 stays installed for Subscription a.`},
+		"stays without a Subscription":          {base().sub("b/s").csv("a", "a4", nil), "", "a4", `true : a4 stays installed: it exists, and no Subscription refers to it.`},
+		"is none of that Subscription's":        {base().sub("b/s").csv("a", "a4", nil), "b", "a4", `false NotFollowed: a4 is in channel s of package a in catalog global/cat, which Subscription b does not ask for, and nothing that is selected needs it.`},
 		"better, but it needs what nobody has":  {base().sub("a/s"), "a", "a5", `false RequirementUnmet: Subscription a does not get a5: a5 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.`},
 		"possible, but there is a better one":   {base().sub("a/s"), "", "a3", `false LessPreferred: Subscription a gets a4, which it prefers to a3.`},
 		"skipped":                               {base().sub("a/s"), "", "a2", `false Skipped: a2 is skipped by another bundle of channel s.`},

@@ -34,10 +34,12 @@ func (p *problem) generate(orphans []*node, operators []olmcore.Operator) []*v1a
 	for _, n := range orphans {
 		key := p.sources[n.source].key
 		raw := strings.Join([]string{n.entry.channel.pkg.name, n.entry.channel.name, key.Name, key.Namespace}, "-")
-		name := generatedName(raw, false)
+		name := generatedName(raw, 0)
 		if taken[name] {
 			p.report(olmcore.Info, ReasonNameCollision, p.subscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", n.entry.name)
-			name = generatedName(raw, true)
+		}
+		for try := 1; taken[name]; try++ {
+			name = generatedName(raw, try)
 		}
 		taken[name] = true
 		s := &v1alpha1.Subscription{
@@ -62,10 +64,11 @@ func (p *problem) generate(orphans []*node, operators []olmcore.Operator) []*v1a
 }
 
 // generatedName makes a valid object name of a text, with a hash of the text at
-// the end where it had to change or the plain name is taken.
-func generatedName(raw string, taken bool) string {
+// the end where it had to change or the plain name is taken. Each try gives
+// another name.
+func generatedName(raw string, try int) string {
 	const hashLength = 8
-	if !taken && len(validation.IsDNS1123Subdomain(raw)) == 0 {
+	if try == 0 && len(validation.IsDNS1123Subdomain(raw)) == 0 {
 		return raw
 	}
 	name := strings.Map(func(r rune) rune {
@@ -79,7 +82,7 @@ func generatedName(raw string, taken bool) string {
 	}, raw)
 	name = strings.TrimLeft(name, "-.")
 	name = name[:min(len(name), validation.DNS1123SubdomainMaxLength-hashLength-1)]
-	sum := sha256.Sum256([]byte(raw))
+	sum := sha256.Sum256([]byte(raw + strings.Repeat("/", max(0, try-1))))
 	hash := hex.EncodeToString(sum[:])[:hashLength]
 	// A dot must not stand beside another dot or a dash.
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' })
@@ -87,7 +90,10 @@ func generatedName(raw string, taken bool) string {
 		parts[i] = strings.Trim(parts[i], "-")
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-	return strings.Join(append([]string{strings.Join(parts, ".")}, hash), "-")
+	if len(parts) == 0 {
+		return hash
+	}
+	return strings.Join(parts, ".") + "-" + hash
 }
 
 // checkInstallModes warns when a bundle's summary says that it cannot run as the

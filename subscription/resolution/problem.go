@@ -138,21 +138,43 @@ func (p *problem) catalogs() {
 	if exclude != "" && exclude != "true" && exclude != "false" {
 		p.report(olmcore.Warning, ReasonUnknownExclusion, olmcore.RefOf(p.group), "metadata.annotations", "the annotation %s has the value %q; only \"true\" hides global catalogs", exclusionAnnotation, exclude)
 	}
-	seen := make(map[types.NamespacedName]bool, len(p.in.Catalogs))
+	kept := make([]*CatalogState, 0, len(p.in.Catalogs))
+	seen := make(map[types.NamespacedName]int, len(p.in.Catalogs))
 	for i := range p.in.Catalogs {
 		state := &p.in.Catalogs[i]
 		if state.Key.Namespace != p.in.Namespace && (state.Key.Namespace != p.in.GlobalCatalogNamespace || exclude == "true") {
 			continue
 		}
-		if seen[state.Key] {
-			p.report(olmcore.Warning, ReasonSkippedObject, catalogRef(state.Key), "", "CatalogSource %s is there twice; the first counts", state.Key)
+		if at, twice := seen[state.Key]; twice {
+			p.report(olmcore.Warning, ReasonSkippedObject, catalogRef(state.Key), "", "CatalogSource %s is there twice; the one that says more counts", state.Key)
+			if compareStates(state, kept[at]) < 0 {
+				kept[at] = state
+			}
 			continue
 		}
-		seen[state.Key] = true
+		seen[state.Key] = len(kept)
+		kept = append(kept, state)
+	}
+	for _, state := range kept {
 		p.addSource(state)
 	}
 	slices.SortFunc(p.sources, p.compareSources)
 	slices.SortFunc(p.missing, p.compareSources)
+}
+
+// compareStates decides between two states of one catalog, in whatever order they
+// came.
+func compareStates(a, b *CatalogState) int {
+	no := func(is bool) int {
+		if is {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(no(a.Content != nil), no(b.Content != nil)), cmp.Compare(no(!a.Stale), no(!b.Stale)), cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(a.Content.Digest(), b.Content.Digest()), cmp.Compare(a.Problem, b.Problem),
+	)
 }
 
 func (p *problem) addSource(state *CatalogState) {
