@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake/invariant"
+)
+
+// scheduled sets what the scheduler says about the Pod.
+func scheduled(p *corev1.Pod, status corev1.ConditionStatus, reason string, at time.Time) {
+	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at)})
+}
+
+// crash makes the Pod one whose registry ended some times, the last time for a reason.
+func crash(in *catalog.Input, restarts int32, reason string) *corev1.ContainerStatus {
+	unready(in.Pods[0])
+	s := &in.Pods[0].Status.ContainerStatuses[0]
+	s.Ready, s.RestartCount = false, restarts
+	s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: reason, ExitCode: 1}
+	return s
+}
+
+// evicted makes the Pod one that is deleted because somebody wants its node.
+func evicted(in *catalog.Input, reason string) {
+	terminating(in, 0)
+	disrupted(in)
+	in.Pods[0].Status.Conditions[len(in.Pods[0].Status.Conditions)-1].Reason = reason
+}
+
+// TestWhatAPodIsWorth changes one thing about the Pod, or its node, and says what the
+// Pod is worth then: class, state of the node, the reason that is told, and how long
+// that holds.
+func TestWhatAPodIsWorth(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
+	withoutNode := func(in *catalog.Input) {
+		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), func(n *corev1.Node) bool { return n.Name == "a" })
+	}
+	for name, test := range map[string]struct {
+		change func(*catalog.Input)
+		want   string
+	}{
+		"nothing":                    {func(*catalog.Input) {}, "Serving Healthy"},
+		"ready, of a silent node":    {func(in *catalog.Input) { setNode(in, corev1.ConditionUnknown, time.Hour) }, "Serving Unreachable"},
+		"ready, of a node not ready": {func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, time.Hour) }, "Serving NotReady"},
+		"ready, of a node long gone": {withoutNode, "Lost Gone NodeGone"},
+		"ready, of a node off":       {func(in *catalog.Input) { off(setNode(in, corev1.ConditionFalse, 0)) }, "Lost OutOfService NodeOutOfService"},
+		"a working node marked off":  {func(in *catalog.Input) { off(node(in)) }, "Disrupted Leaving"},
+		"a taint that only repels": {func(in *catalog.Input) {
+			node(in).Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+		}, "Serving Healthy"},
+		"a taint that evicts": {func(in *catalog.Input) {
+			node(in).Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
+		}, "Disrupted Leaving"},
+		"a taint that is tolerated":   {tolerates(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists}), "Serving Healthy"},
+		"no key is equal to no taint": {tolerates(corev1.Toleration{Value: "y"}), "Disrupted Leaving"},
+		"a node of no condition": {func(in *catalog.Input) {
+			unready(in.Pods[0])
+			n := node(in)
+			n.Status.Conditions, n.CreationTimestamp = nil, metav1.NewTime(in.Now.Add(-20*time.Second))
+		}, "Starting Unreachable for 10s"},
+		"a node of no condition for long": {func(in *catalog.Input) {
+			unready(in.Pods[0])
+			node(in).Status.Conditions = nil
+		}, "Lost Unreachable NodeUnreachable"},
+		"a node that came back":           {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 119*time.Second) }, "Serving Recovering for 1s"},
+		"a node that came back for long":  {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 120*time.Second) }, "Serving Healthy"},
+		"a young node ready after 2 min":  {young(120 * time.Second), "Serving Healthy"},
+		"a young node ready after longer": {young(121 * time.Second), "Serving Recovering for 1m0s"},
+		"unready on a node that came back": {func(in *catalog.Input) {
+			setNode(in, corev1.ConditionTrue, 20*time.Second)
+			unreadyFor(in, 9*time.Minute)
+		}, "Starting Recovering for 1m0s"},
+		"late on a node that came back": {func(in *catalog.Input) {
+			setNode(in, corev1.ConditionTrue, 20*time.Second)
+			unreadyFor(in, time.Hour)
+		}, "Stuck Recovering for 1m40s"},
+		"late on a node that fell silent": {func(in *catalog.Input) {
+			setNode(in, corev1.ConditionUnknown, 10*time.Second)
+			unreadyFor(in, time.Hour)
+		}, "Starting Unreachable for 20s"},
+		"late on a node gone a while ago": {func(in *catalog.Input) {
+			in.Config.ProgressDeadline = 10 * time.Second
+			withoutNode(in)
+			unreadyFor(in, 20*time.Second)
+			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-20*time.Second))
+		}, "Starting Gone for 20s"},
+		"late without node": {func(in *catalog.Input) {
+			unreadyFor(in, time.Hour)
+			in.Pods[0].Spec.NodeName = ""
+		}, "Starting Unassigned"},
+		"bound long after its creation": {func(in *catalog.Input) {
+			unreadyFor(in, time.Hour)
+			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-time.Minute))
+		}, "Starting Healthy for 9m0s"},
+		"not bound, whenever that was said": {func(in *catalog.Input) {
+			unreadyFor(in, time.Hour)
+			scheduled(in.Pods[0], corev1.ConditionFalse, "", in.Now)
+		}, "Stuck Healthy"},
+		"bound at no time": {func(in *catalog.Input) {
+			unreadyFor(in, time.Hour)
+			scheduled(in.Pods[0], corev1.ConditionTrue, "", time.Time{})
+		}, "Stuck Healthy"},
+		"ready until a while ago": {func(in *catalog.Input) { unreadyFor(in, 4*time.Minute) }, "Starting Healthy for 6m0s"},
+		"no node takes it":        {func(in *catalog.Input) { pending(in, corev1.PodReasonUnschedulable) }, "Unhealthy Unassigned PodUnschedulable for 10m0s"},
+		"it may not be scheduled": {func(in *catalog.Input) { pending(in, corev1.PodReasonSchedulingGated) }, "Starting Unassigned for 10m0s"},
+		"one crash":               {func(in *catalog.Input) { crash(in, 1, "Error") }, "Starting Healthy for 10m0s"},
+		"two crashes":             {func(in *catalog.Input) { crash(in, 2, "Error") }, "Unhealthy Healthy CrashLooping for 10m0s"},
+		"one lack of memory":      {func(in *catalog.Input) { crash(in, 1, "OOMKilled") }, "Unhealthy Healthy CrashLooping for 10m0s"},
+		"crashes of old":          {func(in *catalog.Input) { crash(in, 5, "Error").Ready = true }, "Starting Healthy for 10m0s"},
+		"crashes, and an image that is gone": {func(in *catalog.Input) {
+			s := *crash(in, 5, "Error")
+			s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}
+			in.Pods[0].Status.ContainerStatuses = append(in.Pods[0].Status.ContainerStatuses, s)
+		}, "Unhealthy Healthy ImagePullFailed for 10m0s"},
+		"a failed sandbox":                {func(in *catalog.Input) { waiting(in, "ContainerCreating") }, "Starting Healthy for 10m0s"},
+		"an image that is never pulled":   {func(in *catalog.Input) { waiting(in, "ErrImageNeverPull") }, "Unhealthy Healthy ImagePullFailed for 10m0s"},
+		"a container that cannot run":     {func(in *catalog.Input) { waiting(in, "RunContainerError") }, "Unhealthy Healthy CrashLooping for 10m0s"},
+		"a broken config":                 {func(in *catalog.Input) { waiting(in, "CreateContainerConfigError") }, "Unhealthy Healthy CrashLooping for 10m0s"},
+		"an eviction of another kind":     {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "EvictionByEvictionAPI") }, "Terminating NotObserved for 2m0s"},
+		"an eviction because of the node": {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByTaintManager") }, "Lost NotObserved Evicted"},
+		"an eviction of a Pod left over":  {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByPodGC") }, "Lost NotObserved Evicted"},
+		"an eviction seen with the nodes": {func(in *catalog.Input) { evicted(in, "DeletionByTaintManager") }, "Terminating Healthy for 2m0s"},
+		"an eviction that was taken back": {func(in *catalog.Input) {
+			in.NodesKnown = false
+			evicted(in, "DeletionByTaintManager")
+			in.Pods[0].Status.Conditions[len(in.Pods[0].Status.Conditions)-1].Status = corev1.ConditionFalse
+		}, "Terminating NotObserved for 2m0s"},
+		"to be deleted an hour from now": {func(in *catalog.Input) { terminating(in, -time.Hour) }, "Terminating Healthy for 1h2m0s"},
+		"deleted two minutes ago":        {func(in *catalog.Input) { terminating(in, 2*time.Minute) }, "Lost Healthy Overdue"},
+		"finished and deleted":           {func(in *catalog.Input) { terminating(in, 0); in.Pods[0].Status.Phase = corev1.PodSucceeded }, "Terminated"},
+		"of nobody":                      {func(in *catalog.Input) { in.Pods[0].OwnerReferences = nil }, "Foreign"},
+		"made from another spec":         {func(in *catalog.Input) { in.Pods[0].Labels["olm.pod-spec-hash"] = "old" }, "Outdated Healthy"},
+		"made from no spec":              {func(in *catalog.Input) { delete(in.Pods[0].Labels, "olm.pod-spec-hash") }, "Outdated Healthy"},
+		"to be evicted":                  {disrupted, "Disrupted Healthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := invariant.Clone(base)
+			test.change(&in)
+			require.NoError(t, invariant.Laws(result, in))
+			a := catalog.Assess(in)
+			require.Len(t, a.Pods, 1)
+			require.Equal(t, test.want, worth(in, a))
+		})
+	}
+}
+
+func worth(in catalog.Input, a catalog.Assessment) string {
+	text := string(a.Pods[0].Class)
+	if state := a.Pods[0].NodeState; state != "" {
+		text += " " + string(state)
+	}
+	if a.Pods[0].Reason != "" {
+		text += " " + a.Pods[0].Reason
+	}
+	if !a.NextDeadline.IsZero() {
+		text += fmt.Sprint(" for ", a.NextDeadline.Sub(in.Now))
+	}
+	return text
+}
+
+func off(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+}
+
+// tolerates gives the node a taint that evicts, and the Pod a toleration.
+func tolerates(toleration corev1.Toleration) func(*catalog.Input) {
+	return func(in *catalog.Input) {
+		setNode(in, corev1.ConditionTrue, time.Hour).Spec.Taints = []corev1.Taint{{Key: "x", Value: "y", Effect: corev1.TaintEffectNoExecute}}
+		in.Pods[0].Spec.Tolerations = []corev1.Toleration{toleration}
+	}
+}
+
+// young makes the Pod's node one that became ready a minute ago, and some time after
+// it was made.
+func young(after time.Duration) func(*catalog.Input) {
+	return func(in *catalog.Input) {
+		node := setNode(in, corev1.ConditionTrue, time.Minute)
+		node.CreationTimestamp = metav1.NewTime(readyOf(node).LastTransitionTime.Add(-after))
+	}
+}
+
+func unreadyFor(in *catalog.Input, d time.Duration) {
+	for i := range in.Pods[0].Status.Conditions {
+		if c := &in.Pods[0].Status.Conditions[i]; c.Type == corev1.PodReady {
+			c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(in.Now.Add(-d))
+		}
+	}
+}
+
+// pending makes the Pod one that was just made and that the scheduler does not bind.
+func pending(in *catalog.Input, reason string) {
+	p := in.Pods[0]
+	p.Spec.NodeName, p.CreationTimestamp, p.Status = "", metav1.NewTime(in.Now), corev1.PodStatus{Phase: corev1.PodPending}
+	scheduled(p, corev1.ConditionFalse, reason, in.Now)
+}
+
+// TestPodsOfOtherCatalogsAreNoPods: an input may hold Pods of the whole namespace.
+func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for name, change := range map[string]func(*corev1.Pod){
+		"one that serves": func(p *corev1.Pod) { p.Labels["olm.catalogSource"] = "other" },
+		"a candidate": func(p *corev1.Pod) {
+			p.Labels["olm.catalogSource"], p.Labels["catalogsource.operators.coreos.com/update"] = "", "other"
+		},
+		"one that serves, and was a candidate of this one": func(p *corev1.Pod) {
+			p.Labels["olm.catalogSource"], p.Labels["catalogsource.operators.coreos.com/update"] = "other", "cool"
+		},
+		"one without labels": func(p *corev1.Pod) { p.Labels = nil },
+	} {
+		in := invariant.Clone(base)
+		addPod(&in, "other-zz", func(p *corev1.Pod) {
+			p.OwnerReferences[0].UID = "other"
+			change(p)
+		})
+		require.Len(t, catalog.Assess(in).Pods, 1, name)
+	}
+}
+
+// TestHowManyNodesAreMany: replacements are limited from three nodes and 55 % on, and
+// stop when none is left. Entries that are no node count for nothing.
+func TestHowManyNodesAreMany(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for _, test := range []struct {
+		good, bad int
+		want      string
+	}{
+		{1, 1, "NodeFailover"}, {1, 2, "NodeFailover"}, {0, 1, "WaitingForNodes"}, {0, 5, "WaitingForNodes"},
+		{3, 3, "NodeFailover"}, {2, 3, "NodeFailover MassDisruption"}, {9, 11, "NodeFailover MassDisruption"}, {5, 6, "NodeFailover"}, {50, 60, "NodeFailover"},
+	} {
+		in := invariant.Clone(base)
+		good := in.Nodes[1].DeepCopy()
+		silence(&in, time.Hour)
+		bad := in.Nodes[0].DeepCopy()
+		in.Nodes = []*corev1.Node{nil, bad, nil}
+		for i := range test.bad - 1 {
+			n := bad.DeepCopy()
+			n.Name = fmt.Sprint("bad", i)
+			in.Nodes = append(in.Nodes, n)
+		}
+		for i := range test.good {
+			n := good.DeepCopy()
+			n.Name = fmt.Sprint("good", i)
+			in.Nodes = append(in.Nodes, n)
+		}
+		a := catalog.Assess(in)
+		got := a.WaitingFor
+		if a.State == catalog.StateRecovering && len(a.Conditions[2].Message) > len("cool-w4nrrin4qx on a: lost, its node is unreachable") {
+			got += " MassDisruption"
+		}
+		require.Equal(t, test.want, got, "%d of %d", test.bad, test.good+test.bad)
+	}
+}
