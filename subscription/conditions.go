@@ -88,17 +88,18 @@ func (d *verdict) wishFor(g group, t v1alpha1.SubscriptionConditionType) wish {
 // to, so it looks at each condition once.
 func (d *verdict) conditionsDiffer() bool {
 	have := d.sub.Status.Conditions
-	var seen [len(ourTypes)]bool
+	var seen uint // a bit for each of ourTypes
+	found, wanted := 0, 0
 	for i := range have {
 		c := &have[i]
 		t := indexOf(c.Type)
 		if t < 0 {
 			continue
 		}
-		if seen[t] {
+		if seen>>t&1 == 1 {
 			return true // one of the two goes
 		}
-		seen[t] = true
+		seen |= 1 << t
 		var w *wish
 		switch groups[t] {
 		case groupPlan:
@@ -110,21 +111,25 @@ func (d *verdict) conditionsDiffer() bool {
 		case groupHealth:
 			w = &d.health
 		default:
-			if d.deprecation.judged && !d.deprecation.wish(c.Type).is(c) {
+			if d.deprecation.judged && !d.deprecation.grants(c) {
 				return true
 			}
 			continue
 		}
-		if !w.keep && !w.is(c) {
+		if w.keep {
+			continue
+		}
+		if !w.is(c) {
 			return true
 		}
+		found++
 	}
 	for _, w := range [...]*wish{&d.stage, &d.resolution, &d.unpack, &d.health} {
-		if !w.keep && w.conditionType != "" && !seen[indexOf(w.conditionType)] {
-			return true
+		if !w.keep && w.conditionType != "" {
+			wanted++
 		}
 	}
-	return d.deprecation.judged && d.deprecation.lacks(have)
+	return found < wanted || d.deprecation.judged && d.deprecation.lacks(have)
 }
 
 // conditions returns the wanted list: other writers' conditions as they are,
@@ -149,34 +154,34 @@ func (d *verdict) conditions(now time.Time) []v1alpha1.SubscriptionCondition {
 		}
 		out = append(out, *c)
 	}
-	for _, w := range [...]wish{
-		d.stage, d.resolution, d.unpack, d.health, d.deprecation.wish(v1alpha1.SubscriptionPackageDeprecated),
-		d.deprecation.wish(v1alpha1.SubscriptionChannelDeprecated), d.deprecation.wish(v1alpha1.SubscriptionBundleDeprecated),
-		d.deprecation.wish(v1alpha1.SubscriptionDeprecated),
-	} {
-		if w.lacks(out) {
+	wishes := []wish{d.stage, d.resolution, d.unpack, d.health}
+	for _, t := range deprecationTypes {
+		wishes = append(wishes, d.deprecation.wish(t))
+	}
+	for i := range wishes {
+		if w := &wishes[i]; w.lacks(out) {
 			out = append(out, w.condition(now))
 		}
 	}
 	return out
 }
 
-func (w wish) is(c *v1alpha1.SubscriptionCondition) bool {
+func (w *wish) is(c *v1alpha1.SubscriptionCondition) bool {
 	return c.Type == w.conditionType && c.Status == w.status() && c.Reason == w.reason && c.Message == w.message
 }
 
-func (w wish) status() corev1.ConditionStatus {
+func (w *wish) status() corev1.ConditionStatus {
 	if w.off {
 		return corev1.ConditionFalse
 	}
 	return corev1.ConditionTrue
 }
 
-func (w wish) lacks(have []v1alpha1.SubscriptionCondition) bool {
+func (w *wish) lacks(have []v1alpha1.SubscriptionCondition) bool {
 	return !w.keep && w.conditionType != "" && first(have, w.conditionType) < 0
 }
 
-func (w wish) condition(now time.Time) v1alpha1.SubscriptionCondition {
+func (w *wish) condition(now time.Time) v1alpha1.SubscriptionCondition {
 	return v1alpha1.SubscriptionCondition{
 		Type: w.conditionType, Status: w.status(), Reason: w.reason, Message: w.message,
 		LastTransitionTime: new(olmcore.Timestamp(now)),
@@ -215,11 +220,11 @@ func wishOf(stage Stage, plan *v1alpha1.InstallPlan, isNow bool) wish {
 	var w wish
 	switch stage {
 	case StageNotYetReconciled:
-		w = wish{conditionType: v1alpha1.SubscriptionInstallPlanPending, reason: v1alpha1.InstallPlanNotYetReconciled}
+		w.conditionType, w.reason = v1alpha1.SubscriptionInstallPlanPending, v1alpha1.InstallPlanNotYetReconciled
 	case StagePlanning, StageRequiresApproval, StageInstalling:
-		w = wish{conditionType: v1alpha1.SubscriptionInstallPlanPending, reason: string(stage)}
+		w.conditionType, w.reason = v1alpha1.SubscriptionInstallPlanPending, string(stage)
 	case StageFailed:
-		w = wish{conditionType: v1alpha1.SubscriptionInstallPlanFailed, reason: failureReason(plan)}
+		w.conditionType, w.reason = v1alpha1.SubscriptionInstallPlanFailed, failureReason(plan)
 	case StageMissing:
 		return wish{conditionType: v1alpha1.SubscriptionInstallPlanMissing, reason: v1alpha1.ReferencedInstallPlanNotFound}
 	case StageUnknown, StageUnverified:

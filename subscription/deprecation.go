@@ -62,6 +62,12 @@ func (p *deprecation) wish(t v1alpha1.SubscriptionConditionType) wish {
 	return wish{}
 }
 
+// grants reports whether a condition about deprecation says what it should.
+func (p *deprecation) grants(c *v1alpha1.SubscriptionCondition) bool {
+	w := p.wish(c.Type)
+	return w.is(c)
+}
+
 func (p *deprecation) lacks(have []v1alpha1.SubscriptionCondition) bool {
 	for i, t := range deprecationTypes {
 		if p.present[i] && first(have, t) < 0 {
@@ -84,7 +90,7 @@ func (v *view) judgeDeprecation(d *verdict) {
 	if e == nil {
 		have := d.sub.Status.Conditions
 		for i := range have {
-			if groupOf(have[i].Type) == groupDeprecation {
+			if slices.Contains(deprecationTypes[:], have[i].Type) {
 				d.report(info, ReasonDeprecationUnknown, "status.conditions", "the catalog has no entry for ", d.installedCSV)
 				return
 			}

@@ -51,26 +51,27 @@ type catalogs struct {
 	// The health of the first 64 sources, a bit for each.
 	healthy, unknown uint64
 	failed           bool // some probe failed
+	// How many sources do not serve, and the first of them; nothing while a probe
+	// failed, as then the Subscriptions may differ in it.
+	unhealthy, firstUnhealthy int
+	lastTarget                int // where the last search ended
 }
 
-func (c *catalogs) fill(in *Catalogs) error {
-	c.given, c.sources, c.probes, c.entries = true, in.Sources, in.Probes, in.Entries
-	for i, s := range in.Sources {
-		if s == nil || s.Name == "" || s.Namespace == "" {
-			return badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
-		}
-	}
-	if err := c.sort(); err != nil {
+func (c *catalogs) fill(in *Catalogs) (err error) {
+	c.given, c.probes, c.entries = true, in.Probes, in.Entries
+	if c.sources, err = sortedSources(in.Sources); err != nil {
 		return err
 	}
-	for i := range c.sources {
-		healthy, known := c.probe(c.sources[i])
-		c.failed = c.failed || !known
-		if i < 64 && healthy {
-			c.healthy |= 1 << i
+	for i, s := range c.sources {
+		healthy, known := c.probe(s)
+		if healthy {
+			c.healthy |= 1 << i // nothing beyond the 64th
+		} else if c.unhealthy++; c.unhealthy == 1 {
+			c.firstUnhealthy = i
 		}
-		if i < 64 && !known {
+		if !known {
 			c.unknown |= 1 << i
+			c.failed = true
 		}
 	}
 	if !slices.IsSortedFunc(c.entries, compareEntries) {
@@ -80,28 +81,29 @@ func (c *catalogs) fill(in *Catalogs) error {
 	return nil
 }
 
-// sort puts the sources into order, unless they are, and refuses one that is
-// there twice.
-func (c *catalogs) sort() error {
-	sorted := true
-	for i := 1; i < len(c.sources) && sorted; i++ {
-		a, b := c.sources[i-1], c.sources[i]
-		sorted = a.Namespace == b.Namespace && a.Name < b.Name || a.Namespace < b.Namespace
+func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, error) {
+	sorted, last := true, types.NamespacedName{}
+	for i, s := range list {
+		if s == nil || s.Name == "" || s.Namespace == "" {
+			return nil, badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
+		}
+		sorted = sorted && (last.Namespace == s.Namespace && last.Name < s.Name || last.Namespace < s.Namespace)
+		last.Namespace, last.Name = s.Namespace, s.Name
 	}
 	if sorted {
-		return nil
+		return list, nil
 	}
 	order := func(a, b *v1alpha1.CatalogSource) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	}
-	c.sources = slices.Clone(c.sources)
-	slices.SortFunc(c.sources, order)
-	for i := range c.sources[1:] {
-		if s := c.sources[i]; order(s, c.sources[i+1]) == 0 {
-			return &olmcore.InputError{Field: "Catalogs.Sources", Problem: fmt.Sprintf("holds %s/%s twice", s.Namespace, s.Name)}
+	list = slices.Clone(list)
+	slices.SortFunc(list, order)
+	for i, s := range list[1:] {
+		if order(s, list[i]) == 0 {
+			return nil, &olmcore.InputError{Field: "Catalogs.Sources", Problem: fmt.Sprintf("holds %s/%s twice", s.Namespace, s.Name)}
 		}
 	}
-	return nil
+	return list, nil
 }
 
 func (c *catalogs) probe(s *v1alpha1.CatalogSource) (healthy, known bool) {
@@ -147,7 +149,7 @@ func recordOf(s *v1alpha1.CatalogSource, i int, recorded []v1alpha1.Subscription
 
 func isRecordOf(r *v1alpha1.SubscriptionCatalogHealth, s *v1alpha1.CatalogSource) bool {
 	ref := r.CatalogSourceRef
-	return ref != nil && ref.Name == s.Name && ref.Namespace == s.Namespace && ref.UID == s.UID
+	return ref != nil && ref.UID == s.UID && ref.Name == s.Name && ref.Namespace == s.Namespace
 }
 
 // judgeHealth decides status.catalogHealth and CatalogSourcesUnhealthy.
@@ -161,41 +163,23 @@ func (v *view) judgeHealth(d *verdict) {
 	if !c.given {
 		return
 	}
-	recorded := d.sub.Status.CatalogHealth
-	d.healthChanged = len(recorded) != len(c.sources)
-	target, unhealthy, only := -1, 0, 0
-	for i, s := range c.sources {
-		healthy := c.isHealthy(i, recorded)
-		if r := recordOf(s, i, recorded); r == nil || r.Healthy != healthy || r.LastUpdated == nil {
-			d.healthChanged = true
-		}
-		isTarget := s.Name == d.sub.Spec.CatalogSource && s.Namespace == d.sub.Spec.CatalogSourceNamespace
-		if isTarget {
-			target = i
-		}
-		if healthy {
-			continue
-		}
-		unhealthy++
-		if isTarget || unhealthy == 1 {
-			only = i
-		}
-	}
-	d.health = wish{conditionType: v1alpha1.SubscriptionCatalogSourcesUnhealthy, reason: v1alpha1.UnhealthyCatalogSourceFound}
-	spec := d.sub.Spec
-	switch {
+	recorded, spec := d.sub.Status.CatalogHealth, d.sub.Spec
+	d.healthChanged = !c.isRecorded(recorded)
+	d.health.keep, d.health.conditionType, d.health.reason = false, v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.UnhealthyCatalogSourceFound
+	target := c.target(spec)
+	switch count, one := c.countUnhealthy(recorded); {
 	case len(c.sources) == 0:
 		d.health.reason, d.health.message = v1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource"
 	case target < 0:
 		d.health.message = joined(d.saidOfHealth(), "targeted catalogsource ", spec.CatalogSourceNamespace, "/", spec.CatalogSource, " missing")
+	case count == 0:
+		d.health.off, d.health.reason, d.health.message = true, v1alpha1.AllCatalogSourcesHealthy, "all available catalogsources are healthy"
 	case !c.isHealthy(target, recorded):
 		d.health.message = joined(d.saidOfHealth(), "targeted catalogsource ", spec.CatalogSourceNamespace, "/", spec.CatalogSource, " unhealthy")
-	case unhealthy == 1:
-		d.health.message = joined(d.saidOfHealth(), "catalogsource ", c.sources[only].Namespace, "/", c.sources[only].Name, " unhealthy")
-	case unhealthy > 1:
-		d.health.message = "catalogsources " + v.unhealthy(recorded) + " unhealthy"
+	case count == 1:
+		d.health.message = joined(d.saidOfHealth(), "catalogsource ", c.sources[one].Namespace, "/", c.sources[one].Name, " unhealthy")
 	default:
-		d.health.off, d.health.reason, d.health.message = true, v1alpha1.AllCatalogSourcesHealthy, "all available catalogsources are healthy"
+		d.health.message = "catalogsources " + c.unhealthyNames(recorded) + " unhealthy"
 	}
 	if !d.healthChanged {
 		return
@@ -213,11 +197,55 @@ func (v *view) judgeHealth(d *verdict) {
 	}
 }
 
-// unhealthy lists the catalogs that do not serve, in order.
-func (v *view) unhealthy(recorded []v1alpha1.SubscriptionCatalogHealth) string {
+// isRecorded reports whether a record says of each source how it is.
+func (c *catalogs) isRecorded(recorded []v1alpha1.SubscriptionCatalogHealth) bool {
+	if len(recorded) != len(c.sources) {
+		return false
+	}
+	for i, s := range c.sources {
+		r := &recorded[i]
+		if !isRecordOf(r, s) {
+			r = recordOf(s, i, recorded)
+		}
+		if r == nil || r.LastUpdated == nil || r.Healthy != c.isHealthy(i, recorded) {
+			return false
+		}
+	}
+	return true
+}
+
+// target returns the position of the source that a Subscription names, -1 when it
+// is not there. Most name the one that the last one named.
+func (c *catalogs) target(spec *v1alpha1.SubscriptionSpec) int {
+	for range c.sources {
+		if s := c.sources[c.lastTarget]; s.Name == spec.CatalogSource && s.Namespace == spec.CatalogSourceNamespace {
+			return c.lastTarget
+		}
+		if c.lastTarget++; c.lastTarget == len(c.sources) {
+			c.lastTarget = 0
+		}
+	}
+	return -1
+}
+
+// countUnhealthy returns how many sources do not serve, and the first of them.
+func (c *catalogs) countUnhealthy(recorded []v1alpha1.SubscriptionCatalogHealth) (count, one int) {
+	if !c.failed {
+		return c.unhealthy, c.firstUnhealthy
+	}
+	for i := len(c.sources) - 1; i >= 0; i-- {
+		if !c.isHealthy(i, recorded) {
+			count, one = count+1, i
+		}
+	}
+	return count, one
+}
+
+// unhealthyNames lists the catalogs that do not serve, in order.
+func (c *catalogs) unhealthyNames(recorded []v1alpha1.SubscriptionCatalogHealth) string {
 	var names []string
-	for i, s := range v.catalogs.sources {
-		if !v.catalogs.isHealthy(i, recorded) {
+	for i, s := range c.sources {
+		if !c.isHealthy(i, recorded) {
 			names = append(names, s.Namespace+"/"+s.Name)
 		}
 	}

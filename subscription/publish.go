@@ -161,23 +161,23 @@ func (v *view) lastObserved(uid types.UID, name string) time.Time {
 // these conditions are paced, never state or references.
 func (v *view) publish(d *verdict) {
 	if d.ref == nil || d.seen.invalid {
-		d.shown, d.stage = StageNoPlan, wish{}
+		d.shown = StageNoPlan
 		if d.ref == d.sub.Status.InstallPlanRef {
 			if _, _, left := shownStage(d.sub.Status.Conditions); left {
 				d.report(info, ReasonConditionWithoutRef, "status.conditions", "an InstallPlan condition was left without a reference")
 			}
 		}
 	} else if d.seen.stage == StageUnverified || v.isBehindOwnWrite(d) {
-		d.shown, d.stage = StageUnverified, wish{keep: true}
+		d.shown, d.stage.keep = StageUnverified, true
 		return
 	} else {
 		var hold bool
 		d.shown, hold = v.pace(d)
-		d.stage = wishOf(d.shown, d.seen.plan, d.shown == d.seen.stage)
 		if hold || d.shown == StageUnknown {
-			d.stage = wish{keep: true}
+			d.stage.keep = true
 			return
 		}
+		d.stage = wishOf(d.shown, d.seen.plan, d.shown == d.seen.stage)
 	}
 	if v.keepsHistory() && v.memo.next.Published != d.shown {
 		n := v.note()

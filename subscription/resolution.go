@@ -34,7 +34,7 @@ type answer struct {
 	hasFailed bool
 	failed    wish // ResolutionFailed, when the resolution failed
 	plan      *v1alpha1.InstallPlan
-	decisions []olmcore.SubscriptionDecision
+	decisions []olmcore.SubscriptionDecision // sorted; none unless it speaks
 }
 
 // answerOf fills in what an answer means, nil for none.
@@ -43,14 +43,20 @@ func (v *view) answerOf(a *answer, in *Resolved) {
 		a.again = ResolveUnanswered
 		return
 	}
-	a.given, a.decisions = true, sortedDecisions(in.Resolution.Decisions)
-	if !v.isFresh(sortedFingerprints(in.Resolution.Observed), a.decisions) {
+	a.given = true
+	for i := range in.Resolution.Decisions {
+		decision := &in.Resolution.Decisions[i]
+		a.speaks = a.speaks || decision.Changed || decision.Failure != nil
+	}
+	if a.speaks {
+		a.decisions = sortedDecisions(in.Resolution.Decisions)
+	}
+	if observed := in.Resolution.Observed; !v.isFresh(observed, a) && !v.isFresh(sortedFingerprints(observed), a) {
 		a.again = ResolveStale
 		a.stale = in.Resolution.Failure != nil || v.hasUndone(a.decisions, in.Plan)
 		return
 	}
 	for i := range a.decisions {
-		a.speaks = a.speaks || a.decisions[i].Changed || a.decisions[i].Failure != nil
 		if f := a.decisions[i].Failure; f != nil {
 			v.retry(a, in, f)
 		}
@@ -169,24 +175,19 @@ func (v *view) retryAfter(a *answer, in *Resolved, pause time.Duration) {
 
 // isFresh reports whether the Subscriptions are those that the resolution looked
 // at, apart from what carrying it out has changed already.
-func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, decisions []olmcore.SubscriptionDecision) bool {
+func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, a *answer) bool {
 	if len(observed) != len(v.subs) {
 		return false
 	}
-	next := 0
 	for i, s := range v.subs {
 		o := &observed[i]
 		if o.Name != s.Name || o.UID != s.UID || o.Generation != s.Generation || o.InstalledCSV != s.Status.InstalledCSV {
 			return false
 		}
-		for next < len(decisions) && decisions[next].Name < s.Name {
-			next++
-		}
 		if o.CurrentCSV == s.Status.CurrentCSV {
 			continue
 		}
-		if next == len(decisions) || decisions[next].Name != s.Name ||
-			!decisions[next].Changed || decisions[next].CurrentCSV != s.Status.CurrentCSV {
+		if c := a.decisionFor(s.Name); c == nil || !c.Changed || c.CurrentCSV != s.Status.CurrentCSV {
 			return false
 		}
 	}
@@ -230,7 +231,10 @@ func (v *view) applyAnswer(d *verdict) {
 		}
 		return
 	case a.succeeded:
-		d.resolution, d.unpack = wish{}, a.unpack
+		d.resolution.keep, d.unpack.keep = false, a.unpack.keep
+		if a.unpack.conditionType != "" { // it is rarely worth a copy
+			d.unpack = a.unpack
+		}
 	default:
 		d.unblock()
 	}
@@ -300,7 +304,7 @@ func (d *verdict) unblock() {
 	have := d.sub.Status.Conditions
 	if i := first(have, v1alpha1.SubscriptionResolutionFailed); i >= 0 && have[i].Reason == ReasonErrorPreventedResolution &&
 		strings.HasPrefix(have[i].Message, "found ") && strings.HasSuffix(have[i].Message, " operatorGroups, expected 1") {
-		d.resolution = wish{}
+		d.resolution.keep = false
 	}
 }
 

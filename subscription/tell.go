@@ -173,8 +173,8 @@ func says(a, b *v1alpha1.SubscriptionCondition) bool {
 // announce says once for the namespace that its resolution failed, when the
 // Subscriptions are made to say so.
 func (v *view) announce(out *Outcome) {
-	failed := v.answer.failed
-	if failed.conditionType == "" || v.blocked != "" {
+	failed := &v.answer.failed
+	if !v.answer.hasFailed || failed.conditionType == "" || v.blocked != "" {
 		return
 	}
 	if slices.ContainsFunc(out.Transitions, func(t olmcore.Transition) bool {

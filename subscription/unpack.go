@@ -29,7 +29,7 @@ const (
 // syncResolvingNamespace. Differs: a failure is tried again every time, not only
 // the first; BundleUnpacking and BundleUnpackFailed are never both there.
 func (v *view) unpack(a *answer, in *Resolved) {
-	a.unpack = wish{keep: true}
+	a.unpack.keep = true
 	u := in.Unpacking
 	switch {
 	case in.PlanError != "":
@@ -37,7 +37,7 @@ func (v *view) unpack(a *answer, in *Resolved) {
 		v.retry(a, in, &olmcore.ResolutionFailure{})
 	case u == nil:
 		if len(in.Resolution.Operators) == 0 || in.Plan.Name != "" {
-			a.unpack = wish{}
+			a.unpack.keep = false
 		}
 	case u.Failure != nil && u.Failure.Transient:
 		v.retry(a, in, u.Failure)
