@@ -52,6 +52,9 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 		e.d.diagnose(olmcore.Info, ReasonNewerCRDKept, stepPath(t.steps[0]), "CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)
 		return e.changeCRD(t, have, have.DeepCopy())
 	}
+	if e.takenCRD(t, have) {
+		return e.awaitEstablished(have)
+	}
 	if problem := e.unsafe(have, desired); problem != "" {
 		return verdict{outcome: blocked, message: problem}
 	}
@@ -72,9 +75,24 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 // isSettledCRD reports that nothing is to be written.
 func (e *evaluation) isSettledCRD(t *target, have *apiextensionsv1.CustomResourceDefinition, hash string) bool {
 	if have.Annotations[e.d.in.Config.stepHashKey()] == hash {
-		return !slices.ContainsFunc(t.operators(), func(name string) bool { return have.Annotations[ownAlongside(e.plan.Namespace, name)] == "" })
+		return e.recordedAlongside(t, have)
 	}
 	return e.altered(t)
+}
+
+func (e *evaluation) recordedAlongside(t *target, have *apiextensionsv1.CustomResourceDefinition) bool {
+	return !slices.ContainsFunc(t.operators(), func(name string) bool { return have.Annotations[ownAlongside(e.plan.Namespace, name)] == "" })
+}
+
+// takenCRD is taken for a CustomResourceDefinition: the step's own entry shows
+// that the write of the last round arrived.
+func (e *evaluation) takenCRD(t *target, have *apiextensionsv1.CustomResourceDefinition) bool {
+	last, ran := e.d.in.LastRun[t.key]
+	if !ran || last.Class != olmcore.ClassNone || have.Annotations[e.d.in.Config.stepHashKey()] == "" || !e.recordedAlongside(t, have) {
+		return false
+	}
+	e.shared(t)
+	return true
 }
 
 // changeCRD asks for the Update to after, with the own alongside entry, or finds

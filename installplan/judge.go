@@ -4,6 +4,7 @@ package installplan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,14 +127,6 @@ func (e *evaluation) judgeObject(t *target) verdict {
 	if t.observed.GetAnnotations()[e.d.in.Config.stepHashKey()] == hash && (!managed || ownedByAll(t.observed, owners) && t.observed.GetLabels()[olmcore.LabelOwnerUID] == ownerUID(want)) {
 		return verdict{outcome: done}
 	}
-	if owner, taken := e.taken(t); taken {
-		e.d.diagnose(olmcore.Warning, ReasonSharedObject, stepPath(t.steps[0]), "%s is also that of %s %s/%s, which wrote it last", t.key, owner.Kind, owner.Namespace, owner.Name)
-		return verdict{outcome: done}
-	}
-	if e.altered(t) {
-		e.d.diagnose(olmcore.Info, ReasonAppliedContentAltered, stepPath(t.steps[0]), "%s was stored with another content than was written", t.key)
-		return verdict{outcome: done}
-	}
 	return e.update(t, want, hash, owners, managed)
 }
 
@@ -144,13 +137,16 @@ func (e *evaluation) update(t *target, want map[string]any, hash string, owners 
 		return unreadable(t, err)
 	}
 	if field := immutableChange(t.kind.gvk.Kind, have, want); field != "" {
-		if !managed {
+		if !managed || e.foreign(t) {
 			return verdict{outcome: blocked, message: fmt.Sprintf("%s %s%s%s is immutable", t.key.Kind, t.key.Name, immutableMiddle, field)}
 		}
 		target := olmcore.RefOf(t.observed)
 		t.action = olmcore.Delete{Target: target, As: e.identity(t.kind),
 			Cause: olmcore.Cause{Reason: ReasonStepImmutable, Message: field + " differs and cannot be changed"}}
 		return verdict{status: v1alpha1.StepStatusUnknown}
+	}
+	if e.taken(t, hash, owners, managed) || e.altered(t) {
+		return verdict{outcome: done}
 	}
 	merged := merge(have, want, t.kind.gvk.Kind, managed)
 	after, err := e.typed(t, merged)
@@ -229,13 +225,59 @@ func same(have, after olmcore.Object) bool {
 	return equal
 }
 
-// taken reports that this plan wrote a cluster-wide object, and that a plan of
-// another namespace did so since then, for a version of its own: two plans that
-// install the same bundle would take it from each other for ever.
-func (e *evaluation) taken(t *target) (olmcore.Owner, bool) {
+// taken reports that this plan wrote the object in the last round, and that
+// another plan did so since then: two plans that describe one object would take
+// it from each other for ever. What is read may be behind: that the write arrived
+// is seen by the owner that it added, which stays, or by owner labels that are
+// not those of the predecessor.
+func (e *evaluation) taken(t *target, hash string, owners []metav1.OwnerReference, managed bool) bool {
+	have := t.observed.GetAnnotations()[e.d.in.Config.stepHashKey()]
+	if last, ran := e.d.in.LastRun[t.key]; !ran || last.Class != olmcore.ClassNone || have == hash {
+		return false
+	}
 	owner, owned := olmcore.OwnerOf(t.observed.GetLabels())
-	last, ran := e.d.in.LastRun[t.key]
-	return owner, owned && t.kind.labelled && owner.Namespace != e.plan.Namespace && ran && last.Class == olmcore.ClassNone
+	switch {
+	case managed && owned && t.kind.labelled:
+		if e.precedes(owner.Namespace, owner.Name, t) {
+			return false
+		}
+	case have == "" || managed && !ownedByAll(t.observed, owners):
+		return false
+	}
+	e.shared(t)
+	return true
+}
+
+// shared reports an object that another plan wrote after this one.
+func (e *evaluation) shared(t *target) {
+	e.d.diagnose(olmcore.Warning, ReasonSharedObject, stepPath(t.steps[0]), "%s is also that of another plan, which wrote it last", t.key)
+}
+
+// precedes reports whether a ClusterServiceVersion is what a target's own one
+// takes over from: an earlier one of its package.
+func (e *evaluation) precedes(namespace, name string, t *target) bool {
+	if namespace != e.plan.Namespace || slices.Contains(t.operators(), name) {
+		return false
+	}
+	return slices.ContainsFunc(t.operators(), func(own string) bool {
+		csv := e.resolvingCSV(own)
+		return packagePrefix(own) == packagePrefix(name) || csv != nil && csv.Spec.Replaces == name
+	})
+}
+
+// foreign reports that an object belongs to a ClusterServiceVersion that is
+// neither the step's nor one that it takes over from. Deleting it would harm that
+// one.
+func (e *evaluation) foreign(t *target) bool {
+	theirs := func(namespace, name string) bool {
+		return !(namespace == e.plan.Namespace && slices.Contains(t.operators(), name)) && !e.precedes(namespace, name, t)
+	}
+	if owner, owned := olmcore.OwnerOf(t.observed.GetLabels()); owned && t.kind.labelled {
+		return theirs(owner.Namespace, owner.Name)
+	}
+	return slices.ContainsFunc(t.observed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return isCSV(r) && theirs(e.plan.Namespace, r.Name)
+	})
 }
 
 // altered reports that an Update of the object succeeded and its mark is not
@@ -243,6 +285,10 @@ func (e *evaluation) taken(t *target) (olmcore.Owner, bool) {
 // met an object that was there, so what succeeded was no Create.
 func (e *evaluation) altered(t *target) bool {
 	last, ran := e.d.in.LastRun[t.key]
-	return ran && last.Class == olmcore.ClassNone && e.plan.Status.Plan[t.steps[0]].Status == v1alpha1.StepStatusUnknown &&
-		t.observed.GetAnnotations()[e.d.in.Config.stepHashKey()] == ""
+	if !ran || last.Class != olmcore.ClassNone || e.plan.Status.Plan[t.steps[0]].Status != v1alpha1.StepStatusUnknown ||
+		t.observed.GetAnnotations()[e.d.in.Config.stepHashKey()] != "" {
+		return false
+	}
+	e.d.diagnose(olmcore.Info, ReasonAppliedContentAltered, stepPath(t.steps[0]), "%s was stored with another content than was written", t.key)
+	return true
 }

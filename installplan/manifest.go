@@ -129,7 +129,7 @@ func identify(text string) identity {
 	if _, ok := parseBundleRef(text); ok {
 		return id
 	}
-	if err := json.Unmarshal([]byte(text), &id); err == nil {
+	if err := utiljson.Unmarshal([]byte(text), &id); err == nil {
 		return id
 	}
 	m, err := parseManifest(text)

@@ -242,17 +242,35 @@ func immutableChange(kind string, have, want map[string]any) string {
 		}
 		fallthrough
 	case "ConfigMap":
-		if have["immutable"] == true && (!reflect.DeepEqual(have["data"], want["data"]) || !reflect.DeepEqual(have["binaryData"], want["binaryData"])) {
+		if have["immutable"] != true {
+			return ""
+		}
+		if !reflect.DeepEqual(have["data"], want["data"]) || !reflect.DeepEqual(have["binaryData"], want["binaryData"]) {
 			return "data"
 		}
+		if want["immutable"] != true {
+			return "immutable"
+		}
 	case "PriorityClass":
-		for _, field := range [...]string{"value", "preemptionPolicy"} {
-			if want[field] != nil && !reflect.DeepEqual(have[field], want[field]) {
-				return field
-			}
+		if !sameOr(int64(0), have["value"], want["value"]) {
+			return "value"
+		}
+		if !sameOr("PreemptLowerPriority", have["preemptionPolicy"], want["preemptionPolicy"]) {
+			return "preemptionPolicy"
 		}
 	}
 	return ""
+}
+
+// sameOr compares two values of a field that has a default.
+func sameOr(byDefault, a, b any) bool {
+	if a == nil {
+		a = byDefault
+	}
+	if b == nil {
+		b = byDefault
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 func roleRef(binding map[string]any) [3]any {

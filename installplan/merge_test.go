@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -129,13 +130,61 @@ func TestAnObjectOfSomebodyElseGetsNoOwner(t *testing.T) {
 	require.Equal(t, []string{status}, describe(r), "the next round finds it done")
 }
 
-// TestWhatCannotChangeIsMadeAnew, when it is ours.
+// TestWhatCannotChangeIsMadeAnew, when it is ours; what can change is changed.
 func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
-	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
-	have := managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}})
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have)))
-	require.Equal(t, []string{"delete RoleBinding ops/x (StepImmutable)"}, describe(r))
-	require.Equal(t, have.GetUID(), r.Actions[0].(olmcore.Delete).Target.UID)
+	const role = `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`
+	old := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}
+	current := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "new"}
+	config := func(immutable *bool) olmcore.Object {
+		return &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "1"}, BinaryData: map[string][]byte{"b": []byte("1")}, Immutable: immutable}
+	}
+	secret := func(kind corev1.SecretType, immutable *bool) olmcore.Object {
+		return &corev1.Secret{ObjectMeta: meta("x"), Type: kind, Data: map[string][]byte{"a": []byte("1")}, Immutable: immutable}
+	}
+	priority := func(value int32, policy *corev1.PreemptionPolicy) olmcore.Object {
+		return &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: value, PreemptionPolicy: policy}
+	}
+	for name, c := range map[string]struct {
+		group, kind, manifest string
+		have                  olmcore.Object
+		field                 string
+	}{
+		"a binding of another role":         {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: old}, "roleRef"},
+		"a cluster binding of another role": {"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: old}, "roleRef"},
+		"a binding of the same role":        {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, ""},
+		"immutable data":                    {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data"},
+		"immutable binary data":             {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data"},
+		"data that is immutable no more":    {"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable"},
+		"immutable data that stays":         {"", "ConfigMap", `{"metadata":{"name":"x","labels":{"a":"b"}},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), ""},
+		"data that becomes immutable":       {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"}}`, config(nil), ""},
+		"a Secret of another type":          {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"kubernetes.io/tls"}`, secret("Opaque", nil), "type"},
+		"a Secret of any type":              {"", "BundleSecret", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`, secret("kubernetes.io/tls", nil), ""},
+		"a Secret of the type that it has":  {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"Opaque"}`, secret("", nil), ""},
+		"an immutable Secret":               {"", "BundleSecret", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"Mg=="}}`, secret("Opaque", new(true)), "data"},
+		"another priority":                  {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":2}`, priority(1, nil), "value"},
+		"no priority any more":              {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"}}`, priority(1, nil), "value"},
+		"another preemption":                {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1}`, priority(1, new(corev1.PreemptNever)), "preemptionPolicy"},
+		"preemption by default": {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1,"description":"new"}`,
+			priority(1, new(corev1.PreemptLowerPriority)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := step("a.v1", c.group, "v1", c.kind, "x", c.manifest)
+			r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), managed(c.have))))
+			require.Len(t, r.Actions, 1)
+			if c.field == "" {
+				require.IsType(t, olmcore.Update{}, r.Actions[0])
+				return
+			}
+			_, _, cause := r.Actions[0].Describe()
+			require.Equal(t, c.field+" differs and cannot be changed", cause.Message)
+			require.Equal(t, c.have.GetUID(), r.Actions[0].(olmcore.Delete).Target.UID)
+
+			c.have.SetLabels(nil)
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), c.have))
+			message := statusOf(in, reconcile(t, in)).Message
+			require.Equal(t, "retrying execution due to error: "+olmcore.KeyOf(c.have).Kind+" x exists and its "+c.field+" is immutable", message, "a user's is kept")
+		})
+	}
 }
 
 // TestTwoStepsOfOneObjectAreOneAction with the content of both.
@@ -201,25 +250,6 @@ func TestAnAlteredObjectIsNotWrittenForEver(t *testing.T) {
 	r := reconcile(t, in)
 	require.Equal(t, complete, statusOf(in, r).Phase)
 	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))
-}
-
-// TestASharedObjectIsNotFoughtOver: a plan takes a cluster-wide object over from a
-// version of another namespace once, and leaves it when that one's plan does too.
-func TestASharedObjectIsNotFoughtOver(t *testing.T) {
-	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[]}`)
-	have := managed(&rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")})
-	for key, value := range (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "elsewhere", Name: "a.v1", UID: "7"}).Labels() {
-		have.GetLabels()[key] = value
-	}
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
-	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, describe(reconcile(t, in)))
-	in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"}: {Class: olmcore.Conflict, Count: 1}}
-	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, describe(reconcile(t, in)), "nothing was written yet")
-	in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"}: {Count: 1}}
-	r := reconcile(t, in)
-	require.Equal(t, complete, statusOf(in, r).Phase)
-	require.Equal(t, []string{installplan.ReasonSharedObject}, reasons(r))
-	require.Equal(t, "ClusterRole x is also that of ClusterServiceVersion elsewhere/a.v1, which wrote it last", r.Diagnostics[0].Message)
 }
 
 func versioned(v string, change ...func(*v1alpha1.ClusterServiceVersion)) func(*v1alpha1.ClusterServiceVersion) {

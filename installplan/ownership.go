@@ -146,7 +146,11 @@ func owns(csv *v1alpha1.ClusterServiceVersion, crd string) bool {
 // newerThan compares the versions of two ClusterServiceVersions of one package,
 // as the part of their names before the first dot tells; false for others.
 func newerThan(a, b *v1alpha1.ClusterServiceVersion) bool {
-	packageA, _, _ := strings.Cut(a.Name, ".")
-	packageB, _, _ := strings.Cut(b.Name, ".")
-	return packageA == packageB && a.Spec.Version.Version.GT(b.Spec.Version.Version)
+	return packagePrefix(a.Name) == packagePrefix(b.Name) && a.Spec.Version.Version.GT(b.Spec.Version.Version)
+}
+
+// packagePrefix is the package that the name of a ClusterServiceVersion tells.
+func packagePrefix(name string) string {
+	prefix, _, _ := strings.Cut(name, ".")
+	return prefix
 }

@@ -78,10 +78,9 @@ const (
 	// ReasonAppliedContentAltered: the API server stored something else than what
 	// was written, which counts as applied. The user looks at admission webhooks.
 	ReasonAppliedContentAltered = "AppliedContentAltered"
-	// ReasonSharedObject: a plan of another namespace wrote the cluster-wide object
-	// of a step after this one, and its version owns it: it goes with that one. The
-	// author of the bundle leaves such objects to OLM, which gives them names of
-	// their own.
+	// ReasonSharedObject: another plan wrote the object of a step after this one,
+	// with a content or an owner of its own. It stays as that one wants it. The
+	// authors of the bundles give their objects names of their own.
 	ReasonSharedObject = "SharedObject"
 	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists
 	// with another content and is kept. The user deletes it to get the plan's.

@@ -3,13 +3,14 @@
 package olm_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/controllers"
@@ -17,10 +18,52 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 )
 
-// TestTwoNamespacesShareAClusterRole: a bundle ships a ClusterRole of a fixed name
-// and is installed in two namespaces at once, by two managers. Each plan wants to
-// own it; one of them does in the end, and both plans are complete.
-func TestTwoNamespacesShareAClusterRole(t *testing.T) {
+// TestTwoPlansShareAnObject: two plans, of one namespace or of two, describe an
+// object of one name, each with a content of its own, and are carried out at
+// once. Neither takes it from the other for ever. What cannot be changed stays
+// with the first, and the plan of the second says so and fails.
+func TestTwoPlansShareAnObject(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	for kind, c := range map[string]struct {
+		group, content string
+		fixed          bool
+	}{
+		"ConfigMap":          {"", `"data":{"a":"%d"}`, false},
+		"ClusterRole":        {rbac, `"rules":[{"verbs":["get%d"],"apiGroups":[""],"resources":["pods"]}]`, false},
+		"RoleBinding":        {rbac, `"roleRef":{"kind":"ClusterRole","name":"role%d"}`, true},
+		"ClusterRoleBinding": {rbac, `"roleRef":{"kind":"ClusterRole","name":"role%d"}`, true},
+		"CustomResourceDefinition": {"apiextensions.k8s.io", `"spec":{"group":"example.com","scope":"Cluster","names":{"kind":"Shared","plural":"shared"},
+			"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","description":"%d"}}}]}`, false},
+	} {
+		for _, namespaces := range [][]string{{"one", "one"}, {"one", "two"}} {
+			t.Run(kind+" of "+strings.Join(namespaces, " and "), func(t *testing.T) {
+				name := "shared"
+				if kind == "CustomResourceDefinition" {
+					name = "shared.example.com"
+				}
+				cluster, d := twoManagers()
+				for i, namespace := range namespaces {
+					resource := v1alpha1.StepResource{Group: c.group, Version: "v1", Kind: kind, Name: name,
+						Manifest: fmt.Sprintf(`{"apiVersion":"`+strings.TrimPrefix(c.group+"/v1", "/")+`","kind":"`+kind+`","metadata":{"name":"`+name+`"},`+c.content+`}`, i)}
+					startPlan(t, cluster, namespace, fmt.Sprint("operator", i), resource)
+				}
+				require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+				var phases []v1alpha1.InstallPlanPhase
+				for i, namespace := range namespaces {
+					phases = append(phases, fake.Find[*v1alpha1.InstallPlan](cluster, namespace, fmt.Sprint("operator", i)).Status.Phase)
+				}
+				want := []v1alpha1.InstallPlanPhase{v1alpha1.InstallPlanPhaseComplete, v1alpha1.InstallPlanPhaseComplete}
+				if c.fixed && (namespaces[0] == namespaces[1] || kind != "RoleBinding") {
+					want[1] = v1alpha1.InstallPlanPhaseFailed
+				}
+				require.Equal(t, want, phases)
+			})
+		}
+	}
+}
+
+// twoManagers is a cluster whose plans two managers look after at once.
+func twoManagers() (*fake.Cluster, *fake.Driver) {
 	cluster := fake.NewCluster(noon)
 	cluster.AutoCreateNamespaces = true
 	d := &fake.Driver{Cluster: cluster}
@@ -32,26 +75,25 @@ func TestTwoNamespacesShareAClusterRole(t *testing.T) {
 			}
 		}
 	}
-	namespaces := []string{"one", "two"}
-	for _, namespace := range namespaces {
-		shared := &v1alpha1.Step{Resolving: "a.v1", Status: v1alpha1.StepStatusUnknown, Resource: v1alpha1.StepResource{
-			Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "shared",
-			Manifest: `{"metadata":{"name":"shared"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`,
-		}}
-		plan := &v1alpha1.InstallPlan{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "install"},
-			Spec:       v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{}},
-		}
-		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
-		require.NoError(t, cluster.Create(plan, group, &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1"}}))
+	return cluster, d
+}
+
+// startPlan makes a running plan of one step for an operator that is there.
+func startPlan(t *testing.T, cluster *fake.Cluster, namespace, operator string, resource v1alpha1.StepResource) {
+	t.Helper()
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
+	if fake.Find[*operatorsv1.OperatorGroup](cluster, namespace, "group") == nil {
+		require.NoError(t, cluster.Create(group))
 		group.Status.Namespaces = []string{namespace}
 		require.NoError(t, cluster.UpdateStatus(group))
-		plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, Plan: []*v1alpha1.Step{shared}, CatalogSources: []string{}}
-		require.NoError(t, cluster.UpdateStatus(plan))
 	}
-	require.NoError(t, d.RunFor(t.Context(), time.Minute))
-	for _, namespace := range namespaces {
-		require.Equal(t, v1alpha1.InstallPlanPhaseComplete, fake.Find[*v1alpha1.InstallPlan](cluster, namespace, "install").Status.Phase)
+	plan := &v1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operator},
+		Spec:       v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{}},
 	}
-	require.Contains(t, namespaces, fake.Find[*rbacv1.ClusterRole](cluster, "", "shared").Labels["olm.owner.namespace"])
+	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operator + ".v1"}}
+	require.NoError(t, cluster.Create(plan, version))
+	plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, CatalogSources: []string{},
+		Plan: []*v1alpha1.Step{{Resolving: version.Name, Status: v1alpha1.StepStatusUnknown, Resource: resource}}}
+	require.NoError(t, cluster.UpdateStatus(plan))
 }
