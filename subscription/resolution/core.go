@@ -22,7 +22,14 @@ type ruleSet struct {
 // budget: the step budget ran out before any set was found.
 func (p *problem) contradiction(d *demands) (set ruleSet, budget bool) {
 	p.considered() // says which Subscription each entry serves
-	v, conflict := p.trial(&search{demands: d})
+	v, conflict := satisfiable, bitset(nil)
+	if d != nil && d.keep == nil {
+		// Most demands fail by themselves, whatever the other Subscriptions ask for.
+		v, conflict = p.trial(&search{demands: d, subs: bitset{0}})
+	}
+	if v == satisfiable {
+		v, conflict = p.trial(&search{demands: d})
+	}
 	if v != unsatisfiable {
 		return ruleSet{}, v == exhausted
 	}

@@ -103,7 +103,7 @@ func quickly(t *testing.T, f func()) {
 	t.Helper()
 	start := time.Now()
 	f()
-	require.Less(t, time.Since(start), 20*time.Second)
+	require.Less(t, time.Since(start), time.Minute)
 }
 
 func TestHostileContentTakesNoLonger(t *testing.T) {
@@ -138,6 +138,23 @@ func TestHostileContentTakesNoLonger(t *testing.T) {
 		for _, d := range diagnostics {
 			require.True(t, strings.HasSuffix(d.Message, "version range is longer than 16384 bytes"))
 			require.Less(t, len(d.Message), 1000)
+		}
+	})
+	t.Run("a namespace of Subscriptions that are all held back", func(t *testing.T) {
+		const n = 500
+		var lines []entry
+		for i := range n {
+			p := fmt.Sprintf("p%d", i)
+			lines = append(lines, line(p+"/s", p+".v1", ""), line(p+"/s", p+".v2", p+".v1", requires("NotThere")))
+		}
+		w := newWorld(lines...).policy(resolution.Policy{MaxSteps: 10 * n})
+		for i := range n {
+			w.sub(fmt.Sprintf("p%d/s", i))
+		}
+		res := resolution.Resolve(w.in)
+		require.Len(t, res.HeldBack, n)
+		for _, h := range res.HeldBack {
+			require.Equal(t, resolution.RequirementUnmet, h.Code, h.Summary)
 		}
 	})
 	t.Run("a chain of dependencies as long as a catalog", func(t *testing.T) {
