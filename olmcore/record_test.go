@@ -74,6 +74,8 @@ func TestRecordOfRefusesABrokenAction(t *testing.T) {
 		"create without an object":             olmcore.Create{},
 		"create of a typed nil":                olmcore.Create{Object: (*corev1.Pod)(nil)},
 		"update without a before":              olmcore.Update{After: sub},
+		"update to what JSON cannot hold":      olmcore.UpdateOf(widget(int64(1)), widget(struct{}{}), because),
+		"update from what JSON cannot hold":    olmcore.UpdateOf(widget(struct{}{}), widget(int64(1)), because),
 		"update that changes the status":       olmcore.UpdateOf(sub, both, because),
 		"update of the status that does more":  olmcore.UpdateStatusOf(sub, both, because),
 		"update of the status without a after": olmcore.UpdateStatus{Before: sub},
@@ -182,15 +184,22 @@ func TestRecordsSurviveJSON(t *testing.T) {
 	})
 }
 
-func TestRecordsOfUnstructuredObjectsSurviveJSON(t *testing.T) {
-	before := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "uid": "1"},
-		"spec": map[string]any{"size": int64(3), "list": []any{int64(1), "a", 1.5}},
+func widget(spec any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "uid": "1"}, "spec": spec,
 	}}
-	after := before.DeepCopy()
-	after.Object["spec"] = map[string]any{"list": []any{int64(2)}, "deep": map[string]any{"n": int64(9)}, "huge": int64(math.MaxInt64)}
-	action := olmcore.UpdateOf(before, after, because)
-	require.Empty(t, cmp.Diff(action, roundTrip(t, action, before)))
+}
+
+func TestRecordsOfUnstructuredObjectsSurviveJSON(t *testing.T) {
+	flat := widget(map[string]any{"size": int64(3), "list": []any{int64(1), "a", 1.5}})
+	deep := widget(map[string]any{"list": []any{int64(2)}, "size": map[string]any{"n": int64(9)}, "huge": int64(math.MaxInt64)})
+	for name, action := range map[string]olmcore.Update{
+		"a value becomes a map": olmcore.UpdateOf(flat, deep, because),
+		"a map becomes a value": olmcore.UpdateOf(deep, flat, because),
+		"all of it goes":        olmcore.UpdateOf(deep, widget("none"), because),
+	} {
+		require.Empty(t, cmp.Diff(olmcore.Action(action), roundTrip(t, action, action.Before)), name)
+	}
 }
 
 func TestMergePatchAgreesWithTheLibrary(t *testing.T) {

@@ -150,8 +150,7 @@ func decodeInto(data []byte, o Object) error {
 }
 
 // ToMap returns an object as JSON values, with apiVersion and kind set and
-// without what a typed encoding adds (a null creationTimestamp, an empty
-// status). Nothing is shared with o. A nil object, and a value in an unstructured
+// without what encoders add (a null creationTimestamp, an empty status). Nothing is shared with o. A nil object, and a value in an unstructured
 // one that JSON cannot hold, is an *InputError.
 func ToMap(o Object) (map[string]any, error) {
 	if isNil(o) {

@@ -92,6 +92,12 @@ func TestObjectsThatAreNoneAreRefused(t *testing.T) {
 	got, err := olmcore.ToMap(&unstructured.Unstructured{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"apiVersion": "", "kind": ""}, got)
+	manifest := map[string]any{"metadata": map[string]any{"creationTimestamp": nil}, "status": map[string]any{},
+		"spec": map[string]any{"templates": []any{map[string]any{"metadata": map[string]any{"creationTimestamp": nil, "name": "n"}}}}}
+	got, err = olmcore.ToMap(&unstructured.Unstructured{Object: manifest})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"apiVersion": "", "kind": "", "metadata": map[string]any{},
+		"spec": map[string]any{"templates": []any{map[string]any{"metadata": map[string]any{"name": "n"}}}}}, got, "what kubectl create --dry-run adds")
 	written := map[string]any{"a": []any{1, int32(2), nil, map[string]any(nil), []any(nil)}}
 	got, err = olmcore.ToMap(untyped(written))
 	require.NoError(t, err)

@@ -153,6 +153,23 @@ func TestSnapshotListsAnObjectOnceWhateverItsLabels(t *testing.T) {
 	require.Equal(t, []olmcore.Object{twice}, s.Owned("1"))
 }
 
+func TestSnapshotTellsTextsOfOneHashApart(t *testing.T) {
+	const one, other = "costarring", "liquid" // their 32-bit FNV-1a hashes are equal
+	a, b := pod("a"), pod("b")
+	a.UID, b.UID = one, other
+	a.Labels, b.Labels = map[string]string{one: ""}, map[string]string{other: ""}
+	a.OwnerReferences, b.OwnerReferences = []metav1.OwnerReference{owner("o", one)}, []metav1.OwnerReference{owner("o", other)}
+	s, err := olmcore.NewSnapshot([]olmcore.Object{a, b})
+	require.NoError(t, err)
+	require.Same(t, olmcore.Object(b), s.FindUID(other))
+	require.Equal(t, []olmcore.Object{b}, s.Owned(other))
+	selector, err := labels.Parse(other)
+	require.NoError(t, err)
+	got, err := s.List(t.Context(), podKind, "", selector)
+	require.NoError(t, err)
+	require.Equal(t, []olmcore.Object{b}, got)
+}
+
 func TestTypedReads(t *testing.T) {
 	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a"), pod("b")})
 	require.NoError(t, err)

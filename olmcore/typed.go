@@ -20,9 +20,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
@@ -37,6 +39,44 @@ func AddToScheme(s *runtime.Scheme) error {
 	)
 	return all.AddToScheme(s)
 }
+
+// Blank returns an empty object for a client to decode into: that of NewObject,
+// but a map for a CatalogSource, whose Go type has a decoder that panics on an empty
+// spec.updateStrategy. Typed makes of it what Readers owe.
+func Blank(gvk schema.GroupVersionKind) Object {
+	if gvk != catalogSource {
+		return NewObject(gvk)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// BlankList returns an empty list of such objects; Items makes of it what Readers
+// owe. s is a scheme with the types of AddToScheme; lists of kinds that it does not
+// know hold maps.
+func BlankList(s *runtime.Scheme, gvk schema.GroupVersionKind) ObjectList {
+	kind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	if gvk != catalogSource {
+		if o, err := s.New(kind); err == nil {
+			if list, ok := o.(ObjectList); ok {
+				return list
+			}
+		}
+	}
+	u := &unstructured.UnstructuredList{}
+	u.SetGroupVersionKind(kind)
+	return u
+}
+
+// ObjectList is any list of Kubernetes API objects. It is the method set of
+// controller-runtime's client.ObjectList.
+type ObjectList interface {
+	metav1.ListInterface
+	runtime.Object
+}
+
+var catalogSource = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
 
 // Typed returns what a Reader owes for an object that a client returned: the API
 // type of a map whose kind the library knows, else o itself. The error is of a map

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/olmcore"
@@ -131,6 +132,25 @@ func TestAddToScheme(t *testing.T) {
 		require.NoError(t, err)
 		require.IsType(t, o, made)
 		require.True(t, s.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")), gvk)
+		requireBlank(t, s, gvk, gvk.Kind != v1alpha1.CatalogSourceKind)
 	}
 	require.Equal(t, 29, typed, "the kinds that the library knows")
+	requireBlank(t, s, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, false)
+}
+
+// requireBlank: blank objects and lists are of the kind that was asked for.
+func requireBlank(t *testing.T, s *runtime.Scheme, gvk schema.GroupVersionKind, typed bool) {
+	o, list := olmcore.Blank(gvk), olmcore.BlankList(s, gvk)
+	_, objectIsMap := o.(*unstructured.Unstructured)
+	_, listHoldsMaps := list.(*unstructured.UnstructuredList)
+	require.Equal(t, typed, !objectIsMap, gvk)
+	require.Equal(t, typed, !listHoldsMaps, gvk)
+	require.Equal(t, gvk, olmcore.GVKOf(o))
+	if listHoldsMaps {
+		require.Equal(t, gvk.Kind+"List", list.GetObjectKind().GroupVersionKind().Kind)
+		return
+	}
+	kinds, _, err := s.ObjectKinds(list)
+	require.NoError(t, err)
+	require.Contains(t, kinds, gvk.GroupVersion().WithKind(gvk.Kind+"List"))
 }
