@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,14 +15,27 @@ import (
 )
 
 // Catalogs is the content of CatalogSources by namespace and name, and the resolver
-// over it. Its methods Resolve, Fingerprint and Known are values for
-// Options.Resolve, Options.Fingerprint and Options.CatalogsOf.
+// over it: a flag.Value that loads file-based catalogs. Its methods Resolve,
+// Fingerprint and Known are values for Options.Resolve, Options.Fingerprint and
+// Options.CatalogsOf, which Serve sets.
 type Catalogs struct {
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see.
 	GlobalNamespace string
 	Content         map[types.NamespacedName]*resolution.Catalog
 	// Resolved, when set, hears what was asked and answered.
 	Resolved func(resolution.Input, resolution.Result)
+}
+
+// Serve makes Options resolve from the content, if there is any: it sets Resolve,
+// Fingerprint and CatalogsOf. Both have the same GlobalNamespace then: that of o if
+// it has one, else the content's.
+func (c *Catalogs) Serve(o *Options) {
+	if c.Content == nil {
+		return
+	}
+	o.GlobalNamespace = cmp.Or(o.GlobalNamespace, c.GlobalNamespace)
+	c.GlobalNamespace = o.GlobalNamespace
+	o.Resolve, o.Fingerprint, o.CatalogsOf = c.Resolve, c.Fingerprint, c.Known
 }
 
 // Resolve answers what a namespace asks for.

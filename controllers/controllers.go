@@ -47,10 +47,14 @@ type Options struct {
 	Subscription subscription.Config
 	InstallPlan  installplan.Config
 	CSV          csv.Config
+	// Namespaces is a shard: only objects of these namespaces are reconciled, and no
+	// work is done that is the whole cluster's. Empty: all.
+	Namespaces []string
 	// KubernetesVersion is the API server's gitVersion.
 	KubernetesVersion string
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see;
-	// empty means DefaultGlobalNamespace.
+	// empty means DefaultGlobalNamespace. It stands for Catalog's
+	// GlobalCatalogNamespace where that is empty.
 	GlobalNamespace string
 	// Resolve answers what subscription asks for; nil leaves it unanswered.
 	// Catalogs.Resolve is such a function.
@@ -98,6 +102,11 @@ type Controller struct {
 	Every time.Duration
 	// Reconcile gathers and decides. NotFound means that the object is gone.
 	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error)
+
+	// namespaces are those of the shard; empty: all.
+	namespaces []string
+	// notice, when set, hears what watches deliver.
+	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
 
 // Keys lists the keys that there are, sorted. The error is the reader's; a kind
@@ -119,7 +128,7 @@ func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.Namespa
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return slices.Compact(keys), nil
+	return c.ours(slices.Compact(keys)), nil
 }
 
 // Set is the controllers of one cluster and what they remember. It is safe for
@@ -142,7 +151,7 @@ func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: map[string]*namespace{}}
 	s.Controllers = []Controller{
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: subscriptionAffected, Reconcile: s.subscription},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: subscriptionAffected, Reconcile: s.subscription, notice: s.notice},
 		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: installplan.Affected, Reconcile: s.installPlan},
 		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: csv.GroupAffected, Reconcile: s.group},
 		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv},
@@ -160,6 +169,11 @@ func New(o *Options) *Set {
 			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
 			KeysOf: operators, Affected: operators, Reconcile: s.operator,
 		})
+	}
+	for i := range s.Controllers {
+		c := &s.Controllers[i]
+		c.namespaces = o.Namespaces
+		c.Always = c.ours(c.Always)
 	}
 	return s
 }

@@ -58,6 +58,14 @@ func controller(t *testing.T, set *controllers.Set, name string) controllers.Con
 	return controllers.Controller{}
 }
 
+// changed tells every controller what a watch delivers.
+func changed(t *testing.T, c *fake.Cluster, set *controllers.Set, change controllers.Change) {
+	for _, controller := range set.Controllers {
+		_, err := controller.Changed(t.Context(), c, change)
+		require.NoError(t, err)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	c, _, _ := started(t)
 	all := controllers.New(&controllers.Options{Sweeps: true, Operators: true})
@@ -101,14 +109,24 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 		happens func(t *testing.T, c *fake.Cluster, s *controllers.Set)
 		again   bool
 	}{
-		"nothing":                         {func(*testing.T, *fake.Cluster, *controllers.Set) {}, false},
-		"the caller says so":              {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true},
-		"all memory is lost":              {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true},
-		"a catalog is new":                {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(nil, source, false, noon) }, true},
-		"a catalog is gone":               {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, source, true, noon) }, true},
-		"the spec of a catalog is edited": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, edited, false, noon) }, true},
-		"only the status of a catalog is": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(source, reported, false, noon) }, false},
-		"another kind of object is new":   {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Notice(nil, &corev1.Node{}, false, noon) }, false},
+		"nothing":            {func(*testing.T, *fake.Cluster, *controllers.Set) {}, false},
+		"the caller says so": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true},
+		"all memory is lost": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true},
+		"a catalog is new": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
+			changed(t, c, s, controllers.Change{New: source})
+		}, true},
+		"a catalog is gone": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
+			changed(t, c, s, controllers.Change{Old: source, New: source, Deleted: true})
+		}, true},
+		"the spec of a catalog is edited": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
+			changed(t, c, s, controllers.Change{Old: source, New: edited})
+		}, true},
+		"only the status of a catalog is": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
+			changed(t, c, s, controllers.Change{Old: source, New: reported})
+		}, false},
+		"another kind of object is new": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
+			changed(t, c, s, controllers.Change{New: &corev1.Node{}})
+		}, false},
 		"an operator came": {func(t *testing.T, c *fake.Cluster, _ *controllers.Set) {
 			require.NoError(t, c.Create(&v1alpha1.ClusterServiceVersion{ObjectMeta: named("another")}))
 		}, true},
@@ -220,7 +238,7 @@ func TestAStateThatAWatchSawIsReported(t *testing.T) {
 	require.NoError(t, c.Create(plan))
 	phase := func(p v1alpha1.InstallPlanPhase) {
 		require.NoError(t, fake.Edit(c, "ops", "install-1", func(plan *v1alpha1.InstallPlan) { plan.Status.Phase = p }))
-		set.Notice(nil, fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-1"), false, c.Now())
+		changed(t, c, set, controllers.Change{New: fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-1"), At: c.Now()})
 	}
 	require.NoError(t, fake.Edit(c, "ops", "etcd", func(s *v1alpha1.Subscription) {
 		live := fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-1")
@@ -261,7 +279,7 @@ func TestControllersRunAtTheSameTime(t *testing.T) {
 			})
 		}
 		all.Go(func() {
-			set.Notice(nil, &v1alpha1.InstallPlan{ObjectMeta: named("p")}, false, noon)
+			_, _ = controller.Changed(context.Background(), snapshot, controllers.Change{New: &v1alpha1.InstallPlan{ObjectMeta: named("p")}, At: noon})
 			set.CatalogsChanged()
 		})
 	}

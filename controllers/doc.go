@@ -15,8 +15,9 @@
 //	                               v
 //	                          installplan ──> csv, csv.Group ──> csv.Sweep, installplan.Sweep
 //
-// New makes a Set. A framework supplies the rest: an olmcore.Reader, an
-// olmcore.Executor, a queue for each Controller that Affected fills, and the call of
-// Notice for what watches deliver. The memory of a Set only makes it cheaper and
+// New makes a Set, whose Runners read with an olmcore.Reader and act with an
+// olmcore.Executor. A framework supplies these two, watches of the kinds in
+// Options.Watched, and for each Runner a queue that Changed fills and Run empties; a
+// program without watches calls Pass. The memory of a Set only makes it cheaper and
 // its reports more exact: it may be lost at any moment.
 package controllers

@@ -26,28 +26,23 @@ func ExampleRunner() {
 	}
 
 	set := controllers.New(&controllers.Options{KubernetesVersion: "v1.36.2"})
-	for _, c := range set.Controllers {
-		runner := &controllers.Runner{Controller: c, Reader: cluster, Executor: cluster, Told: func(report controllers.Report) {
-			for _, action := range report.Result.Actions {
-				verb, target, cause := action.Describe()
-				fmt.Println(c.Name, report.Key, verb, target.Kind, cause.Reason)
-			}
-		}}
-		keys, err := c.Keys(ctx, cluster)
+	for _, runner := range set.Runners(cluster, cluster) {
+		runner.Told = func(report controllers.Report) { fmt.Print(report) }
+		keys, err := runner.Keys(ctx, cluster)
 		if err != nil {
 			fmt.Println(err)
 		}
 		for _, key := range keys {
 			again, err := runner.Run(ctx, key, cluster.Now())
-			fmt.Println(c.Name, key, "again after", again, err)
+			fmt.Println(runner.Name, key, "again after", again, err)
 		}
 	}
 	// Output:
-	// catalog olm/community create ServiceAccount ObjectMissing
-	// catalog olm/community create NetworkPolicy ObjectMissing
-	// catalog olm/community create NetworkPolicy ObjectMissing
-	// catalog olm/community create Service ObjectMissing
-	// catalog olm/community create Pod PodMissing
-	// catalog olm/community updateStatus CatalogSource StatusChanged
+	// catalog olm/community: create ServiceAccount olm/community (ObjectMissing)
+	// catalog olm/community: create NetworkPolicy olm/community-grpc-server (ObjectMissing)
+	// catalog olm/community: create NetworkPolicy olm/community-unpack-bundles (ObjectMissing)
+	// catalog olm/community: create Service olm/community (ObjectMissing)
+	// catalog olm/community: create Pod olm/community-rmih3rftvj (PodMissing)
+	// catalog olm/community: updateStatus CatalogSource olm/community (StatusChanged)
 	// catalog olm/community again after 1s <nil>
 }

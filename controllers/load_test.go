@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/subscription/resolution"
 )
 
 const etcd = `{"schema":"olm.package","name":"etcd","defaultChannel":"stable"}
@@ -65,4 +66,20 @@ func TestCatalogsAreFlags(t *testing.T) {
 	loaded, err = c.Load("olm/no=" + path("no.json"))
 	require.NoError(t, err)
 	require.Len(t, loaded.Problems, 1, "what is cut off is left out, and said")
+}
+
+func TestCatalogsServe(t *testing.T) {
+	var c controllers.Catalogs
+	var o controllers.Options
+	c.Serve(&o)
+	require.Nil(t, o.Resolve, "there is nothing to resolve from")
+	c.Content, c.GlobalNamespace = map[types.NamespacedName]*resolution.Catalog{}, "first"
+	c.Serve(&o)
+	require.NotNil(t, o.Resolve)
+	require.NotNil(t, o.Fingerprint)
+	require.NotNil(t, o.CatalogsOf)
+	require.Equal(t, "first", o.GlobalNamespace)
+	o.GlobalNamespace = "chosen"
+	c.Serve(&o)
+	require.Equal(t, "chosen", c.GlobalNamespace)
 }

@@ -34,11 +34,9 @@ type namespace struct {
 // maxSeen bounds the observations of one namespace between two reconciles.
 const maxSeen = 1000
 
-// Notice takes in what a watch delivers: next is new when old is nil, and gone when
-// deleted. Of interest are the versions of InstallPlans, so that Subscriptions
-// report states too short to be met when they are reconciled, and changes of
-// CatalogSources. next is kept and must not be written to.
-func (s *Set) Notice(old, next olmcore.Object, deleted bool, now time.Time) {
+// notice takes in what a watch delivers: next is new when old is nil, and gone when
+// deleted.
+func (s *Set) notice(old, next olmcore.Object, deleted bool, now time.Time) {
 	switch o := next.(type) {
 	case *v1alpha1.InstallPlan:
 		s.mu.Lock()

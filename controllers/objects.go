@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -22,7 +23,9 @@ type catalogMemory struct {
 }
 
 func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
-	in, err := catalog.Gather(ctx, r, key, s.options.Catalog)
+	config := s.options.Catalog
+	config.GlobalCatalogNamespace = cmp.Or(config.GlobalCatalogNamespace, s.options.GlobalNamespace)
+	in, err := catalog.Gather(ctx, r, key, config)
 	if err != nil {
 		if olmcore.Classify(err) == olmcore.Gone {
 			s.catalogs.drop(key)

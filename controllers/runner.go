@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,24 +23,45 @@ type Runner struct {
 	Controller
 	Reader   olmcore.Reader
 	Executor olmcore.Executor
-	// Cached reports whether Reader shows objects of a kind later than they are
-	// written, as a cache does: a key whose writes are not seen yet is not reconciled.
-	// nil: never.
-	Cached func(kind schema.GroupVersionKind) bool
+	// Cached reports whether Reader shows the objects of a kind in a namespace later
+	// than they are written, as a cache does: a key whose writes are not seen yet is
+	// not reconciled. nil: never.
+	Cached func(kind schema.GroupVersionKind, namespace string) bool
 	// Told, when set, hears what each reconcile came to that did or said something.
 	Told func(Report)
 
 	keys memory[remembered]
 }
 
-// Report is what one reconcile came to.
-type Report struct {
-	Key    types.NamespacedName
-	Result olmcore.Result
-	// News are those of the Result's Diagnostics that the last one did not have.
-	News []olmcore.Diagnostic
-	// Err is what olmcore.Run returned.
-	Err error
+// Runners returns a Runner for each controller of a Set, over one cluster.
+func (s *Set) Runners(r olmcore.Reader, x olmcore.Executor) []*Runner {
+	runners := make([]*Runner, len(s.Controllers))
+	for i, c := range s.Controllers {
+		runners[i] = &Runner{Controller: c, Reader: r, Executor: x}
+	}
+	return runners
+}
+
+// Pass runs every key that there is once, one Runner after the other: what a
+// program without watches does. now is asked for the time of each key. What fails
+// does not stop the rest; the error joins what failed, with its controller and key.
+// A write that was refused because something else changed is none: the next Pass
+// does it.
+func Pass(ctx context.Context, runners []*Runner, now func() time.Time) error {
+	var failed []error
+	for _, r := range runners {
+		keys, err := r.Keys(ctx, r.Reader)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", r.Name, err))
+			continue
+		}
+		for _, key := range keys {
+			if _, err := r.Run(ctx, key, now()); err != nil {
+				failed = append(failed, fmt.Errorf("%s %s: %w", r.Name, key, err))
+			}
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // What was written is looked at again after afterWrites, should no watch report
@@ -65,6 +87,7 @@ type remembered struct {
 // change can help. An object that is gone is no error; a write that was refused
 // because something else changed is none either: it is done again soon.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Time) (again time.Duration, err error) {
+	now = now.UTC()
 	last := r.keys.get(key)
 	if r.behind(ctx, last, now) {
 		return staleRetry, nil
@@ -80,7 +103,7 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 	err = olmcore.Run(ctx, r.Executor, result.Actions)
 	r.remember(key, last, result, err, now)
 	if r.Told != nil && !result.Empty() {
-		r.Told(Report{Key: key, Result: result, News: news(last.said, result.Diagnostics), Err: err})
+		r.Told(Report{Controller: r.Name, Key: key, Result: result, News: news(last.said, result.Diagnostics), Err: err})
 	}
 	switch {
 	case errors.Is(err, olmcore.ErrStale) || ctx.Err() != nil:
@@ -122,7 +145,7 @@ func (r *Runner) behind(ctx context.Context, last remembered, now time.Time) boo
 		return false
 	}
 	return slices.ContainsFunc(last.over, func(ref olmcore.Ref) bool {
-		if !r.Cached(ref.GVK()) {
+		if !r.Cached(ref.GVK(), ref.Namespace) {
 			return false
 		}
 		o, err := r.Reader.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
@@ -131,35 +154,4 @@ func (r *Runner) behind(ctx context.Context, last remembered, now time.Time) boo
 		}
 		return o.GetResourceVersion() == ref.ResourceVersion
 	})
-}
-
-// news are the diagnostics that were not said before.
-func news(before, now []olmcore.Diagnostic) []olmcore.Diagnostic {
-	return slices.DeleteFunc(slices.Clone(now), func(d olmcore.Diagnostic) bool {
-		return slices.ContainsFunc(before, func(s olmcore.Diagnostic) bool {
-			return s.Reason == d.Reason && s.Path == d.Path && s.Target.Key() == d.Target.Key()
-		})
-	})
-}
-
-// Changed returns the keys to reconcile after a change of an object: old is nil
-// when it is new, next is its last state when it is gone. The error is of reading
-// what a change of everything means.
-func (c Controller) Changed(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) ([]types.NamespacedName, error) {
-	keys := c.Affected(next)
-	if old != nil {
-		keys = append(keys, c.Affected(old)...)
-	}
-	var known []types.NamespacedName
-	if slices.Contains(c.Kinds, olmcore.GVKOf(next)) {
-		known = c.KeysOf(next) // it may be gone
-	}
-	if slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
-		all, err := c.Keys(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		known = append(known, all...)
-	}
-	return olmcore.ExpandKeys(keys, known), nil
 }

@@ -37,14 +37,16 @@ type runs struct {
 func newRuns() *runs {
 	r := &runs{}
 	r.Runner = controllers.Runner{
-		Controller: controllers.Controller{Reconcile: func(_ context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		Controller: controllers.Controller{Name: "test", Reconcile: func(_ context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
 			r.last = last
 			r.count++
 			return r.result, r.readErr
 		}},
 		Executor: r,
-		Cached:   func(kind schema.GroupVersionKind) bool { return kind.Kind == "ConfigMap" },
-		Told:     func(report controllers.Report) { r.told = append(r.told, report) },
+		Cached: func(kind schema.GroupVersionKind, namespace string) bool {
+			return kind.Kind == "ConfigMap" && namespace == "ops"
+		},
+		Told: func(report controllers.Report) { r.told = append(r.told, report) },
 	}
 	return r
 }
@@ -167,37 +169,51 @@ func TestWhatIsSaidIsNewsOnce(t *testing.T) {
 	}
 	var news [][]olmcore.Diagnostic
 	for _, report := range r.told {
+		require.Equal(t, "test", report.Controller)
 		require.Equal(t, aKey, report.Key)
 		news = append(news, report.News)
 	}
 	require.Equal(t, [][]olmcore.Diagnostic{{said}, {another}, {said}}, news)
 }
 
-// TestChanged: a wildcard stands for the keys that there are, and for that of the
-// object itself, which may be gone.
-func TestChanged(t *testing.T) {
+// TestPass runs what there is of all controllers, also after a failure, and reads
+// the clock for each key.
+func TestPass(t *testing.T) {
 	c, set, _ := started(t)
-	gone := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "gone", Name: "x"}}
-	catalogs := controller(t, set, controllers.Catalog)
-	for name, tt := range map[string]struct {
-		old, next olmcore.Object
-		want      []types.NamespacedName
-	}{
-		"itself, although it is gone": {nil, gone, []types.NamespacedName{{Namespace: "gone", Name: "x"}}},
-		"a Node counts for all":       {nil, &corev1.Node{}, []types.NamespacedName{{Namespace: "ops", Name: "community"}}},
-		"a label that was taken away": {
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Labels: map[string]string{"olm.catalogSource": "community"}}},
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ops"}},
-			[]types.NamespacedName{{Namespace: "ops", Name: "community"}},
-		},
-		"what does not count": {nil, &corev1.PersistentVolume{}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			keys, err := catalogs.Changed(t.Context(), c, tt.old, tt.next)
-			require.NoError(t, err)
-			require.Equal(t, tt.want, keys)
-		})
+	told, asked := map[string]bool{}, 0
+	runners := set.Runners(c, c)
+	for _, r := range runners {
+		r.Told = func(report controllers.Report) { told[report.Controller] = true }
 	}
-	_, err := catalogs.Changed(t.Context(), &failing{Reader: c, times: 1}, nil, &corev1.Node{})
+	now := func() time.Time { asked++; return c.Now() }
+	runners[0].Reader = &failing{Reader: c, times: 1}
+	err := controllers.Pass(t.Context(), runners, now)
 	require.ErrorIs(t, err, errUnread)
+	require.ErrorContains(t, err, "catalog: ")
+	require.Equal(t, map[string]bool{controllers.Subscription: true, controllers.Group: true}, told)
+	require.Equal(t, 2, asked)
+
+	second := &v1alpha1.CatalogSource{ObjectMeta: named("second"), Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "here:2"}}
+	require.NoError(t, c.Create(second))
+	for _, r := range runners {
+		r.Executor = refusing{}
+	}
+	err = controllers.Pass(t.Context(), runners, now)
+	require.ErrorIs(t, err, errUnread)
+	require.ErrorContains(t, err, "catalog ops/community: ")
+	require.ErrorContains(t, err, "catalog ops/second: ", "the failure of one key does not stop the rest")
+	for _, r := range runners {
+		r.Executor = c
+	}
+	for range 3 {
+		require.NoError(t, controllers.Pass(t.Context(), runners, now))
+	}
+	clear(told)
+	require.NoError(t, controllers.Pass(t.Context(), runners, now))
+	require.Empty(t, told, "nothing is left to do")
 }
+
+// refusing does nothing.
+type refusing struct{}
+
+func (refusing) Do(context.Context, olmcore.Action) error { return errUnread }

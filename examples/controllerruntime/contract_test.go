@@ -12,48 +12,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/olmcore/olm/controllers"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// newLive returns a client without a cache, and a Reader over it.
-func newLive(t *testing.T, config *rest.Config) (client.Client, *olmruntime.Reader) {
-	c, err := client.New(config, client.Options{Scheme: olmruntime.Scheme()})
-	require.NoError(t, err)
-	return c, &olmruntime.Reader{Live: c, Scheme: c.Scheme()}
-}
-
-// newCached starts the cache that a manager with these Options has.
-func newCached(ctx context.Context, config *rest.Config, o olmruntime.Options) (*olmruntime.Reader, error) {
-	c, err := cluster.New(config, func(co *cluster.Options) {
-		co.Scheme, co.Cache = olmruntime.Scheme(), o.CacheOptions()
-	})
+// newCached returns a manager of which nothing but the cache runs.
+func newCached(ctx context.Context, config *rest.Config, o controllers.Options) (*olmruntime.Manager, error) {
+	mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, o, nil)
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = c.Start(ctx) }()
-	if err := olmruntime.AddIndexes(c.GetFieldIndexer()); err != nil {
-		return nil, err
-	}
-	c.GetCache().WaitForCacheSync(ctx)
-	return &olmruntime.Reader{Cache: c.GetCache(), Live: c.GetAPIReader(), Scheme: c.GetScheme(), Namespaces: o.CachedNamespaces()}, nil
+	go func() { _ = mgr.GetCache().Start(ctx) }()
+	mgr.GetCache().WaitForCacheSync(ctx)
+	return mgr, nil
 }
 
 func TestTheExecutorKeepsTheContract(t *testing.T) {
 	_, config := serve(t, newCluster(t, time.Now()))
-	c, r := newLive(t, config)
-	require.NoError(t, invariant.CheckExecutor(t.Context(), &olmruntime.Executor{Client: c, Config: config}, r, "ops"))
+	mgr, err := newCached(t.Context(), config, controllers.Options{})
+	require.NoError(t, err)
+	require.NoError(t, invariant.CheckExecutor(t.Context(), mgr, mgr.Cluster, "ops"), "a cache is late")
 }
 
 func TestTheReaderKeepsTheContract(t *testing.T) {
-	for name, o := range map[string]olmruntime.Options{
+	for name, o := range map[string]controllers.Options{
 		"from the cache":                     {},
 		"from the cache of a shard":          {Namespaces: []string{"check-reader-a"}},
 		"from the cache of a shard, outside": {Namespaces: []string{"elsewhere"}},
@@ -68,14 +59,13 @@ func TestTheReaderKeepsTheContract(t *testing.T) {
 			}))
 		})
 	}
-	t.Run("from the API server", func(t *testing.T) {
+	t.Run("that is broken", func(t *testing.T) {
 		s, config := serve(t, newCluster(t, time.Now()))
-		_, r := newLive(t, config)
-		require.NoError(t, invariant.CheckReader(t.Context(), func(_ context.Context, objects []olmcore.Object) (olmcore.Reader, error) {
-			return r, s.With(func(c *fake.Cluster) error { return c.Create(objects...) })
-		}))
+		mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, controllers.Options{}, nil)
+		require.NoError(t, err)
 		s.Break(true)
-		require.NoError(t, invariant.CheckBrokenReader(t.Context(), r))
+		require.NoError(t, invariant.CheckBrokenReader(t.Context(), mgr), "the cache does not run")
+		require.NoError(t, invariant.CheckBrokenReader(t.Context(), mgr.Cluster))
 	})
 }
 
@@ -87,18 +77,19 @@ func TestAShardSeesBeyondItsCache(t *testing.T) {
 		require.NoError(t, c.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{"a": "b"}}}))
 	}
 	s, config := serve(t, c)
-	r, err := newCached(t.Context(), config, olmruntime.Options{Namespaces: []string{"in"}})
+	r, err := newCached(t.Context(), config, controllers.Options{Namespaces: []string{"in"}})
 	require.NoError(t, err)
 	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	read := func(namespace string, want int) map[string]int {
 		s.Requests()
-		objects, err := r.List(t.Context(), configMap, namespace, nil)
+		objects, err := r.List(t.Context(), configMap, namespace, labels.Set{"a": "b"}.AsSelector())
 		require.NoError(t, err)
 		require.Len(t, objects, want, namespace)
 		return s.Requests()
 	}
 	read("in", 1) // starts the watches
 	require.Empty(t, read("in", 1))
+	read("out", 1) // the mapper learns the kind
 	require.Equal(t, map[string]int{"list": 1}, read("out", 1))
 	require.Equal(t, map[string]int{"list": 1}, read("", 2))
 	_, err = r.Get(t.Context(), configMap, "out", "x")
@@ -115,21 +106,19 @@ func TestAnActionRunsAsItsServiceAccount(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, target.Name, nil)
 	}
 	_, config := serve(t, c)
-	live, _ := newLive(t, config)
-	x := &olmruntime.Executor{Client: live, Config: config}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "s"}}
-	create := olmcore.CreateOf(secret, olmcore.Cause{Reason: "Test"})
+	x, err := newCached(t.Context(), config, controllers.Options{})
+	require.NoError(t, err)
+	create := olmcore.CreateOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "s"}}, olmcore.Cause{Reason: "Test"})
 	require.True(t, apierrors.IsForbidden(x.Do(t.Context(), create)))
 	create.As = &corev1.ObjectReference{Namespace: "ops", Name: "installer"}
 	require.NoError(t, x.Do(t.Context(), create))
-	require.True(t, apierrors.IsAlreadyExists(x.Do(t.Context(), create)), "the client of the account is used again")
-	require.Error(t, (&olmruntime.Executor{Client: live}).Do(t.Context(), create), "without a config nobody can be impersonated")
+	require.True(t, apierrors.IsAlreadyExists(x.Do(t.Context(), create)))
 }
 
 // The decoder of the API type panics on it, in a goroutine of the cache.
 func TestACatalogSourceWithAnEmptyUpdateStrategyIsRead(t *testing.T) {
 	_, config := serve(t, newCluster(t, time.Now()))
-	r, err := newCached(t.Context(), config, olmruntime.Options{})
+	r, err := newCached(t.Context(), config, controllers.Options{})
 	require.NoError(t, err)
 	cs, err := olmcore.Get[*v1alpha1.CatalogSource](t.Context(), r, "olm", "community")
 	require.NoError(t, err)

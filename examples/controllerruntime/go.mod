@@ -5,13 +5,13 @@ go 1.26.3
 require (
 	github.com/go-logr/logr v1.4.3
 	github.com/olmcore/olm v0.0.0
+	github.com/olmcore/olm/examples/dynamic v0.0.0-00010101000000-000000000000
 	github.com/operator-framework/api v0.45.0
 	github.com/stretchr/testify v1.12.1
 	k8s.io/api v0.36.2
 	k8s.io/apiextensions-apiserver v0.36.2
 	k8s.io/apimachinery v0.36.2
 	k8s.io/client-go v0.36.2
-	k8s.io/kube-aggregator v0.36.2
 	sigs.k8s.io/controller-runtime v0.24.1
 	sigs.k8s.io/yaml v1.6.0
 )
@@ -71,6 +71,7 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
+	k8s.io/kube-aggregator v0.36.2 // indirect
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
@@ -78,4 +79,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 )
 
-replace github.com/olmcore/olm => ../..
+replace (
+	github.com/olmcore/olm => ../..
+	github.com/olmcore/olm/examples/dynamic => ../dynamic
+)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package olmruntime runs the library on a real cluster with controller-runtime:
-// a Reader over a manager's cache, an Executor over its client, and a runner of
-// what package controllers makes of the reconcile functions. Copy these files into
-// a program that has a manager already, or call NewManager as cmd/olm does.
+// reads from a manager's cache, and a queue for each Runner of package controllers.
+// Writes, and reads of what is not cached, are those of examples/dynamic.
 package olmruntime
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -25,161 +27,166 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/olmcore/olm/controllers"
+	olmdynamic "github.com/olmcore/olm/examples/dynamic"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Options has the choices. The zero value runs the controllers in all namespaces
-// and resolves nothing.
-type Options struct {
-	// Options are those of the controllers. An empty KubernetesVersion is asked of
-	// the API server.
-	controllers.Options
-	// Namespaces is a shard: only objects of these namespaces are reconciled. The
-	// cache then holds Pods, Secrets and the like of these alone, and of the
-	// namespaces of the global catalogs and of OLM. Empty: all.
-	Namespaces []string
-	// FieldValidation is Ignore, Warn or Strict, for all writes; empty: the API
-	// server's default.
-	FieldValidation string
-	// Observe, when set, hears each result that asks or says something, and what
-	// became of its actions: the error of olmcore.Run.
-	Observe func(controller string, key types.NamespacedName, result olmcore.Result, runErr error)
+// Manager is a manager that runs the controllers, and the olmcore.Reader and
+// olmcore.Executor that they use. What its cache holds is read from there, and
+// shared with it; all else goes to the API server: kinds that nobody watches,
+// namespaces outside of a shard, and the writes.
+type Manager struct {
+	ctrl.Manager
+	*olmdynamic.Cluster
+	watched controllers.Watched
 }
 
-// Failures are tried again after a delay that doubles from firstRetry to
-// lastRetry.
-const (
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
+// labelIndex is the name of the cache's index of labels.
+const labelIndex = "olm.labels"
 
-// AddToManager adds the controllers to a manager that was made with Scheme,
-// CacheOptions and the same Options.
-func AddToManager(mgr ctrl.Manager, o Options) error {
-	if err := o.complete(mgr.GetConfig()); err != nil {
-		return err
+// New makes a manager with the options of m, to which other controllers may be
+// added. The library's types are added to its scheme, and its cache is bounded by
+// what a shard needs. An empty KubernetesVersion is asked of the API server. told,
+// unless nil, hears what each reconcile came to that did or said something.
+func New(config *rest.Config, m ctrl.Options, o controllers.Options, told func(controllers.Report)) (*Manager, error) {
+	if m.Scheme == nil {
+		m.Scheme = runtime.NewScheme()
 	}
-	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
-		return err
+	watched := o.Watched()
+	bound(&m.Cache, watched)
+	err := olmcore.AddToScheme(m.Scheme)
+	if err != nil {
+		return nil, err
 	}
-	wrap := func(c client.Client) client.Client {
-		c = client.WithFieldOwner(c, "olm")
-		if o.FieldValidation != "" {
-			c = client.WithFieldValidation(c, client.FieldValidation(o.FieldValidation))
-		}
-		return c
+	mgr := &Manager{watched: watched}
+	if mgr.Cluster, err = olmdynamic.New(config); err != nil {
+		return nil, err
 	}
-	executor := &Executor{Client: wrap(mgr.GetClient()), Config: mgr.GetConfig(), Wrap: wrap}
-	reader := &Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Namespaces: o.cached()}
-	set := controllers.New(&o.Options)
-	for _, c := range set.Controllers {
-		recorder := mgr.GetEventRecorder("olm-" + c.Name)
-		r := &runner{namespaces: o.Namespaces, Runner: &controllers.Runner{
-			Controller: c, Reader: reader, Executor: executor, Cached: watched,
-			Told: func(report controllers.Report) {
-				tell(recorder, report)
-				if o.Observe != nil {
-					o.Observe(c.Name, report.Key, report.Result, report.Err)
-				}
-			},
-		}}
-		if c.Name == controllers.Subscription {
-			r.notice = set.Notice
-		}
-		added, err := controller.New("olm-"+c.Name, mgr, controller.Options{
-			Reconciler: r, SkipNameValidation: new(true),
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		})
-		if err != nil {
-			return err
-		}
-		if err := added.Watch(source.Func(r.always)); err != nil {
-			return err
-		}
-		for gvk := range watchedKinds {
-			if err := added.Watch(source.Kind(mgr.GetCache(), prototype(gvk), r.handler())); err != nil {
-				return err
+	if mgr.Manager, err = ctrl.NewManager(config, m); err != nil {
+		return nil, err
+	}
+	mgr.Mapper, mgr.FieldManager = mgr.GetRESTMapper(), "olm"
+	terms := func(o client.Object) []string { return olmcore.IndexTerms(o) }
+	for gvk := range watched {
+		err = errors.Join(err, mgr.GetFieldIndexer().IndexField(context.Background(), olmcore.Blank(gvk), labelIndex, terms))
+	}
+	if o.KubernetesVersion == "" {
+		o.KubernetesVersion = mgr.Version
+	}
+	for _, r := range controllers.New(&o).Runners(mgr, mgr) {
+		recorder := mgr.GetEventRecorder("olm-" + r.Name)
+		r.Cached = watched.Holds
+		r.Told = func(report controllers.Report) {
+			for _, e := range report.Events() {
+				recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
+			}
+			if told != nil {
+				told(report)
 			}
 		}
+		err = errors.Join(err, mgr.add(r))
 	}
-	return nil
+	return mgr, err
 }
 
-// runner is a controllers.Runner with a queue of its keys.
-type runner struct {
-	*controllers.Runner
-	// namespaces are those of the shard; empty: all.
-	namespaces []string
-	// notice, when set, hears every change.
-	notice func(old, next olmcore.Object, deleted bool, now time.Time)
+// bound makes a cache hold no more than a shard needs.
+func bound(options *cache.Options, watched controllers.Watched) {
+	options.DefaultTransform = cache.TransformStripManagedFields()
+	options.ByObject = map[client.Object]cache.ByObject{}
+	for gvk, namespaces := range watched {
+		if namespaces == nil {
+			continue
+		}
+		in := map[string]cache.Config{}
+		for _, name := range namespaces {
+			in[name] = cache.Config{}
+		}
+		options.ByObject[olmcore.Blank(gvk)] = cache.ByObject{Namespaces: in}
+	}
 }
 
-// Reconcile implements reconcile.Reconciler.
-func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	again, err := r.Run(ctx, request.NamespacedName, time.Now().UTC())
-	if errors.Is(err, olmcore.ErrInvalidInput) {
-		err = reconcile.TerminalError(err) // only a change can help
+// Get implements olmcore.Reader.
+func (m *Manager) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if !m.watched.Holds(gvk, namespace) {
+		return m.Cluster.Get(ctx, gvk, namespace, name)
 	}
-	return reconcile.Result{RequeueAfter: again}, err
+	o := olmcore.Blank(gvk)
+	if err := m.GetCache().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	return olmcore.Typed(o)
+}
+
+// List implements olmcore.Reader.
+func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if !m.watched.Holds(gvk, namespace) {
+		return m.Cluster.List(ctx, gvk, namespace, selector)
+	}
+	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	if selector != nil {
+		options = append(options, client.MatchingLabelsSelector{Selector: selector})
+		if term := olmcore.IndexTerm(selector); term != "" {
+			options = append(options, client.MatchingFields{labelIndex: term})
+		}
+	}
+	list := olmcore.BlankList(m.GetScheme(), gvk)
+	if err := m.GetCache().List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	return olmcore.Items(list)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// always puts what there is to reconcile whatever the cluster holds into the queue.
-func (r *runner) always(_ context.Context, q queue) error {
-	r.add(q, r.Always)
-	return nil
+// add gives a Runner a queue, and fills it from watches. What fails is tried again
+// after a delay that doubles from 50 ms to 30 s.
+func (m *Manager) add(r *controllers.Runner) error {
+	c, err := controller.New("olm-"+r.Name, m.Manager, controller.Options{
+		SkipNameValidation: new(true), // a program may have several managers
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
+		Reconciler: reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			again, err := r.Run(ctx, request.NamespacedName, time.Now())
+			if errors.Is(err, olmcore.ErrInvalidInput) {
+				err = reconcile.TerminalError(err) // only a change can help
+			}
+			return reconcile.Result{RequeueAfter: again}, err
+		}),
+	})
+	if err != nil {
+		return err
+	}
+	err = c.Watch(source.Func(func(_ context.Context, q queue) error { enqueue(q, r.Always); return nil }))
+	for gvk := range m.watched {
+		err = errors.Join(err, c.Watch(source.Kind[client.Object](m.GetCache(), olmcore.Blank(gvk), changes(r))))
+	}
+	return err
 }
 
-// handler turns what watches report into keys.
-func (r *runner) handler() handler.EventHandler {
+// changes turns what watches deliver into keys.
+func changes(r *controllers.Runner) handler.EventHandler {
+	changed := func(ctx context.Context, q queue, change controllers.Change) {
+		change.At = time.Now()
+		keys, err := r.Changed(ctx, r.Reader, change)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(change.New).String())
+		}
+		enqueue(q, keys)
+	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			// OLM's own objects ask for every key: what else is there at the start need not.
-			if !e.IsInInitialList || olmcore.GVKOf(e.Object).Group == v1alpha1.GroupName {
-				r.enqueue(ctx, q, nil, e.Object, false)
-			}
+			changed(ctx, q, controllers.Change{New: e.Object, Initial: e.IsInInitialList})
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			r.enqueue(ctx, q, e.ObjectOld, e.ObjectNew, false)
+			changed(ctx, q, controllers.Change{Old: e.ObjectOld, New: e.ObjectNew})
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.enqueue(ctx, q, nil, e.Object, true)
+			changed(ctx, q, controllers.Change{New: e.Object, Deleted: true})
 		},
 	}
 }
 
-func (r *runner) enqueue(ctx context.Context, q queue, old, next client.Object, deleted bool) {
-	keys, err := r.changed(ctx, old, next, deleted)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(next).String())
-		return
-	}
-	r.add(q, keys)
-}
-
-func (r *runner) changed(ctx context.Context, old, next client.Object, deleted bool) ([]types.NamespacedName, error) {
-	after, err := typed(next)
-	if err != nil {
-		return nil, err
-	}
-	var before olmcore.Object
-	if old != nil {
-		if b, unreadable := typed(old); unreadable == nil { // else nobody acted on it
-			before = b
-		}
-	}
-	if r.notice != nil {
-		r.notice(before, after, deleted, time.Now().UTC())
-	}
-	return r.Changed(ctx, r.Reader, before, after)
-}
-
-// add leaves out what belongs to another shard.
-func (r *runner) add(q queue, keys []types.NamespacedName) {
+func enqueue(q queue, keys []types.NamespacedName) {
 	for _, key := range keys {
-		if len(r.namespaces) == 0 || slices.Contains(r.namespaces, key.Namespace) {
-			q.Add(reconcile.Request{NamespacedName: key})
-		}
+		q.Add(reconcile.Request{NamespacedName: key})
 	}
 }

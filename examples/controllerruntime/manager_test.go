@@ -19,13 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/olmcore/olm/controllers"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
 	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
@@ -42,13 +42,13 @@ type heard struct {
 	failures    []error
 }
 
-func (h *heard) observe(_ string, _ types.NamespacedName, result olmcore.Result, runErr error) {
+func (h *heard) told(report controllers.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.results++
-	h.transitions = append(h.transitions, result.Transitions...)
-	if runErr != nil {
-		h.failures = append(h.failures, runErr)
+	h.transitions = append(h.transitions, report.Result.Transitions...)
+	if report.Err != nil {
+		h.failures = append(h.failures, report.Err)
 	}
 }
 
@@ -72,13 +72,13 @@ func (h *heard) states(kind, name, machine string) []string {
 }
 
 // start runs a manager; stop ends it and waits until it has.
-func start(t *testing.T, config *rest.Config, o olmruntime.Options) (stop func()) {
-	return startWith(t, config, ctrl.Options{}, o)
+func start(t *testing.T, config *rest.Config, o controllers.Options, h *heard) (stop func()) {
+	return startWith(t, config, ctrl.Options{}, o, h)
 }
 
-func startWith(t *testing.T, config *rest.Config, m ctrl.Options, o olmruntime.Options) (stop func()) {
+func startWith(t *testing.T, config *rest.Config, m ctrl.Options, o controllers.Options, h *heard) (stop func()) {
 	m.Metrics, m.GracefulShutdownTimeout, m.Logger = server.Options{BindAddress: "0"}, new(5*time.Second), logr.Discard()
-	mgr, err := olmruntime.NewManager(config, m, o)
+	mgr, err := olmruntime.New(config, m, o, h.told)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -148,10 +148,9 @@ func TestAManagerLivesTheLifeOfOperators(t *testing.T) {
 	s, config := serve(t, newCluster(t, time.Now()))
 	live(t, s)
 	var h heard
-	o := olmruntime.Options{Observe: h.observe}
-	o.Resolve, o.Sweeps, o.Operators = catalogs(t).Resolve, true, true
+	o := controllers.Options{Resolve: catalogs(t).Resolve, Sweeps: true, Operators: true}
 	o.Catalog.NodeUnreachableGrace, o.Catalog.NodeNotReadyGrace = time.Second, time.Second
-	stop := start(t, config, o)
+	stop := start(t, config, o, &h)
 
 	do(t, s, func(c *fake.Cluster) error { return c.Create(subscription("alpha", v1alpha1.ApprovalAutomatic)) })
 	until(t, s, "alpha is installed", succeeded("alpha"))
@@ -205,7 +204,7 @@ func TestAManagerLivesTheLifeOfOperators(t *testing.T) {
 		}
 		return nil
 	})
-	start(t, config, o)
+	start(t, config, o, &h)
 	until(t, s, "alpha is cleaned up", func(c *fake.Cluster) bool {
 		return !slices.ContainsFunc(c.Objects(), func(o olmcore.Object) bool {
 			return olmcore.GVKOf(o).Kind != "CustomResourceDefinition" && o.GetLabels()["olm.owner"] == "alpha.v1.0.0"
@@ -248,7 +247,7 @@ func TestAShardLeavesOtherNamespacesAlone(t *testing.T) {
 	c.AutoCreateNamespaces = true
 	require.NoError(t, c.Create(group("a"), group("b")))
 	s, config := serve(t, c)
-	start(t, config, olmruntime.Options{Namespaces: []string{"b"}})
+	start(t, config, controllers.Options{Namespaces: []string{"b"}}, &heard{})
 	until(t, s, "the shard's group is done", done("b"))
 	atRest(t, s)
 	do(t, s, func(c *fake.Cluster) error {
@@ -270,10 +269,10 @@ func TestOneManagerLeads(t *testing.T) {
 	m := ctrl.Options{LeaderElection: true, LeaderElectionID: "olm", LeaderElectionNamespace: "olm",
 		LeaderElectionReleaseOnCancel: true, RetryPeriod: new(50 * time.Millisecond)}
 	var first, second heard
-	stop := startWith(t, config, m, olmruntime.Options{Observe: first.observe})
+	stop := startWith(t, config, m, controllers.Options{}, &first)
 	until(t, s, "the first one works", done("a"))
 	s.Requests()
-	startWith(t, config, m, olmruntime.Options{Observe: second.observe})
+	startWith(t, config, m, controllers.Options{}, &second)
 	for s.Requests()["get"] == 0 { // of the Lease, by the one that waits
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -298,9 +297,7 @@ func TestConflictsAndFailuresAreTriedAgain(t *testing.T) {
 	s, config := serve(t, c)
 	live(t, s)
 	var h heard
-	o := olmruntime.Options{Observe: h.observe}
-	o.Resolve = catalogs(t).Resolve
-	startWith(t, config, ctrl.Options{Controller: ctrlconfig.Controller{MaxConcurrentReconciles: 4}}, o)
+	startWith(t, config, ctrl.Options{Controller: ctrlconfig.Controller{MaxConcurrentReconciles: 4}}, controllers.Options{Resolve: catalogs(t).Resolve}, &h)
 	do(t, s, func(c *fake.Cluster) error { return c.Create(subscription("alpha", v1alpha1.ApprovalAutomatic)) })
 	until(t, s, "alpha is installed all the same", succeeded("alpha"))
 	h.mu.Lock()
@@ -317,7 +314,7 @@ func TestAnOutageOfTheAPIServerPasses(t *testing.T) {
 	c.AutoCreateNamespaces = true
 	require.NoError(t, c.Create(group("a")))
 	s, config, front := serveBy(t, c)
-	start(t, config, olmruntime.Options{})
+	start(t, config, controllers.Options{}, &heard{})
 	until(t, s, "the first group is done", done("a"))
 	atRest(t, s)
 	s.Break(true)

@@ -8,9 +8,8 @@ package olmdynamic
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,21 +21,32 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Cluster is an olmcore.Reader and an olmcore.Executor over an API server.
 type Cluster struct {
-	Client dynamic.Interface
+	// Version is the API server's gitVersion, as it was when connected.
+	Version string
+	// Mapper knows the resources of kinds; one that can be reset is, when a kind is
+	// not known.
 	Mapper meta.RESTMapper
-	// Config is what the clients of ServiceAccounts are made from; nil refuses
-	// actions that are to run as one.
-	Config *rest.Config
+	// FieldManager and FieldValidation (Ignore, Warn or Strict) go with each write;
+	// empty: the API server's defaults.
+	FieldManager, FieldValidation string
+
+	config *rest.Config
+	client dynamic.Interface
 }
 
-// New connects to an API server.
+// New connects to an API server. All clients share the rate limit of config.
 func New(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	if config.RateLimiter == nil && config.QPS > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
+	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -45,20 +55,25 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Client: client, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d)), Config: config}, nil
+	version, err := d.ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
+	return &Cluster{Version: version.GitVersion, Mapper: mapper, config: config, client: client}, nil
 }
 
 // Get implements olmcore.Reader.
 func (c *Cluster) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
-	client, err := c.resource(c.Client, gvk, namespace)
+	resource, err := c.resource(c.client, gvk, namespace)
 	if err != nil {
 		return nil, err
 	}
-	u, err := client.Get(ctx, name, metav1.GetOptions{})
+	u, err := resource.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return typed(u)
+	return olmcore.Typed(u)
 }
 
 // List implements olmcore.Reader.
@@ -70,31 +85,15 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 		}
 		options.LabelSelector = selector.String()
 	}
-	client, err := c.resource(c.Client, gvk, namespace)
+	resource, err := c.resource(c.client, gvk, namespace)
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.List(ctx, options)
+	list, err := resource.List(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	objects := make([]olmcore.Object, len(list.Items))
-	for i := range list.Items {
-		if objects[i], err = typed(&list.Items[i]); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(objects, func(a, b olmcore.Object) int { return olmcore.KeyOf(a).Compare(olmcore.KeyOf(b)) })
-	return objects, nil
-}
-
-// typed turns a map into the API type where the library has one.
-func typed(u *unstructured.Unstructured) (olmcore.Object, error) {
-	o := olmcore.NewObject(u.GroupVersionKind())
-	if _, untyped := o.(*unstructured.Unstructured); untyped {
-		return u, nil
-	}
-	return o, olmcore.FromMap(u.Object, o)
+	return olmcore.Items(list)
 }
 
 // Do implements olmcore.Executor.
@@ -106,13 +105,14 @@ func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 	return c.Run(ctx, r)
 }
 
-// Run runs a Record, be it of this process or read from a file.
+// Run runs a Record, be it of this process or read from a file: updates as merge
+// patches, with UID and resourceVersion as preconditions.
 func (c *Cluster) Run(ctx context.Context, r olmcore.Record) error {
-	as, err := c.as(r)
+	client, err := c.as(r.As)
 	if err != nil {
 		return err
 	}
-	client, err := c.resource(as, r.Target.GVK(), r.Target.Namespace)
+	resource, err := c.resource(client, r.Target.GVK(), r.Target.Namespace)
 	if err != nil {
 		return err
 	}
@@ -122,41 +122,44 @@ func (c *Cluster) Run(ctx context.Context, r olmcore.Record) error {
 		if err := u.UnmarshalJSON(r.Object); err != nil {
 			return err
 		}
-		_, err = client.Create(ctx, u, metav1.CreateOptions{})
+		_, err := resource.Create(ctx, u, metav1.CreateOptions{FieldManager: c.FieldManager, FieldValidation: c.FieldValidation})
+		return err
 	case olmcore.VerbUpdate, olmcore.VerbUpdateStatus:
-		var patch []byte
-		if patch, err = r.ConditionalPatch(); err != nil {
+		patch, err := r.ConditionalPatch()
+		if err != nil {
 			return err
 		}
 		var subresources []string
 		if r.Verb == olmcore.VerbUpdateStatus {
 			subresources = []string{"status"}
 		}
-		_, err = client.Patch(ctx, r.Target.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+		options := metav1.PatchOptions{FieldManager: c.FieldManager, FieldValidation: c.FieldValidation}
+		_, err = resource.Patch(ctx, r.Target.Name, types.MergePatchType, patch, options, subresources...)
+		return err
 	case olmcore.VerbDelete:
-		err = client.Delete(ctx, r.Target.Name, *r.DeleteOptions)
+		return resource.Delete(ctx, r.Target.Name, *r.DeleteOptions)
 	default:
-		err = fmt.Errorf("unknown verb %q", r.Verb)
+		return fmt.Errorf("unknown verb %q", r.Verb)
 	}
-	return err
 }
 
-// as returns the client of a Record's ServiceAccount.
-func (c *Cluster) as(r olmcore.Record) (dynamic.Interface, error) {
-	if r.As == nil {
-		return c.Client, nil
+// as returns the client that writes as a ServiceAccount, by impersonation. Clients
+// are cheap: those of one config share their connections.
+func (c *Cluster) as(account *corev1.ObjectReference) (dynamic.Interface, error) {
+	if account == nil {
+		return c.client, nil
 	}
-	user := strings.Join([]string{"system:serviceaccount", r.As.Namespace, r.As.Name}, ":")
-	if c.Config == nil {
-		return nil, fmt.Errorf("cannot act as %s", user)
-	}
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate.UserName = user
+	config := rest.CopyConfig(c.config)
+	config.Impersonate.UserName = "system:serviceaccount:" + account.Namespace + ":" + account.Name
 	return dynamic.NewForConfig(config)
 }
 
 func (c *Cluster) resource(client dynamic.Interface, gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		meta.MaybeResetRESTMapper(c.Mapper) // it may be new
+		mapping, err = c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,8 +73,53 @@ func TestARecordFromAFileRunsAsItsServiceAccount(t *testing.T) {
 	var read olmcore.Record
 	require.NoError(t, json.Unmarshal(data, &read))
 	require.NoError(t, connected.Run(t.Context(), read))
-	connected.Config = nil
-	require.Error(t, connected.Run(t.Context(), read), "nobody can be impersonated")
+}
+
+// TestAKindMayBeNew: one that was not there when the program began is found.
+func TestAKindMayBeNew(t *testing.T) {
+	c := fake.NewCluster(time.Now())
+	s, connected := connect(t, c)
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	_, err := connected.List(t.Context(), widget, "", nil)
+	require.Equal(t, olmcore.NoMatch, olmcore.Classify(err))
+	require.NoError(t, s.With(func(c *fake.Cluster) error {
+		return c.Create(&apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: widget.Group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: widget.Kind},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: widget.Version, Served: true, Storage: true,
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}},
+			},
+		})
+	}))
+	require.NoError(t, s.With(func(c *fake.Cluster) error { return c.Settle() }))
+	objects, err := connected.List(t.Context(), widget, "", nil)
+	require.NoError(t, err)
+	require.Empty(t, objects)
+}
+
+// TestWritesSayWhoseTheyAre, and how strictly they shall be validated.
+func TestWritesSayWhoseTheyAre(t *testing.T) {
+	c := fake.NewCluster(time.Now())
+	c.AutoCreateNamespaces = true
+	s := apiserver.New(c)
+	var asked []url.Values
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost || r.Method == http.MethodPatch {
+			asked = append(asked, r.URL.Query())
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	connected, err := olmdynamic.New(&rest.Config{Host: front.URL, QPS: -1})
+	require.NoError(t, err)
+	require.Equal(t, apiserver.Version, connected.Version)
+	connected.FieldManager, connected.FieldValidation = "olm", "Strict"
+	require.NoError(t, invariant.CheckExecutor(t.Context(), connected, connected, "ns"))
+	for _, query := range asked {
+		require.Equal(t, url.Values{"fieldManager": {"olm"}, "fieldValidation": {"Strict"}}, query)
+	}
+	require.NotEmpty(t, asked)
 }
 
 // TestPassesLeadToRest brings a catalog up by passes, until one asks for nothing.
@@ -87,11 +137,14 @@ func TestPassesLeadToRest(t *testing.T) {
 	))
 	s, connected := connect(t, c)
 	var out bytes.Buffer
-	loop := olmdynamic.Loop{Reader: connected, Executor: connected, Out: &out, Only: []string{controllers.Catalog, controllers.Group},
-		Set: controllers.New(&controllers.Options{KubernetesVersion: apiserver.Version})}
+	runners := controllers.New(&controllers.Options{KubernetesVersion: connected.Version}).Runners(connected, connected)
+	runners = slices.DeleteFunc(runners, func(r *controllers.Runner) bool { return r.Name != controllers.Catalog && r.Name != controllers.Group })
+	for _, r := range runners {
+		r.Told = func(report controllers.Report) { fmt.Fprint(&out, report) }
+	}
 	pass := func() string {
 		out.Reset()
-		require.NoError(t, loop.Pass(t.Context()))
+		require.NoError(t, controllers.Pass(t.Context(), runners, time.Now))
 		require.NoError(t, s.With(func(c *fake.Cluster) error { return c.Settle() }))
 		return out.String()
 	}
@@ -111,5 +164,5 @@ func TestPassesLeadToRest(t *testing.T) {
 		return nil
 	}))
 	s.Break(true)
-	require.Error(t, loop.Pass(t.Context()))
+	require.Error(t, controllers.Pass(t.Context(), runners, time.Now))
 }

@@ -116,7 +116,7 @@ func readObjects() []olmcore.Object {
 		subscription(readA, "one", map[string]string{"app": "y", "check-reader/tier": "front"}),
 		// The decoder of the API type panics on an empty update strategy.
 		&v1alpha1.CatalogSource{
-			ObjectMeta: metav1.ObjectMeta{Namespace: readA, Name: "empty-strategy"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: readA, Name: "empty-strategy", Labels: map[string]string{"app": "x"}},
 			Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "i", UpdateStrategy: &v1alpha1.UpdateStrategy{}},
 		},
 		&rbacv1.ClusterRole{
@@ -149,6 +149,8 @@ var readQuestions = []struct {
 	{readSubscription, readA, "!app", []string{readA + "/three"}},
 	{readSubscription, readA, "app!=x,check-reader/tier", []string{readA + "/one"}},
 	{readCatalogSource, readA, "", []string{readA + "/empty-strategy"}},
+	{readCatalogSource, "", "app=x", []string{readA + "/empty-strategy"}},
+	{readCatalogSource, readA, "app=y", nil},
 	{corev1.SchemeGroupVersion.WithKind("Namespace"), "", "check-reader=yes", []string{"/" + readA}},
 	{readClusterRole, "", "", []string{"/check-reader"}},
 	{readClusterRole, "", "app=x", []string{"/check-reader"}},

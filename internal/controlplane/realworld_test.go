@@ -18,15 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/controllers"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
+	olmdynamic "github.com/olmcore/olm/examples/dynamic"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // kubernetesVersion is that of the control plane, for both worlds.
@@ -34,8 +34,7 @@ const kubernetesVersion = "v1.36.3"
 
 // realWorld is a real control plane with managers of examples/controllerruntime.
 type realWorld struct {
-	*olmruntime.Reader
-	*olmruntime.Executor
+	*olmdynamic.Cluster
 	reports
 	t        testing.TB
 	plane    *controlplane.ControlPlane
@@ -56,13 +55,10 @@ func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
 	t.Logf("the control plane is ready after %s", time.Since(begun).Round(time.Millisecond))
 	config, err := plane.As("user")
 	require.NoError(t, err)
-	direct, err := client.New(config, client.Options{Scheme: olmruntime.Scheme()})
+	user, err := olmdynamic.New(config)
 	require.NoError(t, err)
-	w := &realWorld{
-		Reader:   &olmruntime.Reader{Cache: direct, Live: direct, Scheme: olmruntime.Scheme()},
-		Executor: &olmruntime.Executor{Client: client.WithFieldValidation(direct, "Strict"), Config: config},
-		t:        t, plane: plane, begun: time.Now(),
-	}
+	user.FieldValidation = "Strict"
+	w := &realWorld{Cluster: user, t: t, plane: plane, begun: time.Now()}
 	// What an image is called, the fake says.
 	images := fake.NewCluster(time.Now())
 	w.nodes, err = plane.PlayNodes(images.ImageID)
@@ -80,15 +76,13 @@ func (w *realWorld) start(managers int) {
 		name := fmt.Sprintf("manager-%d", len(w.managers))
 		config, err := w.plane.As(name)
 		require.NoError(w.t, err)
-		mgr, err := olmruntime.NewManager(config, ctrl.Options{
+		mgr, err := olmruntime.New(config, ctrl.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
-		}, olmruntime.Options{
-			Options: options(w.connection), FieldValidation: "Strict",
-			Observe: func(controller string, key types.NamespacedName, result olmcore.Result, err error) {
-				w.add(report{manager: name, controller: controller, key: key, result: result, err: err})
-			},
+		}, options(w.connection), func(r controllers.Report) {
+			w.add(report{manager: name, controller: r.Controller, key: r.Key, result: r.Result, err: r.Err})
 		})
 		require.NoError(w.t, err)
+		mgr.FieldValidation = "Strict"
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- mgr.Start(ctx) }()

@@ -29,10 +29,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	var o olmruntime.Options
+	var o controllers.Options
 	var m ctrl.Options
 	var catalogs controllers.Catalogs
-	var namespaces string
+	var namespaces, validation string
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.StringVar(&namespaces, "namespaces", "", "`NAMESPACES` to take care of, separated by commas; all when empty")
@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	flag.StringVar(&o.InstallPlan.UtilImage, "util-image", "", "`IMAGE` with the copy program that unpacking needs")
 	flag.BoolVar(&o.Sweeps, "sweeps", true, "keep old InstallPlans in order, and look for what versions left behind")
 	flag.BoolVar(&o.Operators, "operators", true, "keep the Operator objects")
-	flag.StringVar(&o.FieldValidation, "field-validation", "", "Ignore, Warn or Strict, for what is written")
+	flag.StringVar(&validation, "field-validation", "", "Ignore, Warn or Strict, for what is written")
 	flag.BoolVar(&m.LeaderElection, "leader-elect", false, "let one of several managers of the same namespaces work")
 	flag.StringVar(&m.LeaderElectionNamespace, "leader-election-namespace", "olm", "`NAMESPACE` of the Lease")
 	flag.StringVar(&m.Metrics.BindAddress, "metrics-bind-address", "0", "address of the metrics, such as :8080; 0 serves none")
@@ -58,10 +58,7 @@ func run(ctx context.Context, args []string) error {
 	if namespaces != "" {
 		o.Namespaces = strings.Split(namespaces, ",")
 	}
-	o.Catalog.GlobalCatalogNamespace, catalogs.GlobalNamespace = o.GlobalNamespace, o.GlobalNamespace
-	if catalogs.Content != nil {
-		o.Resolve, o.Fingerprint, o.CatalogsOf = catalogs.Resolve, catalogs.Fingerprint, catalogs.Known
-	}
+	catalogs.Serve(&o)
 	m.LeaderElectionID = "olm-" + olmcore.NameSuffix(10, o.Namespaces...)
 	m.LeaderElectionReleaseOnCancel = true
 	m.GracefulShutdownTimeout = new(10 * time.Second)
@@ -71,10 +68,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	config.QPS, config.Burst = 100, 200
-	mgr, err := olmruntime.NewManager(config, m, o)
+	mgr, err := olmruntime.New(config, m, o, nil)
 	if err != nil {
 		return err
 	}
+	mgr.FieldValidation = validation
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}

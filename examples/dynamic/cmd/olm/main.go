@@ -11,11 +11,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/olmcore/olm/controllers"
@@ -44,9 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if catalogs.Content != nil {
-		o.GlobalNamespace, o.Resolve, o.CatalogsOf = catalogs.GlobalNamespace, catalogs.Resolve, catalogs.Known
-	}
+	catalogs.Serve(&o)
 
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -57,21 +55,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return err
-	}
-	version, err := d.ServerVersion()
-	if err != nil {
-		return err
-	}
-	o.KubernetesVersion = version.GitVersion
-	loop := olmdynamic.Loop{Reader: cluster, Executor: cluster, Out: out, Set: controllers.New(&o)}
+	o.KubernetesVersion = cluster.Version
+	runners := controllers.New(&o).Runners(cluster, cluster)
 	if *only != "" {
-		loop.Only = strings.Split(*only, ",")
+		names := strings.Split(*only, ",")
+		runners = slices.DeleteFunc(runners, func(r *controllers.Runner) bool { return !slices.Contains(names, r.Name) })
+	}
+	for _, r := range runners {
+		r.Told = func(report controllers.Report) { fmt.Fprint(out, report) }
 	}
 	for {
-		err := loop.Pass(ctx)
+		err := controllers.Pass(ctx, runners, time.Now)
 		if *every == 0 || ctx.Err() != nil {
 			return err
 		}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Report is what one reconcile came to.
+type Report struct {
+	// Controller is the name of the controller.
+	Controller string
+	Key        types.NamespacedName
+	Result     olmcore.Result
+	// News are those of the Result's Diagnostics that the last one did not have.
+	News []olmcore.Diagnostic
+	// Err is what olmcore.Run returned.
+	Err error
+}
+
+// String returns a line for each action, each of the News, and the error.
+func (r Report) String() string {
+	var text strings.Builder
+	line := func(format string, args ...any) {
+		fmt.Fprintf(&text, "%s %s: %s\n", r.Controller, r.Key, fmt.Sprintf(format, args...))
+	}
+	for _, a := range r.Result.Actions {
+		verb, target, cause := a.Describe()
+		line("%s %s (%s)", verb, target, cause.Reason)
+	}
+	for _, d := range r.News {
+		line("%s %s: %s", d.Severity, d.Reason, d.Message)
+	}
+	if r.Err != nil {
+		line("%v", r.Err)
+	}
+	return text.String()
+}
+
+// Event is what to record as a Kubernetes Event, in the words of client-go's event
+// recorders.
+type Event struct {
+	Regarding corev1.ObjectReference
+	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
+	Type, Reason string
+	// Note is the text, cut to what an API server takes.
+	Note string
+}
+
+// Events returns an Event for each Transition and each of the News.
+func (r Report) Events() []Event {
+	var all []Event
+	for _, t := range r.Result.Transitions {
+		note := t.Type + " " + cmp.Or(t.From, "None") + " -> " + t.To
+		if t.Message != "" {
+			note += ": " + t.Message
+		}
+		all = append(all, event(t.Target, corev1.EventTypeNormal, cmp.Or(t.Reason, t.To), note))
+	}
+	for _, d := range r.News {
+		kind := corev1.EventTypeWarning
+		if d.Severity == olmcore.Info {
+			kind = corev1.EventTypeNormal
+		}
+		all = append(all, event(d.Target, kind, d.Reason, d.Message))
+	}
+	return all
+}
+
+// maxNote is what an API server takes as the text of an Event.
+const maxNote = 1024
+
+func event(target olmcore.Ref, kind, reason, note string) Event {
+	return Event{
+		Regarding: corev1.ObjectReference{
+			APIVersion: target.APIVersion, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name,
+			UID: target.UID, ResourceVersion: target.ResourceVersion,
+		},
+		Type: kind, Reason: reason, Note: strings.ToValidUTF8(note[:min(len(note), maxNote)], ""),
+	}
+}
+
+// news are the diagnostics that were not said before.
+func news(before, now []olmcore.Diagnostic) []olmcore.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(now), func(d olmcore.Diagnostic) bool {
+		return slices.ContainsFunc(before, func(s olmcore.Diagnostic) bool {
+			return s.Reason == d.Reason && s.Path == d.Path && s.Target.Key() == d.Target.Key()
+		})
+	})
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestAReportInWords(t *testing.T) {
+	target := olmcore.RefOf(configMap("1"))
+	blocked := olmcore.Diagnostic{Severity: olmcore.Warning, Reason: "Blocked", Message: "for 1s", Target: target}
+	long := olmcore.Diagnostic{Severity: olmcore.Info, Reason: "Long", Message: strings.Repeat("ä", 1024) + "x", Target: target}
+	result := olmcore.Result{
+		Actions: []olmcore.Action{update},
+		Transitions: []olmcore.Transition{
+			{Target: target, Type: "Phase", To: "Pending"},
+			{Target: target, Type: "Phase", From: "Pending", To: "Done", Reason: "Ready", Message: "it is"},
+		},
+		Diagnostics: []olmcore.Diagnostic{blocked, long},
+	}
+	report := controllers.Report{Controller: "c", Key: aKey, Result: result, News: result.Diagnostics[:1], Err: olmcore.ErrStale}
+	require.Equal(t, "c ops/k: update ConfigMap ops/a (Test)\nc ops/k: Warning Blocked: for 1s\nc ops/k: observed state is stale\n", report.String())
+	require.Empty(t, controllers.Report{Result: olmcore.Result{Diagnostics: result.Diagnostics}}.String(), "what was said before")
+
+	regarding := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ops", Name: "a", UID: "1", ResourceVersion: "1"}
+	event := func(kind, reason, note string) controllers.Event {
+		return controllers.Event{Regarding: regarding, Type: kind, Reason: reason, Note: note}
+	}
+	require.Equal(t, []controllers.Event{
+		event("Normal", "Pending", "Phase None -> Pending"),
+		event("Normal", "Ready", "Phase Pending -> Done: it is"),
+		event("Warning", "Blocked", "for 1s"),
+	}, report.Events())
+	require.Empty(t, controllers.Report{Result: olmcore.Result{Diagnostics: result.Diagnostics}}.Events(), "what was said before")
+
+	long.Message = "x" + long.Message // a character is cut in two
+	cut := controllers.Report{News: []olmcore.Diagnostic{long}}.Events()[0]
+	require.Equal(t, "Normal", cut.Type)
+	require.True(t, utf8.ValidString(cut.Note))
+	require.Len(t, cut.Note, 1023)
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// watched are the kinds whose changes count for a controller. Of bounded ones a
+// shard needs those of its own namespaces only.
+var watched = []struct {
+	group          schema.GroupVersion
+	bounded, whole []string
+}{
+	{group: corev1.SchemeGroupVersion, bounded: []string{"ConfigMap", "Pod", "Secret", "Service", "ServiceAccount"}, whole: []string{"Namespace", "Node"}},
+	{group: appsv1.SchemeGroupVersion, bounded: []string{"Deployment"}},
+	{group: batchv1.SchemeGroupVersion, bounded: []string{"Job"}},
+	{group: networkingv1.SchemeGroupVersion, bounded: []string{"NetworkPolicy"}},
+	{group: policyv1.SchemeGroupVersion, bounded: []string{"PodDisruptionBudget"}},
+	{group: rbacv1.SchemeGroupVersion, bounded: []string{"Role", "RoleBinding"}, whole: []string{"ClusterRole", "ClusterRoleBinding"}},
+	{group: admissionregistrationv1.SchemeGroupVersion, whole: []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}},
+	{group: apiextensionsv1.SchemeGroupVersion, whole: []string{"CustomResourceDefinition"}},
+	{group: apiregistrationv1.SchemeGroupVersion, whole: []string{"APIService"}},
+	{group: v1alpha1.SchemeGroupVersion, whole: []string{"CatalogSource", "ClusterServiceVersion", "InstallPlan", "Subscription"}},
+	{group: operatorsv1.GroupVersion, whole: []string{"Operator", "OperatorGroup"}},
+	{group: operatorsv2.GroupVersion, bounded: []string{"OperatorCondition"}},
+}
+
+// Watched is the kinds to watch and to keep in a cache, each with the namespaces
+// whose objects are needed, sorted; nil: all of them.
+type Watched map[schema.GroupVersionKind][]string
+
+// Holds reports whether the objects of a kind in a namespace, "" for all, are
+// among them. What is not is read from the API server when it is asked for.
+func (w Watched) Holds(kind schema.GroupVersionKind, namespace string) bool {
+	namespaces, is := w[kind]
+	return is && (namespaces == nil || slices.Contains(namespaces, namespace))
+}
+
+// Watched returns the kinds that Affected knows. A shard needs Pods, Secrets and
+// the like of its Namespaces, of the global catalogs and of OLM alone.
+func (o Options) Watched() Watched {
+	var shard []string
+	if len(o.Namespaces) > 0 {
+		shard = append(slices.Clone(o.Namespaces),
+			cmp.Or(o.GlobalNamespace, DefaultGlobalNamespace), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace))
+		slices.Sort(shard)
+		shard = slices.Compact(shard)
+	}
+	all := Watched{}
+	for _, w := range watched {
+		for _, kind := range w.bounded {
+			all[w.group.WithKind(kind)] = shard
+		}
+		for _, kind := range w.whole {
+			all[w.group.WithKind(kind)] = nil
+		}
+	}
+	return all
+}
+
+// Change is what a watch delivers about one object. The objects are kept and must
+// not be written to; maps of kinds that have a Go type will do.
+type Change struct {
+	// Old is the object as it was, nil when that is not known. New is the object as
+	// it is, or as it was last.
+	Old, New olmcore.Object
+	// Deleted: it is gone. Initial: it was there before the watch was.
+	Deleted, Initial bool
+	At               time.Time
+}
+
+// Changed returns the keys to reconcile after a change, sorted, and takes in what
+// the controller remembers of it: of InstallPlans the versions, so that
+// Subscriptions report states too short to be met when they are reconciled, and
+// that CatalogSources changed. The error is of an object that does not fit its
+// type, or of reading what a change of everything means.
+func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change) ([]types.NamespacedName, error) {
+	if change.New == nil {
+		return nil, &olmcore.InputError{Field: "change.New", Problem: "is nil"}
+	}
+	if change.Initial && olmcore.GVKOf(change.New).Group != v1alpha1.GroupName {
+		return nil, nil // at the start OLM's own objects ask for every key
+	}
+	next, err := olmcore.Typed(change.New)
+	if err != nil {
+		return nil, err
+	}
+	keys := c.Affected(next)
+	var old olmcore.Object
+	if change.Old != nil {
+		if old, err = olmcore.Typed(change.Old); err == nil { // else nobody acted on it
+			keys = append(keys, c.Affected(old)...)
+		}
+	}
+	if c.notice != nil {
+		c.notice(old, next, change.Deleted, change.At)
+	}
+	var known []types.NamespacedName
+	if slices.Contains(c.Kinds, olmcore.GVKOf(next)) {
+		known = c.KeysOf(next) // it may be gone
+	}
+	if slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
+		all, err := c.Keys(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, all...)
+	}
+	return c.ours(olmcore.ExpandKeys(keys, known)), nil
+}
+
+// ours leaves out the keys of other shards.
+func (c Controller) ours(keys []types.NamespacedName) []types.NamespacedName {
+	if len(c.namespaces) == 0 {
+		return keys
+	}
+	return slices.DeleteFunc(keys, func(k types.NamespacedName) bool { return !slices.Contains(c.namespaces, k.Namespace) })
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestWhatCountsIsWatched asks each controller about a plain object of each kind
+// that the library has a Go type for: one that counts must be watched.
+func TestWhatCountsIsWatched(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, olmcore.AddToScheme(scheme))
+	all := controllers.New(&controllers.Options{Sweeps: true, Operators: true}).Controllers
+	watched := controllers.Options{}.Watched()
+	known := 0
+	for gvk := range scheme.AllKnownTypes() {
+		o := olmcore.NewObject(gvk)
+		if _, untyped := o.(*unstructured.Unstructured); untyped {
+			continue
+		}
+		known++
+		o.SetName("x")
+		o.SetNamespace("y")
+		counts := false
+		for _, c := range all {
+			counts = counts || len(c.Affected(o)) > 0
+		}
+		if _, is := watched[gvk]; counts && !is {
+			t.Errorf("%s counts and is not watched", gvk)
+		}
+	}
+	require.Greater(t, known, 25)
+	for gvk := range watched {
+		require.True(t, scheme.Recognizes(gvk), "%s has no Go type", gvk)
+	}
+	for _, c := range all {
+		for _, gvk := range c.Kinds {
+			require.Contains(t, watched, gvk, c.Name)
+		}
+	}
+}
+
+func TestWhatAShardKeeps(t *testing.T) {
+	pod, subscription := corev1.SchemeGroupVersion.WithKind("Pod"), v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind)
+	for name, tt := range map[string]struct {
+		options controllers.Options
+		want    []string
+	}{
+		"no shard": {controllers.Options{}, nil},
+		"a shard":  {controllers.Options{Namespaces: []string{"ops", "db"}}, []string{"db", "olm", "ops"}},
+		"other places for catalogs and for OLM": {
+			controllers.Options{Namespaces: []string{"ops"}, GlobalNamespace: "ops", InstallPlan: installplan.Config{OLMNamespace: "olm-system"}}, []string{"olm-system", "ops"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watched := tt.options.Watched()
+			require.Equal(t, tt.want, watched[pod])
+			require.Nil(t, watched[subscription], "OLM's own objects count wherever they are")
+			require.True(t, watched.Holds(subscription, "") && watched.Holds(subscription, "elsewhere"))
+			require.Equal(t, tt.want == nil, watched.Holds(pod, ""))
+			require.Equal(t, tt.want == nil, watched.Holds(pod, "elsewhere"))
+			require.True(t, watched.Holds(pod, "ops"))
+			require.False(t, watched.Holds(corev1.SchemeGroupVersion.WithKind("Event"), "ops"))
+		})
+	}
+}
+
+// TestChanged: a wildcard stands for the keys that there are, and for that of the
+// object itself, which may be gone.
+func TestChanged(t *testing.T) {
+	c, set, _ := started(t)
+	gone := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "gone", Name: "x"}}
+	asMap, err := olmcore.ToMap(gone)
+	require.NoError(t, err)
+	broken := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": "none"}}
+	pod := func(labels map[string]string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Labels: labels}}
+	}
+	community, itself := []types.NamespacedName{{Namespace: "ops", Name: "community"}}, []types.NamespacedName{{Namespace: "gone", Name: "x"}}
+	catalogs := controller(t, set, controllers.Catalog)
+	for name, tt := range map[string]struct {
+		change controllers.Change
+		want   []types.NamespacedName
+	}{
+		"itself, although it is gone":    {controllers.Change{New: gone, Deleted: true}, itself},
+		"itself, as a map":               {controllers.Change{New: &unstructured.Unstructured{Object: asMap}}, itself},
+		"a Node counts for all":          {controllers.Change{New: &corev1.Node{}}, community},
+		"a Node that was there before":   {controllers.Change{New: &corev1.Node{}, Initial: true}, nil},
+		"OLM's own, there before":        {controllers.Change{New: gone, Initial: true}, itself},
+		"a label that was taken away":    {controllers.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community},
+		"what nobody could read before":  {controllers.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
+		"what does not count":            {controllers.Change{New: &corev1.PersistentVolume{}}, nil},
+		"a kind that the library is not": {controllers.Change{New: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := catalogs.Changed(t.Context(), c, tt.change)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, keys)
+		})
+	}
+	_, err = catalogs.Changed(t.Context(), &failing{Reader: c, times: 1}, controllers.Change{New: &corev1.Node{}})
+	require.ErrorIs(t, err, errUnread)
+	_, err = catalogs.Changed(t.Context(), c, controllers.Change{New: broken})
+	require.ErrorContains(t, err, "read Pod")
+	_, err = catalogs.Changed(t.Context(), c, controllers.Change{})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestAShard: the keys of other namespaces, and those of the whole cluster, are
+// nobody's there.
+func TestAShard(t *testing.T) {
+	c, _, _ := started(t)
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "group"}}))
+	set := controllers.New(&controllers.Options{Namespaces: []string{"ops"}, Sweeps: true, Operators: true})
+	ours := []types.NamespacedName{{Namespace: "ops", Name: "group"}}
+	groups := controller(t, set, controllers.Group)
+	keys, err := groups.Keys(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, ours, keys)
+	keys, err = groups.Changed(t.Context(), c, controllers.Change{New: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}}})
+	require.NoError(t, err)
+	require.Equal(t, ours, keys, "a Namespace counts for all groups")
+	for _, name := range []string{controllers.CSVSweep, controllers.Operator} {
+		whole := controller(t, set, name)
+		require.Empty(t, whole.Always, name)
+		keys, err := whole.Keys(t.Context(), c)
+		require.NoError(t, err)
+		require.Empty(t, keys, name)
+	}
+}
