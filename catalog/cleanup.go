@@ -16,7 +16,7 @@ func (v *view) planCleanup(pl *plan) {
 	forced, newestStuck := false, v.newestStuck()
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.role == roleNone || p.class == ClassForeign || slices.Contains(pl.promotes, p.pod) || v.strictly(p) {
+		if p.role == roleNone || slices.Contains(pl.promotes, p.pod) || v.strictly(p) {
 			continue
 		}
 		switch p.class {
@@ -68,7 +68,7 @@ func (v *view) planLost(pl *plan, p *podFacts, forced bool) bool {
 		}
 		return forced
 	}
-	if isHeld(p.pod) || wasForced(p.pod) || v.disruption == partialDisruption && (!vouched || forced) || !v.mayForce(p, vouched) {
+	if wasForced(p.pod) || v.disruption == partialDisruption && (!vouched || forced) || !v.mayForce(p, vouched) {
 		return forced
 	}
 	pl.delete(p, 0, p.lost, why)
@@ -78,14 +78,11 @@ func (v *view) planLost(pl *plan, p *podFacts, forced bool) bool {
 // wasForced reports whether a force delete has been accepted already: what holds
 // the Pod now is a finalizer.
 func wasForced(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 }
 
-// isHeld reports whether a finalizer keeps a Pod that has been deleted and runs no
-// more.
-func isHeld(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0 && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed)
-}
+// isHeld reports whether a finalizer keeps a finished Pod that has been deleted.
+func isHeld(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0 }
 
 // mayForce reports whether the policy allows a lost and Terminating Pod to be
 // removed.

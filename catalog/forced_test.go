@@ -65,18 +65,28 @@ func TestWhoIsForced(t *testing.T) {
 		"ready, of a node just silent":     {both(deleted(time.Hour), func(in *catalog.Input) { setNode(in, corev1.ConditionUnknown, 29*time.Second) }), graces{upstream: "Overdue 0"}},
 		"ready, of a node just broken":     {both(deleted(time.Hour), func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, 59*time.Second) }), graces{upstream: "Overdue 0"}},
 		"ready, of a broken node, overdue": {both(deleted(time.Hour), func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, 60*time.Second) }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
-		"of no node, overdue":              {both(deleted(time.Hour), func(in *catalog.Input) { in.Pods[0].Spec.NodeName = "" }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
-		"of nodes not read, overdue":       {both(deleted(time.Hour), func(in *catalog.Input) { in.NodesKnown = false }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
-		"evicted, of nodes not read":       {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByPodGC") }, graces{lost: "Evicted 0", upstream: "Evicted 0"}},
-		"being drained":                    {both(disrupted, deleted(-time.Second)), graces{upstream: "PodDisrupted 0"}},
-		"being drained, forced already":    {both(disrupted, deleted(-time.Second), forced), graces{}},
-		"about to be drained":              {disrupted, graces{upstream: "PodDisrupted 0"}},
-		"being deleted by hand":            {deleted(-time.Second), graces{}},
-		"finished":                         {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
+		"of a node just gone, overdue": {both(deleted(time.Hour), nowhere, func(in *catalog.Input) {
+			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-39*time.Second))
+		}), graces{upstream: "Overdue 0"}},
+		"of no node, overdue":           {both(deleted(time.Hour), func(in *catalog.Input) { in.Pods[0].Spec.NodeName = "" }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
+		"of nodes not read, overdue":    {both(deleted(time.Hour), func(in *catalog.Input) { in.NodesKnown = false }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
+		"evicted, of nodes not read":    {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByPodGC") }, graces{lost: "Evicted 0", upstream: "Evicted 0"}},
+		"being drained":                 {both(disrupted, deleted(-time.Second)), graces{upstream: "PodDisrupted 0"}},
+		"being drained, forced already": {both(disrupted, deleted(-time.Second), forced), graces{}},
+		"about to be drained":           {disrupted, graces{upstream: "PodDisrupted 0"}},
+		"being deleted by hand":         {deleted(-time.Second), graces{}},
+		"finished":                      {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
 		"finished, and held": {func(in *catalog.Input) {
 			terminating(in, time.Hour)
 			in.Pods[0].Status.Phase, in.Pods[0].Finalizers = corev1.PodFailed, []string{"example.com/x"}
 		}, graces{}},
+		"finished, and deleted": {func(in *catalog.Input) {
+			terminating(in, time.Hour)
+			in.Pods[0].Status.Phase = corev1.PodFailed
+		}, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
+		"finished, with a finalizer": {func(in *catalog.Input) {
+			in.Pods[0].Status.Phase, in.Pods[0].Finalizers = corev1.PodFailed, []string{"example.com/x"}
+		}, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
 		"set aside, and finished": {func(in *catalog.Input) {
 			in.Pods[0].Status.Phase, in.Pods[0].Labels = corev1.PodFailed, nil
 		}, graces{}},
@@ -97,6 +107,21 @@ func TestWhoIsForced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAForceThatWaits for its node's grace is looked at again when that is over.
+func TestAForceThatWaits(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	out := reconcile(t, base, func(in *catalog.Input) {
+		terminating(in, time.Hour)
+		setNode(in, corev1.ConditionUnknown, 10*time.Second)
+	})
+	require.Equal(t, 20*time.Second, out.RequeueAfter)
+	out = reconcile(t, base, func(in *catalog.Input) {
+		silence(in, time.Hour)
+		terminating(in, -10*time.Second)
+	})
+	require.Equal(t, 10*time.Second, out.RequeueAfter)
 }
 
 // TestOneForceAtATime: while many nodes are down, one Pod is forced in one decision,
@@ -188,6 +213,17 @@ func TestAPodThatDoesNotStart(t *testing.T) {
 				p.Labels["olm.pod-spec-hash"] = base.Pods[0].Labels["olm.pod-spec-hash"]
 			})
 		}), "cool-zz PodStuck 1,"},
+		"and a candidate, newer": {late(func(in *catalog.Input) {
+			stuck(in.Pods[0])
+			addPod(in, "cool-zz", candidate)
+			in.Pods[1].CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute))
+		}), "cool-zz ProgressDeadlineExceeded 1,"},
+		"a candidate that is late, and goes": {late(func(in *catalog.Input) {
+			addPod(in, "cool-zz", func(p *corev1.Pod) {
+				candidate(p)
+				p.CreationTimestamp, p.DeletionTimestamp = metav1.NewTime(start), new(metav1.NewTime(in.Now))
+			})
+		}), ""},
 		"a candidate that may still": {func(in *catalog.Input) {
 			in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
 			addPod(in, "cool-zz", func(p *corev1.Pod) {

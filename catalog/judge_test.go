@@ -108,10 +108,24 @@ func TestWhatAPodIsWorth(t *testing.T) {
 			unreadyFor(in, time.Hour)
 			scheduled(in.Pods[0], corev1.ConditionFalse, "", in.Now)
 		}, "Stuck Healthy"},
-		"bound at no time": {func(in *catalog.Input) {
-			unreadyFor(in, time.Hour)
+		"bound at no time, to a node just gone": {func(in *catalog.Input) {
+			withoutNode(in)
+			in.Pods[0].CreationTimestamp = metav1.NewTime(in.Now.Add(-10 * time.Second))
 			scheduled(in.Pods[0], corev1.ConditionTrue, "", time.Time{})
-		}, "Stuck Healthy"},
+		}, "Serving Gone for 30s"},
+		"bound, with a reason of its past": {func(in *catalog.Input) {
+			unreadyFor(in, 0)
+			scheduled(in.Pods[0], corev1.ConditionTrue, corev1.PodReasonUnschedulable, in.Now)
+		}, "Starting Healthy for 10m0s"},
+		"bound, and something else is so": {func(in *catalog.Input) {
+			unreadyFor(in, 0)
+			in.Pods[0].Status.Conditions = append(in.Pods[0].Status.Conditions, corev1.PodCondition{
+				Type: "Other", Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+		}, "Starting Healthy for 10m0s"},
+		"a working node marked off, softly": {func(in *catalog.Input) {
+			off(node(in))
+			node(in).Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule
+		}, "Disrupted Leaving"},
 		"ready until a while ago": {func(in *catalog.Input) { unreadyFor(in, 4*time.Minute) }, "Starting Healthy for 6m0s"},
 		"no node takes it":        {func(in *catalog.Input) { pending(in, corev1.PodReasonUnschedulable) }, "Unhealthy Unassigned PodUnschedulable for 10m0s"},
 		"it may not be scheduled": {func(in *catalog.Input) { pending(in, corev1.PodReasonSchedulingGated) }, "Starting Unassigned for 10m0s"},
@@ -226,6 +240,13 @@ func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
 		})
 		require.Len(t, catalog.Assess(in).Pods, 1, name)
 	}
+}
+
+// TestAClusterWithoutNodes is none in which all nodes fail.
+func TestAClusterWithoutNodes(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	out := reconcile(t, base, func(in *catalog.Input) { in.Nodes = nil })
+	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods[0].Name + " NodeGone"}, done(out))
 }
 
 // TestHowManyNodesAreMany: replacements are limited from three nodes and 55 % on, and

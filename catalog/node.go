@@ -44,7 +44,7 @@ func findNode(nodes []*corev1.Node, name string) *corev1.Node {
 		}
 		return strings.Compare(n.Name, name)
 	})
-	if i < len(nodes) && nodes[i] != nil && nodes[i].Name == name {
+	if i < len(nodes) && nodes[i].Name == name {
 		return nodes[i]
 	}
 	for _, n := range nodes {

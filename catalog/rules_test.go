@@ -197,6 +197,14 @@ func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 		"a node selector that does not": {func(in *catalog.Input, _ *corev1.Node) {
 			in.CatalogSource.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{NodeSelector: map[string]string{"disk": "ssd"}}
 		}, false},
+		"a node selector of one's own": {func(in *catalog.Input, other *corev1.Node) {
+			in.CatalogSource.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{NodeSelector: map[string]string{}}
+			delete(other.Labels, "kubernetes.io/os")
+		}, true},
+		"a taint that evicts": {func(_ *catalog.Input, other *corev1.Node) {
+			other.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
+		}, false},
+		"no other node":            {func(in *catalog.Input, _ *corev1.Node) { in.Nodes[1] = nil }, false},
 		"nodes that were not read": {func(in *catalog.Input, _ *corev1.Node) { in.NodesKnown = false }, false},
 	} {
 		out := reconcile(t, base, func(in *catalog.Input) {
