@@ -83,7 +83,7 @@ var catalogSource = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceK
 // that does not fit its type.
 func Typed(o Object) (Object, error) {
 	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
+	if !ok || u == nil {
 		return o, nil
 	}
 	object := NewObject(u.GroupVersionKind())
@@ -133,8 +133,11 @@ func IndexTerms(o Object) []string {
 
 // IndexTerm returns a term of IndexTerms that every object which a selector takes
 // has: "key=value" where there is one, else "key", else "". The selector is still
-// to be asked about each object that has it.
+// to be asked about each object that has it; a nil one takes every object.
 func IndexTerm(selector labels.Selector) (term string) {
+	if selector == nil {
+		return ""
+	}
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
 		switch values := r.ValuesUnsorted(); r.Operator() {

@@ -41,6 +41,9 @@ func TestTyped(t *testing.T) {
 	got, err = olmcore.Typed(source)
 	require.NoError(t, err)
 	require.Equal(t, &v1alpha1.UpdateStrategy{}, got.(*v1alpha1.CatalogSource).Spec.UpdateStrategy)
+	got, err = olmcore.Typed((*unstructured.Unstructured)(nil))
+	require.NoError(t, err)
+	require.Nil(t, got)
 	_, err = olmcore.Typed(broken)
 	require.ErrorContains(t, err, "read Pod a/p: ")
 }
@@ -91,6 +94,7 @@ func TestIndexTerms(t *testing.T) {
 		require.Equal(t, want, olmcore.IndexTerm(parsed), selector)
 	}
 	require.Empty(t, olmcore.IndexTerm(labels.Nothing()))
+	require.Empty(t, olmcore.IndexTerm(nil))
 }
 
 // TestAnIndexLosesNothing: an object that a selector takes has the selector's term.
