@@ -130,6 +130,22 @@ func TestManifestsThatAreNone(t *testing.T) {
 	require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, describe(r))
 	require.Equal(t, []string{installplan.ReasonExtraDocumentsIgnored}, reasons(r))
 
+	for name, manifest := range map[string]string{
+		"JSON, and more":              `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
+		"YAML that looks like JSON":   `{metadata: {name: x}, data: {1: a}}`,
+		"keys that are no strings":    "metadata: {name: x}\ndata:\n  1: a\n",
+		"a key that is there twice":   `{"metadata":{"name":"y","name":"x"},"data":{"1":"b","1":"a"}}`,
+		"a key that is overwritten":   "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
+		"names that differ in a case": `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
+	} {
+		in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", manifest)}, started(time.Second)))
+		r := reconcile(t, in)
+		require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, describe(r), name)
+		require.Equal(t, map[string]string{"1": "a"}, r.Actions[1].(olmcore.Create).Object.(*corev1.ConfigMap).Data, name)
+	}
+	ambiguous := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\ndata: {1: a, \"1\": b, true: a, \"true\": b}\n")}, started(time.Second)))
+	require.Equal(t, `error parsing step manifest: x: key "1" is there twice`, statusOf(ambiguous, reconcile(t, ambiguous)).Message)
+
 	misnamed := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)}, started(time.Second)))
 	r = reconcile(t, misnamed)
 	require.Equal(t, []string{status, "create ConfigMap ops/y (StepAbsent)"}, describe(r))

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // manifest is what a step's manifest says, as JSON values.
@@ -28,15 +27,21 @@ type manifest struct {
 // a cluster can know of an object is dropped.
 func parseManifest(text string) (manifest, error) {
 	var m manifest
-	data := []byte(text)
-	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
-		var err error
-		if data, m.extra, err = firstDocument(text); err != nil {
-			return m, err
+	err := utiljson.Unmarshal([]byte(text), &m.object)
+	if err != nil {
+		// It may be YAML, even where it begins as JSON does.
+		data, extra, yamlErr := firstDocument(text)
+		if yamlErr == nil {
+			m.object = nil
+			m.extra, yamlErr = extra, utiljson.Unmarshal(data, &m.object)
 		}
-	}
-	if err := utiljson.Unmarshal(data, &m.object); err != nil {
-		return m, err
+		switch {
+		case yamlErr == nil:
+		case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
+			return m, err
+		default:
+			return m, yamlErr
+		}
 	}
 	if m.object == nil {
 		return m, errors.New("it is empty")
@@ -55,34 +60,6 @@ func parseManifest(text string) (manifest, error) {
 	}
 	delete(m.object, "status")
 	return m, nil
-}
-
-// firstDocument returns the first YAML document that holds anything, as JSON, and
-// whether there is another.
-func firstDocument(text string) (first []byte, extra bool, err error) {
-	for _, doc := range strings.Split("\n"+text, "\n---") {
-		// What follows the dashes on their line is part of the separator.
-		if _, rest, ok := strings.Cut(doc, "\n"); ok {
-			doc = rest
-		}
-		if strings.TrimSpace(doc) == "" {
-			continue
-		}
-		if first != nil {
-			return first, true, nil
-		}
-		data, err := yaml.ToJSON([]byte(doc))
-		if err != nil {
-			return nil, false, err
-		}
-		if string(data) != "null" {
-			first = data
-		}
-	}
-	if first == nil {
-		return nil, false, errors.New("it is empty")
-	}
-	return first, false, nil
 }
 
 // bundleRef is a manifest that stands for an object of an unpacked bundle.
