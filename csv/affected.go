@@ -34,7 +34,11 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
 		if isCopied(o) {
-			return []types.NamespacedName{{Namespace: o.Namespace, Name: o.Name}}
+			keys := []types.NamespacedName{{Namespace: o.Namespace, Name: o.Name}}
+			if from := o.Labels[v1alpha1.CopiedLabelKey]; from != "" {
+				keys = append(keys, types.NamespacedName{Namespace: from, Name: o.Name}) // whose clean-up deletes it
+			}
+			return keys
 		}
 		// Those that replace it are not known from it.
 		return []types.NamespacedName{{Namespace: o.Namespace}}

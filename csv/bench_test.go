@@ -190,7 +190,8 @@ func dependants(tb testing.TB, n int) csv.Input {
 	c.DeletionTimestamp = new(metav1.NewTime(in.Now))
 	in.ClusterServiceVersion, in.Deployments.Items = c, nil
 	in.Deletion.Namespaces = csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-	in.Deletion.Peers, in.Deletion.WellKnown = csv.Found[*v1alpha1.ClusterServiceVersion](), csv.Found[olmcore.Object]()
+	in.Deletion.Peers, in.Deletion.Copies = csv.Found[*v1alpha1.ClusterServiceVersion](), csv.Found[*v1alpha1.ClusterServiceVersion]()
+	in.Deletion.WellKnown = csv.Found[olmcore.Object]()
 	in.Deletion.ClusterObjects = csv.Found[olmcore.Object]()
 	for i := range n {
 		m := metav1.ObjectMeta{Name: fmt.Sprintf("role-%04d", i), UID: types.UID(fmt.Sprintf("uid-%d", i))}

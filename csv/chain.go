@@ -183,15 +183,6 @@ func (l links) descendants(v *version) []*version {
 	return found
 }
 
-// successors returns the CSVs that replace self, the preferred one first.
-func (c chain) successors() []*version {
-	if c.isHead() {
-		return nil
-	}
-	l := c.links()
-	return l.successors(c.self)
-}
-
 // descendants returns all transitive successors of self, nearest first.
 func (c chain) descendants() []*version {
 	if c.isHead() {

@@ -62,8 +62,7 @@ const (
 	StageRelease     Stage = "Release"
 )
 
-// stages is the order of work. Copied CSVs, which hold nothing, are due between
-// the last of them and the release.
+// stages is the order of work.
 var stages = [...]struct {
 	name Stage
 	run  func(*cleaner)
@@ -209,7 +208,7 @@ func (k *cleaner) readMode() {
 	reason := effectiveReason(&k.c.Status)
 	k.superseded = k.c.Status.Phase == v1alpha1.CSVPhaseReplacing ||
 		reason == v1alpha1.CSVReasonReplaced || reason == v1alpha1.CSVReasonBeingReplaced ||
-		slices.ContainsFunc(k.line.successors(), func(s *version) bool { return s.DeletionTimestamp == nil })
+		slices.ContainsFunc(k.line.descendants(), func(s *version) bool { return s.DeletionTimestamp == nil })
 }
 
 func (k *cleaner) mode() Mode {

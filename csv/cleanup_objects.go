@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -306,8 +307,8 @@ func (k *cleaner) isWellKnown(o olmcore.Object, suffix string, subjects []rbacv1
 	return false
 }
 
-// others deletes what else is cluster-scoped and ours. CRDs and namespaces are
-// never deleted, whatever their labels say.
+// others deletes what else is cluster-scoped and ours, and the copies in other
+// namespaces. CRDs and namespaces are never deleted, whatever their labels say.
 func (k *cleaner) others() {
 	rest := k.ours(func(key olmcore.Key) bool {
 		return key.Namespace == "" && key.Group != rbacv1.GroupName && !isAdmission(key) && !isAPIService(key) &&
@@ -316,4 +317,28 @@ func (k *cleaner) others() {
 	for _, o := range rest {
 		k.remove(o, false, othersHold)
 	}
+	k.copies()
+}
+
+// copies deletes what was copied into other namespaces. A copy on its way out is
+// not waited for: nobody works for it.
+func (k *cleaner) copies() {
+	if !k.in.Deletion.Copies.Complete {
+		k.missing("copies")
+		return
+	}
+	var found []olmcore.Object
+	for _, o := range k.in.Deletion.Copies.Items {
+		if o.DeletionTimestamp == nil && isCopyOf(o, k.c) {
+			found = append(found, o)
+		}
+	}
+	sortObjects(found)
+	for _, o := range found {
+		k.remove(o, false, othersHold)
+	}
+}
+
+func isCopyOf(o, c *version) bool {
+	return isCopied(o) && o.Name == c.Name && o.Namespace != c.Namespace && o.Labels[v1alpha1.CopiedLabelKey] == c.Namespace
 }

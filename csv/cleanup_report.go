@@ -154,19 +154,9 @@ func (k *cleaner) message() string {
 	return b.String()
 }
 
-// pendingLists groups what is pending by kind; of many the operands come first.
+// pendingLists groups what is pending by kind.
 func (k *cleaner) pendingLists() []v1alpha1.ResourceList {
-	list := slices.Clone(k.pending)
-	slices.SortStableFunc(list, func(a, b pendingObject) int {
-		if a.operand != b.operand {
-			if a.operand {
-				return -1
-			}
-			return 1
-		}
-		return 0
-	})
-	list = list[:min(len(list), pendingInStatus)]
+	list := slices.Clone(k.pending[:min(len(k.pending), pendingInStatus)])
 	slices.SortFunc(list, func(a, b pendingObject) int {
 		x, y := a.ref.Key(), b.ref.Key()
 		return cmp.Or(strings.Compare(x.Group, y.Group), x.Compare(y))

@@ -32,7 +32,7 @@ func leaving(t *testing.T) csv.Input {
 	in.Deletion = csv.Deletion{
 		Peers:          csv.Found[*v1alpha1.ClusterServiceVersion](),
 		Namespaces:     csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
-		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](),
+		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
 	}
 	return in
 }
@@ -110,6 +110,21 @@ func TestStagesOfACleanUp(t *testing.T) {
 			u.SetLabels(m.Labels)
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{u}
 		}, []string{"delete PriorityClass class"}},
+		"copies go, and nobody else's": {func(in *csv.Input) {
+			original, another, leaving := copied("two"), copied("three"), copied("four")
+			original.Labels, original.Status.Reason, original.Annotations = nil, "InstallSucceeded", map[string]string{"olm.operatorNamespace": "two"}
+			another.Labels["olm.copiedFrom"] = "other"
+			leaving.DeletionTimestamp = ago(time.Hour)
+			renamed := copied("five")
+			renamed.Name = "cool.v2"
+			in.Deletion.Copies = csv.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
+		}, []string{"delete ClusterServiceVersion cool.v1"}},
+		"a copy on its way out is not waited for": {func(in *csv.Input) {
+			leaving := copied("four")
+			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
+			in.Deletion.Copies = csv.Found(leaving)
+		}, release},
+		"copies that were not read hold": {func(in *csv.Input) { in.Deletion.Copies.Complete = false }, nil},
 		"a CRD is never deleted, whatever its labels": {func(in *csv.Input) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")}}
 		}, release},
@@ -250,6 +265,20 @@ func TestOperands(t *testing.T) {
 			o.SetDeletionTimestamp(ago(time.Hour))
 			answer(in, o)
 		}, nil},
+		"nobody knows whether the operator runs": {func(in *csv.Input) { in.Deployments = csv.Observed[*appsv1.Deployment]{} }, nil},
+		"nobody knows who subscribed":            {func(in *csv.Input) { in.Subscriptions.Complete = false }, nil},
+		"nobody knows who else owns the CRD":     {func(in *csv.Input) { in.Deletion.Peers.Complete = false }, nil},
+		"nobody knows the CRD":                   {func(in *csv.Input) { in.CustomResourceDefinitions.Complete = false }, nil},
+		"the one after the next version goes on": {func(in *csv.Input) {
+			next := successorOf(in, succeeded)
+			next.DeletionTimestamp = ago(time.Second)
+			last := operator("cool.v3", 3)
+			last.Spec.Replaces = next.Name
+			in.Neighbours.Items = append(in.Neighbours.Items, last)
+			for _, n := range in.Neighbours.Items {
+				n.Spec.CustomResourceDefinitions.Owned = nil
+			}
+		}, release},
 		"they are many":      {func(in *csv.Input) { in.Config.Cleanup.OperandBatch = 1 }, []string{"delete Cool one"}},
 		"their time is over": {func(in *csv.Input) { in.Config.Cleanup.OperandTimeout = 10 * time.Second }, release},
 	} {

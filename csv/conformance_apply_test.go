@@ -87,7 +87,7 @@ func putItem[T olmcore.Object](list csv.Observed[T], o T) csv.Observed[T] {
 
 // take removes an object from the lists of what can be deleted.
 func take(in *csv.Input, target olmcore.Ref) {
-	if target.Kind == "ClusterServiceVersion" {
+	if target.Kind == "ClusterServiceVersion" && target.Namespace == in.ClusterServiceVersion.Namespace {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.DeletionTimestamp = &metav1.Time{Time: in.Now}
 		in.ClusterServiceVersion = c
@@ -95,7 +95,7 @@ func take(in *csv.Input, target olmcore.Ref) {
 	}
 	in.Deployments = takeItem(in.Deployments, target)
 	in.Deletion.ClusterObjects = takeItem(in.Deletion.ClusterObjects, target)
-	in.Deletion.WellKnown = takeItem(in.Deletion.WellKnown, target)
+	in.Deletion.WellKnown, in.Deletion.Copies = takeItem(in.Deletion.WellKnown, target), takeItem(in.Deletion.Copies, target)
 	operands := map[schema.GroupKind]csv.Observed[olmcore.Object]{}
 	for kind, list := range in.Deletion.Operands {
 		operands[kind] = takeItem(list, target)

@@ -138,7 +138,7 @@ func TestTheOrderOfEveryListIsNothingToACleanUp(t *testing.T) {
 func full(in *csv.Input) {
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
 	in.Deletion.ClusterObjects = csv.Found(belongings()...)
-	in.Deletion.WellKnown = csv.Found[olmcore.Object](delegator())
+	in.Deletion.WellKnown, in.Deletion.Copies = csv.Found[olmcore.Object](delegator()), csv.Found(copied("elsewhere"))
 	in.Deletion.Operands = nil
 	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
 	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
@@ -195,7 +195,7 @@ func leavingNow() csv.Input {
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
 	in.Deletion = csv.Deletion{
 		Peers: csv.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: csv.Found(namespace("ns", nil)),
-		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](),
+		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
 	}
 	return in
 }
@@ -210,6 +210,9 @@ func left(in csv.Input) []string {
 	}
 	for _, d := range in.Deployments.Items {
 		names = append(names, olmcore.KeyOf(d).String())
+	}
+	for _, c := range in.Deletion.Copies.Items {
+		names = append(names, olmcore.KeyOf(c).String())
 	}
 	for _, crd := range in.CustomResourceDefinitions.Items {
 		if crd.Spec.Conversion != nil && crd.Spec.Conversion.Webhook != nil {

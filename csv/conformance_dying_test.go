@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
@@ -42,7 +43,7 @@ func dying(t *rapid.T) csv.Input {
 	}
 	in.Deletion = csv.Deletion{
 		Peers: csv.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: csv.Found(home),
-		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](),
+		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
 		Operands: map[schema.GroupKind]csv.Observed[olmcore.Object]{coolKind: csv.Found[olmcore.Object]()},
 	}
 	in.LastRun = olmcore.Outcomes{}
@@ -53,6 +54,9 @@ func dying(t *rapid.T) csv.Input {
 	}
 	if rapid.IntRange(0, 2).Draw(t, "delegator") == 0 {
 		in.Deletion.WellKnown.Items = []olmcore.Object{aged(t, &in, delegator(), 99)}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "copied") == 0 {
+		in.Deletion.Copies.Items = []*v1alpha1.ClusterServiceVersion{aged(t, &in, copied("elsewhere"), 300).(*v1alpha1.ClusterServiceVersion)}
 	}
 	var operands []olmcore.Object
 	for i := range rapid.IntRange(0, 3).Draw(t, "operands") {
@@ -82,6 +86,14 @@ func dying(t *rapid.T) csv.Input {
 	return distinct(in)
 }
 
+// copied is what a copy of input's CSV looks like.
+func copied(namespace string) *v1alpha1.ClusterServiceVersion {
+	c := operator("cool.v1", 1)
+	c.Namespace, c.UID, c.Finalizers, c.Labels = namespace, types.UID("copy-"+namespace), nil, map[string]string{"olm.copiedFrom": "ns"}
+	hold(c, succeeded, "Copied", "The operator is running in ns but is managing this namespace", time.Hour)
+	return c
+}
+
 func operandsOf(items ...olmcore.Object) map[schema.GroupKind]csv.Observed[olmcore.Object] {
 	return map[schema.GroupKind]csv.Observed[olmcore.Object]{coolKind: csv.Found(items...)}
 }
@@ -89,7 +101,7 @@ func operandsOf(items ...olmcore.Object) map[schema.GroupKind]csv.Observed[olmco
 func unreadForCleanup(in *csv.Input) map[string]*bool {
 	return map[string]*bool{
 		"Namespaces": &in.Deletion.Namespaces.Complete, "objects with owner labels": &in.Deletion.ClusterObjects.Complete,
-		"objects for serving certificates": &in.Deletion.WellKnown.Complete, "ClusterServiceVersions of all namespaces": &in.Deletion.Peers.Complete,
+		"copies": &in.Deletion.Copies.Complete, "objects for serving certificates": &in.Deletion.WellKnown.Complete, "ClusterServiceVersions of all namespaces": &in.Deletion.Peers.Complete,
 	}
 }
 

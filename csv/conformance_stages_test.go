@@ -31,7 +31,7 @@ func stageOf(key olmcore.Key) int {
 		return 5
 	case "ClusterRole", "ClusterRoleBinding", "RoleBinding":
 		return 6
-	case "PriorityClass":
+	case "PriorityClass", "ClusterServiceVersion":
 		return 7
 	}
 	return 0

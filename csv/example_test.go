@@ -102,7 +102,7 @@ func ExampleCleanup() {
 		Deletion: csv.Deletion{
 			Namespaces:     csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
 			ClusterObjects: csv.Found[olmcore.Object](),
-			WellKnown:      csv.Found[olmcore.Object](),
+			WellKnown:      csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
 		},
 	})
 	if err != nil {

@@ -179,7 +179,15 @@ func lineOf(c *version, others []*version) map[string]bool {
 	return line
 }
 
+// sharesDeployment compares with the strategy too: a clean-up has deleted the live
+// Deployments when it asks whose bindings for serving certificates are.
 func (g *gatherer) sharesDeployment(o *version) bool {
+	specs := g.in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range specs {
+		if declaresDeployment(o, specs[i].Name) {
+			return true
+		}
+	}
 	for _, d := range g.in.Deployments.Items {
 		if declaresDeployment(o, d.Name) || ownerOf(o).Owns(d.Labels) {
 			return true

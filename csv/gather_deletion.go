@@ -49,8 +49,9 @@ func (g *gatherer) deletion() {
 			return n.Name != c.Namespace && !watched.contains(n.Name)
 		})
 	}
-	peers := list[*v1alpha1.ClusterServiceVersion](g, "", nil)
-	d.Peers = Found(slices.DeleteFunc(slices.Clone(peers.Items), func(o *version) bool { return !usesCRDsOf(c, o) })...)
+	all := list[*v1alpha1.ClusterServiceVersion](g, "", nil).Items
+	d.Peers = Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !usesCRDsOf(c, o) })...)
+	d.Copies = Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !isCopyOf(o, c) })...)
 	d.ClusterObjects = g.clusterObjects()
 	d.WellKnown = g.wellKnown()
 	g.operands()

@@ -118,6 +118,9 @@ type Deletion struct {
 	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of
 	// kube-system, that carry the CSV's three owner labels.
 	ClusterObjects Observed[olmcore.Object]
+	// Copies are the copies of the CSV in other namespaces: those with its name whose
+	// label olm.copiedFrom names its namespace. More of them do no harm.
+	Copies Observed[*v1alpha1.ClusterServiceVersion]
 	// WellKnown are the objects that serving certificates need outside the
 	// namespace, found by name: for each Deployment d of the strategy the
 	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
@@ -260,6 +263,7 @@ func (in *Input) validateLists() error {
 		noNil("ClusterRoleBindings", in.ClusterRoleBindings.Items),
 		noNil("Deployments", in.Deployments.Items),
 		noNil("Deletion.Peers", in.Deletion.Peers.Items),
+		noNil("Deletion.Copies", in.Deletion.Copies.Items),
 		noNil("Deletion.Namespaces", in.Deletion.Namespaces.Items),
 		noNilObject("Deletion.ClusterObjects", in.Deletion.ClusterObjects.Items),
 		noNilObject("Deletion.WellKnown", in.Deletion.WellKnown.Items),

@@ -145,6 +145,7 @@ func (f *failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 func TestAffected(t *testing.T) {
 	all, ns := []types.NamespacedName{{}}, []types.NamespacedName{{Namespace: "ns"}}
 	one := []types.NamespacedName{{Namespace: "ns", Name: "cool.v1"}}
+	fromX := []types.NamespacedName{{Namespace: "ns", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}
 	copied := operator("cool.v1", 1)
 	copied.Labels["olm.copiedFrom"] = "x"
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x"}
@@ -155,7 +156,7 @@ func TestAffected(t *testing.T) {
 		"nil":                  {nil, nil},
 		"a typed nil":          {(*corev1.Pod)(nil), nil},
 		"a CSV":                {operator("cool.v1", 1), ns},
-		"a copy":               {copied, one},
+		"a copy":               {copied, fromX},
 		"a group":              {&operatorsv1.OperatorGroup{ObjectMeta: meta}, ns},
 		"a condition":          {&operatorsv2.OperatorCondition{ObjectMeta: meta}, ns},
 		"a Deployment":         {&appsv1.Deployment{ObjectMeta: meta}, ns},

@@ -126,9 +126,13 @@ func permissionsMet(in *Input) bool {
 	c := in.ClusterServiceVersion
 	var cluster, namespaced [8][]rbacv1.PolicyRule
 	var all grants
-	last := "" // whose grants all are: most CSVs have one account for many permissions
-	for scope, list := range permissionLists(c) {
-		for i := range list {
+	last := "" // whose grants all are: most CSVs have one account, or list theirs in one order for both scopes
+	lists := permissionLists(c)
+	for i := range max(len(lists[0]), len(lists[1])) {
+		for scope, list := range lists {
+			if i >= len(list) {
+				continue
+			}
 			p := &list[i]
 			if last == "" || p.ServiceAccountName != last {
 				last = p.ServiceAccountName

@@ -24,29 +24,37 @@ func (a api) hash() uint64 { return apiHash(a.kind, a.version, a.group) }
 
 // isListed reports whether the annotation of a group lists the API.
 func (a api) isListed(annotation string) bool {
-	return a.isListedInOrder(annotation) || a.isListedAnywhere(annotation)
+	_, found := a.cutFrom(annotation)
+	return found || a.isListedAnywhere(annotation)
 }
 
-// isListedInOrder halves an annotation that is sorted, as OLM and Group write it:
-// a CSV with many APIs has a long one. In any other it may miss the entry.
-func (a api) isListedInOrder(annotation string) bool {
-	for annotation != "" && a.kind != "" {
-		middle := len(annotation) / 2
-		start := strings.LastIndexByte(annotation[:middle], ',') + 1
-		end := len(annotation)
-		if i := strings.IndexByte(annotation[start:], ','); i >= 0 {
+// cutFrom looks for the API in an annotation that is sorted, as OLM and Group
+// write it, and returns what comes after it. It halves what is left: a CSV with
+// many APIs has a long one. In an annotation of any other order it may miss it.
+func (a api) cutFrom(annotation string) (rest string, found bool) {
+	for low, high := 0, len(annotation); low < high && a.kind != ""; {
+		start := low + strings.LastIndexByte(annotation[low:low+(high-low)/2], ',') + 1
+		end := high
+		if i := strings.IndexByte(annotation[start:high], ','); i >= 0 {
 			end = start + i
 		}
 		switch order := a.compareEntry(annotation[start:end]); {
 		case order == 0:
-			return true
+			return annotation[min(end+1, len(annotation)):], true
 		case order > 0:
-			annotation = annotation[min(end+1, len(annotation)):]
+			low = end + 1
 		default:
-			annotation = annotation[:max(0, start-1)]
+			high = start - 1
 		}
 	}
-	return false
+	return "", false
+}
+
+// cutNext is cutFrom for an annotation that may go on with the API: many CSVs
+// list what they own in the order of the annotation.
+func (a api) cutNext(annotation string) (rest string, found bool) {
+	entry, rest, _ := strings.Cut(annotation, ",")
+	return rest, entry != "" && a.compareEntry(entry) == 0
 }
 
 // compareEntry is strings.Compare(a.String(), entry) without making the string.
@@ -192,9 +200,14 @@ func (m *machine) standing(g *operatorsv1.OperatorGroup) standing {
 	c := m.c()
 	s := standing{listed: true}
 	own := groupAPIs(g)
+	rest := own
 	for i := range providedCount(c) {
-		a := provided(c, i)
-		s.listed = s.listed && a.isListed(own)
+		a, found := provided(c, i), false
+		if rest, found = a.cutNext(rest); !found {
+			if rest, found = a.cutFrom(own); !found {
+				s.listed = s.listed && a.isListedAnywhere(own)
+			}
+		}
 		for _, other := range m.in.OtherGroups.Items {
 			if other.Namespace == g.Namespace && other.Name == g.Name || !a.isListed(groupAPIs(other)) || !intersect(g, other) {
 				continue

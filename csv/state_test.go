@@ -33,7 +33,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 			in.ClusterServiceVersion.DeletionTimestamp = ago(0)
 			in.Deletion = csv.Deletion{
 				Namespaces: csv.Found(namespace("ns", nil)), ClusterObjects: csv.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("r")}),
-				WellKnown: csv.Found[olmcore.Object](),
+				WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
 			}
 		}},
 		{[]phaseName{pending, failed}, pending, noCRD},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -36,10 +37,7 @@ func setPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 }
 
 func sameRequirements(a, b []v1alpha1.RequirementStatus) bool {
-	return slices.EqualFunc(a, b, func(x, y v1alpha1.RequirementStatus) bool {
-		return x.Group == y.Group && x.Version == y.Version && x.Kind == y.Kind && x.Name == y.Name &&
-			x.Status == y.Status && x.Message == y.Message && x.UUID == y.UUID && slices.Equal(x.Dependents, y.Dependents)
-	})
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // since is the time from a recorded instant to now. Nothing recorded, and an

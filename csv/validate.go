@@ -39,7 +39,7 @@ const maxLabelValue = 63
 func isLabelValue(s string) bool {
 	for i := range len(s) {
 		letter := s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' || s[i] >= '0' && s[i] <= '9'
-		if edge := i == 0 || i == len(s)-1; !letter && (edge || !strings.ContainsRune("-_.", rune(s[i]))) {
+		if edge := i == 0 || i == len(s)-1; !letter && (edge || s[i] != '-' && s[i] != '_' && s[i] != '.') {
 			return false
 		}
 	}

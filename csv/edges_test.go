@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestADeploymentOnItsWayOutIsNotTheInstalledOne: it is right in all else, and is
+// waited for before another is created.
+func TestADeploymentOnItsWayOutIsNotTheInstalledOne(t *testing.T) {
+	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
+	deploy(t, &in)
+	in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
+	check(t, in, requeue(olmcore.Result{}, 4*time.Second))
+	in.Deployments.Items[0].DeletionTimestamp = nil
+	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
+}
+
+// TestAPILabelsOfEverySort: CRDs and APIServices, owned and required; what is both is
+// required.
+func TestAPILabelsOfEverySort(t *testing.T) {
+	label := func(kind, version, group string) string {
+		h := fnv.New64a()
+		h.Write([]byte(kind + "." + version + "." + group))
+		return fmt.Sprintf("olm.api.%x", h.Sum64())
+	}
+	in := input(none, "", "")
+	c := in.ClusterServiceVersion
+	c.Labels = map[string]string{"mine": "x", label("Old", "v1", "example.com"): "provided"}
+	c.Spec.CustomResourceDefinitions.Required = []v1alpha1.CRDDescription{{Name: "hots.example.com", Version: "v1", Kind: "Hot"}}
+	c.Spec.APIServiceDefinitions = v1alpha1.APIServiceDefinitions{
+		Owned:    []v1alpha1.APIServiceDescription{{Kind: "Ice", Version: "v2", Group: "api.example.com"}, {Kind: "Hot", Version: "v1", Group: "example.com"}},
+		Required: []v1alpha1.APIServiceDescription{{Kind: "Fire", Version: "v3", Group: "api.example.com"}},
+	}
+	want := map[string]string{
+		"mine": "x", label("Cool", "v1", "example.com"): "provided", label("Hot", "v1", "example.com"): "required",
+		label("Ice", "v2", "api.example.com"): "provided", label("Fire", "v3", "api.example.com"): "required",
+	}
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	after, ok := metadataOf(firstOf(out.Actions))
+	require.True(t, ok)
+	require.Equal(t, want, after.Labels)
+	in.ClusterServiceVersion = after
+	out, err = csv.Reconcile(in)
+	require.NoError(t, err)
+	_, again := metadataOf(firstOf(out.Actions))
+	require.False(t, again, "they are as they should be")
+}
+
+// TestAbandonNamesAllThatItLeaves: objects outside the namespace and operands, what
+// was waited for and what was not reached yet.
+func TestAbandonNamesAllThatItLeaves(t *testing.T) {
+	in := leaving(t)
+	in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] = csv.OverrideAbandon
+	in.Deletion.ClusterObjects.Items = belongings()[:6]
+	require.Equal(t, []string{
+		"APIService v1.api", "ClusterRole role", "ClusterRoleBinding binding", "MutatingWebhookConfiguration mutating", "RoleBinding reader", "ValidatingWebhookConfiguration validating",
+	}, leftBehind(t, in))
+
+	in = leaving(t)
+	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+	in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Minute)
+	in.ClusterServiceVersion.DeletionTimestamp = ago(time.Minute)
+	in.Deletion.Copies.Items = []*v1alpha1.ClusterServiceVersion{copied("elsewhere")}
+	require.Equal(t, []string{"ClusterServiceVersion cool.v1"}, leftBehind(t, in))
+}
+
+// leftBehind lists what the release of a CSV says that it leaves.
+func leftBehind(t *testing.T, in csv.Input) []string {
+	t.Helper()
+	out, err := csv.Cleanup(in)
+	require.NoError(t, err)
+	require.True(t, releases(t, out))
+	var names []string
+	for _, d := range out.Diagnostics {
+		if d.Reason == csv.ReasonCleanupSkipped {
+			names = append(names, d.Target.Kind+" "+d.Target.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first
+// that is.
+func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
+	v := func(name string, served, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: storage}
+	}
+	for want, versions := range map[string][]apiextensionsv1.CustomResourceDefinitionVersion{
+		"v2": {v("v1", true, false), v("v2", true, true), v("v3", true, false)},
+		"v3": {v("v2", false, true), v("v3", true, false), v("v4", true, false)},
+		"":   {v("v1", false, true)},
+	} {
+		in := leaving(t)
+		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+		in.CustomResourceDefinitions.Items[0].Spec.Versions = versions
+		out, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		if want == "" {
+			require.True(t, releases(t, out))
+			continue
+		}
+		require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: want, Kind: "Cool"}}, out.Operands)
+	}
+}
+
+// TestAnObjectListedTwiceIsTakenTheSameWay, in whatever order.
+func TestAnObjectListedTwiceIsTakenTheSameWay(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	ill := in.Deployments.Items[0].DeepCopy()
+	ill.UID, ill.Status = ill.UID+"-later", appsv1.DeploymentStatus{}
+	in.Deployments.Items = append(in.Deployments.Items, ill)
+	check(t, in, olmcore.Result{})
+	slices.Reverse(in.Deployments.Items)
+	check(t, in, olmcore.Result{})
+}
+
+// TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by
+// then, so the strategies are compared.
+func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
+	c := operator("cool.v1", 1)
+	c.DeletionTimestamp = ago(time.Minute)
+	other := operator("other.v1", 1)
+	other.Spec.CustomResourceDefinitions.Owned = nil
+	for name, want := range map[string]int{"cool": 1, "warm": 0} {
+		other := other.DeepCopy()
+		other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, delegator(), namespace("ns", nil), group()})
+		require.NoError(t, err)
+		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+		require.NoError(t, err)
+		in.Now = now
+		require.Len(t, in.Neighbours.Items, want)
+		require.Len(t, in.Deletion.WellKnown.Items, 1)
+		out, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		require.Len(t, deletions(out), 1-want, name)
+	}
+}
+
+// TestAFailedReadIsAnError, whichever of them it is.
+func TestAFailedReadIsAnError(t *testing.T) {
+	leaver := operator("cool.v1", 1)
+	leaver.DeletionTimestamp, leaver.Spec.Cleanup.Enabled = ago(time.Minute), true
+	g := group()
+	g.Spec.ServiceAccountName = "installer"
+	objects := []olmcore.Object{leaver, g, namespace("ns", nil), establishedCRD(), cool("one"), &rbacv1.ClusterRole{ObjectMeta: ours("role")}}
+	snapshot, err := olmcore.NewSnapshot(objects)
+	require.NoError(t, err)
+	ctx := context.Background()
+	for name, read := range map[string]func(r olmcore.Reader) error{
+		"a clean-up": func(r olmcore.Reader) error {
+			_, err := csv.Gather(ctx, r, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+			return err
+		},
+		"a group": func(r olmcore.Reader) error {
+			_, err := csv.GatherGroup(ctx, r, types.NamespacedName{Namespace: "ns", Name: "group"})
+			return err
+		},
+		"a sweep": func(r olmcore.Reader) error {
+			_, err := csv.GatherSweep(ctx, r, csv.Config{})
+			return err
+		},
+	} {
+		count := &failing{Reader: snapshot, after: 1000}
+		require.NoError(t, read(count), name)
+		reads := 1000 - count.after
+		require.Greater(t, reads, 6, name)
+		for n := range reads {
+			require.ErrorIs(t, read(&failing{Reader: snapshot, after: n}), errRead, "%s, read %d of %d", name, n, reads)
+		}
+	}
+}
+
+// TestGatherFindsTheCopies of the CSV that goes, and names it when one changes.
+func TestGatherFindsTheCopies(t *testing.T) {
+	c := operator("cool.v1", 1)
+	c.DeletionTimestamp = ago(time.Minute)
+	another := copied("b")
+	another.Labels["olm.copiedFrom"] = "x"
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, copied("a"), another})
+	require.NoError(t, err)
+	key := types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
+	in, err := csv.Gather(context.Background(), snapshot, key, csv.Config{})
+	require.NoError(t, err)
+	require.Equal(t, csv.Found(copied("a")), in.Deletion.Copies)
+	require.Contains(t, csv.Affected(copied("a")), key)
+	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
+}
