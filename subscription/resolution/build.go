@@ -13,10 +13,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog. It checks everything that OLM checks
-// before it serves a catalog, but piece by piece: what is unusable is left out
-// or marked, with a Diagnostic whose Path names package, channel and bundle, and
-// the rest works. Build panics on no input. It keeps references into packages,
+// Build indexes the content of one catalog. Of what OLM checks before it serves a
+// catalog it checks what an answer depends on, piece by piece: what is unusable is
+// left out or marked, with a Diagnostic whose Path names package, channel and bundle,
+// and the rest works. Build panics on no input. It keeps references into packages,
 // which must not be changed any more.
 //
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
@@ -226,6 +226,11 @@ func (b *builder) channel(p *catalogPackage, in *Channel, defaultChannel string,
 	}
 	if ch.chain, ch.malformed = sortChain(p.name, in.Name, entries, ch.byName); ch.malformed != "" {
 		b.report(olmcore.Warning, ReasonMalformedChannel, path, "channel %q of package %s cannot be used: %s", in.Name, p.name, ch.malformed)
+	}
+	for _, e := range entries {
+		if e.stranded {
+			b.report(olmcore.Warning, ReasonInvalidContent, contentPath(p.name, in.Name, e.name), "entry %s is stranded: the head of its channel does not lead to it, so it cannot be chosen", e.name)
+		}
 	}
 	if len(entries) == 0 {
 		b.report(olmcore.Warning, ReasonInvalidContent, path, "channel %q of package %s has no usable entries", in.Name, p.name)

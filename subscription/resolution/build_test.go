@@ -48,6 +48,21 @@ func TestChains(t *testing.T) {
 	}
 }
 
+func TestStrandedEntriesAreReported(t *testing.T) {
+	_, diagnostics := content(line("a/s", "a1", ""), line("a/s", "a2", "a1"), entry{in: "a/s", name: "a3", version: "3.0.0", skips: []string{"a2"}},
+		line("b/s", "b1", ""), line("b/s", "b2", "b3"), line("b/s", "b3", "b2"))
+	var got []string
+	for _, d := range diagnostics {
+		got = append(got, d.Path+": "+d.Message)
+	}
+	const why = " is stranded: the head of its channel does not lead to it, so it cannot be chosen"
+	require.Equal(t, []string{
+		`packages["a"].channels["s"].bundles["a1"]: entry a1` + why,
+		`packages["b"].channels["s"].bundles["b2"]: entry b2` + why,
+		`packages["b"].channels["s"].bundles["b3"]: entry b3` + why,
+	}, got)
+}
+
 func TestBuildReportsWhatIsBroken(t *testing.T) {
 	list := packages(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	a := &list[0]
@@ -135,6 +150,20 @@ func TestABundleWithoutPackageIsInstalledWithItsOwn(t *testing.T) {
 	w.in.Catalogs[0].Content = built
 	require.Equal(t, []olmcore.Property{provides("K"), packageProperty("a", "")}, resolution.Resolve(w.in).Operators[0].Bundle.Properties)
 	require.Len(t, list[0].Bundles[0].Properties, 1, "the source stays as it is")
+
+	// It is of its package, too, of which there is only one.
+	list = packages(line("b/s", "b1", ""), line("b/t", "b2", ""))
+	list[0].Bundles[0].Properties, list[0].Bundles[1].Properties = []olmcore.Property{provides("K")}, []olmcore.Property{provides("L")}
+	built, _ = resolution.Build(list)
+	w = newWorld(line("a/s", "a1", "", requires("K"), requires("L"))).sub("a/s").catalog("global/other", 0)
+	w.in.Catalogs[1].Content = built
+	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)
+}
+
+func TestABundleOfTwoPackagesIsFoundUnderBoth(t *testing.T) {
+	w := newWorld(line("a/s", "a1", "", requiresPackage("q", ">=2.0.0")), line("b/s", "b1", "", packageProperty("q", "2.0.0"))).sub("a/s")
+	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\ninstall b1 from global/cat b/s required by a1\ngenerate b-s-cat-global: b/s at b1\na: nothing -> a1, currentCSV a1",
+		describe(resolution.Resolve(w.in)))
 }
 
 func TestPackageAndVersionComeFromOneProperty(t *testing.T) {

@@ -151,14 +151,11 @@ func (p *problem) upgrades(s *subscription, channels []*channel) {
 }
 
 // upgradesFrom reports whether there is an upgrade edge from an installed
-// operator to e. ordered: the chain of e's channel says which one is newer.
+// operator to e. ordered: the chain of e's channel says that e is newer.
 //
-// Differs: unless the policy says otherwise, an edge never leads to the
-// installed operator itself, and a skipRange never to an older one.
+// Differs: unless the policy says otherwise, a skipRange never leads to the
+// installed operator itself or to an older one.
 func (p *problem) upgradesFrom(e, installed *entry, ordered bool) bool {
-	if !p.policy.AllowBackwardSkipRange && e.name == installed.name {
-		return false
-	}
 	if (e.replaces != "" && e.replaces == installed.name) || slices.Contains(e.skips, installed.name) {
 		return true
 	}

@@ -63,6 +63,8 @@ type entry struct {
 	skip     *versionRange // nil: none
 	// position counts from the head; -1 when the entry is not in the chain.
 	position int32
+	// stranded: no head leads to it, and nobody skips it.
+	stranded bool
 }
 
 // bundle is what all entries of one bundle share.

@@ -9,7 +9,8 @@ import (
 )
 
 // sortChain orders a channel's entries from its head down and leaves out what is
-// skipped. The error text is OLM's.
+// skipped, and what the head does not lead to: that is stranded. The error text is
+// OLM's.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, sortChannel.
 // Differs: an entry that replaces or skips itself is taken for one that does not.
@@ -48,6 +49,9 @@ func sortChain(pkg, name string, entries []*entry, byName map[string]*entry) (ch
 				e.position = int32(len(chain))
 				chain = append(chain, e)
 			}
+		}
+		for _, e := range entries {
+			e.stranded = e.position < 0 && !skipped[e]
 		}
 		return slices.Clip(chain), ""
 	}

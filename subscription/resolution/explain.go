@@ -126,6 +126,8 @@ func (p *problem) explainFor(res *Result, s *subscription, x *Explanation) bool 
 		x.Code, x.Summary = s.held, fmt.Sprintf("Subscription %s stays at %s: %s.", s.object.Name, s.current.object.Name, s.heldText)
 	case s.current == nil && s.object.Spec.StartingCSV != "":
 		x.Code, x.Summary = LessPreferred, fmt.Sprintf("Subscription %s asks to start with %s.", s.object.Name, s.object.Spec.StartingCSV)
+	case found.stranded:
+		x.Code, x.Summary = ChannelMalformed, fmt.Sprintf("%s is stranded: the head of channel %s does not lead to it.", x.Bundle, found.channel.name)
 	case found.position < 0 && found.channel.malformed == "":
 		x.Code, x.Summary = Skipped, fmt.Sprintf("%s is skipped by another bundle of channel %s.", x.Bundle, found.channel.name)
 	case s.current != nil:

@@ -144,6 +144,7 @@ func TestBrokenDocuments(t *testing.T) {
 		"no schema":                    {`{"name":"x"}`, `f: document 2: schema: object '{"name":"x"}' is missing root schema field`},
 		"a list":                       {`{}` + "\n" + `["x"]`, `f: document 3: is not an object`},
 		"a key twice":                  {`{"schema":"olm.bundle","name":"x","Name":"y","package":"a"}`, `f: document 2: name: is there twice`},
+		"a key twice, once escaped":    {`{"schema":"olm.bundle","name":"x","n\u0061me":"y","package":"a"}`, `f: document 2: name: is there twice`},
 		"no package":                   {`{"schema":"olm.channel","name":"x"}`, `f: document 2: package: is empty`},
 		"a package without a name":     {`{"schema":"olm.package"}`, `f: document 2: name: is empty`},
 		"a package twice":              {`{"schema":"olm.package","name":"a"}`, `f: document 2: name: package "a" is described twice; the first counts`},

@@ -2,7 +2,10 @@
 
 package fbc
 
-import "strings"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // identifying are the keys that tools match without regard to case, so that two
 // spellings of one would mean different things to different readers.
@@ -22,8 +25,9 @@ func checkShape(document []byte, maxDepth int) *Error {
 		case '"':
 			end := stringEnd(document, i)
 			if depth == 1 && key {
+				spelt := plain(document[i+1 : end])
 				for k, name := range identifying {
-					if !strings.EqualFold(string(document[i+1:end]), name) {
+					if !bytes.EqualFold(spelt, []byte(name)) {
 						continue
 					}
 					if seen[k] {
@@ -47,6 +51,15 @@ func checkShape(document []byte, maxDepth int) *Error {
 		}
 	}
 	return nil
+}
+
+// plain returns what the inside of a JSON string stands for.
+func plain(text []byte) []byte {
+	var s string
+	if bytes.IndexByte(text, '\\') >= 0 && json.Unmarshal([]byte(`"`+string(text)+`"`), &s) == nil {
+		return []byte(s)
+	}
+	return text
 }
 
 // stringEnd returns the index of the quote that ends the string that begins at
