@@ -24,7 +24,7 @@ func (v *view) newestContent() string {
 	var staying map[string]int
 	for i := range v.pods {
 		p := &v.pods[i]
-		if !p.serves() || p.class == ClassOutdated || v.contentOf(p.pod) == "" {
+		if !p.serves() || v.contentOf(p.pod) == "" {
 			continue
 		}
 		if best == nil {
@@ -38,7 +38,7 @@ func (v *view) newestContent() string {
 			}
 			order = staying[v.contentOf(p.pod)] - staying[v.contentOf(best.pod)]
 		}
-		if order > 0 || order == 0 && p.pod.Name > best.pod.Name {
+		if order >= 0 { // the names rise
 			best = p
 		}
 	}
