@@ -35,34 +35,27 @@ const (
 	groupDeprecation
 )
 
-// ourTypes are the conditions that this package writes, and groups where each
-// belongs.
-var (
-	ourTypes = [...]v1alpha1.SubscriptionConditionType{
-		v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed,
-		v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed,
-		v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
-		v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated,
-	}
-	groups = [len(ourTypes)]group{
-		groupPlan, groupPlan, groupPlan, groupResolution, groupUnpack, groupUnpack, groupHealth,
-		groupDeprecation, groupDeprecation, groupDeprecation, groupDeprecation,
-	}
-)
-
-// indexOf returns the position of a type among ourTypes, -1 for another writer's.
-func indexOf(t v1alpha1.SubscriptionConditionType) int {
-	for i := range ourTypes {
-		if ourTypes[i] == t {
-			return i
-		}
-	}
-	return -1
+// ourTypes are the conditions that this package writes.
+var ourTypes = [...]v1alpha1.SubscriptionConditionType{
+	v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed,
+	v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed,
+	v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
+	v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated,
 }
 
 func groupOf(t v1alpha1.SubscriptionConditionType) group {
-	if i := indexOf(t); i >= 0 {
-		return groups[i]
+	switch t {
+	case v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed:
+		return groupPlan
+	case v1alpha1.SubscriptionResolutionFailed:
+		return groupResolution
+	case v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed:
+		return groupUnpack
+	case v1alpha1.SubscriptionCatalogSourcesUnhealthy:
+		return groupHealth
+	case v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
+		v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated:
+		return groupDeprecation
 	}
 	return groupOther
 }
@@ -88,20 +81,11 @@ func (d *verdict) wishFor(g group, t v1alpha1.SubscriptionConditionType) wish {
 // to, so it looks at each condition once.
 func (d *verdict) conditionsDiffer() bool {
 	have := d.sub.Status.Conditions
-	var seen uint // a bit for each of ourTypes
-	found, wanted := 0, 0
+	found := 0
 	for i := range have {
 		c := &have[i]
-		t := indexOf(c.Type)
-		if t < 0 {
-			continue
-		}
-		if seen>>t&1 == 1 {
-			return true // one of the two goes
-		}
-		seen |= 1 << t
 		var w *wish
-		switch groups[t] {
+		switch groupOf(c.Type) {
 		case groupPlan:
 			w = &d.stage
 		case groupResolution:
@@ -110,11 +94,16 @@ func (d *verdict) conditionsDiffer() bool {
 			w = &d.unpack
 		case groupHealth:
 			w = &d.health
-		default:
-			if d.deprecation.judged && !d.deprecation.grants(c) {
+		case groupDeprecation:
+			if d.deprecation.judged && !d.deprecation.grants(c) || first(have, c.Type) != i {
 				return true
 			}
 			continue
+		default:
+			continue
+		}
+		if first(have, c.Type) != i {
+			return true // one of the two goes
 		}
 		if w.keep {
 			continue
@@ -124,11 +113,7 @@ func (d *verdict) conditionsDiffer() bool {
 		}
 		found++
 	}
-	for _, w := range [...]*wish{&d.stage, &d.resolution, &d.unpack, &d.health} {
-		if !w.keep && w.conditionType != "" {
-			wanted++
-		}
-	}
+	wanted := d.stage.count() + d.resolution.count() + d.unpack.count() + d.health.count()
 	return found < wanted || d.deprecation.judged && d.deprecation.lacks(have)
 }
 
@@ -167,7 +152,15 @@ func (d *verdict) conditions(now time.Time) []v1alpha1.SubscriptionCondition {
 }
 
 func (w *wish) is(c *v1alpha1.SubscriptionCondition) bool {
-	return c.Type == w.conditionType && c.Status == w.status() && c.Reason == w.reason && c.Message == w.message
+	return c.Type == w.conditionType && c.Reason == w.reason && c.Message == w.message && c.Status == w.status()
+}
+
+// count returns how many conditions are to be there, 0 or 1.
+func (w *wish) count() int {
+	if w.keep || w.conditionType == "" {
+		return 0
+	}
+	return 1
 }
 
 func (w *wish) status() corev1.ConditionStatus {

@@ -58,22 +58,34 @@ type catalogs struct {
 }
 
 func (c *catalogs) fill(in *Catalogs) (err error) {
-	c.given, c.probes, c.entries = true, in.Probes, in.Entries
-	if c.sources, err = sortedSources(in.Sources); err != nil {
-		return err
+	c.given, c.sources, c.probes, c.entries = true, in.Sources, in.Probes, in.Entries
+	sorted := true
+	for i, s := range in.Sources {
+		if s == nil || s.Name == "" || s.Namespace == "" {
+			return badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
+		}
+		sorted = sorted && (i == 0 || isBefore(in.Sources[i-1], s))
 	}
+	if !sorted {
+		if c.sources, err = sortedSources(in.Sources); err != nil {
+			return err
+		}
+	}
+	var healthy, unknown uint64
 	for i, s := range c.sources {
-		healthy, known := c.probe(s)
-		if healthy {
-			c.healthy |= 1 << i // nothing beyond the 64th
-		} else if c.unhealthy++; c.unhealthy == 1 {
-			c.firstUnhealthy = i
-		}
-		if !known {
-			c.unknown |= 1 << i
+		switch serves, known := c.probe(s); {
+		case !known:
+			unknown |= 1 << i // nothing beyond the 64th
 			c.failed = true
+		case serves:
+			healthy |= 1 << i
+		default:
+			if c.unhealthy++; c.unhealthy == 1 {
+				c.firstUnhealthy = i
+			}
 		}
 	}
+	c.healthy, c.unknown = healthy, unknown
 	if !slices.IsSortedFunc(c.entries, compareEntries) {
 		c.entries = slices.Clone(c.entries)
 		slices.SortFunc(c.entries, compareEntries)
@@ -81,18 +93,11 @@ func (c *catalogs) fill(in *Catalogs) (err error) {
 	return nil
 }
 
+func isBefore(a, b *v1alpha1.CatalogSource) bool {
+	return a.Namespace == b.Namespace && a.Name < b.Name || a.Namespace < b.Namespace
+}
+
 func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, error) {
-	sorted, last := true, types.NamespacedName{}
-	for i, s := range list {
-		if s == nil || s.Name == "" || s.Namespace == "" {
-			return nil, badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
-		}
-		sorted = sorted && (last.Namespace == s.Namespace && last.Name < s.Name || last.Namespace < s.Namespace)
-		last.Namespace, last.Name = s.Namespace, s.Name
-	}
-	if sorted {
-		return list, nil
-	}
 	order := func(a, b *v1alpha1.CatalogSource) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	}
@@ -147,9 +152,13 @@ func recordOf(s *v1alpha1.CatalogSource, i int, recorded []v1alpha1.Subscription
 	return nil
 }
 
+// isRecordOf compares by UID, and by name where there is none.
 func isRecordOf(r *v1alpha1.SubscriptionCatalogHealth, s *v1alpha1.CatalogSource) bool {
 	ref := r.CatalogSourceRef
-	return ref != nil && ref.UID == s.UID && ref.Name == s.Name && ref.Namespace == s.Namespace
+	if ref == nil || ref.UID != s.UID {
+		return false
+	}
+	return s.UID != "" || ref.Name == s.Name && ref.Namespace == s.Namespace
 }
 
 // judgeHealth decides status.catalogHealth and CatalogSourcesUnhealthy.
@@ -202,12 +211,19 @@ func (c *catalogs) isRecorded(recorded []v1alpha1.SubscriptionCatalogHealth) boo
 	if len(recorded) != len(c.sources) {
 		return false
 	}
+	certain := !c.failed && len(c.sources) <= 64
 	for i, s := range c.sources {
 		r := &recorded[i]
 		if !isRecordOf(r, s) {
-			r = recordOf(s, i, recorded)
+			if r = recordOf(s, i, recorded); r == nil {
+				return false
+			}
 		}
-		if r == nil || r.LastUpdated == nil || r.Healthy != c.isHealthy(i, recorded) {
+		healthy := c.healthy>>i&1 == 1
+		if !certain {
+			healthy = c.isHealthy(i, recorded)
+		}
+		if r.LastUpdated == nil || r.Healthy != healthy {
 			return false
 		}
 	}

@@ -296,7 +296,7 @@ func sortedSubscriptions(list []*v1alpha1.Subscription, namespace string) ([]*v1
 		if s.UID == "" || s.ResourceVersion == "" {
 			return nil, badItem("Subscriptions", i, "has no UID or resourceVersion, so nothing could be written safely")
 		}
-		sorted = sorted && last < s.Name
+		sorted = sorted && (i == 0 || last < s.Name)
 		last = s.Name
 	}
 	if sorted {
@@ -321,7 +321,7 @@ func sortedPlans(list []*v1alpha1.InstallPlan, namespace string) ([]*v1alpha1.In
 		if p.Name == "" || p.Namespace != namespace {
 			return nil, badMeta("InstallPlans", i, p.Name, p.Namespace, namespace)
 		}
-		sorted = sorted && last < p.Name
+		sorted = sorted && (i == 0 || last < p.Name)
 		last = p.Name
 	}
 	if sorted {

@@ -22,7 +22,7 @@ func sortedCSVs(list []*v1alpha1.ClusterServiceVersion, namespace string) ([]*v1
 		if c.Name == "" || c.Namespace != namespace {
 			return nil, badMeta("ClusterServiceVersions", i, c.Name, c.Namespace, namespace)
 		}
-		sorted = sorted && last < c.Name
+		sorted = sorted && (i == 0 || last < c.Name)
 		last = c.Name
 	}
 	if sorted {

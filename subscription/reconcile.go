@@ -33,12 +33,11 @@ type Outcome struct {
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog
 // (syncResolvingNamespace), its package subscription, and the adoption controller
 // of pkg/controller/operators/operators. Differs: see docs/deviations.md.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (out Outcome, err error) {
 	var v view
-	if err := v.fill(&in); err != nil {
-		return Outcome{}, err
+	if err = v.fill(&in); err != nil {
+		return out, err
 	}
-	var out Outcome
 	var anyNeeds, anyMoved bool
 	var unlabelled []componentKey
 	var d verdict

@@ -141,8 +141,8 @@ func (v *view) tellWrites(d *verdict) {
 		v.tellState(d)
 	}
 	want := d.conditions(v.now)
-	for i, t := range ourTypes {
-		if groups[i] == groupPlan {
+	for _, t := range ourTypes {
+		if groupOf(t) == groupPlan {
 			continue // the stage says so
 		}
 		have := d.sub.Status.Conditions
