@@ -98,7 +98,7 @@ func (t *target) also(resolving string) {
 	switch {
 	case t.resolving == "":
 		t.resolving = resolving
-	case resolving != "" && !slices.Contains(t.operators(), resolving):
+	case resolving != "" && resolving != t.resolving:
 		t.others = append(t.others, resolving)
 	}
 }

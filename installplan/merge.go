@@ -104,8 +104,8 @@ func merge(have, want map[string]any, kind string, managed bool) map[string]any 
 	}
 	keepAssigned(kind, have, want)
 	for key := range out {
-		if _, wanted := want[key]; !wanted && !isFrame(key) {
-			delete(out, key)
+		if want[key] == nil && !isFrame(key) {
+			delete(out, key) // typed objects say null for a list of nothing
 		}
 	}
 	for key, value := range want {

@@ -127,9 +127,7 @@ func (d *decision) install() error {
 		d.state = StateRetrying
 		status.Message = retryingPrefix + problems[0].message
 		for _, p := range problems {
-			if !p.endless {
-				d.result.Requeue(p.deadline.Sub(d.in.Now))
-			}
+			d.result.Requeue(p.deadline.Sub(d.in.Now)) // nothing for what never ends
 		}
 	} else {
 		d.progress(e)
