@@ -12,12 +12,17 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/controllers"
 	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
@@ -25,6 +30,7 @@ import (
 	olmgitops "github.com/olmcore/olm/examples/gitops"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/controlplane"
+	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -55,10 +61,10 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, plane.Stop()) })
 	config := strict(plane.Config)
-	dynamic, err := olmdynamic.New(config)
+	live, err := olmdynamic.New(config)
 	require.NoError(t, err)
 	for _, name := range []string{"runtime", "dynamic"} {
-		require.NoError(t, dynamic.Do(t.Context(), olmcore.CreateOf(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, asUser)))
+		require.NoError(t, live.Do(t.Context(), olmcore.CreateOf(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, asUser)))
 	}
 	t.Run("controllerruntime, Executor", func(t *testing.T) {
 		mgr, err := newCached(t.Context(), config)
@@ -66,7 +72,13 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 		require.NoError(t, invariant.CheckExecutor(t.Context(), mgr, mgr.Cluster, "runtime"), "a cache is late")
 	})
 	t.Run("dynamic, Executor", func(t *testing.T) {
-		require.NoError(t, invariant.CheckExecutor(t.Context(), dynamic, dynamic, "dynamic"))
+		require.NoError(t, invariant.CheckExecutor(t.Context(), live, live, "dynamic"))
+	})
+	t.Run("gitops, Executor", func(t *testing.T) {
+		observed, err := olmcore.NewSnapshot(nil)
+		require.NoError(t, err)
+		plan := olmgitops.New(observed)
+		require.NoError(t, invariant.CheckExecutor(t.Context(), plan, plan, "gitops"))
 	})
 	// The objects are the same for all Readers: they are created once.
 	var created []olmcore.Object
@@ -75,7 +87,7 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 			return nil
 		}
 		for _, o := range objects {
-			if err := dynamic.Do(ctx, olmcore.CreateOf(o, asUser)); err != nil {
+			if err := live.Do(ctx, olmcore.CreateOf(o, asUser)); err != nil {
 				return err
 			}
 		}
@@ -84,8 +96,8 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 	}
 	for name, newReader := range map[string]func(ctx context.Context) (olmcore.Reader, error){
 		"controllerruntime": func(ctx context.Context) (olmcore.Reader, error) { return newCached(ctx, config) },
-		"dynamic":           func(context.Context) (olmcore.Reader, error) { return dynamic, nil },
-		"gitops, an export": func(ctx context.Context) (olmcore.Reader, error) { return export(ctx, dynamic, created) },
+		"dynamic":           func(context.Context) (olmcore.Reader, error) { return live, nil },
+		"gitops, an export": func(ctx context.Context) (olmcore.Reader, error) { return export(ctx, live, created) },
 	} {
 		t.Run(name+", Reader", func(t *testing.T) {
 			require.NoError(t, invariant.CheckReader(t.Context(), func(ctx context.Context, objects []olmcore.Object) (olmcore.Reader, error) {
@@ -96,7 +108,7 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 			}))
 		})
 	}
-	t.Run("gitops, what it writes is accepted", func(t *testing.T) { requireAccepted(t, dynamic, created) })
+	t.Run("gitops, what it writes is accepted", func(t *testing.T) { requireAccepted(t, config, live, created) })
 }
 
 // newCached returns a manager of which nothing but the cache runs.
@@ -111,7 +123,7 @@ func newCached(ctx context.Context, config *rest.Config) (*olmruntime.Manager, e
 }
 
 // export reads objects as a person would with kubectl, into a Snapshot.
-func export(ctx context.Context, live olmcore.Reader, objects []olmcore.Object) (olmcore.Reader, error) {
+func export(ctx context.Context, live olmcore.Reader, objects []olmcore.Object) (*olmcore.Snapshot, error) {
 	var text bytes.Buffer
 	for _, o := range objects {
 		got, err := live.Get(ctx, olmcore.GVKOf(o), o.GetNamespace(), o.GetName())
@@ -129,22 +141,42 @@ func export(ctx context.Context, live olmcore.Reader, objects []olmcore.Object) 
 		text.WriteString("---\n")
 		text.Write(append(data, '\n'))
 	}
-	read, err := olmgitops.Read(&text)
+	found, err := read(text.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	return olmcore.NewSnapshot(read)
+	return olmcore.NewSnapshot(found)
 }
 
-// requireAccepted: an API server takes each file that gitops writes.
-func requireAccepted(t *testing.T, live olmcore.Executor, objects []olmcore.Object) {
-	dir := t.TempDir()
-	folder := &olmgitops.Folder{Dir: dir}
-	for _, o := range objects {
-		require.NoError(t, folder.Do(t.Context(), olmcore.CreateOf(o, asUser)))
+func read(text []byte) ([]olmcore.Object, error) {
+	found, err := manifest.Read("text", bytes.NewReader(text))
+	if err != nil {
+		return nil, err
 	}
+	return manifest.Distinct(found)
+}
+
+// requireAccepted: an API server takes each file that a plan writes, whole
+// manifests and orders, as kubectl create and replace send them.
+func requireAccepted(t *testing.T, config *rest.Config, live *olmdynamic.Cluster, objects []olmcore.Object) {
+	dir := t.TempDir()
+	observed, err := export(t.Context(), live, objects)
+	require.NoError(t, err)
+	plan := olmgitops.New(observed)
+	for _, o := range objects {
+		o = o.DeepCopyObject().(olmcore.Object)
+		o.SetName(o.GetName() + "-again")
+		require.NoError(t, plan.Do(t.Context(), olmcore.CreateOf(o, asUser)))
+	}
+	before, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), observed, objects[2].GetNamespace(), objects[2].GetName())
+	require.NoError(t, err)
+	after := before.DeepCopy()
+	after.Status.State, after.Status.LastUpdated = v1alpha1.SubscriptionStateAtLatest, olmcore.Timestamp(before.CreationTimestamp.Time)
+	require.NoError(t, plan.Do(t.Context(), olmcore.UpdateStatusOf(before, after, asUser)))
+	require.NoError(t, plan.Write(dir))
+
 	files := 0
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(filepath.Join(dir, "apply"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -152,16 +184,28 @@ func requireAccepted(t *testing.T, live olmcore.Executor, objects []olmcore.Obje
 		if err != nil {
 			return err
 		}
-		read, err := olmgitops.Read(bytes.NewReader(data))
-		if err != nil {
-			return err
-		}
-		for _, o := range read {
+		found, err := read(data)
+		for _, o := range found {
 			files++
-			o.SetName(o.GetName() + "-again")
 			require.NoError(t, live.Do(t.Context(), olmcore.CreateOf(o, asUser)), path)
 		}
-		return nil
+		return err
 	}))
 	require.Len(t, objects, files)
+
+	text, err := os.ReadFile(filepath.Join(dir, "status.yaml"))
+	require.NoError(t, err)
+	order := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal(text, &order.Object))
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	subscriptions := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("subscriptions")).Namespace(before.Namespace)
+	_, err = subscriptions.UpdateStatus(t.Context(), order, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	reported, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), live, before.Namespace, before.Name)
+	require.NoError(t, err)
+	require.Equal(t, after.Status, reported.Status)
+	require.Equal(t, before.Spec, reported.Spec)
+	_, err = subscriptions.UpdateStatus(t.Context(), order, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "the order was for another version: %v", err)
 }

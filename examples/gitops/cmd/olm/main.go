@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	olmgitops "github.com/olmcore/olm/examples/gitops"
+	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,9 +26,7 @@ func main() {
 	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	flag.Parse()
 	o := controllers.Options{KubernetesVersion: *version, Sweeps: true}
-	if catalogs.Content != nil {
-		o.GlobalNamespace, o.Resolve, o.CatalogsOf = catalogs.GlobalNamespace, catalogs.Resolve, catalogs.Known
-	}
+	catalogs.Serve(&o)
 	if err := run(context.Background(), *out, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -39,57 +38,37 @@ func run(ctx context.Context, out string, o *controllers.Options, files []string
 	if err != nil {
 		return err
 	}
-	cluster, err := olmcore.NewSnapshot(objects)
+	observed, err := olmcore.NewSnapshot(objects)
 	if err != nil {
 		return err
 	}
-	statuses := 0
-	folder := &olmgitops.Folder{Dir: out, Skipped: func(a olmcore.Action) {
-		if _, isStatus := a.(olmcore.UpdateStatus); isStatus {
-			statuses++
-			return
-		}
-		verb, target, cause := a.Describe()
-		fmt.Fprintf(log, "not written: %s %s (%s)\n", verb, target, cause.Reason)
-	}}
-	var failed []error
-	for _, c := range controllers.New(o).Controllers {
-		keys, err := c.Keys(ctx, cluster)
-		if err != nil {
-			return err
-		}
-		for _, key := range keys {
-			result, err := c.Reconcile(ctx, cluster, key, time.Now().UTC(), nil)
-			if err == nil {
-				err = olmcore.Run(ctx, folder, result.Actions)
-			}
-			for _, d := range result.Diagnostics {
-				fmt.Fprintf(log, "%s %s: %s %s: %s\n", c.Name, key, d.Severity, d.Reason, d.Message)
-			}
-			if err != nil {
-				failed = append(failed, fmt.Errorf("%s %s: %w", c.Name, key, err))
-			}
-		}
+	plan := olmgitops.New(observed)
+	runners := controllers.New(o).Runners(observed, plan)
+	for _, r := range runners {
+		r.Told = func(report controllers.Report) { fmt.Fprint(log, report) }
 	}
-	fmt.Fprintf(log, "%d updates of statuses are not written: they belong to the cluster\n", statuses)
-	return errors.Join(failed...)
+	return errors.Join(controllers.Pass(ctx, runners, time.Now), plan.Write(out))
 }
 
 func read(files []string, stdin io.Reader) ([]olmcore.Object, error) {
 	if len(files) == 0 {
-		return olmgitops.Read(stdin)
+		found, err := manifest.Read("stdin", stdin)
+		if err != nil {
+			return nil, err
+		}
+		return manifest.Distinct(found)
 	}
-	var objects []olmcore.Object
+	var all []manifest.Object
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}
-		found, err := olmgitops.Read(f)
+		found, err := manifest.Read(name, f)
 		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
-		objects = append(objects, found...)
+		all = append(all, found...)
 	}
-	return objects, nil
+	return manifest.Distinct(all)
 }

@@ -30,8 +30,11 @@ func TestAnExportBecomesAFolder(t *testing.T) {
 	var log bytes.Buffer
 	o := controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true}
 	require.NoError(t, run(t.Context(), dir, &o, nil, strings.NewReader(catalogSource), &log))
-	require.Contains(t, log.String(), "1 updates of statuses are not written")
-	entries, err := os.ReadDir(filepath.Join(dir, "olm"))
+	require.Contains(t, log.String(), "catalog olm/community: updateStatus CatalogSource olm/community (StatusChanged)\n")
+	status, err := os.ReadFile(filepath.Join(dir, "status.yaml"))
+	require.NoError(t, err)
+	require.Contains(t, string(status), "kind: CatalogSource")
+	entries, err := os.ReadDir(filepath.Join(dir, "apply", "olm"))
 	require.NoError(t, err)
 	var names []string
 	for _, e := range entries {
@@ -45,5 +48,5 @@ func TestAnExportBecomesAFolder(t *testing.T) {
 	require.NoError(t, run(t.Context(), filepath.Join(dir, "again"), &o, []string{file}, nil, &log))
 	require.ErrorContains(t, run(t.Context(), dir, &o, []string{"no/such/file"}, nil, &log), "no/such/file")
 	require.ErrorContains(t, run(t.Context(), dir, &o, nil, strings.NewReader("kind: Pod"), &log), "document 1")
-	require.ErrorContains(t, run(t.Context(), dir, &o, nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "is CatalogSource olm/community, as is objects[0]")
+	require.ErrorContains(t, run(t.Context(), dir, &o, nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "stdin: document 2: CatalogSource olm/community stands in stdin, document 1, already")
 }
