@@ -296,7 +296,7 @@ func TestAConfigMapIsAdoptedOnce(t *testing.T) {
 		require.Equal(t, test.want, got, name)
 	}
 	in := invariant.Clone(base)
-	in.Config.AdoptUserConfigMap = false
+	in.Config.AdoptUserConfigMap, in.AdoptedConfigMaps = false, nil
 	in.ConfigMap.OwnerReferences = append(in.ConfigMap.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "x", UID: "x"})
 	out, err := catalog.Reconcile(in)
 	require.NoError(t, err)
