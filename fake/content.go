@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,33 +19,36 @@ import (
 // canonical returns a deep copy of o in the Go type and version that the kind is
 // stored in.
 func (k *kind) canonical(o olmcore.Object) (n olmcore.Object, err error) {
-	// Untyped content may hold Go values that no JSON decoder makes; copying them
-	// panics.
+	if _, untyped := o.(*unstructured.Unstructured); k.isTyped(o) || untyped && k.goType == nil {
+		n, err = deepCopy(o)
+	} else {
+		n, err = k.converted(o)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", olmcore.KeyOf(o), err))
+	}
+	n.GetObjectKind().SetGroupVersionKind(k.gvk)
+	return n, nil
+}
+
+func (k *kind) converted(o olmcore.Object) (olmcore.Object, error) {
+	m, err := olmcore.ToMap(o)
+	if err != nil {
+		return nil, err
+	}
+	n := olmcore.NewObject(k.gvk)
+	return n, olmcore.FromMap(m, n)
+}
+
+// deepCopy refuses untyped content with Go values that no JSON decoder makes:
+// copying them panics.
+func deepCopy(o olmcore.Object) (n olmcore.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			n, err = nil, fmt.Errorf("%v", r)
 		}
 	}()
-	if k.isTyped(o) {
-		n := o.DeepCopyObject().(olmcore.Object)
-		n.GetObjectKind().SetGroupVersionKind(k.gvk)
-		return n, nil
-	}
-	if u, ok := o.(*unstructured.Unstructured); ok && k.goType == nil {
-		n := u.DeepCopy()
-		n.SetGroupVersionKind(k.gvk)
-		return n, nil
-	}
-	m, err := olmcore.ToMap(o)
-	if err != nil {
-		return nil, err
-	}
-	n = olmcore.NewObject(k.gvk)
-	if err := olmcore.FromMap(m, n); err != nil {
-		return nil, err
-	}
-	n.GetObjectKind().SetGroupVersionKind(k.gvk)
-	return n, nil
+	return o.DeepCopyObject().(olmcore.Object), nil
 }
 
 // setStatus gives o the status of from, shared.

@@ -5,6 +5,7 @@ package fake
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -22,7 +23,7 @@ func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if a == nil {
+	if v := reflect.ValueOf(a); a == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return &olmcore.InputError{Field: "action", Problem: "is nil"}
 	}
 	verb, target, _ := a.Describe()

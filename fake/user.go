@@ -87,7 +87,7 @@ func (c *Cluster) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 	change(next)
 	next, err := t.kind.canonical(next)
 	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return err
 	}
 	status := next.DeepCopyObject().(olmcore.Object)
 	changed := t.kind.status && !t.kind.sameStatus(current, next)

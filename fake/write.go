@@ -72,10 +72,7 @@ func (c *Cluster) incoming(o olmcore.Object) (*table, olmcore.Object, error) {
 		return nil, nil, err
 	}
 	next, err := t.kind.canonical(o)
-	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", olmcore.KeyOf(o), err))
-	}
-	return t, next, nil
+	return t, next, err
 }
 
 func (c *Cluster) admitNamespace(k *kind, o olmcore.Object) error {
@@ -217,9 +214,16 @@ func (c *Cluster) update(a olmcore.Update) error {
 		return &olmcore.InputError{Field: "before and after", Problem: "must both be set"}
 	}
 	if t.kind.sameVersion(current, a.Before, a.After) {
-		return c.replace(t, current, a.After.DeepCopyObject().(olmcore.Object))
+		next, err := t.kind.canonical(a.After)
+		if err != nil {
+			return err
+		}
+		return c.replace(t, current, next)
 	}
-	after := a.After.DeepCopyObject().(olmcore.Object)
+	after, err := deepCopy(a.After)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
 	if b, ok := statusValue(a.Before); ok {
 		setStatusValue(after, b)
 	}
@@ -240,10 +244,19 @@ func (c *Cluster) updateStatus(a olmcore.UpdateStatus) error {
 		return &olmcore.InputError{Field: "before and after", Problem: "must both be set"}
 	}
 	if t.kind.sameVersion(current, a.Before, a.After) {
-		c.replaceStatus(t, current, a.After)
+		next := a.After
+		if t.kind.goType == nil {
+			if next, err = t.kind.canonical(a.After); err != nil {
+				return err
+			}
+		}
+		c.replaceStatus(t, current, next)
 		return nil
 	}
-	after := a.Before.DeepCopyObject().(olmcore.Object)
+	after, err := deepCopy(a.Before)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
 	if s, ok := statusValue(a.After); ok {
 		setStatusValue(after, s)
 	}

@@ -381,3 +381,42 @@ func isServerError(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code == 500
 }
+
+// TestValuesThatNoDecoderMakesAreRefused: untyped content can hold any Go value.
+func TestValuesThatNoDecoderMakesAreRefused(t *testing.T) {
+	c := newCluster(t)
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	c.Serve(kind, true)
+	widget := func(field string, value any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": "ns"}, field: value}}
+		u.SetGroupVersionKind(kind)
+		return u
+	}
+	require.NoError(t, c.Create(widget("spec", "old")))
+	observed, err := c.Get(t.Context(), kind, "ns", "w")
+	require.NoError(t, err)
+	spec, status := widget("spec", struct{}{}), widget("status", struct{}{})
+	copied := observed.DeepCopyObject().(olmcore.Object)
+	for name, write := range map[string]func() error{
+		"create":               func() error { return c.Create(spec) },
+		"load":                 func() error { return c.Load(spec) },
+		"update":               func() error { return c.Update(spec) },
+		"update of the status": func() error { return c.UpdateStatus(status) },
+		"edit": func() error {
+			return c.Edit(olmcore.KeyOf(spec), func(o olmcore.Object) { o.(*unstructured.Unstructured).Object = spec.Object })
+		},
+		"an update":           func() error { return c.Do(t.Context(), olmcore.UpdateOf(observed, spec, olmcore.Cause{})) },
+		"an update of a copy": func() error { return c.Do(t.Context(), olmcore.UpdateOf(copied, spec, olmcore.Cause{})) },
+		"an update from such a value": func() error {
+			return c.Do(t.Context(), olmcore.UpdateStatus{Target: olmcore.RefOf(observed), Before: spec, After: spec})
+		},
+		"a status":           func() error { return c.Do(t.Context(), olmcore.UpdateStatusOf(observed, status, olmcore.Cause{})) },
+		"a status of a copy": func() error { return c.Do(t.Context(), olmcore.UpdateStatusOf(copied, status, olmcore.Cause{})) },
+		"no action":          func() error { return c.Do(t.Context(), (*olmcore.Create)(nil)) },
+	} {
+		require.Error(t, write(), name)
+		same, err := c.Get(t.Context(), kind, "ns", "w")
+		require.NoError(t, err)
+		require.Same(t, observed, same, name)
+	}
+}
