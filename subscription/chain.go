@@ -88,9 +88,15 @@ func (c *chain) tighten(at time.Time) {
 	}
 }
 
+// gap reports what is not known. That something happened more often than can be
+// told is no hole in the chain.
 func (c *chain) gap(kind, why string) {
+	severity := warning
+	if kind == gapAtLeastOnce {
+		severity = info
+	}
 	c.gaps = append(c.gaps, olmcore.Diagnostic{
-		Severity: olmcore.Info, Reason: olmcore.ReasonHistoryGap, Message: kind + ": " + why, Target: c.target.Unversioned(),
+		Severity: severity, Reason: olmcore.ReasonHistoryGap, Message: kind + ": " + why, Target: c.target.Unversioned(),
 	})
 }
 

@@ -119,7 +119,7 @@ func TestReconcile(t *testing.T) {
 					stateStep(running, "UpgradePending", "", "InstallPlanReferenceCleared"),
 				},
 				Diagnostics: []olmcore.Diagnostic{{
-					Severity: olmcore.Info, Reason: olmcore.ReasonHistoryGap, Target: olmcore.RefOf(running).Unversioned(),
+					Severity: olmcore.Warning, Reason: olmcore.ReasonHistoryGap, Target: olmcore.RefOf(running).Unversioned(),
 					Message: "DeletedBeforeObserved: the plan was deleted; its last stage after Installing was not observed",
 				}},
 			}},
