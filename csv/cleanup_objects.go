@@ -103,9 +103,7 @@ func (k *cleaner) giveUp(a olmcore.Action, why string) {
 // name it, nothing names another incarnation or another CSV, and it is not
 // younger than the deletion, as an object of the next installation would be.
 func (k *cleaner) isOurs(o olmcore.Object) bool {
-	owner := ownerOf(k.c)
-	owner.UID = k.c.UID
-	if !owner.Owns(o.GetLabels()) || k.isYounger(o) {
+	if !k.owner().Owns(o.GetLabels()) || k.isYounger(o) {
 		return false
 	}
 	if ownedByOtherCSV(o.GetOwnerReferences(), k.c.UID) {
@@ -113,6 +111,13 @@ func (k *cleaner) isOurs(o olmcore.Object) bool {
 		return false
 	}
 	return true
+}
+
+// owner is this incarnation of the CSV, as labels name it.
+func (k *cleaner) owner() olmcore.Owner {
+	owner := ownerOf(k.c)
+	owner.UID = k.c.UID
+	return owner
 }
 
 func (k *cleaner) isYounger(o olmcore.Object) bool {
@@ -288,9 +293,8 @@ func (k *cleaner) isWellKnown(o olmcore.Object, suffix string, subjects []rbacv1
 	foreign := func(s rbacv1.Subject) bool {
 		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != k.c.Namespace
 	}
-	owner, labelled := olmcore.OwnerOf(o.GetLabels())
-	mine := owner.Kind == ownerOf(k.c).Kind && owner.Namespace == k.c.Namespace && owner.Name == k.c.Name
-	if o.GetLabels()[olmcore.LabelManaged] != "true" || labelled && !mine || k.isYounger(o) ||
+	_, labelled := olmcore.OwnerOf(o.GetLabels())
+	if o.GetLabels()[olmcore.LabelManaged] != "true" || labelled && !k.owner().Owns(o.GetLabels()) || k.isYounger(o) ||
 		len(subjects) == 0 || slices.ContainsFunc(subjects, foreign) {
 		return false
 	}

@@ -91,7 +91,7 @@ type operandKind struct {
 func (o operandKind) covers(k *cleaner, instance olmcore.Object) bool {
 	namespace := instance.GetNamespace()
 	if o.cluster || namespace == "" {
-		return o.cluster && namespace == ""
+		return o.cluster
 	}
 	return o.targets.contains(namespace) && !k.isTerminating(namespace) &&
 		!slices.ContainsFunc(o.shared, func(t targets) bool { return t.contains(namespace) })

@@ -99,6 +99,18 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 			o.Labels["olm.owner"] = "cool.v2"
 			o.Labels["olm.managed"] = "true"
 		}, false},
+		"labelled in another namespace": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner.namespace"], o.Labels["olm.managed"] = "other", "true"
+		}, false},
+		"labelled as a group's": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner.kind"], o.Labels["olm.managed"] = "OperatorGroup", "true"
+		}, false},
+		"labelled by another incarnation": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner.uid"], o.Labels["olm.managed"] = "before", "true"
+		}, false},
 		"nobody manages it":    {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Labels = nil }, false},
 		"another Deployment's": {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Name = "hot-service-auth-reader" }, false},
 		"another account too": {func(o *rbacv1.RoleBinding, _ *csv.Input) {

@@ -218,6 +218,11 @@ func TestCertificatesThatOLMInstalledStay(t *testing.T) {
 	delete(d.Annotations, "olmcore/installed-from")
 	d.Spec.Template.Annotations["olmcahash"], d.Labels["olm.deployment-spec-hash"] = "ca", "with-volumes"
 	check(t, in, olmcore.Result{})
+
+	hold(in.ClusterServiceVersion, installReady, "AllRequirementsMet", "", 0)
+	require.Equal(t, "T23", csv.Assess(in).Rule)
+	d.Labels["olm.owner"] = "cool.v0"
+	require.Equal(t, "Install", csv.Assess(in).Rule, "the old version's is taken over")
 }
 
 func TestACheckpointSparesTheWork(t *testing.T) {
@@ -235,9 +240,10 @@ func TestACheckpointSparesTheWork(t *testing.T) {
 			d.ResourceVersion, d.Status.Conditions = "21", nil
 			in.Deployments = csv.Found(d)
 		},
-		"another server":      func(in *csv.Input) { in.ClusterServiceVersion = withMinimum(in); in.KubernetesVersion = "v1.1.0" },
-		"an object is gone":   func(in *csv.Input) { in.Deployments = csv.Found[*appsv1.Deployment]() },
-		"a list was not read": func(in *csv.Input) { in.Deployments = csv.Observed[*appsv1.Deployment]{} },
+		"another server":            func(in *csv.Input) { in.ClusterServiceVersion = withMinimum(in); in.KubernetesVersion = "v1.1.0" },
+		"an object is gone":         func(in *csv.Input) { in.Deployments = csv.Found[*appsv1.Deployment]() },
+		"a list was not read":       func(in *csv.Input) { in.Deployments = csv.Observed[*appsv1.Deployment]{} },
+		"another list was not read": func(in *csv.Input) { in.Roles.Complete = false },
 		"it is being deleted": func(in *csv.Input) {
 			c := in.ClusterServiceVersion.DeepCopy()
 			c.DeletionTimestamp = ago(0)

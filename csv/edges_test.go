@@ -13,8 +13,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -206,4 +208,107 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	require.Equal(t, csv.Found(copied("a")), in.Deletion.Copies)
 	require.Contains(t, csv.Affected(copied("a")), key)
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
+}
+
+// TestWhatIsNotDescribedNeedsNotBeRead: a CSV without CRDs, APIServices and
+// permissions is at rest whether those lists were read or not.
+func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	spec := &in.ClusterServiceVersion.Spec
+	spec.CustomResourceDefinitions, spec.InstallStrategy.StrategySpec.Permissions = v1alpha1.CustomResourceDefinitions{}, nil
+	in.ClusterServiceVersion.Labels = nil
+	deploy(t, &in)
+	for _, list := range []*bool{
+		&in.CustomResourceDefinitions.Complete, &in.APIServices.Complete, &in.ServiceAccounts.Complete, &in.Roles.Complete, &in.RoleBindings.Complete,
+		&in.ClusterRoles.Complete, &in.ClusterRoleBindings.Complete, &in.OtherGroups.Complete, &in.Rivals.Complete, &in.Subscriptions.Complete,
+	} {
+		*list = false
+		check(t, in, olmcore.Result{})
+	}
+}
+
+// TestAStoredReportThatIsUnmetIsRefreshed while Succeeded, without an entry in the
+// history.
+func TestAStoredReportThatIsUnmetIsRefreshed(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	in.ClusterServiceVersion.Status.RequirementStatus = metReport()
+	check(t, in, olmcore.Result{})
+	in.ClusterServiceVersion.Status.RequirementStatus[0].Status = "NotPresent"
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	require.Len(t, out.Actions, 1)
+	require.Empty(t, out.Transitions)
+	want := in.ClusterServiceVersion.Status.DeepCopy()
+	want.RequirementStatus, want.LastUpdateTime = metReport(), ago(0)
+	after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+	require.True(t, ok)
+	require.Equal(t, *want, after.Status)
+}
+
+// TestTheNoteNoticesEverySource: whatever a Deployment was made from and is no more,
+// it is made again.
+func TestTheNoteNoticesEverySource(t *testing.T) {
+	for name, change := range map[string]func(in *csv.Input){
+		"the spec of the CSV": func(in *csv.Input) {
+			in.ClusterServiceVersion.Generation++
+			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(3))
+		},
+		"another incarnation": func(in *csv.Input) {
+			in.ClusterServiceVersion.UID = "next"
+			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(3))
+		},
+		"an annotation of the CSV went": func(in *csv.Input) { delete(in.ClusterServiceVersion.Annotations, "mine") },
+		"an annotation is excluded now": func(in *csv.Input) { in.Config.ExcludedAnnotations = []string{"mine"} },
+		"the proxy":                     func(in *csv.Input) { in.Config.ProxyEnv[0].Value = "q" },
+		"the config of the Subscription": func(in *csv.Input) {
+			in.Subscriptions.Items[0].Generation++
+			in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
+		},
+		"another Subscription": func(in *csv.Input) {
+			in.Subscriptions.Items[0].UID = "other"
+			in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
+		},
+		"no Subscription": func(in *csv.Input) { in.Subscriptions.Items = nil },
+		"a CSV without generation": func(in *csv.Input) {
+			in.ClusterServiceVersion.Generation = 0
+			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(3))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+			in.ClusterServiceVersion.Annotations["mine"] = "x"
+			in.Config.ProxyEnv = []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "p"}}
+			in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "s", Generation: 1},
+				Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"x": "y"}}},
+				Status:     v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
+			})
+			deploy(t, &in)
+			check(t, in, olmcore.Result{})
+			change(&in)
+			a := csv.Assess(in)
+			require.Equal(t, installReady, a.Phase, a.Message)
+			require.Contains(t, a.Message, "deployment changed old hash=")
+		})
+	}
+}
+
+// TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
+func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
+	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}
+	in := csv.SweepInput{
+		Now: now, OperatorGroups: csv.Found(group()), InstallPlans: csv.Found[*v1alpha1.InstallPlan](),
+		ClusterServiceVersions: csv.Found(operator("other.v1", 1)), Namespaces: csv.Found(namespace("b", mark), namespace("a", mark)),
+		Objects: csv.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("b")}, &rbacv1.ClusterRole{ObjectMeta: ours("a")}),
+	}
+	in.Config.Cleanup.SweepDelete = true
+	want, err := csv.Sweep(in)
+	require.NoError(t, err)
+	require.Len(t, want.Actions, 4)
+	slices.Reverse(in.Namespaces.Items)
+	slices.Reverse(in.Objects.Items)
+	got, err := csv.Sweep(in)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

@@ -189,7 +189,7 @@ func (g *gatherer) sharesDeployment(o *version) bool {
 		}
 	}
 	for _, d := range g.in.Deployments.Items {
-		if declaresDeployment(o, d.Name) || ownerOf(o).Owns(d.Labels) {
+		if ownerOf(o).Owns(d.Labels) {
 			return true
 		}
 	}

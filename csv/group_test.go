@@ -215,6 +215,11 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
 			in.ClusterServiceVersions.Items[0].Status.Phase = pending
 		}, []string{"roles"}},
+		"it does not wait for one that is being deleted": {func(in *csv.GroupInput) {
+			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
+			in.ClusterServiceVersions.Items[0].Status.Phase = pending
+			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
+		}, []string{"annotate Hot.v1.example.com", "roles"}},
 		"a CSV that the group shuts out provides nothing": {func(in *csv.GroupInput) {
 			hold(in.ClusterServiceVersions.Items[0], failed, "UnsupportedOperatorGroup", "", 0)
 		}, []string{"annotate Hot.v1.example.com"}},

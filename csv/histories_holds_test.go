@@ -38,6 +38,8 @@ func (h *history) mayHold(v *v1alpha1.ClusterServiceVersion) map[olmcore.Key]boo
 			continue
 		}
 		switch {
+		case isCopyOf(o, v):
+			holds[key] = o.GetDeletionTimestamp() == nil
 		case key.Kind == "Cool":
 			holds[key] = operands && key.Namespace == "ns"
 		case key.Namespace == "" && mine && !stuck && key.Kind != "CustomResourceDefinition" && key.Kind != "Namespace":

@@ -60,7 +60,13 @@ func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target
 	if h.forbidden[string(verb)+" "+target.Kind] {
 		return apierrors.NewForbidden(schema.GroupResource{Group: target.GVK().Group, Resource: target.Kind}, target.Name, errors.New("not you"))
 	}
-	if verb != olmcore.VerbDelete || target.Kind == "ClusterServiceVersion" {
+	if verb != olmcore.VerbDelete {
+		return nil
+	}
+	if target.Kind == "ClusterServiceVersion" {
+		if original := fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", target.Name); target.Namespace != "ns" && (original == nil || original.DeletionTimestamp == nil) {
+			h.violation = fmt.Errorf("%s was deleted, of which nothing is being deleted", target)
+		}
 		return nil
 	}
 	switch target.Kind {
@@ -107,13 +113,25 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 		v.Spec.InstallStrategy.StrategySpec.ClusterPermissions, objects = nil, nil
 	}
 	if object {
-		objects = append(objects, v)
+		objects = append(objects, v, copyOf(v))
 	}
 	for _, o := range objects {
 		if err := h.c.Create(o); err != nil && !apierrors.IsAlreadyExists(err) {
 			require.NoError(t, err)
 		}
 	}
+}
+
+// copyOf is what another controller makes of a version in a namespace that it
+// watches.
+func copyOf(v *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
+	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: v.Name, Labels: map[string]string{"olm.copiedFrom": v.Namespace}}}
+	c.Spec = v.Spec
+	return c
+}
+
+func isCopyOf(o olmcore.Object, v *v1alpha1.ClusterServiceVersion) bool {
+	return olmcore.KeyOf(o).Kind == "ClusterServiceVersion" && o.GetName() == v.Name && o.GetLabels()["olm.copiedFrom"] == v.Namespace
 }
 
 // leftovers are objects that only a clean-up takes away, one for each stage that
@@ -279,7 +297,8 @@ func (h *history) check(t *rapid.T) {
 			created := o.GetCreationTimestamp()
 			late := v.DeletionTimestamp != nil && created.After(v.DeletionTimestamp.Time) ||
 				h.waited(o, time.Minute) && slices.Contains(o.GetFinalizers(), wedged)
-			if owner.Kind == "ClusterServiceVersion" && owner.Name == v.Name && owner.Namespace == v.Namespace && o.GetNamespace() == "" && !late {
+			mine := owner.Kind == "ClusterServiceVersion" && owner.Name == v.Name && owner.Namespace == v.Namespace && o.GetNamespace() == ""
+			if (mine || isCopyOf(o, v)) && !late {
 				t.Fatalf("%s outlives %s\n%s", olmcore.KeyOf(o), v.Name, fake.Format(h.d.Events))
 			}
 		}

@@ -97,6 +97,10 @@ func TestGatherKeepsWhatMatters(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "unrelated"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"},
 		Subjects: []rbacv1.Subject{{Kind: "User", Name: "somebody", APIGroup: "rbac.authorization.k8s.io"}},
 	}))
+	require.NoError(t, c.Create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unrelated"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "x"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: "somebody", APIGroup: "rbac.authorization.k8s.io"}},
+	}))
 	require.NoError(t, d.Cluster.Settle())
 	in, err := csv.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
@@ -107,6 +111,7 @@ func TestGatherKeepsWhatMatters(t *testing.T) {
 	require.Equal(t, []string{"cool.v2", "rival.v1"}, names)
 	require.Len(t, in.ClusterRoleBindings.Items, 2)
 	require.Len(t, in.ClusterRoles.Items, 2)
+	require.Empty(t, in.RoleBindings.Items)
 	require.True(t, in.Deployments.Complete)
 	require.False(t, in.Deletion.Peers.Complete, "what only a clean-up needs is not read")
 
@@ -168,8 +173,9 @@ func TestAffected(t *testing.T) {
 		"a binding by account": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns"}}}, ns},
 		"a binding by user":    {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "system:serviceaccount:ns:a"}}}, ns},
 		"a binding by group":   {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}, all},
-		"what we own":          {&corev1.Secret{ObjectMeta: ours("s")}, one},
-		"what nobody owns":     {&corev1.Secret{ObjectMeta: meta}, nil},
+		"a binding by the accounts of a namespace": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts:ns"}}}, ns},
+		"what we own":      {&corev1.Secret{ObjectMeta: ours("s")}, one},
+		"what nobody owns": {&corev1.Secret{ObjectMeta: meta}, nil},
 	} {
 		require.Equal(t, c.want, csv.Affected(c.object), name)
 	}

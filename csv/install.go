@@ -214,8 +214,7 @@ func ownsSameCRD(a, b *version) bool {
 // deploymentConflict judges a live Deployment whose name the strategy wants. One
 // of a CSV that does not exist any more may be taken over.
 func deploymentConflict(in *Input, d *appsv1.Deployment) string {
-	c := in.ClusterServiceVersion
-	owner, labelled := olmcore.OwnerOf(d.Labels)
+	_, labelled := olmcore.OwnerOf(d.Labels)
 	byCSV := slices.ContainsFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return isCSVReference(&r) })
 	if !labelled && !byCSV {
 		if in.Config.AdoptForeignDeployments {
@@ -223,13 +222,10 @@ func deploymentConflict(in *Input, d *appsv1.Deployment) string {
 		}
 		return fmt.Sprintf("deployment %s exists and is not managed by an operator", d.Name)
 	}
-	if !labelled || owner.Kind != v1alpha1.ClusterServiceVersionKind || owner.Namespace != c.Namespace || owner.Name == c.Name {
-		return ""
-	}
 	line := chainOf(in)
 	for i := range in.Neighbours.Items {
-		if other := line.at(i + 1); other != nil && other.Name == owner.Name && !line.family()[other] {
-			return fmt.Sprintf("deployment %s is owned by ClusterServiceVersion %s", d.Name, owner.Name)
+		if other := line.at(i + 1); other != nil && ownerOf(other).Owns(d.Labels) && !line.family()[other] {
+			return fmt.Sprintf("deployment %s is owned by ClusterServiceVersion %s", d.Name, other.Name)
 		}
 	}
 	return ""

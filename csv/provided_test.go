@@ -161,7 +161,7 @@ func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
 func TestWhatAnAnnotationLists(t *testing.T) {
 	entries := rapid.SliceOfN(rapid.SampledFrom([]string{
 		coolAPI, " " + coolAPI, coolAPI + " ", coolAPI + ".x", "x" + coolAPI, "Cool.v10.example.com", "Coo.v1.example.com", "Cooler.v1.example.com",
-		"Cool.v1.example.co", "Cool.v1", "Cool", "", "nonsense", "A.v1.a", "Z.v1.z", "cool.v1.example.com",
+		"Cool.v1.example.co", "Cool..example.com", "Cool.v1", "Cool", "", "nonsense", "A.v1.a", "Z.v1.z", "cool.v1.example.com",
 	}), 0, 8)
 	rapid.Check(t, func(t *rapid.T) {
 		list := entries.Draw(t, "entries")
@@ -177,4 +177,41 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 		in.Rivals.Items = append(in.Rivals.Items, rival(succeeded, 1000*time.Hour))
 		require.Equal(t, listed, csv.Assess(in).Rule == "G15", "%q", list)
 	})
+}
+
+// TestEachAPIIsLookedForInTheAnnotation, in whatever order a CSV and the annotation
+// list them.
+func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
+	kinds := []string{"A", "Ab", "B", "Cool", "D", "E"}
+	some := rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 6)
+	rapid.Check(t, func(t *rapid.T) {
+		in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+		owned := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned
+		*owned = nil
+		list := rapid.Permutation(kinds).Draw(t, "annotation")[:rapid.IntRange(0, len(kinds)).Draw(t, "length")]
+		if rapid.Bool().Draw(t, "sorted") {
+			slices.Sort(list)
+		}
+		listed := true
+		for _, kind := range some.Draw(t, "owned") {
+			*owned = append(*owned, v1alpha1.CRDDescription{Name: "cools.example.com", Version: "v1", Kind: kind})
+			listed = listed && slices.Contains(list, kind)
+		}
+		entries := make([]string, len(list))
+		for i, kind := range list {
+			entries[i] = kind + ".v1.example.com"
+		}
+		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = strings.Join(entries, ",")
+		if after, ok := metadataOf(firstOf(must(csv.Reconcile(in)).Actions)); ok { // the labels first
+			in.ClusterServiceVersion = after
+		}
+		require.Equal(t, !listed, csv.Assess(in).Rule == "G14", "%v %v", *owned, entries)
+	})
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
 }

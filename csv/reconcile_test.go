@@ -212,6 +212,11 @@ func TestNoneAndPending(t *testing.T) {
 			change: func(_ *testing.T, in *csv.Input) { predecessorOf(in, replacing) },
 			want:   toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil),
 		},
+		"T42 not by one that is being deleted": {
+			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
+			change: func(_ *testing.T, in *csv.Input) { successorOf(in, installReady).DeletionTimestamp = ago(0) },
+			want:   toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil),
+		},
 		"T42 a successor has begun to install": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked", change: withSuccessor(installing),
 			want: to(replacing, "BeingReplaced", "being replaced by csv: cool.v2"),

@@ -188,10 +188,11 @@ func indices(n int) []int {
 	return list
 }
 
+// csvs are the original versions, without copies.
 func csvs(c *fake.Cluster) []*v1alpha1.ClusterServiceVersion {
 	var found []*v1alpha1.ClusterServiceVersion
 	for _, o := range c.Objects() {
-		if v, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+		if v, ok := o.(*v1alpha1.ClusterServiceVersion); ok && v.Labels["olm.copiedFrom"] == "" {
 			found = append(found, v)
 		}
 	}
