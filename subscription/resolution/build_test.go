@@ -208,6 +208,25 @@ func TestPigeonholesEndWithinTheBudget(t *testing.T) {
 	require.Len(t, small.Cores[0].Subscriptions, 6)
 }
 
+func TestAReasonThatIsFoundIsGivenEvenIfNoTimeIsLeftToMakeItSmall(t *testing.T) {
+	resolve := func(steps int) resolution.Result {
+		return resolution.Resolve(newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", "", provides("K"))).sub("a/s").sub("b/s").policy(resolution.Policy{MaxSteps: steps}).in)
+	}
+	var found []string
+	for steps := 1; len(found) == 0 || found[len(found)-1] != "Unsatisfiable true"; steps++ {
+		res := resolve(steps)
+		text := string(res.Outcome)
+		for _, c := range res.Cores {
+			require.Equal(t, []string{"a", "b"}, c.Subscriptions)
+			text += fmt.Sprint(" ", c.Minimal)
+		}
+		found = append(found, text)
+	}
+	// Two looks find that there is no solution, two more why, the rest makes it small.
+	require.Equal(t, []string{"Failed", "Failed", "Failed"}, found[:3])
+	require.Equal(t, []string{"Unsatisfiable false", "Unsatisfiable true"}, slices.Compact(found[3:]))
+}
+
 func TestTheSearchGoesStraightBackToWhatMatters(t *testing.T) {
 	// Twenty Subscriptions with ten candidates each stand between the two that
 	// cannot both be satisfied.

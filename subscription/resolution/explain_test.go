@@ -97,6 +97,12 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
+func TestTheRemedyNamesTheChannelsThatThereAre(t *testing.T) {
+	w := newWorld(append(chain(), line("a/alpha", "a0", ""))...).sub("a/beta")
+	require.Equal(t, []resolution.Remedy{{Code: resolution.ChangeChannel, Object: "a", Message: "Let Subscription a follow a channel of package a that exists: stable or alpha."}},
+		resolution.Resolve(w.in).Cores[0].Remedies)
+}
+
 func TestTheRemedyForWhatAFailedSubscriptionKeeps(t *testing.T) {
 	w := newWorld(line("a/s", "a1", ""), line("b/s", "b1", "", provides("K"))).
 		sub("a/s", has("a0")).csv("a", "a0", []olmcore.Property{requires("gone"), provides("K")}).sub("b/s")

@@ -45,7 +45,9 @@ func (p *problem) resolve() Result {
 	}
 	s, cores, v := p.solve()
 	if v == exhausted {
-		return p.stopped(Failed, fmt.Sprintf("resolution stopped after %d steps", p.policy.maxSteps()))
+		res := p.stopped(Failed, fmt.Sprintf("resolution stopped after %d steps", p.policy.maxSteps()))
+		res.Cores = cores // those that were found before
+		return res
 	}
 	if v == unsatisfiable {
 		return p.refused(cores)

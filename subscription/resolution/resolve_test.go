@@ -276,6 +276,12 @@ func TestResolveFailures(t *testing.T) {
 				sub("a/s").policy(resolution.UpstreamPolicy()),
 			"Failed\na: nothing -> nothing\nfailure: a unique replacement chain within a channel is required to determine the relative order between channel entries, but 2 replacement chains were found in channel \"s\" of package \"c\": c1, c2",
 		},
+		"who fails by himself takes no rival along, whoever comes after": {
+			newWorld(line("b/s", "b1", "", provides("K")), line("a/s", "a1", "", provides("K"), requires("X")), line("x/s", "x1", "", provides("X"), requires("NotThere")), line("z/s", "z1", "")).
+				sub("b/s", aged(1)).sub("a/s", aged(2)).sub("z/s", aged(3)),
+			"Resolved\ninstall b1 from global/cat b/s for b\ninstall z1 from global/cat z/s for z\na: nothing -> nothing, failed\nb: nothing -> b1, currentCSV b1\nz: nothing -> z1, currentCSV z1\n" +
+				"core [a]: constraints not satisfiable: bundle a1 requires an operator providing an API with group: g, version: v1, kind: X, bundle x1 requires an operator providing an API with group: g, version: v1, kind: NotThere, subscription a exists, subscription a requires cat/global/s/a1",
+		},
 		"the step budget": {
 			newWorld(chain()...).sub("a/stable").sub("b/stable", named("a2")).policy(resolution.Policy{MaxSteps: 1}).sub("a/stable", named("a3")).sub("a/stable", named("a4")),
 			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a,a3,a4\na: nothing -> a3, currentCSV a3\na2: nothing -> nothing, failed\na3: nothing -> a3, currentCSV a3\na4: nothing -> a3, currentCSV a3\ncore [a2]: constraints not satisfiable: no operators found in package b in the catalog referenced by subscription a2, subscription a2 exists",
