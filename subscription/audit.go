@@ -22,9 +22,10 @@ type Finding struct {
 	// the object. It is an Info while it is younger than Config.AuditGrace or
 	// harmless.
 	olmcore.Diagnostic
-	// Repair are the actions that end it, nil when nobody can by this package: what
-	// concerns an InstallPlan is package installplan's to repair. Actions of several
-	// findings may be the same; run each object's once.
+	// Repair are the actions that end it, nil when there are none to offer: owner
+	// references and labels of InstallPlans are what installplan.Sweep repairs by
+	// itself. Actions of several findings may be about one object; run one of them
+	// and audit again.
 	Repair []olmcore.Action
 	// Safe: the repair may run without asking anybody.
 	Safe bool

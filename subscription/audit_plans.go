@@ -36,8 +36,8 @@ func contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 		slices.Contains(strings.Split(p.Annotations[annotationContributors], ","), string(s.UID))
 }
 
-// plan audits one plan: its owners, labels and use. To repair it is package
-// installplan's part.
+// plan audits one plan: its owners, labels and use. What may be done about it is
+// for a person to decide; the rest is package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created := p.CreationTimestamp.Time
 	a.owners(p)
@@ -58,7 +58,10 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 		return
 	}
 	if isStatusless(p) && a.v.now.Sub(created) >= a.v.config.AuditGrace {
-		a.add(p, warning, created, AuditStatuslessPlan, "status", "the plan was never given its steps")
+		f := a.add(p, warning, created, AuditStatuslessPlan, "status", "the plan was never given its steps")
+		if !referenced {
+			f.repair(false, removalOf(p)...)
+		}
 	}
 	switch names := p.Spec.ClusterServiceVersionNames; {
 	case latest != "":
@@ -67,7 +70,8 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 		a.add(p, info, created, AuditSupersededPlan, "status.phase", "all that the plan brings is there")
 	}
 	if !referenced && live == 0 {
-		a.add(p, warning, created, AuditOrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it")
+		a.add(p, warning, created, AuditOrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it").
+			repair(false, removalOf(p)...)
 	}
 	a.approval(p, referenced)
 }
@@ -86,7 +90,10 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) {
 		case s != nil && !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)):
 			a.add(p, warning, p.CreationTimestamp.Time, AuditOwnerMalformed, "metadata.ownerReferences", "the reference to ", s.Name, " has wrong fields")
 		case s == nil && r.Kind == v1alpha1.SubscriptionKind && a.v.subscription(r.Name) == nil:
-			a.add(p, info, p.CreationTimestamp.Time, AuditOwnerDangling, "metadata.ownerReferences", "Subscription ", r.Name, " does not exist")
+			f := a.add(p, info, p.CreationTimestamp.Time, AuditOwnerDangling, "metadata.ownerReferences", "Subscription ", r.Name, " does not exist")
+			if a.hasLiveOwner(p) {
+				f.repair(false, changeOf(p, a.disown)...)
+			}
 		}
 	}
 	for _, s := range a.v.subs {
@@ -133,7 +140,8 @@ func (a *audit) approval(p *v1alpha1.InstallPlan, referenced bool) {
 	}
 	if len(manual) == 0 {
 		if referenced && !p.Spec.Approved {
-			a.add(p, warning, p.CreationTimestamp.Time, AuditApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more")
+			a.add(p, warning, p.CreationTimestamp.Time, AuditApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more").
+				repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
 		}
 		return
 	}
@@ -147,7 +155,7 @@ func (a *audit) approval(p *v1alpha1.InstallPlan, referenced bool) {
 
 // planPairs audits what plans have in common with each other.
 func (a *audit) planPairs() {
-	generations, versions := map[int]string{}, map[string]string{}
+	generations, versions := map[int]string{}, map[string][]*v1alpha1.InstallPlan{}
 	for _, p := range a.v.plans {
 		if p.DeletionTimestamp != nil {
 			continue
@@ -163,10 +171,57 @@ func (a *audit) planPairs() {
 		names := slices.Clone(p.Spec.ClusterServiceVersionNames)
 		slices.Sort(names)
 		content := strings.Join(names, " ")
-		if other, found := versions[content]; found {
-			a.add(p, warning, p.CreationTimestamp.Time, AuditContentDuplicate, "spec.clusterServiceVersionNames", "InstallPlan ", other, " brings the same versions")
-		} else {
-			versions[content] = p.Name
+		if others := versions[content]; len(others) > 0 {
+			a.add(p, warning, p.CreationTimestamp.Time, AuditContentDuplicate, "spec.clusterServiceVersionNames", "InstallPlan ", others[0].Name, " brings the same versions").
+				repair(false, a.withoutDuplicate(p, others)...)
 		}
+		versions[content] = append(versions[content], p)
 	}
+}
+
+// withoutDuplicate deletes a plan that brings the same as others, or else all the
+// others; nothing when a Subscription refers to one of either, or somebody has
+// approved it.
+func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.InstallPlan) []olmcore.Action {
+	if a.isUnwanted(p) {
+		return removalOf(p)
+	}
+	var actions []olmcore.Action
+	for _, o := range others {
+		if !a.isUnwanted(o) {
+			return nil
+		}
+		actions = append(actions, removalOf(o)...)
+	}
+	return actions
+}
+
+func (a *audit) isUnwanted(p *v1alpha1.InstallPlan) bool {
+	return isWritable(p) && !p.Spec.Approved &&
+		!slices.ContainsFunc(a.v.subs, func(s *v1alpha1.Subscription) bool { return refersTo(s, p) })
+}
+
+// disown takes the references to Subscriptions that do not exist off a plan.
+func (a *audit) disown(p *v1alpha1.InstallPlan) {
+	p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.Kind == v1alpha1.SubscriptionKind && a.byUID[r.UID] == nil && a.v.subscription(r.Name) == nil
+	})
+}
+
+// removalOf deletes a plan as it was seen; nothing when it cannot be addressed.
+func removalOf(p *v1alpha1.InstallPlan) []olmcore.Action {
+	if !isWritable(p) {
+		return nil
+	}
+	return []olmcore.Action{olmcore.Delete{Target: olmcore.RefOf(p), Cause: olmcore.Cause{Reason: ReasonRelationRepaired, Message: "nobody needs the InstallPlan"}}}
+}
+
+// changeOf changes a plan as it was seen; nothing when it cannot be addressed.
+func changeOf(p *v1alpha1.InstallPlan, change func(*v1alpha1.InstallPlan)) []olmcore.Action {
+	if !isWritable(p) {
+		return nil
+	}
+	after := p.DeepCopy()
+	change(after)
+	return []olmcore.Action{olmcore.UpdateOf(p, after, olmcore.Cause{Reason: ReasonRelationRepaired, Message: "the InstallPlan contradicts the Subscriptions"})}
 }

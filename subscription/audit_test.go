@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -93,6 +94,7 @@ func TestAudit(t *testing.T) {
 		target  string
 		repair  bool
 		safe    bool
+		swept   bool // installplan.Sweep repairs it
 	}{
 		"RefMissingPlan":           {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"))}, target: "Subscription a", repair: true, safe: true},
 		"RefMissingPlan/installed": {objects: []olmcore.Object{latest, etcd}, target: "Subscription a", repair: true, safe: true},
@@ -100,17 +102,17 @@ func TestAudit(t *testing.T) {
 		"RefMirrorMismatch":        {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.Install = nil }), etcd, done}, target: "Subscription a", repair: true, safe: true},
 		"RefWrongNamespace":        {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })}, target: "Subscription a", repair: true},
 		"RefInvalid":               {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Name = "" })}, target: "Subscription a", repair: true},
-		"OwnerMissing":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns())}, target: "Subscription a"},
-		"OwnerMissing/generated":   {objects: []olmcore.Object{newSub("a"), vault("b", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "InstallPlan p"},
+		"OwnerMissing":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns())}, target: "Subscription a", swept: true},
+		"OwnerMissing/generated":   {objects: []olmcore.Object{newSub("a"), vault("b", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "InstallPlan p", swept: true},
 		"OwnerMissing/contributes": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{"olmcore/contributors": "a-uid,b-uid"}
-		})}, target: "InstallPlan p"},
-		"OwnerStaleUID":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "Subscription a"},
-		"OwnerMalformed":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p"},
-		"OwnerDuplicate":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p"},
-		"OwnerDangling":             {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", owns(newSub("a"), vault("gone")))}, target: "InstallPlan p"},
+		})}, target: "InstallPlan p", swept: true},
+		"OwnerStaleUID":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "Subscription a", swept: true},
+		"OwnerMalformed":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p", swept: true},
+		"OwnerDuplicate":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p", swept: true},
+		"OwnerDangling":             {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", owns(newSub("a"), vault("gone")))}, target: "InstallPlan p", repair: true},
 		"LabelMissing":              {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Labels = nil })}, target: "Subscription a", repair: true, safe: true},
-		"LabelMissing/plan":         {objects: []olmcore.Object{latest, etcd, newPlan("p", "Complete")}, target: "InstallPlan p"},
+		"LabelMissing/plan":         {objects: []olmcore.Object{latest, etcd, newPlan("p", "Complete")}, target: "InstallPlan p", swept: true},
 		"LabelMissing/csv":          {objects: []olmcore.Object{latest, done, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = nil })}, target: "ClusterServiceVersion etcd.v1", repair: true, safe: true},
 		"LabelStale":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Labels["operators.coreos.com/old.ops"] = "" })}, change: func(in *subscription.Input) { in.PreviousPackages = map[types.UID][]string{"a-uid": {"old", "etcd"}} }, target: "Subscription a", repair: true, safe: true},
 		"LabelKeyCollision":         {objects: []olmcore.Object{newSub("a", named(long+"a")), newSub("b", named(long+"b"))}, target: "Subscription b"},
@@ -118,11 +120,16 @@ func TestAudit(t *testing.T) {
 		"AssociationDisagree":       {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", owns(vault("b")))}, target: "InstallPlan p"},
 		"GenerationMismatch":        {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 4 })}, target: "Subscription a", repair: true, safe: true},
 		"GenerationDuplicate":       {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "Complete")}, target: "InstallPlan q"},
-		"ContentDuplicate":          {objects: []olmcore.Object{waits, manualPlan, labelledPlan("q", "RequiresApproval", manual(1))}, target: "InstallPlan q"},
+		"ContentDuplicate":          {objects: []olmcore.Object{waits, manualPlan, labelledPlan("q", "RequiresApproval", manual(1))}, target: "InstallPlan q", repair: true},
 		"StatuslessPlan":            {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 6)), labelledPlan("p", "", empty)}, target: "InstallPlan p"},
+		"StatuslessPlan/unreferred": {objects: []olmcore.Object{newSub("a"), labelledPlan("p", "", empty)}, target: "InstallPlan p", repair: true},
+		"ContentDuplicate/kept":     {objects: []olmcore.Object{newSub("a", follows("q", "etcd.v1"), pending("RequiresApproval", 6)), manualPlan, labelledPlan("q", "RequiresApproval", manual(1))}, target: "InstallPlan q", repair: true},
+		"ContentDuplicate/approved": {objects: []olmcore.Object{waits, manualPlan, labelledPlan("q", "Installing")}, target: "InstallPlan q"},
+		"OrphanPlan/unaddressable":  {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval", vaultPlan, owns(), func(p *v1alpha1.InstallPlan) { p.ResourceVersion = "" })}, target: "InstallPlan q"},
+		"OwnerDangling/alone":       {objects: []olmcore.Object{vault("b"), labelledPlan("p", "Complete", owns(vault("gone")))}, target: "InstallPlan p"},
 		"SupersededPlan":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Installing")}, target: "InstallPlan p"},
 		"SupersededPlan/unreferred": {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval")}, target: "InstallPlan q"},
-		"OrphanPlan":                {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval", vaultPlan, owns())}, target: "InstallPlan q"},
+		"OrphanPlan":                {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval", vaultPlan, owns())}, target: "InstallPlan q", repair: true},
 		"WedgedUpgradePending":      {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done}, target: "Subscription a", repair: true},
 		"WedgedUpgradePending/reinstalled": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done}, target: "Subscription a", repair: true, safe: true,
 			change: func(in *subscription.Input) { in.Config.ReinstallMissingCSV = true }},
@@ -135,7 +142,7 @@ func TestAudit(t *testing.T) {
 		"ConditionContradiction/behind":   {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, pending("Installing", 6)), etcd, done}, target: "Subscription a", repair: true, safe: true},
 		"ConditionContradiction/unpacked": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, withCondition("BundleUnpacking", "UnpackingInProgress", "", 1)), etcd, done}, change: func(in *subscription.Input) { in.Resolution = nil }, target: "Subscription a", repair: true, safe: true},
 		"ConditionWithoutRef":             {objects: []olmcore.Object{newSub("a", pending("Installing", 6))}, target: "Subscription a", repair: true, safe: true},
-		"ApprovalDrift":                   {objects: []olmcore.Object{waits, manualPlan}, target: "InstallPlan p"},
+		"ApprovalDrift":                   {objects: []olmcore.Object{waits, manualPlan}, target: "InstallPlan p", repair: true},
 		"ApprovalForcedBy":                {objects: []olmcore.Object{waits, manualPlan, vault("b", asks)}, target: "Subscription a"},
 		"SamePackage":                     {objects: []olmcore.Object{newSub("a"), newSub("b")}, target: "Subscription b"},
 		"SharedInstalledCSV":              {objects: []olmcore.Object{latest, etcd, done, newSub("b", follows("p", "etcd.v1"), installed)}, target: "Subscription a"},
@@ -163,7 +170,12 @@ func TestAudit(t *testing.T) {
 			require.Equal(t, tc.repair, len(f.Repair) > 0)
 			require.Equal(t, tc.safe, f.Safe)
 			require.Equal(t, findings, audit(t, reversed(in)), "the order of lists does not matter")
-			if len(f.Repair) > 0 {
+			if tc.swept {
+				swept, err := installplan.Sweep(installplan.SweepInput{Now: in.Now, Namespace: ns, Subscriptions: in.Subscriptions, InstallPlans: in.InstallPlans})
+				require.NoError(t, err)
+				f.Repair = swept.Actions
+			}
+			if len(f.Repair) > 0 || tc.swept {
 				carryOut(t, &in, subscription.Outcome{Result: olmcore.Result{Actions: f.Repair}})
 				for _, g := range audit(t, in) {
 					require.False(t, g.Reason == code && g.Target == f.Target, "%+v", g)

@@ -4,6 +4,7 @@ package subscription_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -209,6 +210,9 @@ func carryOut(t require.TestingT, in *subscription.Input, out subscription.Outco
 	for _, a := range out.Actions {
 		var after olmcore.Object
 		switch a := a.(type) {
+		case olmcore.Delete:
+			in.InstallPlans = slices.DeleteFunc(slices.Clone(in.InstallPlans), func(p *v1alpha1.InstallPlan) bool { return p.UID == a.Target.UID })
+			continue
 		case olmcore.UpdateStatus:
 			after = a.After
 		case olmcore.Update:
@@ -219,6 +223,12 @@ func carryOut(t require.TestingT, in *subscription.Input, out subscription.Outco
 		for i, s := range in.Subscriptions {
 			if after.GetUID() == s.UID {
 				in.Subscriptions[i] = after.(*v1alpha1.Subscription)
+			}
+		}
+		in.InstallPlans = slices.Clone(in.InstallPlans)
+		for i, p := range in.InstallPlans {
+			if after.GetUID() == p.UID {
+				in.InstallPlans[i] = after.(*v1alpha1.InstallPlan)
 			}
 		}
 		for i, c := range in.ClusterServiceVersions {
