@@ -206,6 +206,7 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	in, err := csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.NoError(t, err)
 	require.Equal(t, csv.Found(copied("a")), in.Deletion.Copies)
+	require.Empty(t, in.Deletion.Peers.Items, "it is not its own peer, nor are its copies")
 	require.Contains(t, csv.Affected(copied("a")), key)
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
 }
@@ -224,6 +225,41 @@ func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
 	} {
 		*list = false
 		check(t, in, olmcore.Result{})
+	}
+	in = input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	in.Rivals.Complete, in.APIServices.Complete, in.Subscriptions.Complete = false, false, false
+	check(t, in, olmcore.Result{}) // no other group lists its APIs
+}
+
+// TestACheckpointWithoutItsCSV is a broken contract as any other.
+func TestACheckpointWithoutItsCSV(t *testing.T) {
+	in := converged(t, small(t), 0)
+	in.Checkpoint = csv.CheckpointOf(in)
+	require.NotNil(t, in.Checkpoint)
+	in.ClusterServiceVersion = nil
+	_, err := csv.Reconcile(in)
+	var invalid *olmcore.InputError
+	require.ErrorAs(t, err, &invalid)
+	require.Nil(t, csv.CheckpointOf(in))
+}
+
+// TestWhoHasTheDeploymentIsANeighbour, though its strategy does not name it any
+// more.
+func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "")
+	deploy(t, &in)
+	d := in.Deployments.Items[0]
+	other := operator("other.v1", 1)
+	other.Spec.CustomResourceDefinitions.Owned, other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil, nil
+	for owner, want := range map[string]int{"other.v1": 1, "third.v1": 0} {
+		d := d.DeepCopy()
+		d.Labels["olm.owner"] = owner
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, other, d})
+		require.NoError(t, err)
+		got, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+		require.NoError(t, err)
+		require.Len(t, got.Neighbours.Items, want, owner)
 	}
 }
 

@@ -204,7 +204,7 @@ func staleOrigins(in *Input) []olmcore.Action {
 			continue
 		}
 		have, hash := live.Annotations[key], live.Labels[labelSpecHash]
-		if have == "" || from.csvGeneration == 0 || from.matches(have, hash) || hasForeignCertificates(in, live) {
+		if have == "" || from.matches(have, hash) || hasForeignCertificates(in, live) {
 			continue
 		}
 		after := live.DeepCopy()
