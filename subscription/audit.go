@@ -4,6 +4,7 @@ package subscription
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ type Finding struct {
 // Reconcile reads, but no memory and no observation window. A namespace in order
 // has no findings. The error is an *olmcore.InputError.
 func Audit(in Input) ([]Finding, error) {
-	in.Histories, in.Config.ObservationWindow, in.Config.MaxPublishLag = nil, 0, max(in.Config.MaxPublishLag, 3*in.Config.ObservationWindow)
+	in.Histories, in.Config.ObservationWindow, in.Config.MaxPublishLag = nil, 0, max(in.Config.MaxPublishLag, 3*min(in.Config.ObservationWindow, math.MaxInt64/3))
 	var v view
 	if err := v.fill(&in); err != nil {
 		return nil, err
@@ -224,7 +225,7 @@ func (a *audit) contradiction(d *verdict) string {
 	if at := installedAt(plan); at.After(entered) {
 		entered = at
 	}
-	if ok && !d.stage.keep && stage != d.seen.stage && a.v.now.Sub(entered) > a.v.config.MaxPublishLag+a.v.config.AuditGrace {
+	if ok && !d.stage.keep && stage != d.seen.stage && a.v.now.Sub(entered)-a.v.config.AuditGrace > a.v.config.MaxPublishLag {
 		return "the conditions show " + string(stage) + ", InstallPlan " + plan.Name + " is " + string(d.seen.stage)
 	}
 	i := first(have, v1alpha1.SubscriptionBundleUnpacking)

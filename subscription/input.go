@@ -4,6 +4,7 @@ package subscription
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -169,7 +170,7 @@ func (c *Config) fillDefaults() error {
 		c.AuditGrace = DefaultAuditGrace
 	}
 	if c.MaxPublishLag == 0 {
-		c.MaxPublishLag = 3 * c.ObservationWindow
+		c.MaxPublishLag = 3 * min(c.ObservationWindow, math.MaxInt64/3)
 	}
 	return nil
 }

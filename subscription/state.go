@@ -156,12 +156,12 @@ func (v *view) judgeWedge(d *verdict) {
 		if d.currentCSV == "" {
 			return
 		}
-		since := d.sub.Status.LastUpdated.Time
-		if at := installedAt(d.seen.plan); at.After(since) {
-			since = at
+		start := d.sub.Status.LastUpdated.Time
+		if at := installedAt(d.seen.plan); at.After(start) {
+			start = at
 		}
-		if left := v.config.AuditGrace - v.now.Sub(since); left > 0 {
-			d.requeue(min(left, v.config.AuditGrace))
+		if left := v.config.AuditGrace - since(start, v.now); left > 0 {
+			d.requeue(left)
 			return
 		}
 		if d.sub.Status.State == d.state && v.config.ReinstallMissingCSV {

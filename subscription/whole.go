@@ -74,6 +74,10 @@ func (v *view) whole(d *verdict) Whole {
 		if !d.csvPresent {
 			return v.resolving(d)
 		}
+	case StageUnverified: // for an operator that runs nothing hangs on its plan
+		if !d.csvPresent {
+			return v.wholeOfPlan(d)
+		}
 	case StageComplete:
 	default:
 		return v.wholeOfPlan(d)
