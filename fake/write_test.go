@@ -382,6 +382,26 @@ func isServerError(err error) bool {
 	return ok && status.Status().Code == 500
 }
 
+func TestAnEditCannotChangeWhatTheServerOwns(t *testing.T) {
+	c := newCluster(t)
+	require.NoError(t, c.Create(configMap("a")))
+	want := stored(t, c, configMap("a")).DeepCopy()
+	require.NoError(t, c.Edit(olmcore.KeyOf(configMap("a")), func(o olmcore.Object) {
+		o.SetName("b")
+		o.SetNamespace("elsewhere")
+		o.SetUID("mine")
+		o.SetResourceVersion("99")
+		o.SetGeneration(9)
+		o.SetCreationTimestamp(metav1.NewTime(start.Add(time.Hour)))
+		o.SetDeletionTimestamp(&metav1.Time{Time: start})
+		o.SetSelfLink("/here")
+		o.SetLabels(map[string]string{"a": "b"})
+	}))
+	want.Labels, want.ResourceVersion = map[string]string{"a": "b"}, c.ResourceVersion()
+	require.Empty(t, cmp.Diff(want, stored(t, c, configMap("a"))))
+	require.Len(t, c.Objects(), 2, "the object and its Namespace")
+}
+
 // TestValuesThatNoDecoderMakesAreRefused: untyped content can hold any Go value.
 func TestValuesThatNoDecoderMakesAreRefused(t *testing.T) {
 	c := newCluster(t)

@@ -68,16 +68,15 @@ type snapshotEntry struct {
 func sortObjects(objects []Object) ([]snapshotEntry, error) {
 	entries := make([]snapshotEntry, len(objects))
 	for i, o := range objects {
-		field := fmt.Sprintf("objects[%d]", i)
 		if isNil(o) {
-			return nil, &InputError{Field: field, Problem: "is nil"}
+			return nil, badObject(i, "", "is nil")
 		}
 		kind := GVKOf(o).GroupKind()
 		switch {
 		case kind.Kind == "":
-			return nil, &InputError{Field: field + ".kind", Problem: "is empty"}
+			return nil, badObject(i, ".kind", "is empty")
 		case o.GetName() == "":
-			return nil, &InputError{Field: field + ".metadata.name", Problem: "is empty"}
+			return nil, badObject(i, ".metadata.name", "is empty")
 		}
 		entries[i] = snapshotEntry{kind, o.GetNamespace(), o.GetName(), i, o}
 	}
@@ -88,11 +87,14 @@ func sortObjects(objects []Object) ([]snapshotEntry, error) {
 	for i := 1; i < len(entries); i++ {
 		a, b := entries[i-1], entries[i]
 		if a.kind == b.kind && a.namespace == b.namespace && a.name == b.name {
-			return nil, &InputError{Field: fmt.Sprintf("objects[%d]", b.position),
-				Problem: fmt.Sprintf("is %s, as is objects[%d]", KeyOf(b.object), a.position)}
+			return nil, badObject(b.position, "", fmt.Sprintf("is %s, as is objects[%d]", KeyOf(b.object), a.position))
 		}
 	}
 	return entries, nil
+}
+
+func badObject(position int, path, problem string) error {
+	return &InputError{Field: fmt.Sprintf("objects[%d]%s", position, path), Problem: problem}
 }
 
 func (s *Snapshot) index() {

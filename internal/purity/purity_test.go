@@ -30,7 +30,7 @@ var withContext = []string{"execute.go", "reader.go", "snapshot.go", "gather.go"
 var forbiddenImports = []string{
 	"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net", "os", "log", "math/rand", "crypto/rand",
 	"sync", "unsafe", "runtime", "github.com/sirupsen/logrus", "k8s.io/klog", "github.com/go-logr/logr", "github.com/prometheus",
-	"testing",
+	"testing", "syscall", "plugin", "io/ioutil", "path/filepath",
 }
 
 // forbiddenCalls are functions of allowed packages.
@@ -82,6 +82,8 @@ func TestTheCheckItselfFindsWhatItForbids(t *testing.T) {
 		"the network":      `package p; import _ "net/http"`,
 		"the clock":        `package p; import "time"; var _ = time.Now()`,
 		"a renamed clock":  `package p; import clock "time"; var _ = clock.Since`,
+		"a nameless clock": `package p; import . "time"; var _ = Now()`,
+		"the file system":  `package p; import _ "path/filepath"`,
 		"a goroutine":      `package p; func f() { go f() }`,
 		"a context":        `package p; import _ "context"`,
 		"an API goroutine": `package p; func f(c interface{ SetPhaseWithEvent() }) { c.SetPhaseWithEvent() }`,
@@ -173,6 +175,9 @@ func problems(path string, file *ast.File, fset *token.FileSet, strict bool) []s
 			local = spec.Name.Name
 		}
 		names[local] = imported
+		if local == "." {
+			report(spec, "imports %s without a name, so that its functions cannot be told", imported)
+		}
 		if imported == "sync" && !strict {
 			continue // what is computed once
 		}

@@ -112,7 +112,7 @@ func TestIgnorePatterns(t *testing.T) {
 	packages, _, err := fbc.Load(fsys, ".", fbc.Options{})
 	require.NoError(t, err)
 	require.Len(t, packages, 1)
-	require.Less(t, time.Since(start), 10*time.Second)
+	require.Less(t, time.Since(start), time.Minute, "it takes years when each ** is tried at each place")
 }
 
 // TestAMountedFolder is laid out as a mounted ConfigMap: the files are links into
