@@ -253,12 +253,12 @@ func (c *creation) stale(plan *v1alpha1.InstallPlan) bool {
 	count := 0
 	for _, s := range c.in.Subscriptions {
 		count++
-		want, known := observed[s.Name]
+		want := observed[s.Name]
 		have := olmcore.FingerprintOf(s)
 		if plan != nil && refersTo(s, plan) && have.CurrentCSV == c.decided(s.Name) {
 			have.CurrentCSV = want.CurrentCSV
 		}
-		if !known || have != want {
+		if have != want {
 			return true
 		}
 	}
