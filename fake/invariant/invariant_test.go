@@ -48,6 +48,7 @@ func configMap(name string, labels map[string]string) *corev1.ConfigMap {
 // on one that does not.
 func TestEachLawCatchesWhoBreaksIt(t *testing.T) {
 	calls := 0
+	scratch := make([]olmcore.Diagnostic, 1)
 	in := input{Now: noon, ConfigMap: configMap("a", nil), ConfigMaps: []*corev1.ConfigMap{configMap("b", nil), configMap("c", nil)}}
 	require.NoError(t, invariant.Laws(label, in))
 	require.NoError(t, invariant.Laws(label, input{Now: noon}), "refusing an input is fine when it is done every time")
@@ -71,6 +72,10 @@ func TestEachLawCatchesWhoBreaksIt(t *testing.T) {
 		"input was changed: .ConfigMap.ObjectMeta.Labels": func(in input) (olmcore.Result, error) {
 			in.ConfigMap.Labels = map[string]string{"seen": "yes"}
 			return olmcore.Result{}, nil
+		},
+		"was changed by the next": func(in input) (olmcore.Result, error) {
+			scratch[0].Message = in.Now.String()
+			return olmcore.Result{Diagnostics: scratch}, nil
 		},
 		"not deadline-sound": func(in input) (olmcore.Result, error) {
 			if in.Now.After(noon.Add(30 * time.Second)) {

@@ -57,16 +57,21 @@ func Deterministic[In any](f Func[In], in In) error {
 	return nil
 }
 
-// Pure checks that f leaves its input as it was, and that what it returns does
-// not share memory that a second call would change.
+// Pure checks that f leaves its input as it was, and that what it returned stays
+// as it is when f is called for another time.
 func Pure[In any](f Func[In], in In) error {
 	given := Clone(in)
 	want := Clone(in)
-	if _, err := f(given); err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
+	result, err := f(given)
+	if err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
 		return fmt.Errorf("not pure: an error that is no breach of contract: %w", err)
 	}
 	if !reflect.DeepEqual(want, given) {
 		return fmt.Errorf("not pure: the input was changed%s", firstDifference(reflect.ValueOf(want), reflect.ValueOf(given), ""))
+	}
+	kept := Clone(result)
+	if _, err := f(Shift(in, time.Hour)); err == nil && !equality.Semantic.DeepEqual(kept, result) {
+		return fmt.Errorf("not pure: what a call returned was changed by the next:\n%s\nnot\n%s", Describe(result), Describe(kept))
 	}
 	return nil
 }
