@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -204,7 +205,7 @@ func requireAccepted(t *testing.T, config *rest.Config, live *olmdynamic.Cluster
 	require.NoError(t, err)
 	reported, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), live, before.Namespace, before.Name)
 	require.NoError(t, err)
-	require.Equal(t, after.Status, reported.Status)
+	require.Empty(t, cmp.Diff(after.Status, reported.Status))
 	require.Equal(t, before.Spec, reported.Spec)
 	_, err = subscriptions.UpdateStatus(t.Context(), order, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "the order was for another version: %v", err)
