@@ -104,6 +104,13 @@ func anyMeta(t *rapid.T, name, namespace string) metav1.ObjectMeta {
 	if maybe(t, "foreign") {
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"}}
 	}
+	switch rapid.IntRange(0, 7).Draw(t, "planned") {
+	case 0, 1: // by another plan
+		m.OwnerReferences = append(m.OwnerReferences, olmcore.OwnerReferenceTo(csv("b.v1")))
+		m.Annotations, _ = olmcore.MergeLabels(m.Annotations, map[string]string{stepHash: "other"})
+	case 2: // of another namespace
+		m.Labels, _ = olmcore.MergeLabels(m.Labels, (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "there", Name: "a.v1", UID: "7"}).Labels())
+	}
 	return m
 }
 
@@ -198,6 +205,14 @@ func plausibleInput(t *rapid.T) installplan.Input {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(name))
 		}
 	}
+	if maybe(t, "last run") {
+		in.LastRun = olmcore.Outcomes{}
+		for _, o := range in.Objects {
+			if maybe(t, "was written") {
+				in.LastRun[olmcore.KeyOf(o)] = olmcore.Outcome{Count: 1}
+			}
+		}
+	}
 	return in
 }
 
@@ -264,6 +279,9 @@ func anyInput(t *rapid.T) installplan.Input {
 				olmcore.ClassNone, olmcore.Gone, olmcore.NoMatch, olmcore.Conflict, olmcore.Transient, olmcore.Forbidden, olmcore.Invalid, olmcore.Webhook,
 			}).Draw(t, "class")}
 		}
+	}
+	if rapid.IntRange(0, 15).Draw(t, "namespace goes") == 0 {
+		in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(time.Second)}}
 	}
 	in.RBACChanged = rapid.IntRange(0, 5).Draw(t, "rbac") == 0
 	return in

@@ -209,6 +209,9 @@ func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
 		i := slices.IndexFunc(in.Objects, func(o olmcore.Object) bool { return o.GetUID() == a.Target.UID && olmcore.KeyOf(o) == target.Key() })
 		require.GreaterOrEqual(t, i, 0, "%s is no object of a step", target)
 		require.True(t, isManaged(in.Objects[i]), "%s is not ours", target)
+		for _, ref := range in.Objects[i].GetOwnerReferences() {
+			require.True(t, ref.Kind != "ClusterServiceVersion" || describedFor(in, target, ref.Name), "%s belongs to %s", target, ref.Name)
+		}
 	}
 	if o == nil {
 		return
@@ -221,13 +224,20 @@ func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
 	}
 }
 
+// describedFor reports whether a step describes an object for a version.
+func describedFor(in installplan.Input, target olmcore.Ref, version string) bool {
+	return slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool {
+		return s != nil && s.Resolving == version && s.Resource.Name == target.Name && strings.TrimPrefix(s.Resource.Kind, "Bundle") == target.Kind
+	})
+}
+
 // keeps requires of an update that what others wrote is still there.
 func keeps(t *rapid.T, target olmcore.Ref, before, after olmcore.Object) {
 	for key := range before.GetLabels() {
 		require.Contains(t, after.GetLabels(), key, "%s lost a label", target)
 	}
 	for key, value := range before.GetAnnotations() {
-		if key != installplan.AnnotationGeneratedBy {
+		if key != installplan.AnnotationGeneratedBy && key != stepHash {
 			require.Equal(t, value, after.GetAnnotations()[key], "%s lost an annotation", target)
 		}
 	}
