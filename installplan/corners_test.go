@@ -41,7 +41,7 @@ func scopedTo(account *corev1.ObjectReference) (func(*v1alpha1.InstallPlan), fun
 // what the plan says.
 func TestOneStep(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
-	served := installed(crdObject("v1"), true)
+	served := applied(t, crdStep("", "v1"))
 	thing := func(version string) *v1alpha1.Step {
 		return step("", "example.com", version, "Thing", "x", `{"apiVersion":"example.com/`+version+`","kind":"Thing","metadata":{"name":"x"}}`)
 	}
@@ -100,9 +100,9 @@ func TestOneStep(t *testing.T) {
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: kind is Role.example.com", phase: failed},
 		"a generic kind with the manifest of another": {steps: []*v1alpha1.Step{step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"}}`)},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: kind is NetworkPolicy.networking.k8s.io", phase: failed},
-		"a version that the plan's definition does not have": {steps: []*v1alpha1.Step{withStatus(created, crdStep("", "v1")), thing("v2")}, observed: []olmcore.Object{served},
+		"a version that the plan's definition does not have": {steps: []*v1alpha1.Step{crdStep("", "v1"), thing("v2")}, observed: []olmcore.Object{served},
 			in:      func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} },
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{created, unknown}, phase: installing,
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{present, unknown}, phase: installing,
 			message: "retrying execution due to error: api-server resource not found installing Thing x: GroupVersionKind example.com/v2, Kind=Thing not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
 		"a definition of the plan for the same kind of another group": {
 			steps: []*v1alpha1.Step{crdStep("", "v1"), step("", "other.com", "v1", "Thing", "x", `{"apiVersion":"other.com/v1","kind":"Thing","metadata":{"name":"x"}}`)},
@@ -177,6 +177,18 @@ func TestWhoseDefinitionItIs(t *testing.T) {
 			require.Equal(t, c.kept, kept)
 		})
 	}
+}
+
+// TestADefinitionOfTwoVersionsOfAPlan: both are part of it, so none keeps it from
+// the other.
+func TestADefinitionOfTwoVersionsOfAPlan(t *testing.T) {
+	have := installed(crdObject("v1"), true)
+	have.Annotations = recordedFor("ops/a.v2")
+	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1"), crdStep("a.v2", "v1", "v2")}, started(time.Second)),
+		with(csv("a.v1", versioned("1.0.0")), csv("a.v2", versioned("2.0.0")), have))
+	r := reconcile(t, in)
+	require.Empty(t, reasons(r))
+	require.Len(t, r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions, 2)
 }
 
 // TestWhoConvertsADefinition: the webhook of a live version stays, whatever the

@@ -177,7 +177,7 @@ func (e *evaluation) unsafe(have, desired *apiextensionsv1.CustomResourceDefinit
 		{"spec.names.kind", have.Spec.Names.Kind, desired.Spec.Names.Kind},
 		{"spec.names.plural", have.Spec.Names.Plural, desired.Spec.Names.Plural},
 	} {
-		if f.old != "" && f.old != f.new {
+		if f.old != f.new {
 			return fmt.Sprintf("CustomResourceDefinition %s: %s is immutable", have.Name, f.field)
 		}
 	}
@@ -283,10 +283,7 @@ func alongsideOf(annotations map[string]any) map[string]string {
 // ClusterServiceVersion is still there, and the step's own.
 func (e *evaluation) addAlongside(annotations map[string]any, recorded map[string]string, resolving []string) {
 	for _, value := range recorded {
-		namespace, name, ok := strings.Cut(value, "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			continue
-		}
+		namespace, name, _ := strings.Cut(value, "/")
 		if csv := e.csvAt(namespace, name); csv != nil && !copied(csv) {
 			annotations[ownAlongside(namespace, name)] = value
 		}
