@@ -119,7 +119,11 @@ func checkPoll(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 		started++
 		require.False(t, a.NextPoll.After(in.Now), "the poll is not due")
 		require.True(t, in.Config.StrictUpstreamPolling || !strings.Contains(in.CatalogSource.Spec.Image, "@"))
-		require.NotContains(t, []catalog.State{catalog.StateUpdating, catalog.StateInvalid, catalog.StateDeleting}, a.State)
+		require.NotContains(t, []catalog.State{catalog.StateInvalid, catalog.StateDeleting}, a.State)
+		broken := slices.ContainsFunc(a.Pods, func(p catalog.PodReport) bool {
+			return p.Class == catalog.ClassUnhealthy || p.Class == catalog.ClassStuck
+		})
+		require.True(t, a.State != catalog.StateUpdating || broken, "%s is under way, and no Pod needs other content: %+v", a.WaitingFor, a.Pods)
 		for _, pod := range a.Pods {
 			require.False(t, pod.Candidate && pod.Class != catalog.ClassForeign && pod.Class != catalog.ClassTerminated && pod.Class != catalog.ClassTerminating,
 				"%s polls already", pod.Name)

@@ -55,22 +55,47 @@ func (v *view) observePolling() {
 	if !p.on {
 		return
 	}
-	for i := range v.pods {
-		if pod := &v.pods[i]; pod.class != ClassForeign && v.isProbe(pod.pod) && pod.pod.CreationTimestamp.After(p.last) {
-			p.last = pod.pod.CreationTimestamp.Time
-		}
-	}
 	if p.last.After(v.in.Now) {
 		p.last = v.in.Now.UTC().Truncate(time.Second)
 	}
-	base := cmp.Or(p.last, v.cs.CreationTimestamp.Time)
+	ahead := v.countProbes()
+	p.left = v.untilPoll(interval)
+	if ahead && p.left <= 0 {
+		p.last = v.in.Now.UTC().Truncate(time.Second)
+		p.left = v.untilPoll(interval)
+	}
+	if ahead {
+		v.waitFor(p.left)
+	}
+}
+
+// countProbes finds the last poll that a Pod tells. It reports whether one polls
+// that was made in the future: its poll counts as one of now, once the recorded one
+// is over, so that it is not written anew with each look.
+func (v *view) countProbes() (ahead bool) {
+	for i := range v.pods {
+		p := &v.pods[i]
+		switch created := p.pod.CreationTimestamp.Time; {
+		case p.class == ClassForeign || !created.After(v.poll.last) || !v.isProbe(p.pod):
+		case !created.After(v.in.Now):
+			v.poll.last = created
+		case p.role == roleCandidate:
+			ahead = true
+		}
+	}
+	return ahead
+}
+
+// untilPoll is the time until the next poll.
+func (v *view) untilPoll(interval time.Duration) time.Duration {
+	base := cmp.Or(v.poll.last, v.cs.CreationTimestamp.Time)
 	if base.IsZero() || base.After(v.in.Now) {
 		base = v.in.Now
 		if v.cs.CreationTimestamp.IsZero() {
 			base = base.Add(-interval) // nothing else would ever make it due
 		}
 	}
-	p.left = v.left(base, interval+time.Duration(v.in.Jitter*float64(interval)/10).Truncate(time.Second))
+	return v.left(base, interval+time.Duration(v.in.Jitter*float64(interval)/10).Truncate(time.Second))
 }
 
 // isProbe reports whether a Pod was made to poll. OLM makes candidates for nothing

@@ -47,7 +47,9 @@ type stormyWorld struct {
 	config catalog.Config
 	last   [2]olmcore.Outcomes
 	hash   [2]string
-	nodes  []string
+	// clients are the controllers' gRPC clients.
+	clients [2]*catalog.Connection
+	nodes   []string
 	// skew is how far the controllers' clocks are from the API server's.
 	skew time.Duration
 }
@@ -71,8 +73,59 @@ func drawWorld(t *rapid.T) *stormyWorld {
 		cs.Spec.SourceType, cs.Spec.ConfigMap = v1alpha1.SourceTypeConfigmap, "content"
 	}
 	require.NoError(t, w.Create(cs, bystander(), content()))
+	if rapid.IntRange(0, 3).Draw(t, "serves") > 0 {
+		d := &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(w.config)}}
+		require.NoError(t, d.RunFor(context.Background(), 10*time.Minute))
+	}
 	w.views = [2]*fake.View{w.View("catalog"), w.View("another")}
 	return w
+}
+
+// work is what happens while nothing disturbs the controllers: they hear of all
+// changes, decide, and the cluster does what it is told.
+func (w *stormyWorld) work(t *rapid.T) {
+	for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+		who := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "who")
+		w.views[who].Sync()
+		w.reconcileAs(t, who)
+		require.NoError(t, w.Settle())
+	}
+}
+
+// outage silences the node of a Pod, for a time in which one controller works.
+func (w *stormyWorld) outage(t *rapid.T) {
+	pods := w.own()
+	if len(pods) == 0 {
+		return
+	}
+	node := rapid.SampledFrom(pods).Draw(t, "whose node").Spec.NodeName
+	if err := w.FailNode(node); err != nil {
+		return // the Pod is on none, or that is gone
+	}
+	w.wait(t)
+	if rapid.Bool().Draw(t, "returns") {
+		require.NoError(t, w.HealNode(node))
+		w.wait(t)
+	}
+}
+
+// update moves the tag that is served, and waits for the next poll.
+func (w *stormyWorld) update(t *rapid.T) {
+	cs, err := olmcore.Get[*v1alpha1.CatalogSource](context.Background(), w.Cluster, "olm", "cool")
+	require.NoError(t, err)
+	w.SetImage(cs.Spec.Image, fmt.Sprintf("sha256:%064d", rapid.IntRange(1, 3).Draw(t, "digest")))
+	require.NoError(t, w.RunFor(20*time.Minute))
+	w.wait(t)
+}
+
+// wait lets time pass in which one controller works.
+func (w *stormyWorld) wait(t *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{10 * time.Second, 20 * time.Second, time.Minute}).Draw(t, "each")
+	for range rapid.IntRange(1, 6).Draw(t, "times") {
+		require.NoError(t, w.RunFor(d))
+		w.views[0].Sync()
+		w.reconcileAs(t, 0)
+	}
 }
 
 // content is a ConfigMap that a catalog may be made from.
@@ -104,14 +157,31 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		}
 	}
 	return map[string]func(*rapid.T){
-		"reconcile":   w.reconcile(0),
-		"reconcile 2": w.reconcile(0),
-		"reconcile 3": w.reconcile(0),
+		"reconcile": w.reconcile(0),
+		"work":      w.work,
+		"work 2":    w.work,
+		"work 3":    w.work,
+		"wait":      w.wait,
+		"wait 2":    w.wait,
+		"wait 3":    w.wait,
+		"outage":    w.outage,
+		"outage 2":  w.outage,
+		"update":    w.update,
+		"client changes": func(t *rapid.T) {
+			client := w.clients[rapid.IntRange(0, 1).Draw(t, "whose")]
+			if client == nil {
+				return
+			}
+			client.State = rapid.SampledFrom([]string{"IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE", "SHUTDOWN"}).Draw(t, "client")
+			if client.LastTransition = w.Now(); client.State == "READY" {
+				client.LastConnect = w.Now()
+			}
+		},
 		"another one": w.reconcile(1),
 		"sync":        func(*rapid.T) { w.views[0].Sync() },
 		"sync both":   func(*rapid.T) { w.views[0].Sync(); w.views[1].Sync() },
 		"sync a bit":  w.syncSome,
-		"restart":     func(*rapid.T) { w.views[0].Restart(); w.last[0], w.hash[0] = nil, "" },
+		"restart":     func(*rapid.T) { w.views[0].Restart(); w.last[0], w.hash[0], w.clients[0] = nil, "", nil },
 		"clock is set": func(t *rapid.T) {
 			w.skew = rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour, time.Second, 1500 * time.Millisecond}).Draw(t, "skew")
 		},
@@ -270,6 +340,9 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	}
 	require.NoError(t, err)
 	in.Now, in.LastRun, in.PodHash = w.Now().Add(w.skew), w.last[who], w.hash[who]
+	if client := w.clients[who]; client != nil {
+		in.Connection = new(*client)
+	}
 	require.NoError(t, invariant.Laws(result, in))
 	out, err := catalog.Reconcile(in)
 	require.NoError(t, err)
@@ -283,6 +356,12 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	checkPromises(t, in, out)
 	w.last[who] = olmcore.OutcomesOf(w.last[who], out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), in.Now)
 	w.hash[who] = out.PodHash
+	switch out.Connection.Verb {
+	case catalog.ConnectionConnect:
+		w.clients[who] = &catalog.Connection{Address: out.Connection.Address, State: "IDLE", LastTransition: w.Now()}
+	case catalog.ConnectionDrop:
+		w.clients[who] = nil
+	}
 }
 
 func result(in catalog.Input) (olmcore.Result, error) {

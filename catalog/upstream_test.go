@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -208,4 +209,29 @@ func TestObjectsWithDotsAndSecrets(t *testing.T) {
 	require.Equal(t, "a.b", made["Pod"].(*corev1.Pod).Spec.ServiceAccountName)
 	require.Equal(t, account.ImagePullSecrets, made["Pod"].(*corev1.Pod).Spec.ImagePullSecrets)
 	require.Equal(t, olmcore.OwnerReferenceTo(cs).UID, made["Pod"].GetOwnerReferences()[0].UID)
+}
+
+// TestAPollThatStartsInTheFuture: a clock that was set back sees a Pod that polls before
+// it was made. Its start is written once, not with each look.
+func TestAPollThatStartsInTheFuture(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	in := invariant.Clone(base)
+	pollAgo(45*time.Minute, probe(func(p *corev1.Pod) {
+		unready(p)
+		p.CreationTimestamp = metav1.NewTime(in.Now.Add(time.Hour))
+	}))(&in)
+	for later, want := range map[time.Duration]bool{0: true, time.Minute: false, 44 * time.Minute: false, 45 * time.Minute: true} {
+		at := invariant.Clone(in)
+		at.Now = at.Now.Add(later)
+		if later > 0 {
+			at.CatalogSource.Status.LatestImageRegistryPoll = new(metav1.NewTime(in.Now))
+		}
+		out, err := catalog.Reconcile(at)
+		require.NoError(t, err)
+		status, written := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+		require.True(t, written)
+		require.Equal(t, want, !status.Status.LatestImageRegistryPoll.Equal(at.CatalogSource.Status.LatestImageRegistryPoll), "%s", later)
+		require.Equal(t, !want, status.Status.LatestImageRegistryPoll.Time.Equal(in.Now) && later > 0, "%s", later)
+		require.NotContains(t, done(out), "create a Pod PollDue", "one Pod polls already")
+	}
 }
