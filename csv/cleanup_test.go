@@ -256,6 +256,12 @@ func TestOperands(t *testing.T) {
 			o.SetAnnotations(map[string]string{csv.AnnotationKeep: ""})
 			answer(in, o, cool("two"))
 		}, []string{"delete Cool two"}},
+		"one is kept, but on its way out": {func(in *csv.Input) {
+			o := cool("one", "example.com/x")
+			o.SetAnnotations(map[string]string{csv.AnnotationKeep: ""})
+			o.SetDeletionTimestamp(ago(time.Second))
+			answer(in, o)
+		}, nil},
 		"one has a finalizer and nobody to remove it": {func(in *csv.Input) {
 			in.Deployments.Items[0].Status.Conditions = []appsv1.DeploymentCondition{}
 			answer(in, cool("one", "example.com/x"), cool("two"))

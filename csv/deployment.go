@@ -55,7 +55,9 @@ func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
 	}
 	d.Labels[olmcore.LabelManaged] = "true"
 	entry.Spec.DeepCopyInto(&d.Spec)
+	marks := uint64(0)
 	for key, value := range c.Annotations {
+		marks += mark(key)
 		if !slices.Contains(in.Config.ExcludedAnnotations, key) {
 			setAnnotation(&d.Spec.Template.ObjectMeta, key, value)
 		}
@@ -75,7 +77,7 @@ func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
 		return nil, fmt.Errorf("hash of deployment %s: %w", entry.Name, err)
 	}
 	d.Labels[labelSpecHash] = hash
-	setAnnotation(&d.ObjectMeta, installedFromKey(in), newOrigin(in).String()+hash)
+	setAnnotation(&d.ObjectMeta, installedFromKey(in), newOrigin(in, marks).String()+hash)
 	return d, nil
 }
 
@@ -123,16 +125,14 @@ type origin struct {
 	annotations, config uint64
 }
 
-func newOrigin(in *Input) origin {
+// newOrigin takes the sum of the marks of the CSV's annotation keys: their values
+// are compared with those on the Pod template one by one; what is left to notice
+// is that an annotation went away.
+func newOrigin(in *Input, annotations uint64) origin {
 	c := in.ClusterServiceVersion
-	o := origin{csv: string(c.UID), csvGeneration: c.Generation}
+	o := origin{csv: string(c.UID), csvGeneration: c.Generation, annotations: annotations}
 	if s := subscriptionOf(in); s != nil {
 		o.subscription, o.subscriptionGeneration = string(s.UID), s.Generation
-	}
-	// The values are compared with those on the Pod template one by one; what is
-	// left to notice is that an annotation went away.
-	for key := range c.Annotations {
-		o.annotations += mark(key)
 	}
 	for _, key := range in.Config.ExcludedAnnotations {
 		o.config += fnv64(fnv64Offset, key)
@@ -157,36 +157,26 @@ func mark(s string) uint64 {
 }
 
 // String is the part of the annotation before the hash, with a slash at its end.
-func (o origin) String() string {
-	return fmt.Sprintf("%s/%d/%x/%s/%d/%x/", o.csv, o.csvGeneration, o.annotations, o.subscription, o.subscriptionGeneration, o.config)
+func (o origin) String() string { return string(o.append(nil)) }
+
+func (o origin) append(to []byte) []byte {
+	to = append(append(to, o.csv...), '/')
+	to = append(strconv.AppendInt(to, o.csvGeneration, 10), '/')
+	to = append(strconv.AppendUint(to, o.annotations, 16), '/')
+	to = append(append(to, o.subscription...), '/')
+	to = append(strconv.AppendInt(to, o.subscriptionGeneration, 10), '/')
+	return append(strconv.AppendUint(to, o.config, 16), '/')
 }
 
 // matches reports whether an annotation was written for this origin and this
-// hash of the spec, without making the string. Objects without a generation are
-// never trusted.
+// hash of the spec. Objects without a generation are never trusted.
 func (o origin) matches(s, hash string) bool {
 	if o.csvGeneration == 0 || o.subscription != "" && o.subscriptionGeneration == 0 {
 		return false
 	}
-	csv, s, _ := strings.Cut(s, "/")
-	csvGeneration, s, _ := strings.Cut(s, "/")
-	annotations, s, _ := strings.Cut(s, "/")
-	subscription, s, _ := strings.Cut(s, "/")
-	subscriptionGeneration, s, _ := strings.Cut(s, "/")
-	config, s, ok := strings.Cut(s, "/")
-	return ok && s == hash && csv == o.csv && subscription == o.subscription &&
-		isInt(csvGeneration, o.csvGeneration) && isInt(subscriptionGeneration, o.subscriptionGeneration) &&
-		isHex(annotations, o.annotations) && isHex(config, o.config)
-}
-
-func isInt(s string, want int64) bool {
-	have, err := strconv.ParseInt(s, 10, 64)
-	return err == nil && have == want
-}
-
-func isHex(s string, want uint64) bool {
-	have, err := strconv.ParseUint(s, 16, 64)
-	return err == nil && have == want
+	var room [192]byte
+	prefix := o.append(room[:0])
+	return len(s) == len(prefix)+len(hash) && s[:len(prefix)] == string(prefix) && s[len(prefix):] == hash
 }
 
 func installedFromKey(in *Input) string {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/olmcore"
@@ -347,4 +350,71 @@ func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
 	got, err := csv.Sweep(in)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
+}
+
+// TestACheckpointLooksAtEveryList: another version of any object, one less, and a
+// list that was not read, are no longer what it remembers.
+func TestACheckpointLooksAtEveryList(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "another", UID: "another", ResourceVersion: "1"}
+	neighbour, foreign := operator("another.v1", 1), otherGroup("X.v1.x", "other")
+	neighbour.Spec.CustomResourceDefinitions.Owned, neighbour.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil, nil
+	foreign.ResourceVersion = "1"
+	in.OtherGroups, in.Rivals, in.Neighbours = csv.Found(foreign), csv.Found(neighbour), csv.Found(neighbour)
+	in.Subscriptions, in.APIServices = csv.Found(&v1alpha1.Subscription{ObjectMeta: meta}), csv.Found(&apiregistrationv1.APIService{ObjectMeta: meta})
+	in.ClusterRoles, in.ClusterRoleBindings = csv.Found(&rbacv1.ClusterRole{ObjectMeta: meta}), csv.Found(&rbacv1.ClusterRoleBinding{ObjectMeta: meta})
+	for _, o := range []metav1.Object{in.ServiceAccounts.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]} {
+		o.SetResourceVersion("1")
+	}
+	in.OperatorCondition = &operatorsv2.OperatorCondition{ObjectMeta: meta}
+	in.Checkpoint = csv.CheckpointOf(in)
+	require.NotNil(t, in.Checkpoint)
+	require.Same(t, in.Checkpoint, csv.CheckpointOf(in))
+	lists := 0
+	fields := reflect.TypeOf(in)
+	for i := range fields.NumField() {
+		if fields.Field(i).Type.Kind() != reflect.Struct {
+			continue
+		}
+		if items, ok := fields.Field(i).Type.FieldByName("Items"); !ok || items.Type.Elem().Kind() != reflect.Pointer {
+			continue
+		}
+		lists++
+		name := fields.Field(i).Name
+		list := func(in *csv.Input) reflect.Value { return reflect.ValueOf(in).Elem().Field(i) }
+		for what, change := range map[string]func(in *csv.Input){
+			"unread":   func(in *csv.Input) { list(in).FieldByName("Complete").SetBool(false) },
+			"one less": func(in *csv.Input) { list(in).FieldByName("Items").SetZero() },
+			"another version": func(in *csv.Input) {
+				items := list(in).FieldByName("Items")
+				o := items.Index(0).Interface().(olmcore.Object).DeepCopyObject().(olmcore.Object)
+				o.SetResourceVersion("99")
+				items.Set(reflect.Append(reflect.MakeSlice(items.Type(), 0, 1), reflect.ValueOf(o)))
+			},
+		} {
+			changed := in
+			change(&changed)
+			require.NotSame(t, in.Checkpoint, csv.CheckpointOf(changed), "%s: %s", name, what)
+		}
+	}
+	require.Equal(t, 13, lists)
+	in.OperatorCondition = nil
+	require.NotSame(t, in.Checkpoint, csv.CheckpointOf(in))
+}
+
+// TestAMiddleVersionStaysWhileALaterOneRuns, though the one between is on its way
+// out: its predecessor goes first.
+func TestAMiddleVersionStaysWhileALaterOneRuns(t *testing.T) {
+	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
+	predecessorOf(&in, replacing)
+	next := successorOf(&in, replacing)
+	next.DeletionTimestamp = ago(time.Second)
+	last := operator("cool.v3", 3)
+	last.Spec.Replaces = next.Name
+	hold(last, succeeded, "InstallSucceeded", "", time.Minute)
+	in.Neighbours.Items = append(in.Neighbours.Items, last)
+	require.Equal(t, "T60", csv.Assess(in).Rule)
+	in.ClusterServiceVersion.Spec.Replaces = ""
+	require.Equal(t, deleting, csv.Assess(in).Phase, "it is the oldest now")
 }

@@ -38,7 +38,7 @@ const (
 func health(in *Input) (what ailment, why string, stale bool) {
 	c := in.ClusterServiceVersion
 	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	from := newOrigin(in)
+	var from origin
 	for i := range specs {
 		live := ownDeployment(in, specs[i].Name)
 		if live == nil {
@@ -47,8 +47,12 @@ func health(in *Input) (what ailment, why string, stale bool) {
 		if what, why = readiness(live); what != healthy {
 			return what, why, false
 		}
-		if why = annotationProblem(in, live); why != "" {
-			return unannotated, why, false
+		same, marks := compareAnnotations(in, live.Spec.Template.Annotations)
+		if !same {
+			return unannotated, annotationProblem(in, live), false
+		}
+		if i == 0 {
+			from = newOrigin(in, marks)
 		}
 		fresh := false
 		if what, why, fresh = judgeHash(in, i, live, from); what != healthy {
@@ -109,13 +113,10 @@ func isAvailable(d *appsv1.Deployment) bool {
 	})
 }
 
-// annotationProblem compares the CSV's annotations with those of the Pod
-// template; of several differences the one with the lowest key is named.
+// annotationProblem names a difference between the CSV's annotations and those of
+// the Pod template: of several the one with the lowest key.
 func annotationProblem(in *Input, d *appsv1.Deployment) string {
 	have := d.Spec.Template.Annotations
-	if sameAnnotations(in, have) {
-		return ""
-	}
 	if len(have) == 0 {
 		return "no annotations found on deployment"
 	}
@@ -135,13 +136,17 @@ func annotationProblem(in *Input, d *appsv1.Deployment) string {
 	return ""
 }
 
-func sameAnnotations(in *Input, have map[string]string) bool {
+// compareAnnotations reports whether a Pod template has the CSV's annotations, and
+// sums the marks of their keys.
+func compareAnnotations(in *Input, have map[string]string) (same bool, marks uint64) {
+	same = true
 	for key, want := range in.ClusterServiceVersion.Annotations {
+		marks += mark(key)
 		if value, ok := have[key]; (!ok || value != want) && !slices.Contains(in.Config.ExcludedAnnotations, key) {
-			return false
+			same = false
 		}
 	}
-	return true
+	return same, marks
 }
 
 // judgeHash compares the hash label with the hash of the spec that should be
@@ -194,7 +199,6 @@ func needsCertificate(c *version, deployment string) bool {
 // from an older state: their annotation is brought up to date, which rolls
 // nothing. Deployments without the annotation, made by OLM, are left alone.
 func staleOrigins(in *Input) []olmcore.Action {
-	from := newOrigin(in)
 	var actions []olmcore.Action
 	specs := in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	key := installedFromKey(in)
@@ -204,6 +208,8 @@ func staleOrigins(in *Input) []olmcore.Action {
 			continue
 		}
 		have, hash := live.Annotations[key], live.Labels[labelSpecHash]
+		_, marks := compareAnnotations(in, live.Spec.Template.Annotations)
+		from := newOrigin(in, marks)
 		if have == "" || from.matches(have, hash) || hasForeignCertificates(in, live) {
 			continue
 		}

@@ -92,7 +92,8 @@ func isInstalled(in *Input, live, want *appsv1.Deployment) bool {
 			return false
 		}
 	}
-	return sameAnnotations(in, live.Spec.Template.Annotations) && !drifted(in, live, want)
+	same, _ := compareAnnotations(in, live.Spec.Template.Annotations)
+	return same && !drifted(in, live, want)
 }
 
 // isOwnedAlone reports whether this CSV and no other is among the owners.
