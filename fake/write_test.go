@@ -269,6 +269,16 @@ func TestUpdateIsAPatchOfWhatItsWriterKnows(t *testing.T) {
 		require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
 		require.Equal(t, map[string]any{"size": int64(1), "colour": "red"}, stored(t, c, widget("w")).Object["spec"])
 	})
+	t.Run("a status besides, which an update does not write", func(t *testing.T) {
+		c := establish(t)
+		before := stored(t, c, widget("w")).DeepCopy()
+		after := before.DeepCopy()
+		after.SetLabels(map[string]string{"a": "b"})
+		after.Object["status"] = map[string]any{"phase": "Mine"}
+		require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
+		require.Equal(t, map[string]string{"a": "b"}, stored(t, c, widget("w")).GetLabels())
+		require.Equal(t, before.Object["status"], stored(t, c, widget("w")).Object["status"])
+	})
 }
 
 func TestFinalizersHoldAnObject(t *testing.T) {

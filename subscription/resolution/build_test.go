@@ -227,6 +227,23 @@ func TestAReasonThatIsFoundIsGivenEvenIfNoTimeIsLeftToMakeItSmall(t *testing.T) 
 	require.Equal(t, []string{"Unsatisfiable false", "Unsatisfiable true"}, slices.Compact(found[3:]))
 }
 
+func TestAReasonThatIsNotFoundInTimeIsUnknown(t *testing.T) {
+	resolve := func(steps int) resolution.Result {
+		return resolution.Resolve(newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s").policy(resolution.Policy{MaxSteps: steps}).in)
+	}
+	require.Equal(t, resolution.Failed, resolve(1).Outcome)
+	for steps := 2; ; steps++ { // two looks find the solution
+		res := resolve(steps)
+		require.Len(t, res.HeldBack, 1)
+		if res.HeldBack[0].Code == resolution.RequirementUnmet {
+			require.Greater(t, steps, 2)
+			return
+		}
+		require.Equal(t, resolution.HeldBack{Subscription: "a", Candidate: "a2", Code: resolution.Unknown,
+			Summary: "Subscription a does not get a2, and the reason was not found within the step budget."}, res.HeldBack[0])
+	}
+}
+
 func TestTheSearchGoesStraightBackToWhatMatters(t *testing.T) {
 	// Twenty Subscriptions with ten candidates each stand between the two that
 	// cannot both be satisfied.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -54,6 +55,17 @@ func (c inChannel) Exclude(op olmcore.Operator) string {
 		return "not from this channel"
 	}
 	return ""
+}
+
+func TestOfTwoInstalledVersionsTheNewerOneIsReplaced(t *testing.T) {
+	for older, younger := range map[string]string{"a1": "a2", "a2": "a1"} {
+		w := newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1"), entry{in: "a/s", name: "a3", version: "3.0.0", replaces: "a2", skips: []string{"a1"}}).
+			sub("a/s", named("x"), aged(1), has(older)).sub("a/s", named("y"), aged(2), has(younger)).csv("a", "a1", nil).csv("a", "a2", nil)
+		res := resolution.Resolve(w.in)
+		require.Len(t, res.Operators, 1)
+		require.Equal(t, "a2", res.Operators[0].Replaces, "x has %s", older)
+		require.Equal(t, []string{"x", "y"}, res.Operators[0].For)
+	}
 }
 
 func TestOfEqualCopiesThatOfTheDefaultChannelIsChosen(t *testing.T) {
