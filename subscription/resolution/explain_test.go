@@ -97,6 +97,15 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
+func TestWordsOfACompoundNeed(t *testing.T) {
+	api := func(kind string) string {
+		return `{"gvk":{"group":"g","kind":"` + kind + `","version":"v1"}}`
+	}
+	need := `{"any":{"constraints":[{"all":{"constraints":[` + api("A") + `,` + api("B") + `]}},` + api("C") + `]}}`
+	require.Equal(t, "Subscription a cannot be resolved: a1 needs (an operator that provides A (g/v1) that is at the same time an operator that provides B (g/v1)) or an operator that provides C (g/v1), and no catalog visible from namespace ns has one.",
+		resolution.Resolve(newWorld(line("a/s", "a1", "", constraint(need))).sub("a/s").in).Cores[0].Summary)
+}
+
 func TestTheRemedyNamesTheChannelsThatThereAre(t *testing.T) {
 	w := newWorld(append(chain(), line("a/alpha", "a0", ""))...).sub("a/beta")
 	require.Equal(t, []resolution.Remedy{{Code: resolution.ChangeChannel, Object: "a", Message: "Let Subscription a follow a channel of package a that exists: stable or alpha."}},
