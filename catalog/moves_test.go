@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,5 +202,94 @@ func TestWhichPodsAreMoved(t *testing.T) {
 		require.NoError(t, invariant.Laws(result, in), test.pods)
 		checkSafety(t, in, out, test.replicas)
 		checkPromises(t, in, out)
+	}
+}
+
+// TestWhileNoNodeIsReady a Pod is made only where none is left that runs, and one that
+// is refused is told.
+func TestWhileNoNodeIsReady(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for name, test := range map[string]struct {
+		change func(*catalog.Input)
+		want   string
+	}{
+		"a Pod runs":          {func(*catalog.Input) {}, ""},
+		"a Pod is late":       {func(in *catalog.Input) { unreadyFor(in, time.Hour) }, ""},
+		"a Pod is terminated": {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, "+serving:restart"},
+		"none is there":       {func(in *catalog.Input) { in.Pods = nil }, "+serving:initial"},
+	} {
+		in := invariant.Clone(base)
+		for _, node := range in.Nodes {
+			readyOf(node).Status = corev1.ConditionUnknown
+		}
+		// Something must hint at the nodes: a Pod of nobody does not.
+		addPod(&in, "aside", func(p *corev1.Pod) { p.Labels = nil })
+		aside := in.Pods[1]
+		test.change(&in)
+		if len(in.Pods) == 0 {
+			in.Pods = []*corev1.Pod{aside}
+		}
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Equal(t, test.want, moves(out), name)
+		require.Equal(t, catalog.StateUnavailable == catalog.Assess(in).State, test.want != "" || name == "a Pod is late", name)
+		if test.want == "" {
+			continue
+		}
+		created := out.Actions[0].(olmcore.Create).Target
+		in.LastRun = olmcore.Outcomes{created.Key(): {Class: olmcore.Forbidden, Message: "exceeded quota", Count: 1, Last: in.Now}}
+		out, err = catalog.Reconcile(in)
+		require.NoError(t, err)
+		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+		require.Contains(t, olmcore.FindCondition(status.Status.Conditions, "Degraded").Message, "the API server refuses the pod: exceeded quota", name)
+		require.Equal(t, 10*time.Second, out.RequeueAfter, name)
+	}
+}
+
+// TestAPollWaits while many nodes fail, while a Pod finds no place, and while more Pods
+// run than are asked for; and what does not serve the present spec tells no outcome.
+func TestAPollWaits(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for name, test := range map[string]struct {
+		change     func(*catalog.Input)
+		want, told string
+	}{
+		"nothing": {func(*catalog.Input) {}, "+candidate:poll", "NeverPolled"},
+		"many nodes fail": {func(in *catalog.Input) {
+			in.Pods[0].Spec.NodeName = "b"
+			setNode(in, corev1.ConditionTrue, time.Minute)
+			for i := range 3 {
+				n := in.Nodes[0].DeepCopy()
+				n.Name, readyOf(n).Status = fmt.Sprint("n", i), corev1.ConditionUnknown
+				in.Nodes = append(in.Nodes, n)
+			}
+		}, "", "NeverPolled"},
+		"a Pod finds no place":           {func(in *catalog.Input) { describeAs(in, in.Pods[0], "unschedulable") }, "", "NeverPolled"},
+		"a Pod starts":                   {func(in *catalog.Input) { unready(in.Pods[0]) }, "", "NeverPolled"},
+		"a candidate crashed":            {probeOf("finished"), "-cool-zz", "CandidateFailed"},
+		"a candidate crashed in its end": {probeOf("terminating finished"), "-cool-zz", "NeverPolled"},
+		"a candidate is about to end":    {probeOf("terminating unready"), "", "NeverPolled"},
+		"a candidate is of another spec": {probeOf("old unready"), "-cool-zz", "NeverPolled"},
+		"a candidate is lost":            {probeOf("lost unready"), "-cool-zz", "NeverPolled"},
+		"its content is not known":       {probeOf("unknown"), "", "NeverPolled"},
+	} {
+		in := invariant.Clone(base)
+		pollAgo(time.Hour, test.change)(&in)
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Equal(t, test.want, moves(out), name)
+		require.NoError(t, invariant.Laws(result, in), name)
+		require.Equal(t, test.told, olmcore.FindCondition(catalog.Assess(in).Conditions, catalog.ConditionUpdatePolled).Reason, name)
+	}
+}
+
+// probeOf adds a Pod that polls, described by words.
+func probeOf(words string) func(*catalog.Input) {
+	return func(in *catalog.Input) {
+		probe(func(p *corev1.Pod) {
+			for _, word := range strings.Fields(words) {
+				describeAs(in, p, word)
+			}
+		})(in)
 	}
 }

@@ -125,8 +125,8 @@ type Assessment struct {
 // PodReport is what one Pod is worth and why.
 type PodReport struct {
 	Name, Node string
-	// Serves: the Service selects the Pod, which is ready. Candidate: it is not
-	// selected, and waits to take over.
+	// Serves: it is ready, and has the role that the Service selects. Candidate: it is
+	// not selected, and waits to take over.
 	Serves, Candidate bool
 	Ready             bool
 	Class             Class
