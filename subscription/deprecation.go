@@ -90,7 +90,7 @@ func (v *view) judgeDeprecation(d *verdict) {
 	if e == nil {
 		have := d.sub.Status.Conditions
 		for i := range have {
-			if slices.Contains(deprecationTypes[:], have[i].Type) {
+			if groupOf(have[i].Type) == groupDeprecation {
 				d.report(info, ReasonDeprecationUnknown, "status.conditions", "the catalog has no entry for ", d.installedCSV)
 				return
 			}

@@ -51,10 +51,10 @@ type catalogs struct {
 	// The health of the first 64 sources, a bit for each.
 	healthy, unknown uint64
 	failed           bool // some probe failed
-	// How many sources do not serve, and the first of them; nothing while a probe
+	// How many sources do not serve, and one of them; of no use while a probe
 	// failed, as then the Subscriptions may differ in it.
-	unhealthy, firstUnhealthy int
-	lastTarget                int // where the last search ended
+	unhealthy, oneUnhealthy int
+	lastTarget              int // where the last search ended
 }
 
 func (c *catalogs) fill(in *Catalogs) (err error) {
@@ -80,9 +80,7 @@ func (c *catalogs) fill(in *Catalogs) (err error) {
 		case serves:
 			healthy |= 1 << i
 		default:
-			if c.unhealthy++; c.unhealthy == 1 {
-				c.firstUnhealthy = i
-			}
+			c.unhealthy, c.oneUnhealthy = c.unhealthy+1, i
 		}
 	}
 	c.healthy, c.unknown = healthy, unknown
@@ -233,23 +231,28 @@ func (c *catalogs) isRecorded(recorded []v1alpha1.SubscriptionCatalogHealth) boo
 // target returns the position of the source that a Subscription names, -1 when it
 // is not there. Most name the one that the last one named.
 func (c *catalogs) target(spec *v1alpha1.SubscriptionSpec) int {
-	for range c.sources {
-		if s := c.sources[c.lastTarget]; s.Name == spec.CatalogSource && s.Namespace == spec.CatalogSourceNamespace {
-			return c.lastTarget
-		}
-		if c.lastTarget++; c.lastTarget == len(c.sources) {
-			c.lastTarget = 0
+	if c.lastTarget < len(c.sources) && isTarget(c.sources[c.lastTarget], spec) {
+		return c.lastTarget
+	}
+	for i, s := range c.sources {
+		if isTarget(s, spec) {
+			c.lastTarget = i
+			return i
 		}
 	}
 	return -1
 }
 
-// countUnhealthy returns how many sources do not serve, and the first of them.
+func isTarget(s *v1alpha1.CatalogSource, spec *v1alpha1.SubscriptionSpec) bool {
+	return s.Name == spec.CatalogSource && s.Namespace == spec.CatalogSourceNamespace
+}
+
+// countUnhealthy returns how many sources do not serve, and one of them.
 func (c *catalogs) countUnhealthy(recorded []v1alpha1.SubscriptionCatalogHealth) (count, one int) {
 	if !c.failed {
-		return c.unhealthy, c.firstUnhealthy
+		return c.unhealthy, c.oneUnhealthy
 	}
-	for i := len(c.sources) - 1; i >= 0; i-- {
+	for i := range c.sources {
 		if !c.isHealthy(i, recorded) {
 			count, one = count+1, i
 		}
@@ -292,9 +295,6 @@ func (v *view) catalogHealth(recorded []v1alpha1.SubscriptionCatalogHealth) []v1
 // reportProbes says which catalogs could not be probed.
 func (v *view) reportProbes(out *Outcome) {
 	c := &v.catalogs
-	if !c.failed || len(v.subs) == 0 {
-		return
-	}
 	for _, s := range c.sources {
 		if _, known := c.probe(s); !known {
 			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{

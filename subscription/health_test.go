@@ -105,6 +105,10 @@ func TestCatalogHealth(t *testing.T) {
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@60"},
 		"no target is given": {newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace = "", "" }, records(cool)), sources(cool), false,
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource / missing", "olm/cool=true@3"},
+		"a record without a time": {newSub("a", records(cool), healthy, func(s *v1alpha1.Subscription) { s.Status.CatalogHealth[0].LastUpdated = nil }), sources(cool), false,
+			"False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
+		"without UIDs, recorded in another order": {newSub("a", records(nameless("other", false), nameless("cool", true)), saysHealth("True", "UnhealthyCatalogSourceFound", "catalogsource olm/other unhealthy")),
+			sources(nameless("cool", true), nameless("other", false)), false, "", "olm/other=false@3 olm/cool=true@3"},
 		"a record of nothing": {newSub("a", func(s *v1alpha1.Subscription) {
 			s.Status.CatalogHealth = []v1alpha1.SubscriptionCatalogHealth{{}}
 		}, healthy), sources(cool), false, "False/AllCatalogSourcesHealthy: " + allHealthy, "olm/cool=true@60"},
@@ -132,6 +136,38 @@ func TestCatalogHealth(t *testing.T) {
 			require.Empty(t, reconcile(t, in).Actions, "at rest")
 		})
 	}
+}
+
+// nameless is a catalog whose UID is not known.
+func nameless(name string, healthy bool) *v1alpha1.CatalogSource {
+	c := newCatalog("olm", name, healthy)
+	c.UID = ""
+	return c
+}
+
+// TestManyCatalogs: more than fit into a machine word.
+func TestManyCatalogs(t *testing.T) {
+	var list []*v1alpha1.CatalogSource
+	for i := range 70 {
+		list = append(list, newCatalog("olm", fmt.Sprintf("catalog-%02d", i), true))
+	}
+	in := answered(inputOf(newSub("a", records(list...), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy), func(s *v1alpha1.Subscription) {
+		s.Spec.CatalogSource = "catalog-69"
+	})))
+	in.Catalogs = sources(list...)
+	require.True(t, reconcile(t, in).Empty())
+
+	in.Catalogs = sources(append(list[:69:69], newCatalog("olm", "catalog-69", false))...)
+	status := statusOf(t, in, reconcile(t, in), "a")
+	require.Equal(t, "targeted catalogsource olm/catalog-69 unhealthy", status.Conditions[0].Message)
+	require.False(t, status.CatalogHealth[69].Healthy)
+
+	in.Catalogs = sources(append(list[:68:68], newCatalog("olm", "catalog-68", false), list[69])...)
+	require.Equal(t, "catalogsource olm/catalog-68 unhealthy", statusOf(t, in, reconcile(t, in), "a").Conditions[0].Message)
+
+	in.Catalogs = sources(list...)
+	in.Catalogs.Probes = map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "catalog-68"}: {Error: "timeout"}}
+	require.Empty(t, reconcile(t, in).Actions, "the last known health stands")
 }
 
 func TestAProbeThatFailsChangesNothingAndStopsNobody(t *testing.T) {

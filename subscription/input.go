@@ -236,10 +236,6 @@ func (v *view) fill(in *Input) (err error) {
 	v.now, v.namespace, v.components, v.previous = in.Now, in.Namespace, in.Components, in.PreviousPackages
 	v.observations, v.histories, v.live = sortedObservations(in.Observations), in.Histories, in.Live
 	v.groups = len(in.OperatorGroups)
-	v.config = in.Config
-	if err = v.config.fillDefaults(); err != nil {
-		return err
-	}
 	if v.subs, err = sortedSubscriptions(in.Subscriptions, in.Namespace); err != nil {
 		return err
 	}
@@ -258,6 +254,10 @@ func (v *view) fill(in *Input) (err error) {
 		if err = v.catalogs.fill(in.Catalogs); err != nil {
 			return err
 		}
+	}
+	v.config = in.Config
+	if err = v.config.fillDefaults(); err != nil {
+		return err
 	}
 	v.answerOf(&v.answer, in.Resolution)
 	return nil

@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,22 @@ var oddInputs = map[string]func(*subscription.Input){
 	"a component of no kind": func(in *subscription.Input) { in.Components = append(in.Components, newPlan("x", "")) },
 	"two components of one name": func(in *subscription.Input) {
 		in.Components = []olmcore.Object{newPlan("x", ""), newPlan("x", "Failed")}
+	},
+	"the longest durations": func(in *subscription.Input) {
+		const longest = time.Duration(math.MaxInt64)
+		in.Config = subscription.Config{MissingGrace: longest, MissingRecheck: longest, AuditGrace: longest, ObservationWindow: longest}
+	},
+	"the longest window, with memory": func(in *subscription.Input) {
+		in.Config.ObservationWindow = math.MaxInt64
+		in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageRequiresApproval)}
+	},
+	"the first day":   func(in *subscription.Input) { in.Now = time.Time{}.Add(time.Second) },
+	"another version": func(in *subscription.Input) { in.Subscriptions[0].Status.CurrentCSV = "etcd.v2" },
+	"ten thousand conditions": func(in *subscription.Input) {
+		for range 5000 {
+			in.Subscriptions[0].Status.Conditions = append(in.Subscriptions[0].Status.Conditions,
+				condition("Foreign", "X", "", 1), condition("InstallPlanFailed", "X", "", 2))
+		}
 	},
 	"an OperatorGroup with a strategy": func(in *subscription.Input) {
 		in.OperatorGroups[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategy("Wild")

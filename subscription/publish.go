@@ -177,7 +177,9 @@ func (v *view) publish(d *verdict) {
 			d.stage.keep = true
 			return
 		}
-		d.stage = wishOf(d.shown, d.seen.plan, d.shown == d.seen.stage)
+		if d.shown != StageComplete { // which no condition shows
+			d.stage = wishOf(d.shown, d.seen.plan, d.shown == d.seen.stage)
+		}
 	}
 	if v.keepsHistory() && v.memo.next.Published != d.shown {
 		n := v.note()

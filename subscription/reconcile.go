@@ -63,7 +63,9 @@ func Reconcile(in Input) (out Outcome, err error) {
 		}
 		unlabelled = v.label(&out, unlabelled, d.sub, d.changed)
 	}
-	v.announce(&out)
+	if v.answer.hasFailed {
+		v.announce(&out)
+	}
 	out.Gate = v.gate(anyNeeds, anyMoved)
 	switch out.Gate {
 	case GateNeeded:
@@ -71,7 +73,9 @@ func Reconcile(in Input) (out Outcome, err error) {
 	case GateBlocked:
 		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(failure, ReasonOperatorGroupCount, v.blocked))
 	}
-	v.reportProbes(&out)
+	if v.catalogs.failed && len(v.subs) > 0 {
+		v.reportProbes(&out)
+	}
 	if v.answer.stale && v.blocked == "" {
 		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(info, ReasonStaleResolution,
 			"the resolution was computed from other Subscriptions than are there now"))

@@ -239,6 +239,12 @@ func TestTheNewestOfDoubleConditionsStays(t *testing.T) {
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "", 8)},
 		statusOf(t, in, out, "a").Conditions)
 	require.Empty(t, stages(out.Result), "the newest is what was published")
+
+	for _, kept := range []v1alpha1.SubscriptionConditionType{"ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed", "CatalogSourcesUnhealthy", "PackageDeprecated", "Deprecated"} {
+		in := inputOf(newSub("a", withCondition(kept, "Old", "", 3), withCondition("Foreign", "X", "", 1), withCondition(kept, "New", "", 8), withCondition("Foreign", "Y", "", 1)))
+		require.Equal(t, []v1alpha1.SubscriptionCondition{condition(kept, "New", "", 8), condition("Foreign", "X", "", 1), condition("Foreign", "Y", "", 1)},
+			statusOf(t, in, reconcile(t, in), "a").Conditions, "what nobody judges")
+	}
 }
 
 func TestLastUpdatedNeverGoesBack(t *testing.T) {

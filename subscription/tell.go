@@ -174,7 +174,7 @@ func says(a, b *v1alpha1.SubscriptionCondition) bool {
 // Subscriptions are made to say so.
 func (v *view) announce(out *Outcome) {
 	failed := &v.answer.failed
-	if !v.answer.hasFailed || failed.conditionType == "" || v.blocked != "" {
+	if failed.conditionType == "" || v.blocked != "" {
 		return
 	}
 	if slices.ContainsFunc(out.Transitions, func(t olmcore.Transition) bool {
