@@ -66,7 +66,7 @@ func FuzzAnnotation(f *testing.F) {
 		`{"properties":[{"type":"olm.gvk","value":{"group":"g","kind":"K","version":"v1"}},{"type":"x","value":[1,"}",{}]}]}`,
 		`{ "properties" : [ { "type" : "x" , "value" : null } ] }`, `{"properties":[]}`, `{"properties":null}`, `{"properties":[{"type":"x","value":tru}]}`,
 		`{"properties":[{"value":1,"type":"x"}]}`, `{"properties":[{"type":"x","value":-1e5 }]} `, `null`, `{"properties":[{"type":"é","value":"\""}]}`, `{"properties":[{"type":"x","value":}]}`,
-		`{"properties":[{"type":"olm.gvk","value":{'group":"g","kind":"K","version":"v1"}}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":'p","version":"1.0.0"}}]}`,
+		`{"properties":[{"type":"olm.gvk","value":{'group":"g",'kind":"K","version":"v1"}}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":'p","version":"1.0.0"}}]}`,
 		`{"properties":[{"type":"olm.package","value":{"packageName":"p,"version":"1.0.0"}}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"},}]}`,
 	} {
 		f.Add(text)
