@@ -31,7 +31,8 @@ type namespace struct {
 	outdated  bool // a catalog changed since the answer
 }
 
-// maxSeen bounds the observations of one namespace between two reconciles.
+// maxSeen bounds the observations of one namespace between two reconciles. The
+// oldest are dropped: what they alone showed is inferred from the later ones.
 const maxSeen = 1000
 
 // notice takes in what a watch delivers: next is new when old is nil, and gone when
