@@ -57,7 +57,7 @@ func TestWhichPlansASweepTakes(t *testing.T) {
 	}
 	finished := owned(numbered(1, complete, stepless), sub)
 	require.Empty(t, sweep(t, sweepInput(sub, finished)).Actions, "history without steps is history")
-	five := active(sub)[:6]
+	five := append(active(sub)[:6], owned(numbered(9, complete), sub))
 	require.Empty(t, sweep(t, sweepInput(five...)).Diagnostics, "five active ones are not too many")
 }
 
@@ -138,9 +138,22 @@ func TestALabelProvesNobodyWhoCameLater(t *testing.T) {
 	require.Equal(t, "no Subscription owns the plan, and nothing says which should", got.Diagnostics[0].Message)
 }
 
+// TestAPackageThatThePlanRemembers: its label is missed although the Subscription
+// moved on.
+func TestAPackageThatThePlanRemembers(t *testing.T) {
+	p := owned(numbered(1, complete), subscription("a"))
+	p.Labels = nil
+	p.Annotations = map[string]string{"olmcore/packages": "a"}
+	got := sweep(t, sweepInput(subscription("a"), p))
+	require.Equal(t, []string{"ComponentLabelMissing"}, reasons(got))
+	require.Equal(t, []string{"update InstallPlan ops/install-1 (RelationRepaired)"}, describe(got))
+}
+
 // TestUnpackedBundlesThatStay, and when to look again.
 func TestUnpackedBundlesThatStay(t *testing.T) {
-	other := unpackedBundle(22 * time.Hour)
+	first, other := unpackedBundle(23*time.Hour), unpackedBundle(22*time.Hour)
+	first.Name = "0" + bundleName[1:]
+	require.Equal(t, time.Hour, sweep(t, sweepInput(first, unpackedBundle(22*time.Hour))).RequeueAfter)
 	other.Name = "0" + bundleName[1:]
 	require.Equal(t, time.Hour, sweep(t, sweepInput(other, unpackedBundle(23*time.Hour))).RequeueAfter)
 	require.Equal(t, time.Hour, sweep(t, sweepInput(unpackedBundle(23*time.Hour), other)).RequeueAfter)
