@@ -269,6 +269,20 @@ func TestUpdateIsAPatchOfWhatItsWriterKnows(t *testing.T) {
 		require.NoError(t, c.Do(t.Context(), olmcore.UpdateOf(before, after, olmcore.Cause{})))
 		require.Equal(t, map[string]any{"size": int64(1), "colour": "red"}, stored(t, c, widget("w")).Object["spec"])
 	})
+	t.Run("an old copy, without its version as precondition", func(t *testing.T) {
+		c := newCluster(t)
+		require.NoError(t, c.Create(configMap("cm")))
+		before := stored(t, c, configMap("cm")).DeepCopy()
+		require.NoError(t, c.Edit(olmcore.KeyOf(before), func(o olmcore.Object) { o.SetLabels(map[string]string{"another": "writer"}) }))
+		after := before.DeepCopy()
+		after.Data = map[string]string{"k": "v"}
+		u := olmcore.UpdateOf(before, after, olmcore.Cause{})
+		u.Target = u.Target.Unversioned()
+		require.NoError(t, c.Do(t.Context(), u))
+		got := stored(t, c, before)
+		require.Equal(t, map[string]string{"another": "writer"}, got.Labels)
+		require.Equal(t, after.Data, got.Data)
+	})
 	t.Run("a status besides, which an update does not write", func(t *testing.T) {
 		c := establish(t)
 		before := stored(t, c, widget("w")).DeepCopy()
