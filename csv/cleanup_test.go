@@ -124,6 +124,13 @@ func TestStagesOfACleanUp(t *testing.T) {
 			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
 			in.Deletion.Copies = csv.Found(leaving)
 		}, release},
+		"bindings that were not read hold": {func(in *csv.Input) { in.Deletion.WellKnown = csv.Observed[olmcore.Object]{} }, nil},
+		"two Deployments, in the order of their names": {func(in *csv.Input) {
+			second := in.Deployments.Items[0].DeepCopy()
+			second.Name, second.UID = "a", "a"
+			in.Deployments.Items = append(in.Deployments.Items, second)
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, []string{"delete Deployment a", "delete Deployment cool"}},
 		"copies that were not read hold": {func(in *csv.Input) { in.Deletion.Copies.Complete = false }, nil},
 		"a CRD is never deleted, whatever its labels": {func(in *csv.Input) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")}}
@@ -255,6 +262,10 @@ func TestOperands(t *testing.T) {
 			o := cool("one")
 			o.SetAnnotations(map[string]string{csv.AnnotationKeep: ""})
 			answer(in, o, cool("two"))
+		}, []string{"delete Cool two"}},
+		"one has a finalizer, and its operator is on its way out": {func(in *csv.Input) {
+			in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
+			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
 		"one is kept, but on its way out": {func(in *csv.Input) {
 			o := cool("one", "example.com/x")

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,13 +204,17 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	c.DeletionTimestamp = ago(time.Minute)
 	another := copied("b")
 	another.Labels["olm.copiedFrom"] = "x"
-	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, copied("a"), another})
+	requirer := operator("requirer.v1", 1)
+	requirer.Namespace, requirer.UID, requirer.Annotations = "elsewhere", "requirer", nil
+	d := &requirer.Spec.CustomResourceDefinitions
+	d.Owned, d.Required = nil, d.Owned
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, copied("a"), another, requirer})
 	require.NoError(t, err)
 	key := types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 	in, err := csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.NoError(t, err)
 	require.Equal(t, csv.Found(copied("a")), in.Deletion.Copies)
-	require.Empty(t, in.Deletion.Peers.Items, "it is not its own peer, nor are its copies")
+	require.Equal(t, csv.Found(requirer), in.Deletion.Peers, "it is not its own peer, nor are its copies")
 	require.Contains(t, csv.Affected(copied("a")), key)
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
 }
@@ -371,6 +376,13 @@ func TestACheckpointLooksAtEveryList(t *testing.T) {
 	in.Checkpoint = csv.CheckpointOf(in)
 	require.NotNil(t, in.Checkpoint)
 	require.Same(t, in.Checkpoint, csv.CheckpointOf(in))
+	ill := in.Deployments.Items[0].DeepCopy()
+	ill.Status = appsv1.DeploymentStatus{}
+	same := in
+	same.Deployments = csv.Found(ill)
+	check(t, same, olmcore.Result{}) // of the same version: it is not looked into
+	same.Checkpoint = nil
+	require.Equal(t, failed, csv.Assess(same).Phase)
 	lists := 0
 	fields := reflect.TypeOf(in)
 	for i := range fields.NumField() {
@@ -417,4 +429,32 @@ func TestAMiddleVersionStaysWhileALaterOneRuns(t *testing.T) {
 	require.Equal(t, "T60", csv.Assess(in).Rule)
 	in.ClusterServiceVersion.Spec.Replaces = ""
 	require.Equal(t, deleting, csv.Assess(in).Phase, "it is the oldest now")
+}
+
+// TestTheLongestNameIsNotTooLong: 63 characters fit a label, 64 do not.
+func TestTheLongestNameIsNotTooLong(t *testing.T) {
+	for length, said := range map[int]bool{63: false, 64: true} {
+		in := leaving(t)
+		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
+		out, err := csv.Cleanup(in)
+		require.NoError(t, err)
+		require.True(t, releases(t, out))
+		require.Equal(t, said, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == csv.ReasonNameTooLong }))
+	}
+}
+
+// TestTheOrderOfWhatIsPending is that of names, whatever that of the list.
+func TestTheOrderOfWhatIsPending(t *testing.T) {
+	in := leaving(t)
+	second := in.Deployments.Items[0].DeepCopy()
+	second.Name, second.UID = "a", "a"
+	in.Deployments.Items = append(in.Deployments.Items, second)
+	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
+	want, err := csv.Cleanup(in)
+	require.NoError(t, err)
+	require.Len(t, want.Actions, 3)
+	slices.Reverse(in.Deployments.Items)
+	got, err := csv.Cleanup(in)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

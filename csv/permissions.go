@@ -101,10 +101,7 @@ func inScope(g grants, scope int) grants {
 }
 
 func describeRule(scope int, rule *rbacv1.PolicyRule) string {
-	text, err := json.Marshal(rule)
-	if err != nil {
-		text = []byte(err.Error())
-	}
+	text, _ := json.Marshal(rule) // lists of strings always have a form
 	return [2]string{"namespaced", "cluster"}[scope] + " rule:" + string(text)
 }
 

@@ -276,7 +276,7 @@ func (m *machine) apiGates(g *operatorsv1.OperatorGroup) (decision, bool) {
 	if s.rival != nil && s.listed && !m.in.Rivals.Complete {
 		return m.unobserved("ClusterServiceVersions of other namespaces"), true
 	}
-	adds := s.rival == nil && !s.listed && formatAPIs(union(g, c)) != groupAPIs(g)
+	adds := !s.listed && formatAPIs(union(g, c)) != groupAPIs(g)
 	switch {
 	case s.rival != nil && !s.listed:
 		return m.giveUp("G13", s, v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same apis"), true
