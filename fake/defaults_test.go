@@ -5,6 +5,7 @@ package fake_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/crds"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -252,4 +253,24 @@ func TestTheDefaultsOfOLMAreThoseOfItsCRDs(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 50)
+}
+
+func TestATolerationThatIsThereIsKept(t *testing.T) {
+	gone := func(key string, seconds int64) corev1.Toleration {
+		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(seconds)}
+	}
+	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
+	for name, tt := range map[string]struct{ have, want []corev1.Toleration }{
+		"none":             {nil, []corev1.Toleration{gone(corev1.TaintNodeNotReady, 300), gone(corev1.TaintNodeUnreachable, 300)}},
+		"one of the two":   {[]corev1.Toleration{gone(corev1.TaintNodeUnreachable, 10)}, []corev1.Toleration{gone(corev1.TaintNodeUnreachable, 10), gone(corev1.TaintNodeNotReady, 300)}},
+		"one for all keys": {[]corev1.Toleration{all}, []corev1.Toleration{all}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			pod := newPod("p")
+			pod.Spec.Tolerations = tt.have
+			require.NoError(t, c.Create(pod))
+			require.Empty(t, cmp.Diff(tt.want, stored(t, c, pod).Spec.Tolerations))
+		})
+	}
 }

@@ -203,6 +203,18 @@ func TestInstallModesAreWarnedAbout(t *testing.T) {
 	res := resolution.Resolve(w.in)
 	require.Equal(t, "Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1\nInstallModeUnsupported a1", describe(res))
 	require.Len(t, res.Operators[0].Bundle.Properties, 1, "what user interfaces read is not installed")
+	for mode, targets := range map[string][]string{"": nil, "OwnNamespace": {"ns"}, "SingleNamespace": {"other"}, "MultiNamespace": {"ns", "other"}, "AllNamespaces": {""}} {
+		w.group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = targets })
+		said := ""
+		for _, d := range resolution.Resolve(w.in).Diagnostics {
+			said += d.Message
+		}
+		if mode == "" || mode == "OwnNamespace" {
+			require.Empty(t, said, "%v is not known yet, or supported", targets)
+		} else {
+			require.Contains(t, said, "does not support install mode "+mode+",")
+		}
+	}
 }
 
 // evaluator knows rules such as "has K".
