@@ -237,7 +237,7 @@ func (e *evaluation) taken(t *target, hash string, owners []metav1.OwnerReferenc
 	}
 	owner, owned := olmcore.OwnerOf(t.observed.GetLabels())
 	switch {
-	case managed && owned && t.kind.labelled:
+	case owned && t.kind.labelled:
 		if e.precedes(owner.Namespace, owner.Name, t) {
 			return false
 		}

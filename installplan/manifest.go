@@ -32,7 +32,6 @@ func parseManifest(text string) (manifest, error) {
 		// It may be YAML, even where it begins as JSON does.
 		data, extra, yamlErr := firstDocument(text)
 		if yamlErr == nil {
-			m.object = nil
 			m.extra, yamlErr = extra, utiljson.Unmarshal(data, &m.object)
 		}
 		switch {
