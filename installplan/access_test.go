@@ -20,6 +20,7 @@ func TestRequiredAccess(t *testing.T) {
 		step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", "{}"),
 		step("a.v1", "example.com", "v1", "Thing", "t", "{}"),
 		step("a.v1", "", "v1", "BundleSecret", "s", "{}"),
+		step("a.v1", "other.com", "v1", "Gizmo", "g", "{}"),
 	})
 	odd := installed(crdObject("v1"), true)
 	odd.Spec.Names.Plural = "thingies"
@@ -34,6 +35,7 @@ func TestRequiredAccess(t *testing.T) {
 		"create thingies.example.com in ops", "patch thingies.example.com ops/t",
 		"create networkpolicies.networking.k8s.io in ops", "patch networkpolicies.networking.k8s.io ops/n",
 		"create clusterserviceversions.operators.coreos.com in ops", "patch clusterserviceversions.operators.coreos.com ops/a.v1",
+		"create gizmos.other.com in ops", "patch gizmos.other.com ops/g",
 		"create clusterroles.rbac.authorization.k8s.io", "patch clusterroles.rbac.authorization.k8s.io c",
 		"create roles.rbac.authorization.k8s.io in ops", "patch roles.rbac.authorization.k8s.io ops/r",
 	}, got)
