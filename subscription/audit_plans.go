@@ -129,14 +129,18 @@ func (a *audit) hasLiveOwner(p *v1alpha1.InstallPlan) bool {
 
 // approval audits whom a plan makes wait.
 func (a *audit) approval(p *v1alpha1.InstallPlan, referenced bool) {
-	if p.Spec.Approval != v1alpha1.ApprovalManual {
-		return
-	}
 	var manual []string
 	for _, s := range a.v.subs {
-		if s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual {
-			manual = append(manual, s.Name)
+		if s.DeletionTimestamp != nil || s.Spec == nil || s.Spec.InstallPlanApproval != v1alpha1.ApprovalManual {
+			continue
 		}
+		manual = append(manual, s.Name)
+		if p.Spec.Approval != v1alpha1.ApprovalManual && refersTo(s, p) {
+			a.add(p, info, time.Time{}, AuditApprovalDrift, "spec.approval", "the plan runs although Subscription ", s.Name, " asks for approvals by now")
+		}
+	}
+	if p.Spec.Approval != v1alpha1.ApprovalManual {
+		return
 	}
 	if len(manual) == 0 {
 		if referenced && !p.Spec.Approved {

@@ -143,6 +143,7 @@ func TestAudit(t *testing.T) {
 		"ConditionContradiction/unpacked": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, withCondition("BundleUnpacking", "UnpackingInProgress", "", 1)), etcd, done}, change: func(in *subscription.Input) { in.Resolution = nil }, target: "Subscription a", repair: true, safe: true},
 		"ConditionWithoutRef":             {objects: []olmcore.Object{newSub("a", pending("Installing", 6))}, target: "Subscription a", repair: true, safe: true},
 		"ApprovalDrift":                   {objects: []olmcore.Object{waits, manualPlan}, target: "InstallPlan p", repair: true},
+		"ApprovalDrift/running":           {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), asks), labelledPlan("p", "Installing", started(3))}, target: "InstallPlan p"},
 		"ApprovalForcedBy":                {objects: []olmcore.Object{waits, manualPlan, vault("b", asks)}, target: "Subscription a"},
 		"SamePackage":                     {objects: []olmcore.Object{newSub("a"), newSub("b")}, target: "Subscription b"},
 		"SharedInstalledCSV":              {objects: []olmcore.Object{latest, etcd, done, newSub("b", follows("p", "etcd.v1"), installed)}, target: "Subscription a"},

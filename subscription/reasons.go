@@ -212,7 +212,8 @@ const (
 	// written again.
 	AuditConditionContradiction = "ConditionContradiction"
 	// AuditApprovalDrift: a plan waits for an approval that nobody asks for any more. Approve
-	// or delete it.
+	// or delete it. Or it runs, and by now somebody asks for approvals: that counts for the
+	// next one.
 	AuditApprovalDrift = "ApprovalDrift"
 	// AuditApprovalForcedBy: an Automatic Subscription waits because another one of the namespace
 	// is Manual. Approve the plan, or use another namespace.

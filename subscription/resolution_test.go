@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,16 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 	require.Equal(t, "old", other.InstallPlanRef.Name)
 	require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), other.State)
 	require.Equal(t, subscription.GateDeferred, out.Gate)
+
+	t.Run("whatever the order of what the answer says", func(t *testing.T) {
+		shuffled := in
+		r := *in.Resolution
+		r.Resolution.Observed, r.Resolution.Decisions = slices.Clone(r.Resolution.Observed), slices.Clone(r.Resolution.Decisions)
+		slices.Reverse(r.Resolution.Observed)
+		slices.Reverse(r.Resolution.Decisions)
+		shuffled.Resolution = &r
+		require.Equal(t, out, reconcile(t, shuffled))
+	})
 
 	t.Run("carried out, the same answer asks for nothing", func(t *testing.T) {
 		next := in
