@@ -112,6 +112,26 @@ func (v *view) uniformCandidates(n int) bool {
 	return count >= n
 }
 
+// dropOlderContent deletes the ready candidates that have other content than the
+// newest: the image moved on while they started, and they would wait for each other
+// for ever.
+func (v *view) dropOlderContent(pl *plan) {
+	compared := func(p *podFacts) bool {
+		return p.role == roleCandidate && p.ready && v.usable(p) && v.contentOf(p.pod) != ""
+	}
+	var newest *podFacts
+	for i := range v.pods {
+		if p := &v.pods[i]; compared(p) && (newest == nil || newer(p.pod, newest.pod)) {
+			newest = p
+		}
+	}
+	for i := range v.pods {
+		if p := &v.pods[i]; compared(p) && v.contentOf(p.pod) != v.contentOf(newest.pod) {
+			pl.delete(p, 1, ReasonContentDiffers, "a newer candidate has newer content of the same image")
+		}
+	}
+}
+
 // contentOf returns the digest that a Pod's catalog comes from, empty while it is
 // unknown, and for ConfigMaps: there the Pods of one spec have one content.
 func (v *view) contentOf(pod *corev1.Pod) string {

@@ -162,7 +162,9 @@ func TestWhichPodsAreMoved(t *testing.T) {
 		{2, "serves,terminating,candidate new", "+candidate:refill", "ContentUpdate"},
 		{2, "serves,terminating,candidate new,candidate young unready", "", "ContentUpdate"},
 		{2, "serves,terminating,candidate new,candidate new", "^p3 ^p4", "ContentUpdate"},
-		{2, "serves,terminating,candidate new,candidate newer", "", "ContentUpdate"},
+		{2, "serves,terminating,candidate new,candidate newer", "-p3", "ContentUpdate"},
+		{2, "serves,terminating,candidate new young,candidate newer", "-p4", "ContentUpdate"},
+		{2, "serves,terminating,candidate new young,candidate newer,candidate new", "-p4", "ContentUpdate"},
 		{2, "serves,terminating,candidate new,candidate", "^p4", "Refill"},
 		{3, "serves,serves unknown young,terminating,candidate new", "+candidate:refill +candidate:initial", "ContentUpdate"},
 		{2, "serves,terminating,candidate old", "+candidate:refill -p3", "Refill"},
@@ -271,7 +273,12 @@ func TestAPollWaits(t *testing.T) {
 		"a candidate is about to end":    {probeOf("terminating unready"), "", "NeverPolled"},
 		"a candidate is of another spec": {probeOf("old unready"), "-cool-zz", "NeverPolled"},
 		"a candidate is lost":            {probeOf("lost unready"), "-cool-zz", "NeverPolled"},
-		"its content is not known":       {probeOf("unknown"), "", "NeverPolled"},
+		"two found different content": {func(in *catalog.Input) {
+			probeOf("new")(in)
+			probeOf("newer")(in)
+			in.Pods[2].Name, in.Pods[2].UID = "cool-zzz", "zzz"
+		}, "-cool-zz", "NeverPolled"},
+		"its content is not known": {probeOf("unknown"), "", "NeverPolled"},
 	} {
 		in := invariant.Clone(base)
 		pollAgo(time.Hour, test.change)(&in)

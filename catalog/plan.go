@@ -190,6 +190,7 @@ func (v *view) planRefill(pl *plan) {
 		pl.phase, pl.halt = "", ReasonProgressDeadlineExceeded
 	case other > 0:
 		pl.phase = ReasonContentUpdate
+		v.dropOlderContent(pl)
 		v.fill(pl, n-t.candidates, roleCandidate)
 	default:
 		v.fill(pl, need-t.candidates, roleCandidate)

@@ -178,6 +178,7 @@ func (v *view) compareContent(pl *plan) {
 		}
 	case other > 0:
 		pl.phase, pl.halt = ReasonContentUpdate, ""
+		v.dropOlderContent(pl)
 		for range v.allowed(n - v.tally.candidates) {
 			pl.creates = append(pl.creates, newProbe(ReasonContentUpdate, "the image has newer content"))
 		}
