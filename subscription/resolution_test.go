@@ -115,6 +115,11 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
 			in.Resolution.Resolution.Decisions[0].CurrentCSV = "y"
 		},
+		"it moved on, which nobody decided": func(in *subscription.Input) {
+			in.Subscriptions = append(in.Subscriptions, newSub("b"))
+			in.Resolution = bring(*in, "etcd.v1", "b")
+			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(newSub("a"), plan)
