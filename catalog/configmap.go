@@ -118,11 +118,12 @@ func (v *view) adoptionAction(statusFirst bool) olmcore.Action {
 		return nil
 	}
 	_, labelled := cm.Labels[olmcore.LabelManaged]
-	if labelled && owns(v.cs.UID, cm.OwnerReferences) {
+	held := slices.Contains(v.cs.Finalizers, cleanupFinalizer)
+	if labelled && held && owns(v.cs.UID, cm.OwnerReferences) {
 		return nil
 	}
 	cause := olmcore.Cause{Reason: ReasonConfigMapAdopted, Message: "the catalog is made from the config map"}
-	if !slices.Contains(v.cs.Finalizers, cleanupFinalizer) {
+	if !held {
 		if statusFirst {
 			return nil
 		}
@@ -143,10 +144,12 @@ func (v *view) adoptionAction(statusFirst bool) olmcore.Action {
 }
 
 // releaseActions give adopted ConfigMaps back: before the CatalogSource goes, and
-// when it is made from another one. One that is being deleted needs no help.
+// when it is made from another one. One that is being deleted needs no help. A
+// controller that was behind may have adopted one after the finalizer went.
 func (v *view) releaseActions(statusFirst bool) (actions []olmcore.Action) {
 	cs := v.in.CatalogSource
-	if !slices.Contains(cs.Finalizers, cleanupFinalizer) {
+	held := slices.Contains(cs.Finalizers, cleanupFinalizer)
+	if !held && !v.in.Config.AdoptUserConfigMap {
 		return nil
 	}
 	keep := ""
@@ -173,7 +176,7 @@ func (v *view) releaseActions(statusFirst bool) (actions []olmcore.Action) {
 		}
 		actions = append(actions, olmcore.UpdateOf(cm, after, cause))
 	}
-	if len(actions) > 0 || keep != "" || statusFirst {
+	if len(actions) > 0 || keep != "" || statusFirst || !held {
 		return actions
 	}
 	after := cs.DeepCopy()

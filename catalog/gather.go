@@ -178,7 +178,7 @@ func (in *Input) gatherAround(ctx context.Context, r olmcore.Reader, key types.N
 			return err
 		}
 	}
-	if !slices.Contains(in.CatalogSource.Finalizers, cleanupFinalizer) {
+	if !in.Config.AdoptUserConfigMap && !slices.Contains(in.CatalogSource.Finalizers, cleanupFinalizer) {
 		return nil
 	}
 	all, err := olmcore.List[*corev1.ConfigMap](ctx, r, key.Namespace, nil)

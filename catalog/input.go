@@ -55,8 +55,8 @@ type Input struct {
 	// ConfigMap is the one that spec.configMap names; nil when it does not exist.
 	ConfigMap *corev1.ConfigMap
 	// AdoptedConfigMaps are those of the namespace with an owner reference to the
-	// CatalogSource. They are looked at only while it has the finalizer that
-	// Config.AdoptUserConfigMap puts there.
+	// CatalogSource. They are looked at only with Config.AdoptUserConfigMap, and while
+	// it has the finalizer that this puts there.
 	AdoptedConfigMaps []*corev1.ConfigMap
 	// Connection is the state of the caller's gRPC client for this CatalogSource;
 	// nil when it has none.

@@ -241,7 +241,16 @@ func TestAConfigMapIsAdoptedOnce(t *testing.T) {
 		"it goes": {func(in *catalog.Input) {
 			in.ConfigMap.OwnerReferences, in.ConfigMap.DeletionTimestamp = nil, &metav1.Time{Time: start}
 		}, nil},
-		"without finalizer": {func(in *catalog.Input) { in.CatalogSource.Finalizers = nil; in.ConfigMap.OwnerReferences = nil }, []string{"cool " + catalog.ReasonConfigMapAdopted}},
+		"without finalizer":                        {func(in *catalog.Input) { in.CatalogSource.Finalizers = nil; in.ConfigMap.OwnerReferences = nil }, []string{"cool " + catalog.ReasonConfigMapAdopted}},
+		"adopted by OLM, which knows no finalizer": {func(in *catalog.Input) { in.CatalogSource.Finalizers = nil }, []string{"cool " + catalog.ReasonConfigMapAdopted}},
+		"adopted by one that was behind": {func(in *catalog.Input) {
+			in.CatalogSource.Finalizers = nil
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.Image = "grpc", "x" })
+		}, []string{"content " + catalog.ReasonConfigMapReleased}},
+		"given back": {func(in *catalog.Input) {
+			in.CatalogSource.Finalizers, in.AdoptedConfigMaps, in.ConfigMap.OwnerReferences = nil, nil, nil
+			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.Image = "grpc", "x" })
+		}, nil},
 		"the status comes first": {func(in *catalog.Input) {
 			in.CatalogSource.Finalizers = nil
 			in.ConfigMap.OwnerReferences = nil

@@ -231,8 +231,10 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"made anew": func(t *rapid.T) {
 			old, err := olmcore.Get[*v1alpha1.CatalogSource](context.Background(), w.Cluster, "olm", "cool")
 			require.NoError(t, err)
-			if len(old.Finalizers) > 0 {
-				return
+			cm, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
+			require.NoError(t, err)
+			if len(old.Finalizers) > 0 || olmcore.OwnedBy(cm, old.UID) {
+				return // a controller that is behind may have adopted it again
 			}
 			require.NoError(t, w.Delete(olmcore.RefOf(old)))
 			again := cool()
