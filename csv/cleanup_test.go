@@ -135,6 +135,13 @@ func TestStagesOfACleanUp(t *testing.T) {
 		"a CRD is never deleted, whatever its labels": {func(in *csv.Input) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")}}
 		}, release},
+		"nor is a Namespace": {func(in *csv.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}
+		}, release},
+		"a copy has nothing to clean up": {func(in *csv.Input) {
+			in.ClusterServiceVersion.Labels["olm.copiedFrom"] = "other"
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, release},
 		"a binding for serving certificates is ours by its name": {func(in *csv.Input) {
 			b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", Labels: map[string]string{"olm.managed": "true"}}}
 			b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}}
@@ -265,6 +272,10 @@ func TestOperands(t *testing.T) {
 		}, []string{"delete Cool two"}},
 		"one has a finalizer, and its operator is on its way out": {func(in *csv.Input) {
 			in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
+			answer(in, cool("one", "example.com/x"), cool("two"))
+		}, []string{"delete Cool two"}},
+		"one has a finalizer, and another operator runs": {func(in *csv.Input) {
+			in.Deployments.Items[0].Labels["olm.owner"] = "other.v1"
 			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
 		"one is kept, but on its way out": {func(in *csv.Input) {
