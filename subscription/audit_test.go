@@ -176,6 +176,13 @@ func TestAudit(t *testing.T) {
 				require.NoError(t, err)
 				f.Repair = swept.Actions
 			}
+			for _, action := range f.Repair {
+				if u, ok := action.(olmcore.Update); ok {
+					for _, s := range in.Subscriptions {
+						require.True(t, !olmcore.OwnedBy(u.Before, s.UID) || olmcore.OwnedBy(u.After, s.UID), "a live owner was taken off")
+					}
+				}
+			}
 			if len(f.Repair) > 0 || tc.swept {
 				carryOut(t, &in, subscription.Outcome{Result: olmcore.Result{Actions: f.Repair}})
 				for _, g := range audit(t, in) {

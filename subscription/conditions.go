@@ -139,9 +139,10 @@ func (d *verdict) conditions(now time.Time) []v1alpha1.SubscriptionCondition {
 		}
 		out = append(out, *c)
 	}
-	wishes := []wish{d.stage, d.resolution, d.unpack, d.health}
-	for _, t := range deprecationTypes {
-		wishes = append(wishes, d.deprecation.wish(t))
+	wishes := [...]wish{
+		d.stage, d.resolution, d.unpack, d.health, d.deprecation.wish(v1alpha1.SubscriptionPackageDeprecated),
+		d.deprecation.wish(v1alpha1.SubscriptionChannelDeprecated), d.deprecation.wish(v1alpha1.SubscriptionBundleDeprecated),
+		d.deprecation.wish(v1alpha1.SubscriptionDeprecated),
 	}
 	for i := range wishes {
 		if w := &wishes[i]; w.lacks(out) {
