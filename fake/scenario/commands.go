@@ -15,10 +15,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/manifest"
+	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -141,7 +141,7 @@ func edit(w *World, args []string, input []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	patch, err := yaml.YAMLToJSON(input)
+	patch, err := yamljson.Convert(input, false)
 	if err != nil {
 		return "", err
 	}

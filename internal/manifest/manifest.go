@@ -12,8 +12,8 @@ import (
 	"io"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -94,7 +94,7 @@ func split(file string, r io.Reader) ([][]byte, error) {
 			return documents, nil
 		}
 		if err == nil {
-			text, err = yaml.YAMLToJSON(text)
+			text, err = yamljson.Convert(text, false)
 		}
 		if err != nil {
 			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}

@@ -8,11 +8,9 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -178,16 +176,12 @@ func separator(line []byte) bool {
 	return len(rest) == 0 || rest[0] == '#'
 }
 
-func yamlToJSON(text []byte) (document []byte, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			document, err = nil, syntaxError{fmt.Errorf("the YAML library gave up: %v", r)}
-		}
-	}()
+func yamlToJSON(text []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
-	if document, err = yaml.YAMLToJSONStrict(text); err != nil {
+	document, err := yamljson.Convert(text, true)
+	if err != nil {
 		return nil, syntaxError{err}
 	}
 	if string(document) == "null" {
