@@ -59,12 +59,17 @@ type catalogs struct {
 
 func (c *catalogs) fill(in *Catalogs) (err error) {
 	c.given, c.sources, c.probes, c.entries = true, in.Sources, in.Probes, in.Entries
-	sorted := true
+	sorted, namespace, name := true, "", ""
 	for i, s := range in.Sources {
 		if s == nil || s.Name == "" || s.Namespace == "" {
 			return badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
 		}
-		sorted = sorted && (i == 0 || isBefore(in.Sources[i-1], s))
+		if s.Namespace == namespace {
+			sorted = sorted && name < s.Name
+		} else {
+			sorted = sorted && namespace < s.Namespace
+		}
+		namespace, name = s.Namespace, s.Name
 	}
 	if !sorted {
 		if c.sources, err = sortedSources(in.Sources); err != nil {
@@ -89,10 +94,6 @@ func (c *catalogs) fill(in *Catalogs) (err error) {
 		slices.SortFunc(c.entries, compareEntries)
 	}
 	return nil
-}
-
-func isBefore(a, b *v1alpha1.CatalogSource) bool {
-	return a.Namespace == b.Namespace && a.Name < b.Name || a.Namespace < b.Namespace
 }
 
 func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, error) {
