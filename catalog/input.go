@@ -182,7 +182,9 @@ type Config struct {
 	// served, by digest, whatever the image's tag points to by then.
 	PinDigest bool
 	// AdoptUserConfigMap labels and owns the ConfigMap of the user, as OLM does. A
-	// finalizer on the CatalogSource gives it back before that goes.
+	// finalizer on the CatalogSource gives it back before that goes; a ConfigMap that
+	// a reconcile of old observations owned once more goes with a CatalogSource that
+	// is deleted before the next one.
 	AdoptUserConfigMap bool
 	// KeepLeftovers leaves alone what a former source type needed.
 	KeepLeftovers bool
