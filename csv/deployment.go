@@ -168,10 +168,16 @@ func (o origin) append(to []byte) []byte {
 	return append(strconv.AppendUint(to, o.config, 16), '/')
 }
 
+// isTelling reports whether the objects have generations; without one they may
+// change unnoticed.
+func (o origin) isTelling() bool {
+	return o.csvGeneration != 0 && (o.subscription == "" || o.subscriptionGeneration != 0)
+}
+
 // matches reports whether an annotation was written for this origin and this
-// hash of the spec. Objects without a generation are never trusted.
+// hash of the spec.
 func (o origin) matches(s, hash string) bool {
-	if o.csvGeneration == 0 || o.subscription != "" && o.subscriptionGeneration == 0 {
+	if !o.isTelling() {
 		return false
 	}
 	var room [192]byte

@@ -338,6 +338,21 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 	}
 }
 
+// TestObjectsWithoutAGenerationAreLookedAtWhole: what cannot be trusted is compared
+// in full, and not written again and again.
+func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "s"},
+		Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"x": "y"}}},
+		Status:     v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
+	})
+	deploy(t, &in)
+	check(t, in, olmcore.Result{})
+	in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
+	require.Equal(t, installReady, csv.Assess(in).Phase)
+}
+
 // TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
 func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
 	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}

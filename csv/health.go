@@ -170,7 +170,7 @@ func judgeHash(in *Input, i int, live *appsv1.Deployment, from origin) (what ail
 	if want.Labels[labelSpecHash] != hash {
 		return outdated, fmt.Sprintf("deployment changed old hash=%s, new hash=%s", hash, want.Labels[labelSpecHash]), false
 	}
-	return healthy, "", live.Annotations[installedFromKey(in)] == "" || from.csvGeneration == 0
+	return healthy, "", live.Annotations[installedFromKey(in)] == "" || !from.isTelling()
 }
 
 // hasForeignCertificates reports whether a Deployment serves webhooks or
