@@ -42,8 +42,8 @@ func Assess(in Input) Assessment {
 	var a Assessment
 	var anyNeeds, anyMoved bool
 	var d verdict
-	for i := range v.subs {
-		v.judge(i, &d)
+	for _, sub := range v.subs {
+		v.judge(sub, &d)
 		s := SubscriptionAssessment{
 			Name: d.sub.Name, Stage: d.seen.stage, State: d.state, CurrentCSV: d.currentCSV, InstalledCSV: d.installedCSV,
 			Reason: d.stage.reason, Message: d.stage.message, Waits: !d.needs(), Writes: d.changed,

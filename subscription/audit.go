@@ -46,8 +46,8 @@ func Audit(in Input) ([]Finding, error) {
 	for _, s := range v.subs {
 		a.byUID[s.UID], a.keys[s.UID] = s, a.key(s)
 	}
-	for i := range v.subs {
-		a.subscription(i)
+	for _, s := range v.subs {
+		a.subscription(s)
 	}
 	a.pairs()
 	a.labels()
@@ -86,7 +86,7 @@ func (f *Finding) repair(safe bool, actions ...olmcore.Action) { f.Repair, f.Saf
 // audited are the diagnostics of Reconcile that are findings too.
 func audited(reason string) bool {
 	switch reason {
-	case ReasonInvalidSpec, ReasonRefUIDMismatch, ReasonConditionWithoutRef, ReasonOwnerMissing, ReasonOwnerStaleUID,
+	case ReasonInvalidSpec, ReasonRefUIDMismatch, ReasonConditionWithoutRef,
 		ReasonCopiedCSVReferenced, ReasonFailedPlanWedge, ReasonGeneratedByDangling, ReasonGeneratedByStale:
 		return true
 	}
@@ -94,10 +94,10 @@ func audited(reason string) bool {
 }
 
 // subscription audits one Subscription's status.
-func (a *audit) subscription(index int) {
+func (a *audit) subscription(sub *v1alpha1.Subscription) {
 	v := a.v
 	var d verdict
-	v.judge(index, &d)
+	v.judge(sub, &d)
 	s := &d.sub.Status
 	updated := s.LastUpdated.Time
 	write := func() olmcore.Action {

@@ -40,19 +40,16 @@ func contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 // for a person to decide; the rest is package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created := p.CreationTimestamp.Time
-	a.owners(p)
-	live, referenced, latest := 0, false, ""
+	live := a.owners(p)
+	referenced, latest := false, ""
 	for _, s := range a.v.subs {
-		if olmcore.OwnedBy(p, s.UID) {
-			live++
-		}
 		if refersTo(s, p) {
 			referenced = true
 			if s.Status.State == v1alpha1.SubscriptionStateAtLatest {
 				latest = s.Name
 			}
 		}
-		a.association(s, p)
+		a.association(s, p, live)
 	}
 	if isTerminal(p) {
 		return
@@ -69,47 +66,61 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	case len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return a.v.csv(name) == nil }):
 		a.add(p, info, created, AuditSupersededPlan, "status.phase", "all that the plan brings is there")
 	}
-	if !referenced && live == 0 {
+	if !referenced && len(live) == 0 {
 		a.add(p, warning, created, AuditOrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it").
 			repair(false, removalOf(p)...)
 	}
 	a.approval(p, referenced)
 }
 
-// owners audits the references of a plan to Subscriptions.
-func (a *audit) owners(p *v1alpha1.InstallPlan) {
-	var seen []types.UID
+// owners audits the references of a plan to Subscriptions, and returns the UIDs of
+// those that own it.
+func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
+	const path = "metadata.ownerReferences"
+	created := p.CreationTimestamp.Time
+	live, others, names := map[types.UID]bool{}, map[types.UID]bool{}, map[string]bool{}
+	var dangling []string
 	for _, r := range p.OwnerReferences {
-		if slices.Contains(seen, r.UID) {
-			a.add(p, warning, p.CreationTimestamp.Time, AuditOwnerDuplicate, "metadata.ownerReferences", "the reference to ", r.Name, " is there more than once")
+		if live[r.UID] || others[r.UID] {
+			a.add(p, warning, created, AuditOwnerDuplicate, path, "the reference to ", r.Name, " is there more than once")
 			continue
 		}
-		seen = append(seen, r.UID)
+		names[r.Name] = names[r.Name] || r.Kind == v1alpha1.SubscriptionKind
 		s := a.byUID[r.UID]
-		switch {
-		case s != nil && !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)):
-			a.add(p, warning, p.CreationTimestamp.Time, AuditOwnerMalformed, "metadata.ownerReferences", "the reference to ", s.Name, " has wrong fields")
-		case s == nil && r.Kind == v1alpha1.SubscriptionKind && a.v.subscription(r.Name) == nil:
-			f := a.add(p, info, p.CreationTimestamp.Time, AuditOwnerDangling, "metadata.ownerReferences", "Subscription ", r.Name, " does not exist")
-			if a.hasLiveOwner(p) {
-				f.repair(false, changeOf(p, a.disown)...)
+		if s == nil {
+			others[r.UID] = true
+			if r.Kind == v1alpha1.SubscriptionKind && a.v.subscription(r.Name) == nil {
+				dangling = append(dangling, r.Name)
 			}
+			continue
+		}
+		live[r.UID] = true
+		if !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)) {
+			a.add(p, warning, created, AuditOwnerMalformed, path, "the reference to ", s.Name, " has wrong fields")
+		}
+	}
+	for _, name := range dangling {
+		f := a.add(p, info, created, AuditOwnerDangling, path, "Subscription ", name, " does not exist")
+		if len(live) > 0 {
+			f.repair(false, changeOf(p, a.disown)...)
 		}
 	}
 	for _, s := range a.v.subs {
-		if s.UID == "" || refersTo(s, p) || !contributes(s, p) || slices.Contains(seen, s.UID) {
-			continue // of a plan that it refers to, the Subscription itself says so
+		if live[s.UID] || !contributes(s, p) {
+			continue
 		}
-		reason := ReasonOwnerMissing
-		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
-			reason = ReasonOwnerStaleUID
+		reason := AuditOwnerMissing
+		if names[s.Name] {
+			reason = AuditOwnerStaleUID
 		}
-		a.add(p, warning, p.CreationTimestamp.Time, reason, "metadata.ownerReferences", "the plan is for Subscription ", s.Name, ", which does not own it")
+		a.add(p, warning, created, reason, path, "the plan is for Subscription ", s.Name, ", which does not own it")
 	}
+	return live
 }
 
-// association compares the two ways in which a plan belongs to a Subscription.
-func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) {
+// association compares the two ways in which a plan belongs to a Subscription; live
+// are the owners that exist.
+func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, live map[types.UID]bool) {
 	key := a.keys[s.UID]
 	if key == "" {
 		return
@@ -118,13 +129,9 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) {
 	switch {
 	case refersTo(s, p) && !labelled:
 		a.add(p, warning, p.CreationTimestamp.Time, AuditLabelMissing, "metadata.labels", "the component label of Subscription ", s.Name, " is missing")
-	case labelled && len(p.OwnerReferences) > 0 && !olmcore.OwnedBy(p, s.UID) && !refersTo(s, p) && a.hasLiveOwner(p):
+	case labelled && len(live) > 0 && !live[s.UID] && !refersTo(s, p):
 		a.add(p, info, p.CreationTimestamp.Time, AuditAssociationDisagree, "metadata.labels", "the plan carries the label of Subscription ", s.Name, ", which does not own it")
 	}
-}
-
-func (a *audit) hasLiveOwner(p *v1alpha1.InstallPlan) bool {
-	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return a.byUID[r.UID] != nil })
 }
 
 // approval audits whom a plan makes wait.

@@ -102,12 +102,12 @@ func TestAudit(t *testing.T) {
 		"RefMirrorMismatch":        {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.Install = nil }), etcd, done}, target: "Subscription a", repair: true, safe: true},
 		"RefWrongNamespace":        {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })}, target: "Subscription a", repair: true},
 		"RefInvalid":               {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Name = "" })}, target: "Subscription a", repair: true},
-		"OwnerMissing":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns())}, target: "Subscription a", swept: true},
+		"OwnerMissing":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns())}, target: "InstallPlan p", swept: true},
 		"OwnerMissing/generated":   {objects: []olmcore.Object{newSub("a"), vault("b", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "InstallPlan p", swept: true},
 		"OwnerMissing/contributes": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{"olmcore/contributors": "a-uid,b-uid"}
 		})}, target: "InstallPlan p", swept: true},
-		"OwnerStaleUID":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "Subscription a", swept: true},
+		"OwnerStaleUID":             {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "InstallPlan p", swept: true},
 		"OwnerMalformed":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p", swept: true},
 		"OwnerDuplicate":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p", swept: true},
 		"OwnerDangling":             {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", owns(newSub("a"), vault("gone")))}, target: "InstallPlan p", repair: true},

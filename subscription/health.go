@@ -57,27 +57,22 @@ type catalogs struct {
 	lastTarget              int // where the last search ended
 }
 
-func (c *catalogs) fill(in *Catalogs) (err error) {
+func (c *catalogs) fill(in *Catalogs) error {
 	c.given, c.sources, c.probes, c.entries = true, in.Sources, in.Probes, in.Entries
-	sorted, namespace, name := true, "", ""
+	var healthy, unknown uint64
 	for i, s := range in.Sources {
 		if s == nil || s.Name == "" || s.Namespace == "" {
-			return badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
+			return badSource(i)
 		}
-		if s.Namespace == namespace {
-			sorted = sorted && name < s.Name
-		} else {
-			sorted = sorted && namespace < s.Namespace
+		if i > 0 && !comesBefore(in.Sources[i-1], s) {
+			sorted := *in
+			var err error
+			if sorted.Sources, err = sortedSources(in.Sources); err != nil {
+				return err
+			}
+			*c = catalogs{}
+			return c.fill(&sorted)
 		}
-		namespace, name = s.Namespace, s.Name
-	}
-	if !sorted {
-		if c.sources, err = sortedSources(in.Sources); err != nil {
-			return err
-		}
-	}
-	var healthy, unknown uint64
-	for i, s := range c.sources {
 		switch serves, known := c.probe(s); {
 		case !known:
 			unknown |= 1 << i // nothing beyond the 64th
@@ -89,16 +84,27 @@ func (c *catalogs) fill(in *Catalogs) (err error) {
 		}
 	}
 	c.healthy, c.unknown = healthy, unknown
-	if !slices.IsSortedFunc(c.entries, compareEntries) {
+	if len(c.entries) > 0 && !slices.IsSortedFunc(c.entries, compareEntries) {
 		c.entries = slices.Clone(c.entries)
 		slices.SortFunc(c.entries, compareEntries)
 	}
 	return nil
 }
 
+func comesBefore(a, b *v1alpha1.CatalogSource) bool {
+	if a.Namespace != b.Namespace {
+		return a.Namespace < b.Namespace
+	}
+	return a.Name < b.Name
+}
+
+// sortedSources returns a sorted copy of a list that is not.
 func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, error) {
 	order := func(a, b *v1alpha1.CatalogSource) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}
+	if i := slices.Index(list, nil); i >= 0 {
+		return nil, badSource(i)
 	}
 	list = slices.Clone(list)
 	slices.SortFunc(list, order)
@@ -108,6 +114,10 @@ func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, e
 		}
 	}
 	return list, nil
+}
+
+func badSource(i int) error {
+	return badItem("Catalogs.Sources", i, "is nil or has no name or namespace")
 }
 
 func (c *catalogs) probe(s *v1alpha1.CatalogSource) (healthy, known bool) {

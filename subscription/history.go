@@ -66,12 +66,6 @@ func DecodeHistory(text string) (History, error) {
 
 // recall looks up what is remembered of the Subscription.
 func (v *view) recall(d *verdict) {
-	if v.histories == nil {
-		if v.config.ObservationWindow > 0 {
-			v.memo.next = History{} // what the last verdict noted there
-		}
-		return
-	}
 	h := &v.memo.history
 	known := false
 	if *h, known = v.histories[d.sub.UID]; known && h.LastStage != "" && !isStage(h.LastStage) {

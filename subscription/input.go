@@ -201,6 +201,7 @@ type view struct {
 	namespace    string
 	config       Config
 	subs         []*v1alpha1.Subscription
+	asObserved   bool // they are those that the Resolution looked at, to the letter
 	plans        []*v1alpha1.InstallPlan
 	csvs         []*v1alpha1.ClusterServiceVersion
 	lastCSV      int // where the last search ended
@@ -234,9 +235,12 @@ func (v *view) fill(in *Input) (err error) {
 		return err
 	}
 	v.now, v.namespace, v.components, v.previous = in.Now, in.Namespace, in.Components, in.PreviousPackages
-	v.observations, v.histories, v.live = sortedObservations(in.Observations), in.Histories, in.Live
+	v.histories, v.live = in.Histories, in.Live
+	if len(in.Observations) > 0 {
+		v.observations = sortedObservations(in.Observations)
+	}
 	v.groups = len(in.OperatorGroups)
-	if v.subs, err = sortedSubscriptions(in.Subscriptions, in.Namespace); err != nil {
+	if err = v.sortSubscriptions(in); err != nil {
 		return err
 	}
 	if v.plans, err = sortedPlans(in.InstallPlans, in.Namespace); err != nil {
@@ -285,32 +289,42 @@ func checkRest(in *Input) error {
 	return nil
 }
 
-func sortedSubscriptions(list []*v1alpha1.Subscription, namespace string) ([]*v1alpha1.Subscription, error) {
-	sorted, last := true, ""
-	for i, s := range list {
+// sortSubscriptions checks and sorts them. They are compared with what a Resolution
+// looked at on the way: a namespace may have more of them than a processor's cache
+// holds.
+func (v *view) sortSubscriptions(in *Input) error {
+	var observed []olmcore.SubscriptionFingerprint
+	if in.Resolution != nil {
+		observed = in.Resolution.Resolution.Observed
+	}
+	sorted, last, same := true, "", len(observed) == len(in.Subscriptions)
+	for i, s := range in.Subscriptions {
 		if s == nil {
-			return nil, badItem("Subscriptions", i, "is nil")
+			return badItem("Subscriptions", i, "is nil")
 		}
-		if s.Name == "" || s.Namespace != namespace {
-			return nil, badMeta("Subscriptions", i, s.Name, s.Namespace, namespace)
+		if s.Name == "" || s.Namespace != in.Namespace {
+			return badMeta("Subscriptions", i, s.Name, s.Namespace, in.Namespace)
 		}
 		if s.UID == "" || s.ResourceVersion == "" {
-			return nil, badItem("Subscriptions", i, "has no UID or resourceVersion, so nothing could be written safely")
+			return badItem("Subscriptions", i, "has no UID or resourceVersion, so nothing could be written safely")
 		}
 		sorted = sorted && (i == 0 || last < s.Name)
 		last = s.Name
+		same = same && isAs(s, &observed[i])
 	}
+	v.subs, v.asObserved = in.Subscriptions, same
 	if sorted {
-		return list, nil
+		return nil
 	}
-	list = slices.Clone(list)
+	list := slices.Clone(in.Subscriptions)
 	slices.SortFunc(list, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list[1:] {
 		if list[i].Name == list[i+1].Name {
-			return nil, &olmcore.InputError{Field: "Subscriptions", Problem: "holds " + list[i].Name + " twice"}
+			return &olmcore.InputError{Field: "Subscriptions", Problem: "holds " + list[i].Name + " twice"}
 		}
 	}
-	return list, nil
+	v.subs = list
+	return nil
 }
 
 func sortedPlans(list []*v1alpha1.InstallPlan, namespace string) ([]*v1alpha1.InstallPlan, error) {

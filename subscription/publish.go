@@ -167,12 +167,14 @@ func (v *view) publish(d *verdict) {
 				d.report(info, ReasonConditionWithoutRef, "status.conditions", "an InstallPlan condition was left without a reference")
 			}
 		}
-	} else if d.seen.stage == StageUnverified || v.isBehindOwnWrite(d) {
+	} else if d.seen.stage == StageUnverified || d.remembers && v.isBehindOwnWrite(d) {
 		d.shown, d.stage.keep = StageUnverified, true
 		return
 	} else {
-		var hold bool
-		d.shown, hold = v.pace(d)
+		hold := false
+		if d.shown = d.seen.stage; v.config.ObservationWindow > 0 {
+			d.shown, hold = v.pace(d)
+		}
 		if hold || d.shown == StageUnknown {
 			d.stage.keep = true
 			return
@@ -187,11 +189,11 @@ func (v *view) publish(d *verdict) {
 	}
 }
 
-// isBehindOwnWrite reports whether the conditions still show what they did
-// before the last call changed them: a cache that has not seen that write yet.
+// isBehindOwnWrite reports whether the conditions of a Subscription that is
+// remembered still show what they did before the last call changed them: a cache that has not seen that write yet.
 func (v *view) isBehindOwnWrite(d *verdict) bool {
 	h := &v.memo.history
-	if !d.remembers || v.live || h.Published == "" || !h.isAbout(d.ref.UID, d.ref.Name) {
+	if v.live || h.Published == "" || !h.isAbout(d.ref.UID, d.ref.Name) {
 		return false
 	}
 	shown, _, ok := shownStage(d.sub.Status.Conditions)
@@ -206,12 +208,12 @@ func (v *view) isBehindOwnWrite(d *verdict) bool {
 	return true
 }
 
-// pace returns the stage to show, and whether that means to wait with what is
-// shown already.
+// pace returns the stage to show with an observation window, and whether that means
+// to wait with what is shown already.
 func (v *view) pace(d *verdict) (stage Stage, hold bool) {
 	window := v.config.ObservationWindow
-	if window == 0 {
-		return d.seen.stage, false
+	if !v.keepsHistory() {
+		v.memo.next = History{} // what the last verdict noted there
 	}
 	from, shown := v.recorded(d)
 	if !shown && !d.remembers && from.stage == StageNoPlan && d.seen.stage == StageComplete {

@@ -89,12 +89,6 @@ const (
 	// ReasonConditionWithoutRef: an InstallPlan condition was left although no plan
 	// is referenced, and was removed. Nothing to do.
 	ReasonConditionWithoutRef = "ConditionWithoutRef"
-	// ReasonOwnerMissing: the referenced plan lacks the owner reference to this
-	// Subscription; deletion does not cascade until installplan's repair has run.
-	ReasonOwnerMissing = "OwnerMissing"
-	// ReasonOwnerStaleUID: the plan's owner reference names an earlier incarnation
-	// of this Subscription; installplan's repair replaces it.
-	ReasonOwnerStaleUID = "OwnerStaleUID"
 	// ReasonUnknownPhase: the plan's phase is none that is known, so what was
 	// published stays. Upgrade this library or repair the plan's status.
 	ReasonUnknownPhase = "UnknownPhase"
@@ -172,6 +166,12 @@ const (
 	AuditRefMissingPlan = "RefMissingPlan"
 	// AuditRefWrongNamespace: status.installPlanRef names a plan of another namespace. Clear it.
 	AuditRefWrongNamespace = "RefWrongNamespace"
+	// AuditOwnerMissing: a plan lacks the owner reference to a Subscription that it is
+	// for; deletion does not cascade until installplan's repair has run.
+	AuditOwnerMissing = "OwnerMissing"
+	// AuditOwnerStaleUID: a plan's owner reference names an earlier incarnation of a
+	// Subscription that it is for. installplan repairs it.
+	AuditOwnerStaleUID = "OwnerStaleUID"
 	// AuditOwnerMalformed: an owner reference of a plan has wrong fields. installplan repairs it.
 	AuditOwnerMalformed = "OwnerMalformed"
 	// AuditOwnerDuplicate: a plan has two references to one owner. installplan repairs it.

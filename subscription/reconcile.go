@@ -41,8 +41,8 @@ func Reconcile(in Input) (out Outcome, err error) {
 	var anyNeeds, anyMoved bool
 	var unlabelled []componentKey
 	var d verdict
-	for i := range v.subs {
-		v.judge(i, &d)
+	for _, sub := range v.subs {
+		v.judge(sub, &d)
 		out.Requeue(d.wait)
 		anyNeeds, anyMoved = anyNeeds || d.needs(), anyMoved || d.moved
 		if len(d.transitions)+len(d.diagnostics) > 0 {
@@ -83,7 +83,9 @@ func Reconcile(in Input) (out Outcome, err error) {
 	if anyNeeds {
 		out.Requeue(v.answer.wait)
 	}
-	v.labelRest(&out, unlabelled)
+	if len(v.components)+len(unlabelled) > 0 {
+		v.labelRest(&out, unlabelled)
+	}
 	return out, nil
 }
 

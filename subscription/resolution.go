@@ -51,7 +51,7 @@ func (v *view) answerOf(a *answer, in *Resolved) {
 	if a.speaks {
 		a.decisions = sortedDecisions(in.Resolution.Decisions)
 	}
-	if observed := in.Resolution.Observed; !v.isFresh(observed, a) && !v.isFresh(sortedFingerprints(observed), a) {
+	if observed := in.Resolution.Observed; !v.asObserved && !v.isFresh(observed, a) && !v.isFresh(sortedFingerprints(observed), a) {
 		a.again = ResolveStale
 		a.stale = in.Resolution.Failure != nil || v.hasUndone(a.decisions, in.Plan)
 		return
@@ -181,17 +181,22 @@ func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, a *answer) bo
 	}
 	for i, s := range v.subs {
 		o := &observed[i]
+		if isAs(s, o) {
+			continue
+		}
 		if o.Name != s.Name || o.UID != s.UID || o.Generation != s.Generation || o.InstalledCSV != s.Status.InstalledCSV {
 			return false
-		}
-		if o.CurrentCSV == s.Status.CurrentCSV {
-			continue
 		}
 		if c := a.decisionFor(s.Name); c == nil || !c.Changed || c.CurrentCSV != s.Status.CurrentCSV {
 			return false
 		}
 	}
 	return true
+}
+
+func isAs(s *v1alpha1.Subscription, o *olmcore.SubscriptionFingerprint) bool {
+	return o.Name == s.Name && o.UID == s.UID && o.Generation == s.Generation &&
+		o.InstalledCSV == s.Status.InstalledCSV && o.CurrentCSV == s.Status.CurrentCSV
 }
 
 // hasUndone reports whether a decision is not carried out yet.
@@ -239,7 +244,9 @@ func (v *view) applyAnswer(d *verdict) {
 		d.unblock()
 	}
 	if !a.speaks {
-		v.rescue(d)
+		if a.plan != nil {
+			v.rescue(d)
+		}
 		return
 	}
 	decision := a.decisionFor(d.sub.Name)

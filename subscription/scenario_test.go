@@ -163,6 +163,23 @@ func (e *embedder) gate(*scenario.World, []string, []byte) (string, error) {
 	return text, nil
 }
 
+// audit prints the findings whose codes begin so: "audit Owner".
+func (e *embedder) audit(w *scenario.World, args []string, _ []byte) (string, error) {
+	in, err := subscription.Gather(context.Background(), w.Cluster, ns, e.config)
+	if err != nil {
+		return "", err
+	}
+	in.Now = w.Cluster.Now()
+	findings, err := subscription.Audit(in)
+	var lines []string
+	for _, f := range findings {
+		if strings.HasPrefix(f.Reason, args[0]) {
+			lines = append(lines, f.Target.Kind+" "+f.Target.Name+" "+f.Reason+": "+f.Message)
+		}
+	}
+	return strings.Join(lines, "\n"), err
+}
+
 // forget is a restart that loses all memory.
 func (e *embedder) forget(w *scenario.World, _ []string, _ []byte) (string, error) {
 	e.reset()
@@ -178,7 +195,7 @@ func TestScenarios(t *testing.T) {
 			return w.Cluster.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "poke"}})
 		},
 		Commands: map[string]scenario.Command{
-			"answer": e.answer, "plan": e.plan, "phase": e.phase, "csv": e.csv, "gate": e.gate, "forget": e.forget,
+			"answer": e.answer, "plan": e.plan, "phase": e.phase, "csv": e.csv, "gate": e.gate, "audit": e.audit, "forget": e.forget,
 		},
 	}))
 }

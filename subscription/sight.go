@@ -30,13 +30,14 @@ type sighting struct {
 	lasting bool
 }
 
-// adopt makes a Subscription that a plan's step created refer to that plan.
+// adopt makes a Subscription that a plan's step created, and that refers to no plan,
+// refer to that one.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog,
 // ensureSubscriptionInstallPlanState. Differs: a plan that can bring nothing any
 // more is not adopted, and one that is not there stops nobody.
 func (v *view) adopt(d *verdict) {
-	if d.ref != nil || d.sub.Status.Install != nil || d.sub.DeletionTimestamp != nil {
+	if d.sub.Status.Install != nil || d.sub.DeletionTimestamp != nil {
 		return
 	}
 	name := d.sub.Annotations[annotationGeneratedBy]
@@ -116,7 +117,6 @@ func (v *view) follow(d *verdict) {
 	if d.seen.stage == StageUnknown {
 		d.report(warning, ReasonUnknownPhase, "status.conditions", "InstallPlan ", plan.Name, " has the unknown phase ", string(plan.Status.Phase))
 	}
-	v.checkOwner(d, plan)
 }
 
 // miss decides what it means that the plan is not visible: nothing yet within
@@ -177,6 +177,9 @@ func (v *view) isGone(uid types.UID, name string) bool {
 // has no ordered window needs to doubt.
 func (v *view) believe(d *verdict, plan *v1alpha1.InstallPlan) Stage {
 	stage := stageOf(plan)
+	if !v.keepsHistory() {
+		return stage
+	}
 	h := &v.memo.history
 	last, ok := v.lastStage(d, plan)
 	if !ok || v.live {
@@ -233,7 +236,7 @@ func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 	return false
 }
 
-// judgeMissing forgets a plan that is gone for good while the Subscription waits
+// judgeMissing forgets a missing plan that is gone for good while the Subscription waits
 // for it. A CSV that is there is kept instead: to forget it would orphan it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
@@ -241,36 +244,9 @@ func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 // absence has to last, or to be witnessed, first.
 func (v *view) judgeMissing(d *verdict) {
 	pending := v1alpha1.SubscriptionState(v1alpha1.SubscriptionStateUpgradePending)
-	if d.seen.stage == StageMissing && d.seen.lasting && !d.csvPresent &&
-		d.state == pending && d.sub.Status.State == pending {
+	if d.seen.lasting && !d.csvPresent && d.state == pending && d.sub.Status.State == pending {
 		d.clearReference()
 	}
-}
-
-// checkOwner reports a plan that does not know this Subscription; to repair it is
-// installplan's part. Where all Subscriptions own a plan, its references stand in
-// the order of their names: this one's place is looked at first.
-func (v *view) checkOwner(d *verdict, plan *v1alpha1.InstallPlan) {
-	refs := plan.OwnerReferences
-	if d.sub.UID == "" || plan.DeletionTimestamp != nil {
-		return
-	}
-	if d.index < len(refs) && refs[d.index].UID == d.sub.UID {
-		return
-	}
-	for i := range refs {
-		if refs[i].UID == d.sub.UID {
-			return
-		}
-	}
-	for i := range refs {
-		if refs[i].Kind == v1alpha1.SubscriptionKind && refs[i].Name == d.sub.Name {
-			d.report(warning, ReasonOwnerStaleUID, "status.installPlanRef", "InstallPlan ", plan.Name,
-				" is owned by an earlier incarnation of this Subscription")
-			return
-		}
-	}
-	d.report(warning, ReasonOwnerMissing, "status.installPlanRef", "InstallPlan ", plan.Name, " has no owner reference to this Subscription")
 }
 
 // isAbout reports whether the history is about a plan.

@@ -143,9 +143,10 @@ func phaseText(phase v1alpha1.ClusterServiceVersionPhase) string {
 	return string(phase)
 }
 
-// judgeWedge looks at Subscriptions that wait for something that cannot come.
+// judgeWedge looks at Subscriptions without their CSV that wait for something that
+// cannot come.
 func (v *view) judgeWedge(d *verdict) {
-	if d.state != v1alpha1.SubscriptionStateUpgradePending || d.seen.plan == nil || d.csvPresent || d.changedReference() {
+	if d.state != v1alpha1.SubscriptionStateUpgradePending || d.seen.plan == nil || d.changedReference() {
 		return
 	}
 	switch d.seen.stage {

@@ -22,9 +22,8 @@ const (
 // what the status is; building it allocates nothing unless something is to be
 // said or written.
 type verdict struct {
-	sub   *v1alpha1.Subscription
-	index int // position among the namespace's Subscriptions
-	skip  bool
+	sub  *v1alpha1.Subscription
+	skip bool
 
 	currentCSV, installedCSV string
 	state                    v1alpha1.SubscriptionState
@@ -52,13 +51,12 @@ type verdict struct {
 }
 
 // judge decides one Subscription's status into d, which may hold an earlier verdict.
-func (v *view) judge(index int, d *verdict) {
-	sub := v.subs[index]
+func (v *view) judge(sub *v1alpha1.Subscription, d *verdict) {
 	s := &sub.Status
 	if d.sub != nil {
 		*d = verdict{} // a literal with these fields would be made elsewhere and copied
 	}
-	d.sub, d.index, d.currentCSV, d.installedCSV, d.state = sub, index, s.CurrentCSV, s.InstalledCSV, s.State
+	d.sub, d.currentCSV, d.installedCSV, d.state = sub, s.CurrentCSV, s.InstalledCSV, s.State
 	d.generation, d.ref = s.InstallPlanGeneration, s.InstallPlanRef
 	d.resolution.keep, d.unpack.keep, d.health.keep = true, true, true
 	if sub.Spec == nil {
@@ -69,13 +67,23 @@ func (v *view) judge(index int, d *verdict) {
 	if sub.Spec.Package == "" || sub.Spec.CatalogSource == "" || sub.Spec.CatalogSourceNamespace == "" {
 		d.report(failure, ReasonInvalidSpec, "spec", "the Subscription lacks package, source or sourceNamespace")
 	}
-	v.recall(d)
+	// Nothing calls for most of these steps in a Subscription at rest, and a call
+	// costs as much as what many of them do.
+	if v.keepsHistory() {
+		v.recall(d)
+	}
 	v.applyAnswer(d)
-	v.adopt(d)
+	if d.ref == nil {
+		v.adopt(d)
+	}
 	v.follow(d)
 	v.judgeState(d)
-	v.judgeMissing(d)
-	v.judgeWedge(d)
+	if d.seen.stage == StageMissing {
+		v.judgeMissing(d)
+	}
+	if !d.csvPresent {
+		v.judgeWedge(d)
+	}
 	v.publish(d)
 	v.judgeHealth(d)
 	v.judgeDeprecation(d)
@@ -85,7 +93,9 @@ func (v *view) judge(index int, d *verdict) {
 			d.report(info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
 		}
 	}
-	v.tell(d)
+	if d.changed || v.keepsHistory() {
+		v.tell(d)
+	}
 }
 
 // differs reports whether the status that is wanted is another than the one
