@@ -39,12 +39,12 @@ func (c *Cluster) Load(objects ...olmcore.Object) error {
 		c.countPast(o)
 	}
 	for stage := range 3 {
-		for i, o := range objects {
+		for _, o := range objects {
 			if loadStage(o) != stage {
 				continue
 			}
 			if err := c.load(o); err != nil {
-				return fmt.Errorf("objects[%d]: %w", i, err)
+				return fmt.Errorf("%s: %w", olmcore.KeyOf(o), err)
 			}
 		}
 	}

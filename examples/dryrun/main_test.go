@@ -194,7 +194,7 @@ func TestWhatCannotBeReadIsOneLineAndExitCode2(t *testing.T) {
 		"broken stdin":      {"{", nil, "dryrun: stdin: document 1: unexpected EOF\n"},
 		"an object twice":   {pod + pod, nil, "dryrun: stdin: document 2: Pod b/a stands in stdin, document 1, already\n"},
 		"an unserved version": {`{"apiVersion":"v9","kind":"Namespace","metadata":{"name":"a"}}`, nil,
-			"dryrun: stdin: document 1: objects[0]: no matches for kind \"Namespace\" in version \"v9\"\n"},
+			"dryrun: stdin: document 1: Namespace a: no matches for kind \"Namespace\" in version \"v9\"\n"},
 		"no such file":        {"", []string{"missing.yaml"}, "dryrun: open missing.yaml: no such file or directory\n"},
 		"an unknown flag":     {"", []string{"--what"}, "dryrun: flag provided but not defined: -what\n"},
 		"an unknown output":   {"", []string{"--output", "xml"}, "dryrun: --output \"xml\" is none of json, table, yaml\n"},

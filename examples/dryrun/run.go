@@ -79,8 +79,18 @@ func (r *runner) look() error {
 	return r.audit()
 }
 
-// audit adds what the consistency check of each namespace finds and nobody said.
+// audit adds what the consistency check of each namespace finds and no controller said.
 func (r *runner) audit() error {
+	type fact struct {
+		reason string
+		target olmcore.Key
+	}
+	said := map[fact]bool{}
+	for _, found := range r.results {
+		for _, d := range found.Diagnostics {
+			said[fact{d.Reason, d.Target.Key()}] = true
+		}
+	}
 	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
 		in, err := subscription.Gather(r.ctx, r.cluster, key.Namespace, subscription.Config{})
 		if err != nil {
@@ -98,9 +108,8 @@ func (r *runner) audit() error {
 			return err
 		}
 		for _, f := range findings {
-			about := r.about(fake.Event{Controller: controllers.Subscription, Key: key}, f.Target)
-			if !slices.ContainsFunc(about.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == f.Reason && d.Target.Key() == f.Target.Key() }) {
-				about.Diagnostics = append(about.Diagnostics, f.Diagnostic)
+			if !said[fact{f.Reason, f.Target.Key()}] {
+				r.about(fake.Event{Controller: controllers.Subscription, Key: key}, f.Target).say(f.Diagnostic)
 			}
 		}
 	}
@@ -198,7 +207,7 @@ func (r *runner) add(e fake.Event) error {
 			about.Status = statusOf(update.After)
 		}
 		if e.Err != nil {
-			about.Diagnostics = append(about.Diagnostics, olmcore.Diagnostic{
+			about.say(olmcore.Diagnostic{
 				Severity: olmcore.Warning, Reason: "ActionFailed", Message: e.Err.Error(), Target: record.Target,
 			})
 		}
@@ -208,8 +217,7 @@ func (r *runner) add(e fake.Event) error {
 	case e.Diagnostic != nil && e.Diagnostic.Reason == installplan.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
 		// the answer says so of all bundles at once
 	case e.Diagnostic != nil:
-		about := r.about(e, e.Diagnostic.Target)
-		about.Diagnostics = append(about.Diagnostics, *e.Diagnostic)
+		r.about(e, e.Diagnostic.Target).say(*e.Diagnostic)
 	}
 	return nil
 }
@@ -263,6 +271,13 @@ func (r *runner) result(kind string, key types.NamespacedName) *result {
 		}
 	}
 	return r.results[k]
+}
+
+// say adds a diagnostic, once however often a controller says it.
+func (r *result) say(d olmcore.Diagnostic) {
+	if !slices.Contains(r.Diagnostics, d) {
+		r.Diagnostics = append(r.Diagnostics, d)
+	}
 }
 
 // requeue notes the next deadline; it also makes an object appear about which
