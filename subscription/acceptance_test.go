@@ -175,3 +175,22 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestAWindowIsEnteredWhereTheStatusStands: a condition without a time says nothing of
+// when its stage began, so a window from the plan's first day on is entered where it
+// shows that stage; what came before was told.
+func TestAWindowIsEnteredWhereTheStatusStands(t *testing.T) {
+	sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+	sub.Status.Conditions[0].LastTransitionTime = nil
+	end := newPlan("p", "Complete", started(4), done(9))
+	in := inputOf(sub, end, newCSV("etcd.v1"))
+	for i, p := range []*v1alpha1.InstallPlan{newPlan("p", ""), newPlan("p", "RequiresApproval"), newPlan("p", "Installing", started(4)), end} {
+		in.Observations = append(in.Observations, subscription.Observation{At: second(2 + i).Time, Plan: p})
+	}
+	out := reconcile(t, in)
+	require.Equal(t, "I>C", stages(out.Result))
+	require.Empty(t, gaps(out.Result))
+
+	in.Observations = in.Observations[:2] // none of them shows the stage
+	require.Equal(t, "I>N! N>A A>I:Proven I>C", stages(reconcile(t, in).Result))
+}

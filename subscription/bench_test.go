@@ -181,6 +181,20 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
+// BenchmarkAudit is a namespace with four catalogs in which all is well but for the
+// labels of its plans.
+func BenchmarkAudit(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			in := withCatalogs(convergedInput(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = subscription.Audit(in)
+			}
+		})
+	}
+}
+
 // BenchmarkUnanswered is a converged namespace that asks to be resolved.
 func BenchmarkUnanswered(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
