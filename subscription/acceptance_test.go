@@ -176,6 +176,33 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 	}
 }
 
+// TestAWindowOfOneSecondIsToldOnce: times in a status have whole seconds, a window
+// has not; what of it was told is remembered by the time of its last observation.
+func TestAWindowOfOneSecondIsToldOnce(t *testing.T) {
+	at := func(ms int, p *v1alpha1.InstallPlan) subscription.Observation {
+		return subscription.Observation{At: second(11).Add(time.Duration(ms) * time.Millisecond), Plan: p}
+	}
+	installing := newPlan("p", "Installing", started(11), failed(11))
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 11)), installing)
+	in.Histories = historyOf(subscription.StageInstalling)
+	in.Observations = []subscription.Observation{
+		at(100, newPlan("p", "Failed", started(11), failed(11))), at(200, installing),
+		at(250, newPlan("other", "Failed", started(11), failed(11))),
+		at(300, newPlan("p", "Failed", started(11), failed(11))), at(400, installing),
+		at(800, newPlan("other", "", started(11))),
+	}
+	out := reconcile(t, in)
+	require.Equal(t, "I>F F>I I>F F>I", stages(out.Result))
+	carryOut(t, &in, out)
+
+	in.Observations = append(in.Observations, at(500, newPlan("p", "Failed", started(11), failed(11))))
+	in.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "Failed", started(11), failed(11))}
+	out = reconcile(t, in)
+	require.Equal(t, "I>F", stages(out.Result))
+	carryOut(t, &in, out)
+	require.Empty(t, stages(reconcile(t, in).Result))
+}
+
 // TestAWindowIsEnteredWhereTheStatusStands: a condition without a time says nothing of
 // when its stage began, so a window from the plan's first day on is entered where it
 // shows that stage; what came before was told.

@@ -244,7 +244,7 @@ func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 // absence has to last, or to be witnessed, first.
 func (v *view) judgeMissing(d *verdict) {
 	pending := v1alpha1.SubscriptionState(v1alpha1.SubscriptionStateUpgradePending)
-	if d.seen.lasting && !d.csvPresent && d.state == pending && d.sub.Status.State == pending {
+	if d.seen.lasting && d.state == pending && d.sub.Status.State == pending {
 		d.clearReference()
 	}
 }

@@ -150,6 +150,8 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 	out := reconcile(t, fresh)
 	require.Equal(t, "retry: denied", out.Transitions[len(out.Transitions)-1].Message)
 	require.Empty(t, reasons(out.Result), "the transition says so")
+	carryOut(t, &fresh, out)
+	require.Empty(t, reasons(reconcile(t, fresh).Result), "and it is not told again")
 }
 
 // TestPacingIsTold: while conditions stay behind for the window, and when they
