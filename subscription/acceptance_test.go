@@ -190,6 +190,7 @@ func TestAWindowOfOneSecondIsToldOnce(t *testing.T) {
 		at(250, newPlan("other", "Failed", started(11), failed(11))),
 		at(300, newPlan("p", "Failed", started(11), failed(11))), at(400, installing),
 		at(800, newPlan("other", "", started(11))),
+		at(900, newPlan("p", "", started(11), func(p *v1alpha1.InstallPlan) { p.UID = "former" })),
 	}
 	out := reconcile(t, in)
 	require.Equal(t, "I>F F>I I>F F>I", stages(out.Result))

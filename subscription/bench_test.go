@@ -62,6 +62,7 @@ func TestAConvergedNamespaceCostsNoAllocation(t *testing.T) {
 		"no Subscription":     inputOf(),
 		"one":                 convergedInput(1),
 		"a hundred":           convergedInput(100),
+		"a plan for each":     convergedWith(20, 20),
 		"waiting for a plan":  answered(inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)))),
 		"waiting, no answer":  inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1))),
 		"with a foreign word": answered(inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition("Foreign", "X", "", 1)), newPlan("p", "Complete"), newCSV("etcd.v1"))),

@@ -23,6 +23,10 @@ func leaving(at int) func(*v1alpha1.Subscription) {
 	}
 }
 
+func content(csv string) func(*v1alpha1.InstallPlan) {
+	return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{csv} }
+}
+
 // words prints the actions of a result: verb, kind and name.
 func words(r olmcore.Result) string {
 	var all []string
@@ -52,6 +56,8 @@ func TestPlanDeletion(t *testing.T) {
 		"another one waits for its version": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("q", "etcd.v1")), newPlan("p", "Installing")}, "update Subscription a", 0, ""},
 		"both leave": {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing")},
 			"delete InstallPlan p", 5 * time.Second, ""},
+		"each has its own": {[]olmcore.Object{newSub("a", follows("q", "etcd.v1"), leaving(50)), vault("b", follows("p", "vault.v1"), leaving(50)), newPlan("p", "Installing", content("vault.v1")), newPlan("q", "Installing")},
+			"delete InstallPlan p, delete InstallPlan q", 5 * time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(tc.objects...)
