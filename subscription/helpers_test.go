@@ -31,6 +31,7 @@ var (
 )
 
 func second(n int) metav1.Time   { return metav1.NewTime(epoch.Add(time.Duration(n) * time.Second)) }
+func epochPlus(n int) time.Time  { return second(n).Time }
 func secondp(n int) *metav1.Time { return new(second(n)) }
 
 func meta(name string) metav1.ObjectMeta {

@@ -101,6 +101,8 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 			"constraints not satisfiable: own, constraints not satisfiable: all", 0},
 		"its own passes": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Transient: true, Message: "own"},
 			", constraints not satisfiable: all", time.Second},
+		"each has its own": {olmcore.ResolutionFailure{Unsatisfiable: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
+			"constraints not satisfiable: own, constraints not satisfiable: own", 0},
 		"the namespace's passes": {olmcore.ResolutionFailure{Transient: true, Message: "all"}, olmcore.ResolutionFailure{Unsatisfiable: true, Message: "own"},
 			"constraints not satisfiable: own, ", time.Second},
 	} {
@@ -108,6 +110,9 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 			in := answered(inputOf(newSub("a"), newSub("b")))
 			in.Resolution.At = now
 			in.Resolution.Resolution.Failure, in.Resolution.Resolution.Decisions[0].Failure = &tc.whole, &tc.own
+			if name == "each has its own" {
+				in.Resolution.Resolution.Decisions[1].Failure = &tc.own
+			}
 			out := reconcile(t, in)
 			var got []string
 			for _, s := range in.Subscriptions {
@@ -116,6 +121,7 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 			}
 			require.Equal(t, tc.want, strings.Join(got, ", "))
 			require.Equal(t, tc.requeue, out.RequeueAfter)
+			require.Equal(t, strings.Contains(tc.want, "all"), strings.Contains(reasons(out.Result), "ResolutionFailed"), "what is written to none is not announced")
 		})
 	}
 }

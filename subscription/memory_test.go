@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// TestWhatIsRemembered compares whole histories: what a first look leaves, and
+// what changes in one that was there. nil is no entry that changed.
+func TestWhatIsRemembered(t *testing.T) {
+	const (
+		none     = subscription.StageNoPlan
+		n        = subscription.StageNotYetReconciled
+		i        = subscription.StageInstalling
+		complete = subscription.StageComplete
+		missing  = subscription.StageMissing
+	)
+	waiting := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+	latest := newSub("a", follows("p", "etcd.v1"), installed)
+	running := newPlan("p", "Installing", started(20))
+	ended := newPlan("p", "Complete", started(20), done(30))
+	saying := newPlan("p", "Installing", started(20), func(p *v1alpha1.InstallPlan) { p.Status.Message = "retry" })
+	etcd := newCSV("etcd.v1")
+	seen := func(change ...func(*subscription.History)) *subscription.History {
+		h := subscription.History{PlanUID: "p-uid", PlanName: "p"}
+		for _, f := range change {
+			f(&h)
+		}
+		return &h
+	}
+	at := func(stage subscription.Stage, second int, seq int64) func(*subscription.History) {
+		return func(h *subscription.History) {
+			h.LastStage, h.LastAt, h.Seq = stage, epochPlus(second), seq
+		}
+	}
+	shows := func(stage subscription.Stage, second int) func(*subscription.History) {
+		return func(h *subscription.History) { h.Published, h.PublishedAt = stage, epochPlus(second) }
+	}
+	finished := func(h *subscription.History) { h.LastInstalledUpdate = epochPlus(30) }
+	for name, tc := range map[string]struct {
+		before  *subscription.History
+		objects []olmcore.Object
+		want    *subscription.History
+	}{
+		"no plan, the first look": {nil, []olmcore.Object{newSub("a")},
+			&subscription.History{LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
+		"no plan, again":                    {&subscription.History{LastStage: none, LastAt: epochPlus(9), Published: none, PublishedAt: epochPlus(9)}, []olmcore.Object{newSub("a")}, nil},
+		"a plan, the first look":            {nil, []olmcore.Object{waiting, running}, seen(at(i, 60, 0), shows(i, 60))},
+		"a plan that ended, the first look": {nil, []olmcore.Object{latest, ended, etcd}, seen(at(complete, 60, 0), shows(complete, 60), finished)},
+		"a plan goes on":                    {seen(at(n, 10, 4), shows(n, 10)), []olmcore.Object{waiting, running}, seen(at(i, 60, 5), shows(i, 60))},
+		"a plan ends":                       {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, ended, etcd}, seen(at(complete, 30, 6), shows(complete, 60), finished)},
+		"a plan stays":                      {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, running}, nil},
+		"a plan says something": {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, saying},
+			seen(at(i, 20, 5), shows(i, 20), func(h *subscription.History) { h.LastMessage = 0xda79aab9 /* FNV-1a */ })},
+		"a plan is out of sight": {seen(at(complete, 30, 6), shows(complete, 30), finished), []olmcore.Object{latest, etcd},
+			seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.MissingSince = now })},
+		"it is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.MissingSince = epochPlus(40) }), []olmcore.Object{latest, etcd},
+			seen(at(missing, 60, 7), shows(missing, 60), finished, func(h *subscription.History) { h.MissingSince = epochPlus(40) })},
+		"it is there again": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.MissingSince = epochPlus(59) }), []olmcore.Object{latest, etcd, ended},
+			seen(at(complete, 30, 6), shows(complete, 30), finished)},
+		"it seems to go back": {seen(at(complete, 30, 6), shows(complete, 30)), []olmcore.Object{latest, etcd, running},
+			seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now })},
+		"it did not go back": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, ended},
+			seen(at(complete, 30, 6), shows(complete, 30), finished)},
+		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
+			[]olmcore.Object{waiting, running}, seen(at(i, 60, 6), shows(i, 60))},
+		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastMessage = 7 }), []olmcore.Object{newSub("a")},
+			&subscription.History{Seq: 7, LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := answered(inputOf(tc.objects...))
+			in.Histories = map[types.UID]subscription.History{}
+			if tc.before != nil {
+				in.Histories["a-uid"] = *tc.before
+			}
+			out := reconcile(t, in)
+			if tc.want == nil {
+				require.Nil(t, out.Histories)
+				return
+			}
+			require.Equal(t, map[types.UID]subscription.History{"a-uid": *tc.want}, out.Histories)
+		})
+	}
+}
