@@ -156,7 +156,7 @@ func (a *audit) reference(d *verdict, write func() olmcore.Action) {
 	case d.seen.stage == StageUnverified && d.seen.plan == nil:
 		a.add(d.sub, info, s.LastUpdated.Time, AuditRefMissingPlan, "status.installPlanRef", "InstallPlan ", ref.Name, " is not visible")
 	case d.seen.stage == StageMissing:
-		forget := d.ref == nil || d.seen.lasting && !d.csvPresent && d.state == v1alpha1.SubscriptionStateUpgradePending
+		forget := d.ref == nil || d.seen.lasting && d.state == v1alpha1.SubscriptionStateUpgradePending
 		if shown, _, _ := shownStage(s.Conditions); shown == StageMissing && !forget {
 			return // the conditions say so, and there is nothing to repair
 		}

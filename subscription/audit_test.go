@@ -143,6 +143,7 @@ func TestAudit(t *testing.T) {
 		"ConditionContradiction/behind":   {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, pending("Installing", 6)), etcd, done}, target: "Subscription a", repair: true, safe: true},
 		"ConditionContradiction/unpacked": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, withCondition("BundleUnpacking", "UnpackingInProgress", "", 1)), etcd, done}, change: func(in *subscription.Input) { in.Resolution = nil }, target: "Subscription a", repair: true, safe: true},
 		"ConditionWithoutRef":             {objects: []olmcore.Object{newSub("a", pending("Installing", 6))}, target: "Subscription a", repair: true, safe: true},
+		"RefMirrorMismatch/uuid":          {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.Install.UID = "another" }), etcd, done}, target: "Subscription a", repair: true, safe: true},
 		"ApprovalDrift":                   {objects: []olmcore.Object{waits, manualPlan}, target: "InstallPlan p", repair: true},
 		"ApprovalDrift/running":           {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), asks), labelledPlan("p", "Installing", started(3))}, target: "InstallPlan p"},
 		"ApprovalForcedBy":                {objects: []olmcore.Object{waits, manualPlan, vault("b", asks)}, target: "Subscription a"},
@@ -189,6 +190,45 @@ func TestAudit(t *testing.T) {
 				for _, g := range audit(t, in) {
 					require.False(t, g.Reason == code && g.Target == f.Target, "%+v", g)
 				}
+			}
+		})
+	}
+}
+
+// TestWhatIsNoFinding has worlds that look like a finding of that code.
+func TestWhatIsNoFinding(t *testing.T) {
+	asks := func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual }
+	waits := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
+	runs := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+	both := func(p *v1alpha1.InstallPlan) {
+		p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(vault("b")))
+	}
+	second := func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 2 }
+	for name, tc := range map[string]struct {
+		code    string
+		objects []olmcore.Object
+	}{
+		"a plan that has waited for long": {"StatuslessPlan", []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1))}},
+		"a plan that only unpacks": {"StatuslessPlan", []olmcore.Object{newSub("a", follows("p", "etcd.v1")), labelledPlan("p", "", func(p *v1alpha1.InstallPlan) {
+			p.Status.Plan, p.Status.BundleLookups = nil, []v1alpha1.BundleLookup{{}}
+		})}},
+		"somebody else asks for approvals": {"ApprovalDrift", []olmcore.Object{runs, labelledPlan("p", "Installing", started(3)), vault("b", asks)}},
+		"one that asks and does not wait":  {"ApprovalForcedBy", []olmcore.Object{runs, labelledPlan("p", "Installing", started(3)), vault("b", asks)}},
+		"who asks is deleted": {"ApprovalForcedBy", []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1)), vault("b", asks, func(s *v1alpha1.Subscription) {
+			s.DeletionTimestamp = secondp(9)
+		})}},
+		"a plan that needs no approval and is not approved": {"ApprovalDrift", []olmcore.Object{runs, labelledPlan("p", "Installing", started(3), func(p *v1alpha1.InstallPlan) { p.Spec.Approved = false })}},
+		"an owner of another kind by that name": {"OwnerStaleUID", []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), func(p *v1alpha1.InstallPlan) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "other"}}
+		})}},
+		"two owners, both labelled":      {"AssociationDisagree", []olmcore.Object{waits, vault("b", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), labelledPlan("p", "RequiresApproval", manual(1), both)}},
+		"two plans, one of them is over": {"ContentDuplicate", []olmcore.Object{runs, labelledPlan("p", "Installing", started(3)), labelledPlan("q", "Complete", second)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := answered(inputOf(tc.objects...))
+			in.Now = epoch.Add(10 * time.Minute)
+			for _, f := range audit(t, in) {
+				require.NotEqual(t, tc.code, f.Reason, "%+v", f)
 			}
 		})
 	}
@@ -248,5 +288,29 @@ func TestYoungOdditiesAreOnlyMentioned(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = metav1.NewTime(now) }))
 	for _, f := range audit(t, in) {
 		require.Equal(t, olmcore.Info, f.Severity, f)
+	}
+}
+
+// TestTheOrderOfManyPlansDoesNotMatter: more of them are searched in another way than a
+// few, which needs them in order.
+func TestTheOrderOfManyPlansDoesNotMatter(t *testing.T) {
+	in := convergedWith(20, 20)
+	rapid.Check(t, func(t *rapid.T) {
+		shuffled := in
+		shuffled.Subscriptions = rapid.Permutation(in.Subscriptions).Draw(t, "Subscriptions")
+		shuffled.InstallPlans = rapid.Permutation(in.InstallPlans).Draw(t, "plans")
+		shuffled.ClusterServiceVersions = rapid.Permutation(in.ClusterServiceVersions).Draw(t, "CSVs")
+		out, err := subscription.Reconcile(shuffled)
+		require.NoError(t, err)
+		require.True(t, out.Empty(), "%+v", out)
+		require.Equal(t, subscription.GateAnswered, out.Gate)
+	})
+	for i := 1; i < len(in.InstallPlans); i++ { // only two of them are not in order
+		swapped := in
+		swapped.InstallPlans = slices.Clone(in.InstallPlans)
+		swapped.InstallPlans[i-1], swapped.InstallPlans[i] = in.InstallPlans[i], in.InstallPlans[i-1]
+		out, err := subscription.Reconcile(swapped)
+		require.NoError(t, err)
+		require.True(t, out.Empty(), "%d: %+v", i, out)
 	}
 }

@@ -124,7 +124,7 @@ func (v *view) judgeState(d *verdict) {
 		}
 		return
 	}
-	if v.failForward && d.ref != nil {
+	if v.failForward {
 		switch d.seen.stage {
 		case StageUnverified:
 			return

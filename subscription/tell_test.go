@@ -126,6 +126,29 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	}
 }
 
+// TestACatalogsChangeTellsNothingOfPlans: without memory a status write tells what it
+// shows of the plan, and a write about catalogs shows nothing of it; not even of a plan
+// that is tried again, of which nobody knows whether it was told.
+func TestACatalogsChangeTellsNothingOfPlans(t *testing.T) {
+	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
+	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))
+	in.Catalogs = sources(newCatalog("olm", "cool", true))
+	out := reconcile(t, in)
+	require.Len(t, out.Actions, 1)
+	require.Empty(t, stages(out.Result))
+	require.Equal(t, "CatalogsChanged", strings.Fields(reasons(out.Result))[0])
+}
+
+// TestTheEarlierOfTwoDeadlinesCounts: a plan is complete, its CSV is not there, and the
+// conditions are behind.
+func TestTheEarlierOfTwoDeadlinesCounts(t *testing.T) {
+	for window, want := range map[time.Duration]time.Duration{10 * time.Minute: 69 * time.Second, 62 * time.Second: 8 * time.Second} {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Complete", started(3), done(9)))
+		in.Config.ObservationWindow = window
+		require.Equal(t, want, reconcile(t, in).RequeueAfter)
+	}
+}
+
 // TestWhatAPlanSaysIsTold: status.message of a plan, such as the error of a step
 // that is tried again, is in no condition; it is told once.
 func TestWhatAPlanSaysIsTold(t *testing.T) {

@@ -58,6 +58,10 @@ func TestUnpackingShows(t *testing.T) {
 			[]string{"BundleUnpacking/UnpackingInProgress: ", "BundleUnpackFailed/BundleUnpackFailed: x"}, time.Second},
 		"the plan cannot be written": {newSub("a"), func(r *subscription.Resolved) { r.PlanError, r.Attempts = "denied", 16 },
 			[]string{"BundleUnpackFailed/EnsureInstallPlanFailed: error ensuring InstallPlan: denied"}, 5 * time.Minute},
+		"pending, and a failure that passes": {newSub("a"), func(r *subscription.Resolved) {
+			r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending}
+			r.Resolution.Decisions[0].Failure = &olmcore.ResolutionFailure{Transient: true, Message: "no"}
+		}, []string{"BundleUnpacking/UnpackingInProgress: "}, time.Second},
 		"all done": {both, func(*subscription.Resolved) {}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
