@@ -34,6 +34,9 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{{}} // any CSV may own it, and the CRD does not say which
 	}
 	var keys []types.NamespacedName
+	if kind.Kind == "Namespace" && kind.Group == "" {
+		keys = append(keys, types.NamespacedName{Namespace: o.GetName()})
+	}
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.Kind == v1alpha1.ClusterServiceVersionKind {
 			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace()})

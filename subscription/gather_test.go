@@ -147,6 +147,7 @@ func TestAffected(t *testing.T) {
 		}
 		require.Equal(t, want, subscription.Affected(o), olmcore.KeyOf(o))
 	}
+	require.Equal(t, here, subscription.Affected(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	require.Nil(t, subscription.Affected(nil))
 	require.Nil(t, subscription.Affected((*v1alpha1.Subscription)(nil)))
 	require.Nil(t, subscription.Affected(&corev1.Node{}))
