@@ -115,6 +115,11 @@ func (a *audit) subscription(sub *v1alpha1.Subscription) {
 	if d.skip {
 		return
 	}
+	switch approval := sub.Spec.InstallPlanApproval; approval {
+	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
+	default:
+		a.add(sub, warning, updated, ReasonInvalidSpec, "spec.installPlanApproval", "the unknown approval ", string(approval), " counts as Automatic")
+	}
 	a.reference(&d, write)
 	a.wedge(&d)
 	if s.State == v1alpha1.SubscriptionStateAtLatest && s.CurrentCSV != "" && d.changed && (!d.csvPresent || s.InstalledCSV != s.CurrentCSV) {

@@ -153,6 +153,7 @@ func TestAudit(t *testing.T) {
 		"GeneratedByStale":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "Subscription a"},
 		"CopiedCSVReferenced":             {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })}, target: "Subscription a"},
 		"InvalidSpec":                     {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })}, target: "Subscription a"},
+		"InvalidSpec/approval":            {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = "Perhaps" })}, target: "Subscription a"},
 		"InvalidSpec/none":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, target: "Subscription a"},
 	} {
 		t.Run(code, func(t *testing.T) {
