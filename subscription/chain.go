@@ -130,6 +130,8 @@ func (c *chain) vanish(proven bool) {
 	case StageMissing:
 		return
 	case StageComplete, StageFailed:
+	case StageUnknown:
+		c.gap(gapUnknownPhase, "what the plan went through in an unknown phase is not known")
 	default:
 		c.gap(gapDeletedBeforeObserved, "the plan was deleted; its last stage after "+string(c.from)+" was not observed")
 	}
@@ -138,6 +140,18 @@ func (c *chain) vanish(proven bool) {
 		certainty = olmcore.Observed
 	}
 	c.step(StageMissing, seen(c.now), certainty, wishOf(StageMissing, nil, true))
+}
+
+// watch extends the chain by versions that a watch delivered.
+func (c *chain) watch(window []Observation) {
+	newest := int64(0)
+	for _, o := range window {
+		if g := o.Plan.Generation; g > 0 && g < newest {
+			c.gap(gapClockSkew, "the observed generations go back, so the order of the observations is not known")
+		}
+		newest = max(newest, o.Plan.Generation)
+		c.reach(stageOf(o.Plan), o.Plan, o.At)
+	}
 }
 
 // reach extends the chain to an observed version of the plan, seen at the given
@@ -220,7 +234,8 @@ func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
 		} else {
 			c.gap(gapNoExecutionEvidence, "the plan is "+string(to)+" without a trace of having been installed")
 		}
-	case to == StageInstalling && c.from != StageFailed && hasFailed(plan):
+	case to == StageInstalling && hasFailed(plan) &&
+		(c.from != StageFailed || !c.installedAt.IsZero() && installedAt(plan).After(c.installedAt)): // it has failed once more
 		c.step(StageInstalling, startOf(plan), olmcore.Proven, wishOf(StageInstalling, nil, false))
 		c.retried(plan)
 	}
@@ -251,6 +266,9 @@ func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
 func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) (certainty olmcore.Certainty, ok bool) {
 	start, end := plan.Status.StartTime, ended(plan, to)
 	from := c.fromAt.Truncate(time.Second)
+	if c.fromAt.IsZero() {
+		from = plan.CreationTimestamp.Time
+	}
 	switch {
 	case start != nil && (end && !installedAt(plan).Before(from) || !start.Time.Before(from)):
 		return olmcore.Proven, true

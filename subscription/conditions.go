@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -196,12 +197,15 @@ func first(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditi
 func newest(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) int {
 	best := -1
 	for i := range have {
-		if have[i].Type == t && (best < 0 || have[best].LastTransitionTime.Before(have[i].LastTransitionTime)) {
+		if have[i].Type == t && (best < 0 || isEarlier(have[best].LastTransitionTime, have[i].LastTransitionTime)) {
 			best = i
 		}
 	}
 	return best
 }
+
+// isEarlier compares transition times; no time is earlier than any.
+func isEarlier(a, b *metav1.Time) bool { return !b.IsZero() && (a.IsZero() || a.Time.Before(b.Time)) }
 
 // wishOf returns the InstallPlan condition that shows a stage. plan is nil when
 // it is not visible.
@@ -297,8 +301,8 @@ func shownStage(have []v1alpha1.SubscriptionCondition) (stage Stage, since time.
 		if r == 0 || have[i].Status != corev1.ConditionTrue {
 			continue
 		}
-		if best < 0 || have[best].LastTransitionTime.Before(have[i].LastTransitionTime) ||
-			r > rank && !have[i].LastTransitionTime.Before(have[best].LastTransitionTime) {
+		if best < 0 || isEarlier(have[best].LastTransitionTime, have[i].LastTransitionTime) ||
+			r > rank && !isEarlier(have[i].LastTransitionTime, have[best].LastTransitionTime) {
 			best, rank = i, r
 		}
 	}

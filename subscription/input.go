@@ -57,10 +57,11 @@ type Input struct {
 	// Live says that InstallPlans was read from the API server and not from a
 	// cache, so that what is not there does not exist. Optional.
 	Live bool
-	// Observations are the versions of this namespace's InstallPlans that a watch
-	// delivered, each with the time it was seen: the observation window. At least
-	// those since the last call; more do no harm. With none the answer is that of one snapshot:
-	// less is known, nothing is wrong. Optional.
+	// Observations are the versions of this namespace's InstallPlans that a watch or a
+	// direct read delivered, each with the time it was seen: the observation window. At
+	// least those since the last call; more do no harm. It may begin before InstallPlans
+	// was read and end after it. With none the answer is that of one snapshot: less is
+	// known, nothing is wrong. Optional.
 	Observations []Observation
 	// Histories is the memory of earlier calls by UID of the Subscription: the
 	// entries of earlier Outcomes. nil means that the caller keeps none; then each
@@ -91,9 +92,10 @@ type Resolved struct {
 	// there is nothing to install or it does not exist yet. With an empty UID it is
 	// matched by name.
 	Plan olmcore.Ref
-	// At is when the resolution ended and Attempts how many failed in a row. They
-	// time the next try after a failure; without At there is none until the caller
-	// leaves the answer out. Optional.
+	// At is when the resolution ended and Attempts how many failed in a row, of the
+	// resolution itself, of unpacking, or of writing its plan. They time the next try
+	// after a failure; without At there is none until the caller leaves the answer
+	// out. Optional.
 	At       time.Time
 	Attempts int
 	// Unpacking is how far the bundles of the resolution are unpacked; nil when

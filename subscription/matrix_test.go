@@ -65,7 +65,7 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 		"failed, complete after asking":    {"Failed", manualC, "F>I:Proven I>C", ""},
 		"complete, the same":               {"Complete", plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", started(3)) }), "", ""},
 		"no plan, an unknown phase":        {"NoPlan", unknown, "->U", ""},
-		"an unknown phase, missing":        {"Unknown", none, "U>M", "DeletedBeforeObserved"},
+		"an unknown phase, missing":        {"Unknown", none, "U>M", "UnknownPhase"},
 		"new, planning":                    {"NotYetReconciled", p, "N>P", ""},
 		"new, waiting for approval":        {"NotYetReconciled", a, "N>A", ""},
 		"new, installing":                  {"NotYetReconciled", automaticI, "N>I", ""},
@@ -191,6 +191,12 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 			from: "Installing", lastDone: 20, plan: newPlan("p", "Installing", started(3), failed(20)), want: ""},
 		"a plan found installing with a failure went through it": {
 			from: "NotYetReconciled", plan: newPlan("p", "Installing", started(11), failed(20)), want: "N>I:Proven I>F:Proven F>I", gaps: "AtLeastOnce"},
+		"a failed plan found installing with a newer failure was tried twice": {
+			from: "Failed", lastDone: 8, plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I:Proven I>F:Proven F>I", gaps: "AtLeastOnce"},
+		"a failed plan found installing with its failure was tried once": {
+			from: "Failed", lastDone: 20, plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I"},
+		"a failure that nobody dated may be the known one": {
+			from: "Failed", plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I"},
 		"a refused check is no failure": {
 			from: "Installing", plan: newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no group", 20)), want: ""},
 		"a newer failure proves another try": {
@@ -213,6 +219,17 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 			require.Equal(t, tc.want, stages(out.Result))
 			require.Equal(t, tc.gaps, gaps(out.Result))
 		})
+	}
+}
+
+// TestWithoutATimeThePlansBeginningCounts: evidence is compared with the time of the
+// stage that was known, else with the plan's creation.
+func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
+	for at, want := range map[int]string{1: "A>I:Inferred I>C", 2: "A>I:Proven I>C"} {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
+		sub.Status.Conditions[0].LastTransitionTime = nil
+		out := reconcile(t, inputOf(sub, newPlan("p", "Complete", manual(2), started(at)), newCSV("etcd.v1")))
+		require.Equal(t, want, stages(out.Result))
 	}
 }
 

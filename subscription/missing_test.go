@@ -213,10 +213,12 @@ func TestACacheBehindOurOwnWriteIsLeftAlone(t *testing.T) {
 
 func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 	wedged := newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" })
+	noticed := newSub("a", follows("p", "etcd.v1"), installed)
 	plan := newPlan("p", "Complete", started(3), done(40))
 	for name, tc := range map[string]struct {
 		at        int
 		reinstall bool
+		noticed   bool // just now
 		reasons   string
 		requeue   time.Duration
 		cleared   bool
@@ -225,9 +227,13 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 		"then it is reported":             {at: 160, reasons: "WedgedUpgradePending"},
 		"on request it waits as long":     {at: 60, reinstall: true, requeue: 100 * time.Second},
 		"and then installs the CSV again": {at: 160, reinstall: true, cleared: true},
+		"it was there until now":          {at: 999, reinstall: true, noticed: true, requeue: 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(wedged, plan)
+			if tc.noticed {
+				in.Subscriptions[0] = noticed
+			}
 			in.Now, in.Config.ReinstallMissingCSV = second(tc.at).Time, tc.reinstall
 			out := reconcile(t, in)
 			require.Equal(t, tc.reasons, reasons(out.Result))

@@ -228,7 +228,7 @@ func TestBadInput(t *testing.T) {
 		"a clock that went back": {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(9999) }), complete, csv)},
 		"observations of another namespace": {in: inputOf(latest(), complete, csv), change: func(in *subscription.Input) {
 			in.Histories, in.Observations = historyOf(subscription.StageComplete), []subscription.Observation{{At: second(50).Time, Plan: strange}}
-		}},
+		}, reasons: "ObservationIgnored"},
 		"a history of another plan": {in: inputOf(latest(), complete, csv), change: func(in *subscription.Input) {
 			h := known(subscription.StageComplete)
 			h.PlanUID, h.PlanName = "old", "old"

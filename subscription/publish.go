@@ -78,19 +78,19 @@ func (v *view) path(d *verdict, from origin) chain {
 		installedAt: from.lastDone, knows: from.knows, remembers: from.knows,
 	}
 	if d.seen.stage == StageNoPlan {
+		c.watch(v.window(from.uid, from.name, &c))
 		c.replace(ReasonReferenceCleared)
 		return c
 	}
 	uid, name := d.planIdentity()
 	if from.uid != "" && uid != "" && from.uid != uid || (from.uid == "" || uid == "") && from.name != name {
+		c.watch(v.window(from.uid, from.name, &c))
 		if left := v.plan(from.name); left != nil && from.uid != "" && left.UID == from.uid {
 			c.lastWords(left)
 		}
 		c.replace(ReasonPlanReplaced)
 	}
-	for _, o := range v.window(uid, name, &c) {
-		c.reach(stageOf(o.Plan), o.Plan, o.At)
-	}
+	c.watch(v.window(uid, name, &c))
 	if d.seen.stage == StageMissing {
 		c.vanish(d.seen.proven)
 	} else {
@@ -117,14 +117,14 @@ func (d *verdict) planIdentity() (types.UID, string) {
 // begins before the chain does, as one may that was read by another way than the
 // plan itself, is entered where it shows the chain's stage.
 func (v *view) window(uid types.UID, name string, c *chain) []Observation {
-	if len(v.observations) == 0 {
+	if len(v.observations) == 0 || name == "" {
 		return nil
 	}
 	h := &v.memo.history
 	precise := c.remembers && !h.LastObserved.IsZero() && h.isAbout(uid, name)
 	var list []Observation
 	for _, o := range v.observations {
-		if o.Deleted || o.Plan.Namespace != v.namespace || o.Plan.Name != name || uid != "" && o.Plan.UID != uid {
+		if !v.isOf(&o, uid, name) {
 			continue
 		}
 		if precise && o.At.After(h.LastObserved) || !precise && !o.At.Before(c.fromAt) {
@@ -146,14 +146,11 @@ func (v *view) window(uid types.UID, name string, c *chain) []Observation {
 }
 
 // lastObserved returns the time of the newest observation of a plan.
-func (v *view) lastObserved(uid types.UID, name string) time.Time {
-	var last time.Time
-	for i := range v.observations {
-		if o := &v.observations[i]; !o.Deleted && o.Plan.Name == name && (uid == "" || o.Plan.UID == uid) {
-			last = o.At
-		}
+func (v *view) lastObserved(uid types.UID, name string) (at time.Time) {
+	if last := v.lastSeen(uid, name); last != nil {
+		at = last.At
 	}
-	return last
+	return at
 }
 
 // publish decides which stage the conditions show. Without a window that is the
@@ -197,7 +194,7 @@ func (v *view) isBehindOwnWrite(d *verdict) bool {
 		return false
 	}
 	shown, _, ok := shownStage(d.sub.Status.Conditions)
-	if !ok || shown == h.Published || shown == StageUnknown {
+	if !ok || shown == h.Published || shown == StageUnknown || h.PublishedAt.After(v.now) {
 		return false
 	}
 	left := v.config.MissingRecheck - since(h.PublishedAt, v.now)
@@ -238,7 +235,7 @@ func (v *view) pace(d *verdict) (stage Stage, hold bool) {
 		}
 		return d.seen.stage, false
 	}
-	if v.memo.next.PendingSince.IsZero() {
+	if began := v.memo.next.PendingSince; began.IsZero() || began.After(v.now) { // the clock went back
 		v.note().PendingSince = instant(v.now)
 	}
 	publishedAt := d.sub.Status.LastUpdated.Time

@@ -154,6 +154,9 @@ const (
 	// ReasonDeletionGivenUp: InstallPlans of a deleted Subscription could not be
 	// deleted in time, and the Subscription goes without. Delete the plans.
 	ReasonDeletionGivenUp = "DeletionGivenUp"
+	// ReasonObservationIgnored: Observations of other namespaces were handed in and are
+	// not used. Hand each to its own namespace.
+	ReasonObservationIgnored = "ObservationIgnored"
 	// ReasonHistoryInvalid: a History names a stage that does not exist and is not
 	// used. Drop what is stored.
 	ReasonHistoryInvalid = "HistoryInvalid"

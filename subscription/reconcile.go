@@ -71,7 +71,15 @@ func Reconcile(in Input) (out Outcome, err error) {
 	case GateNeeded:
 		out.Resolve = v.request()
 	case GateBlocked:
+		out.Requeue(lastRetry)
 		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(failure, ReasonOperatorGroupCount, v.blocked))
+	}
+	if len(v.observations) > 0 {
+		v.reportStrangers(&out)
+	}
+	if v.answer.unpackError != "" {
+		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(warning, ReasonErrorPreventedUnpacking,
+			"bundle unpacking failed with an error: "+v.answer.unpackError))
 	}
 	if v.catalogs.failed && len(v.subs) > 0 {
 		v.reportProbes(&out)

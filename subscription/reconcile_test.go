@@ -365,6 +365,18 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
+// TestAPlanIsNotAdoptedForNoVersion: a reference without a version would be waited
+// for in vain.
+func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
+	for _, phase := range []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"} {
+		sub := newSub("d", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} })
+		out := reconcile(t, failForward(inputOf(sub, newPlan("p", phase))))
+		require.Empty(t, out.Actions)
+		require.Equal(t, "GeneratedByStale", reasons(out.Result))
+		require.Equal(t, subscription.GateNeeded, out.Gate)
+	}
+}
+
 func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 	t.Run("the mirror follows the reference", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), func(s *v1alpha1.Subscription) { s.Status.Install = nil })
@@ -423,6 +435,7 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 		out := reconcile(t, inputOf(sub, newPlan("p", "Melting")))
 		require.Empty(t, out.Actions)
 		require.Equal(t, "UnknownPhase", reasons(out.Result))
+		require.Equal(t, 5*time.Minute, out.RequeueAfter)
 	})
 	t.Run("a condition without a reference goes", func(t *testing.T) {
 		in := inputOf(newSub("a", pending("Installing", 6)))

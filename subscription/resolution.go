@@ -35,6 +35,8 @@ type answer struct {
 	failed    wish // ResolutionFailed, when the resolution failed
 	plan      *v1alpha1.InstallPlan
 	decisions []olmcore.SubscriptionDecision // sorted; none unless it speaks
+
+	unpackError string // why nothing could be unpacked for now
 }
 
 // answerOf fills in what an answer means, nil for none.

@@ -232,6 +232,7 @@ func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
 		out := reconcile(t, in)
 		require.Equal(t, subscription.GateBlocked, out.Gate)
 		require.Equal(t, "OperatorGroupCount", reasons(out.Result))
+		require.Equal(t, 5*time.Minute, out.RequeueAfter)
 		for i, s := range in.Subscriptions {
 			status := statusOf(t, in, out, s.Name)
 			require.Equal(t, condition(v1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", message, 60), status.Conditions[i])

@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -69,7 +70,7 @@ func (v *view) adopt(d *verdict) {
 	default:
 		plan = nil
 	}
-	if plan == nil {
+	if plan == nil || startingCSV == "" {
 		d.report(info, ReasonGeneratedByStale, "metadata.annotations", "the plan ", name, " that generated this Subscription can bring nothing any more")
 		return
 	}
@@ -93,8 +94,8 @@ func (v *view) follow(d *verdict) {
 		return
 	}
 	plan := v.plan(ref.Name)
-	if plan != nil && len(v.observations) > 0 && v.isGone(plan.UID, "") {
-		plan = nil
+	if len(v.observations) > 0 {
+		plan = v.newestOf(d, plan)
 	}
 	other := plan != nil && ref.UID != "" && plan.UID != "" && plan.UID != ref.UID
 	if plan == nil || other && plan.DeletionTimestamp != nil {
@@ -115,6 +116,7 @@ func (v *view) follow(d *verdict) {
 	}
 	d.generation = max(d.generation, plan.Spec.Generation)
 	if d.seen.stage == StageUnknown {
+		d.requeue(lastRetry)
 		d.report(warning, ReasonUnknownPhase, "status.conditions", "InstallPlan ", plan.Name, " has the unknown phase ", string(plan.Status.Phase))
 	}
 }
@@ -132,7 +134,7 @@ func (v *view) miss(d *verdict) {
 	start := d.sub.Status.LastUpdated.Time
 	negative := v.now.Before(start)
 	if v.keepsHistory() {
-		if v.memo.next.MissingSince.IsZero() {
+		if began := v.memo.next.MissingSince; began.IsZero() || began.After(v.now) { // the clock went back
 			v.note().MissingSince = instant(v.now)
 		}
 		start, negative = v.memo.next.MissingSince, false
@@ -154,6 +156,83 @@ func (v *view) miss(d *verdict) {
 	d.report(info, ReasonPlanUnverified, "status.installPlanRef", "InstallPlan ", d.ref.Name, " is not visible")
 }
 
+// newestOf returns the newest version of the plan that the Subscription refers to:
+// the listed one, unless the window goes on after it or shows, for as long as a cache
+// may be behind, a later one; nil for a plan whose deletion was witnessed.
+func (v *view) newestOf(d *verdict, listed *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
+	uid, name := d.ref.UID, d.ref.Name
+	if listed != nil {
+		uid, name = listed.UID, listed.Name
+	}
+	last := v.lastSeen(uid, name)
+	switch {
+	case (listed != nil || uid != "") && v.isGone(uid, ""), listed == nil && v.isGone("", name):
+		return nil
+	case last == nil || listed != nil && sameVersion(last.Plan, listed):
+		return listed
+	case listed != nil && v.wasListed(listed):
+		return last.Plan
+	case v.live || listed != nil && !isBehind(listed, last.Plan):
+		return listed
+	}
+	left := v.config.MissingGrace - since(last.At, v.now)
+	if left <= 0 {
+		return listed
+	}
+	d.requeue(left)
+	return last.Plan
+}
+
+// wasListed reports whether the window holds a version.
+func (v *view) wasListed(plan *v1alpha1.InstallPlan) bool {
+	for i := range v.observations {
+		if o := &v.observations[i]; v.isOf(o, plan.UID, plan.Name) && sameVersion(o.Plan, plan) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBehind reports whether a version of a plan must be older than another one.
+func isBehind(a, b *v1alpha1.InstallPlan) bool {
+	from, to := stageOf(a), stageOf(b)
+	return a.Generation < b.Generation || installedAt(a).Before(installedAt(b)) || from != to && reachable(from, to) && !reachable(to, from)
+}
+
+// reportStrangers says how many Observations are about other namespaces.
+func (v *view) reportStrangers(out *Outcome) {
+	count := 0
+	for i := range v.observations {
+		if namespace := v.observations[i].Plan.Namespace; namespace != v.namespace && namespace != "" {
+			count++
+		}
+	}
+	if count > 0 {
+		out.Diagnostics = append(out.Diagnostics, v.namespaceDiagnostic(info, ReasonObservationIgnored,
+			fmt.Sprintf("%d observations are of InstallPlans of other namespaces", count)))
+	}
+}
+
+// isOf reports whether an Observation shows a plan that exists.
+func (v *view) isOf(o *Observation, uid types.UID, name string) bool {
+	return !o.Deleted && o.Plan.Namespace == v.namespace && o.Plan.Name == name && (uid == "" || o.Plan.UID == uid)
+}
+
+// lastSeen returns the newest Observation of a plan that exists, nil for none.
+func (v *view) lastSeen(uid types.UID, name string) *Observation {
+	for i := len(v.observations) - 1; i >= 0; i-- {
+		if v.isOf(&v.observations[i], uid, name) {
+			return &v.observations[i]
+		}
+	}
+	return nil
+}
+
+// sameVersion compares more than the resourceVersion, which may not be known.
+func sameVersion(a, b *v1alpha1.InstallPlan) bool {
+	return a.ResourceVersion == b.ResourceVersion && a.Generation == b.Generation && a.Status.Phase == b.Status.Phase && installedAt(a).Equal(installedAt(b))
+}
+
 // isGone reports whether the deletion of a plan was witnessed. Without a UID the
 // last word about the name counts.
 func (v *view) isGone(uid types.UID, name string) bool {
@@ -161,6 +240,7 @@ func (v *view) isGone(uid types.UID, name string) bool {
 	for i := range v.observations {
 		o := &v.observations[i]
 		switch {
+		case o.Plan.Namespace != v.namespace && o.Plan.Namespace != "":
 		case uid != "" && o.Plan.UID == uid:
 			if o.Deleted {
 				return true
@@ -186,28 +266,41 @@ func (v *view) believe(d *verdict, plan *v1alpha1.InstallPlan) Stage {
 		v.trust()
 		return stage
 	}
-	if at := installedAt(plan); h.isAbout(plan.UID, plan.Name) && !at.IsZero() && at.Before(h.LastInstalledUpdate) {
-		d.requeue(v.config.MissingRecheck)
-		d.report(info, ReasonSuspectObservation, "status.installPlanRef", "InstallPlan ", plan.Name, " was seen in an older version than before")
-		return StageUnverified
-	}
-	if last == stage || last == StageMissing || last == StageUnknown || stage == StageUnknown || reachable(last, stage) || v.wasObserved(plan, stage) {
+	at, patience := installedAt(plan), v.config.MissingRecheck
+	isOlder := h.isAbout(plan.UID, plan.Name) && !at.IsZero() && at.Before(h.LastInstalledUpdate)
+	switch {
+	case isOlder: // or written by another leader, whose clock is behind
+		patience = v.config.MissingGrace
+	case last == stage || last == StageMissing || last == StageUnknown || stage == StageUnknown || reachable(last, stage):
 		v.trust()
 		return stage
 	}
-	if h.SuspectStage != stage {
+	if v.wasObserved(plan, stage) || !v.doubts(d, stage, patience) {
+		v.trust()
+		return stage
+	}
+	if isOlder {
+		d.report(info, ReasonSuspectObservation, "status.installPlanRef", "InstallPlan ", plan.Name, " was seen in an older version than before")
+	} else {
+		d.report(info, ReasonSuspectObservation, "status.installPlanRef",
+			"InstallPlan ", plan.Name, " seems to have gone from ", string(last), " to ", string(stage))
+	}
+	return StageUnverified
+}
+
+// doubts reports whether a stage has been suspect for less than the patience, and
+// remembers since when it is.
+func (v *view) doubts(d *verdict, stage Stage, patience time.Duration) bool {
+	h := &v.memo.history
+	left := patience
+	if h.SuspectStage == stage && !h.SuspectSince.After(v.now) {
+		left -= since(h.SuspectSince, v.now)
+	} else {
 		n := v.note()
 		n.SuspectStage, n.SuspectSince = stage, instant(v.now)
-		d.requeue(v.config.MissingRecheck)
-	} else if left := v.config.MissingRecheck - since(h.SuspectSince, v.now); left > 0 {
-		d.requeue(left)
-	} else {
-		v.trust()
-		return stage
 	}
-	d.report(info, ReasonSuspectObservation, "status.installPlanRef",
-		"InstallPlan ", plan.Name, " seems to have gone from ", string(last), " to ", string(stage))
-	return StageUnverified
+	d.requeue(min(left, v.config.MissingRecheck))
+	return left > 0
 }
 
 // lastStage returns the stage of a plan that is known already to a caller who
@@ -225,15 +318,11 @@ func (v *view) lastStage(d *verdict, plan *v1alpha1.InstallPlan) (last Stage, ok
 	return from.stage, from.stage != StageNoPlan
 }
 
-// wasObserved reports whether an ordered watch delivered the plan in a stage.
+// wasObserved reports whether an ordered watch or a direct read delivered the plan
+// in a stage last, after what is remembered of it.
 func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
-	for i := range v.observations {
-		o := &v.observations[i]
-		if !o.Deleted && o.Plan.UID == plan.UID && o.Plan.Name == plan.Name && stageOf(o.Plan) == stage {
-			return true
-		}
-	}
-	return false
+	last, h := v.lastSeen(plan.UID, plan.Name), &v.memo.history
+	return last != nil && stageOf(last.Plan) == stage && last.At.After(h.LastObserved) && !last.At.Before(h.LastAt)
 }
 
 // judgeMissing forgets a missing plan that is gone for good while the Subscription waits

@@ -158,6 +158,9 @@ func (v *view) judgeWedge(d *verdict) {
 			return
 		}
 		start := d.sub.Status.LastUpdated.Time
+		if d.sub.Status.State != d.state {
+			start = v.now // it was there until now
+		}
 		if at := installedAt(d.seen.plan); at.After(start) {
 			start = at
 		}

@@ -40,7 +40,8 @@ func (v *view) unpack(a *answer, in *Resolved) {
 			a.unpack.keep = false
 		}
 	case u.Failure != nil && u.Failure.Transient:
-		v.retry(a, in, u.Failure)
+		a.unpackError = u.Failure.Message
+		v.retry(a, in, &olmcore.ResolutionFailure{}) // as after any other error
 	case u.Failure != nil:
 		a.unpack = unpackFailed(ReasonErrorPreventedUnpacking, u.Failure.Message)
 	default:

@@ -21,6 +21,17 @@ func lookup(t v1alpha1.BundleLookupConditionType, reason, message string) v1alph
 	}}
 }
 
+// saidOfNamespace prints the diagnostics about the Namespace.
+func saidOfNamespace(r olmcore.Result) string {
+	var all []string
+	for _, d := range r.Diagnostics {
+		if d.Target == (olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: ns}) {
+			all = append(all, string(d.Severity)+" "+d.Reason+": "+d.Message)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 func TestUnpackingShows(t *testing.T) {
 	pending := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "")
 	stuck := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "unpack job not completed: ImagePullBackOff on x")
@@ -53,9 +64,9 @@ func TestUnpackingShows(t *testing.T) {
 		},
 			[]string{"BundleUnpackFailed/ErrorPreventedUnpacking: no OperatorGroup"}, 0},
 		"a transient error": {both, func(r *subscription.Resolved) {
-			r.Unpacking.Failure = &olmcore.ResolutionFailure{Transient: true, Message: "no"}
+			r.Unpacking.Failure, r.Attempts = &olmcore.ResolutionFailure{Transient: true, Message: "no"}, 3
 		},
-			[]string{"BundleUnpacking/UnpackingInProgress: ", "BundleUnpackFailed/BundleUnpackFailed: x"}, time.Second},
+			[]string{"BundleUnpacking/UnpackingInProgress: ", "BundleUnpackFailed/BundleUnpackFailed: x"}, 40 * time.Millisecond},
 		"the plan cannot be written": {newSub("a"), func(r *subscription.Resolved) { r.PlanError, r.Attempts = "denied", 16 },
 			[]string{"BundleUnpackFailed/EnsureInstallPlanFailed: error ensuring InstallPlan: denied"}, 5 * time.Minute},
 		"pending, and a failure that passes": {newSub("a"), func(r *subscription.Resolved) {
@@ -84,6 +95,11 @@ func TestUnpackingShows(t *testing.T) {
 				require.True(t, strings.HasPrefix(got, start) && strings.HasSuffix(got, end), got)
 				require.NotNil(t, c.LastTransitionTime)
 			}
+			said := ""
+			if u := in.Resolution.Unpacking; u.Failure != nil && u.Failure.Transient {
+				said = "Warning ErrorPreventedUnpacking: bundle unpacking failed with an error: no"
+			}
+			require.Equal(t, said, saidOfNamespace(out.Result))
 			if strings.Contains(name, "failed") {
 				require.Regexp(t, "Auto-retry|Common causes", conditions[0].Message)
 			}

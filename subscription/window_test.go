@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/subscription"
+)
+
+func sawAt(at int, p *v1alpha1.InstallPlan) subscription.Observation {
+	return subscription.Observation{At: second(at).Time, Plan: p}
+}
+
+func deletedAt(at int, p *v1alpha1.InstallPlan) subscription.Observation {
+	return subscription.Observation{At: second(at).Time, Plan: p, Deleted: true}
+}
+
+// as gives a plan another name, UID and resourceVersion.
+func as(name, resourceVersion string, p *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
+	p = p.DeepCopy()
+	p.Name, p.UID, p.ResourceVersion = name, types.UID(name+"-uid"), resourceVersion
+	return p
+}
+
+// TestAListMayBeBehindTheWindow: list and window are read one after the other, each
+// may be older, and neither makes a plan go back. Now is second 60.
+func TestAListMayBeBehindTheWindow(t *testing.T) {
+	type plan = *v1alpha1.InstallPlan
+	type window = []subscription.Observation
+	n := as("p", "1", newPlan("p", "", manual(1)))
+	a := as("p", "2", newPlan("p", "RequiresApproval", manual(1)))
+	i := as("p", "3", newPlan("p", "Installing", manual(2), started(20)))
+	f := as("p", "4", newPlan("p", "Failed", manual(2), started(20), failed(25)))
+	again := as("p", "5", newPlan("p", "Installing", manual(2), started(20), failed(25)))
+	c := as("p", "6", newPlan("p", "Complete", manual(2), started(20), done(30)))
+	edited := as("p", "7", newPlan("p", "", manual(2)))
+	old := func(p plan) plan { return as("old", p.ResourceVersion, p) }
+	oldWaits := known("RequiresApproval")
+	oldWaits.PlanUID, oldWaits.PlanName = "old-uid", "old"
+	for name, tc := range map[string]struct {
+		from     subscription.Stage
+		observed int // the second of the newest Observation that is remembered, 0 for none
+		listed   plan
+		window   window
+		live     bool
+		want     string
+		gaps     string
+		shown    string // conditions afterwards; the status starts with those of from
+		requeue  time.Duration
+	}{
+		"the list is an older version of the window": {"RequiresApproval", 0, i, window{sawAt(20, i), sawAt(30, c)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"the list is older than the window":          {"NotYetReconciled", 0, n, window{sawAt(50, i), sawAt(55, c)}, false, "N>A:Inferred A>I I>C", "", "", 5 * time.Second},
+		"a round is behind":                          {"Installing", 0, i, window{sawAt(55, f)}, false, "I>F", "", "Failed/InstallComponentFailed", 5 * time.Second},
+		"a round is ahead":                           {"Failed", 25, again, window{sawAt(25, f)}, false, "F>I", "", "Pending/Installing", 0},
+		"an approval is behind":                      {"RequiresApproval", 0, a, window{sawAt(51, as("p", "3", newPlan("p", "RequiresApproval", manual(2)))), sawAt(52, i)}, false, "A>I", "", "Pending/Installing", 2 * time.Second},
+		"the window is older than the list":          {"RequiresApproval", 0, c, window{sawAt(20, i)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"the window is old, the list was edited":     {"Complete", 30, edited, window{sawAt(30, c)}, false, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
+		"a live read is newer than the window":       {"Complete", 0, edited, window{sawAt(59, c)}, true, "C>N!", "OutOfBandEdit", "Pending/InstallPlanNotYetReconciled", 0},
+		"what was told stays told":                   {"Complete", 30, a, window{sawAt(11, a), sawAt(20, i), sawAt(30, c)}, false, "", "", "", 90 * time.Second},
+		"not listed, a direct read found it":         {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
+		"not listed, it was seen long ago":           {"Installing", 0, nil, window{sawAt(50, i)}, false, "", "", "Pending/Installing", time.Second},
+		"not listed, gone by a live read":            {"Installing", 0, nil, window{sawAt(59, i)}, true, "I>M", "DeletedBeforeObserved", "", 0},
+		"not listed, seen and deleted":               {"Installing", 0, nil, window{sawAt(55, c), deletedAt(59, c)}, false, "I>C C>M", "", "", 0},
+		"generations that go back":                   {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(1))))}, false, "A>I I>C", "ClockSkew", "", 90 * time.Second},
+		"an unknown generation goes nowhere":         {"RequiresApproval", 0, c, window{sawAt(20, i), sawAt(21, as("p", "4", newPlan("p", "Installing", manual(0)))), sawAt(22, i)}, false, "A>I I>C", "", "", 90 * time.Second},
+		"another plan, the window has the old end":   {"old", 0, n, window{sawAt(20, old(i)), sawAt(30, old(c)), deletedAt(40, old(c)), sawAt(50, n)}, false, "A>I I>C C>- ->N", "", "Pending/InstallPlanNotYetReconciled", 0},
+		"another plan, and part of the old one":      {"old", 0, n, window{sawAt(20, old(i))}, false, "A>I I>- ->N", "ReplacedPlan", "Pending/InstallPlanNotYetReconciled", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub := newSub("a", follows("p", "etcd.v1"))
+			h := oldWaits
+			if tc.from != "old" {
+				h = known(tc.from)
+				if reason := map[subscription.Stage]string{"NotYetReconciled": "InstallPlanNotYetReconciled"}[tc.from]; reason != "" {
+					pending(reason, 10)(sub)
+				} else if tc.from == "Failed" {
+					withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 10)(sub)
+				} else if tc.from != "Complete" {
+					pending(string(tc.from), 10)(sub)
+				}
+			}
+			if tc.observed > 0 {
+				h.LastObserved, h.LastInstalledUpdate = second(tc.observed).Time, second(tc.observed).Time
+			}
+			in := inputOf(sub)
+			if tc.listed != nil {
+				in.InstallPlans = append(in.InstallPlans, tc.listed)
+			}
+			in.Live, in.Observations, in.Histories = tc.live, tc.window, map[types.UID]subscription.History{"a-uid": h}
+			out := reconcile(t, in)
+			told, requeue := stages(out.Result), out.RequeueAfter
+			if name == "the window is old, the list was edited" { // suspect at first
+				require.Empty(t, told)
+				carryOut(t, &in, out)
+				in.Now = in.Now.Add(out.RequeueAfter)
+				out = reconcile(t, in)
+				told, requeue = stages(out.Result), out.RequeueAfter
+			}
+			require.Equal(t, tc.want, told)
+			require.Equal(t, tc.gaps, gaps(out.Result))
+			require.Equal(t, tc.shown, planConditions(statusOf(t, in, out, "a")))
+			require.Equal(t, tc.requeue, requeue)
+			carryOut(t, &in, out)
+			if tc.shown != "" { // a reference that is cleared is told too
+				require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+			}
+
+			if tc.from == "RequiresApproval" { // which the status says too
+				in = inputOf(sub, tc.listed)
+				in.Observations = tc.window
+				require.Equal(t, tc.want, stages(reconcile(t, in).Result), "without memory")
+			}
+		})
+	}
+}
+
+// TestAPlanThatIsLeftIsToldToItsEnd: what a watch delivered of a plan is not lost
+// because the reference is gone by now.
+func TestAPlanThatIsLeftIsToldToItsEnd(t *testing.T) {
+	in := inputOf(newSub("a"))
+	in.Histories = historyOf("RequiresApproval")
+	in.Observations = []subscription.Observation{sawAt(20, newPlan("p", "Installing", manual(2), started(20))), sawAt(30, newPlan("p", "Complete", manual(2), started(20), done(30)))}
+	require.Equal(t, "A>I I>C C>-", stages(reconcile(t, in).Result))
+}
+
+// TestTombstonesOfOtherNamespacesAreOthers, also where the reference has no UID.
+func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
+	plan := newPlan("p", "Installing")
+	plan.Namespace, plan.UID = "elsewhere", "other"
+	for namespace, want := range map[string]string{"elsewhere": "InstallPlanUnverified ObservationIgnored", ns: "", "": ""} {
+		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) {
+			s.Status.InstallPlanRef.UID, s.Status.Install.UID, s.Status.LastUpdated = "", "", second(55)
+		})
+		in := inputOf(sub)
+		gone := plan.DeepCopy()
+		gone.Namespace = namespace
+		in.Observations = []subscription.Observation{deletedAt(59, gone)}
+		out := reconcile(t, in)
+		require.Equal(t, want, reasons(out.Result), namespace)
+		require.Equal(t, want == "", statusOf(t, in, out, "a").InstallPlanRef == nil, namespace)
+	}
+}
+
+// TestAnotherLeadersClockHoldsNothingUp: a version with an older time than was seen
+// already is a stale one, until it was seen directly or has stayed for the grace.
+func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
+	start := func() *story {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 41)), in: inputOf()}
+		h := known("Failed")
+		h.LastInstalledUpdate = second(40).Time
+		s.in.Histories = map[types.UID]subscription.History{"a-uid": h}
+		s.plan = newPlan("p", "Complete", started(3), done(38))
+		return s
+	}
+	s := start()
+	for at := 60; at < 70; at++ {
+		tr, _, shown := s.look(at)
+		require.Empty(t, tr)
+		require.Equal(t, "Failed/InstallComponentFailed", shown)
+	}
+	tr, _, shown := s.look(70)
+	require.Equal(t, "F>I:Proven I>C", tr)
+	require.Empty(t, shown)
+
+	s = start()
+	s.in.Observations = []subscription.Observation{sawAt(60, s.plan)}
+	tr, _, _ = s.look(60)
+	require.Equal(t, "F>I:Proven I>C", tr, "a direct read ends the doubt")
+}
+
+// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth
+// nothing, and what lasts is counted anew.
+func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
+	future := now.Add(time.Hour)
+	remember := func(h subscription.History) map[types.UID]subscription.History {
+		return map[types.UID]subscription.History{"a-uid": h}
+	}
+	t.Run("a plan that is out of sight", func(t *testing.T) {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), in: inputOf()}
+		h := known("Installing")
+		h.MissingSince = future
+		s.in.Histories = remember(h)
+		for _, at := range []int{60, 69} {
+			tr, _, _ := s.look(at)
+			require.Empty(t, tr)
+		}
+		tr, _, _ := s.look(70)
+		require.Equal(t, "I>M:Inferred", tr)
+	})
+	t.Run("a suspicion", func(t *testing.T) {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), in: inputOf()}
+		h := known("Installing")
+		h.SuspectStage, h.SuspectSince = "RequiresApproval", future
+		s.in.Histories = remember(h)
+		s.plan = newPlan("p", "RequiresApproval", manual(1))
+		tr, _, _ := s.look(60)
+		require.Empty(t, tr)
+		tr, _, _ = s.look(61)
+		require.Equal(t, "I>A!", tr)
+	})
+	t.Run("our own write", func(t *testing.T) {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), in: inputOf()}
+		h := known("Installing")
+		h.PublishedAt = future
+		s.in.Histories = remember(h)
+		s.plan = newPlan("p", "Installing", manual(2), started(20))
+		_, _, shown := s.look(60)
+		require.Equal(t, "Pending/Installing", shown)
+	})
+	t.Run("the observation window", func(t *testing.T) {
+		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), csv: newCSV("etcd.v1"), in: inputOf()}
+		h := known("RequiresApproval")
+		h.PublishedAt, h.PendingSince = future, future
+		s.in.Histories, s.in.Config.ObservationWindow = remember(h), 2*time.Second
+		s.plan = newPlan("p", "Complete", manual(2), started(20), done(30))
+		_, _, shown := s.look(60)
+		require.Equal(t, "Pending/RequiresApproval", shown)
+		_, _, shown = s.look(66)
+		require.Empty(t, shown, "after the longest lag")
+	})
+}
+
+// TestAConditionWithoutATimeIsTheOldest, whatever the order.
+func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
+	timeless := func(c v1alpha1.SubscriptionCondition) v1alpha1.SubscriptionCondition {
+		c.LastTransitionTime = nil
+		return c
+	}
+	missing, failing, installing := timeless(condition("InstallPlanMissing", "X", "", 1)), condition("InstallPlanFailed", "X", "", 30), condition("InstallPlanPending", "Installing", "", 50)
+	for _, conditions := range [][]v1alpha1.SubscriptionCondition{
+		{missing, failing, installing}, {installing, failing, missing}, {failing, missing, installing}, {missing, installing, failing}, {timeless(failing), installing},
+	} {
+		sub := newSub("a", follows("p", "etcd.v1"))
+		sub.Status.Conditions = conditions
+		out := reconcile(t, inputOf(sub, newPlan("p", "Failed", failed(55))))
+		require.Equal(t, "I>F", stages(out.Result))
+	}
+	sub := newSub("a")
+	sub.Status.Conditions = []v1alpha1.SubscriptionCondition{timeless(condition("ResolutionFailed", "Old", "", 1)), condition("ResolutionFailed", "New", "", 8)}
+	in := inputOf(sub)
+	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("ResolutionFailed", "New", "", 8)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
+}
