@@ -53,7 +53,7 @@ func (v *view) answerOf(a *answer, in *Resolved) {
 	if a.speaks {
 		a.decisions = sortedDecisions(in.Resolution.Decisions)
 	}
-	if observed := in.Resolution.Observed; !v.asObserved && !v.isFresh(observed, a) && !v.isFresh(sortedFingerprints(observed), a) {
+	if observed := in.Resolution.Observed; !v.asObserved && !v.isFresh(observed, a, in) && !v.isFresh(sortedFingerprints(observed), a, in) {
 		a.again = ResolveStale
 		a.stale = in.Resolution.Failure != nil || v.hasUndone(a.decisions, in.Plan)
 		return
@@ -177,7 +177,7 @@ func (v *view) retryAfter(a *answer, in *Resolved, pause time.Duration) {
 
 // isFresh reports whether the Subscriptions are those that the resolution looked
 // at, apart from what carrying it out has changed already.
-func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, a *answer) bool {
+func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, a *answer, in *Resolved) bool {
 	if len(observed) != len(v.subs) {
 		return false
 	}
@@ -189,11 +189,18 @@ func (v *view) isFresh(observed []olmcore.SubscriptionFingerprint, a *answer) bo
 		if o.Name != s.Name || o.UID != s.UID || o.Generation != s.Generation || o.InstalledCSV != s.Status.InstalledCSV {
 			return false
 		}
-		if c := a.decisionFor(s.Name); c == nil || !c.Changed || c.CurrentCSV != s.Status.CurrentCSV {
+		if c := a.decisionFor(s.Name); c == nil || !c.Changed || c.CurrentCSV != s.Status.CurrentCSV || !in.hasReached(s) {
 			return false
 		}
 	}
 	return true
+}
+
+// hasReached reports whether a Subscription that has the version of a decision can
+// have it from this answer: another one may bring the same version by another plan.
+func (in *Resolved) hasReached(s *v1alpha1.Subscription) bool {
+	ref := s.Status.InstallPlanRef
+	return len(in.Resolution.Operators) == 0 || ref != nil && in.Plan.Name != "" && samePlan(ref, in.Plan.UID, in.Plan.Name)
 }
 
 func isAs(s *v1alpha1.Subscription, o *olmcore.SubscriptionFingerprint) bool {

@@ -120,6 +120,12 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 			in.Resolution = bring(*in, "etcd.v1", "b")
 			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
 		},
+		// Another worker's answer brought it, by a plan that never gets its steps.
+		"it moved on, by another plan": func(in *subscription.Input) {
+			follows("q", "etcd.v1")(in.Subscriptions[0])
+			pending("InstallPlanNotYetReconciled", 6)(in.Subscriptions[0])
+			in.InstallPlans = append(in.InstallPlans, newPlan("q", "", empty))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(newSub("a"), plan)
@@ -133,6 +139,14 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 			require.Len(t, out.Resolve.Subscriptions, len(in.Subscriptions))
 		})
 	}
+	t.Run("one that has no plan is not carried out by another's", func(t *testing.T) {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 6)), plan)
+		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
+		in.Resolution.Plan = olmcore.Ref{}
+		out := reconcile(t, in)
+		require.Equal(t, subscription.GateNeeded, out.Gate)
+		require.Equal(t, "StaleResolution", out.Resolve.Reason)
+	})
 	t.Run("one that was carried out before things went on is not mentioned", func(t *testing.T) {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete"), newCSV("etcd.v1"))
 		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
