@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -32,24 +32,34 @@ type past struct {
 	c       *fake.Cluster
 	workers [2]*teller
 	heads   map[string]int
+	// reinstalls: a version that was deleted comes back.
+	reinstalls bool
 	// happened are the stages of each plan; followed the plans that each
-	// Subscription referred to.
+	// Subscription referred to, "" for none.
 	happened map[types.UID][]string
 	followed map[types.UID][]types.UID
 }
 
 // teller is a worker with a cache and a memory of its own, and what it told of
-// each Subscription, plan by plan.
+// each Subscription since it began to remember, plan by plan.
 type teller struct {
 	cache *fake.View
 	synch time.Time // when the cache was last brought to the present
 	olm   olm.OLM
 	all   map[string]fake.Controller
-	told  map[types.UID][][]string
-	// repeats: after lost memory, or for a Subscription after a lost write of its
-	// reference, things may be told again.
-	forgot  bool
-	repeats map[types.UID]bool
+	told  map[types.UID][]*tale
+	stale bool // it lost its memory, and not yet the cache that it had then
+}
+
+// tale is what a teller told of one plan of a Subscription.
+type tale struct {
+	plan   types.UID // "" until the teller saw it
+	stages []string
+	seen   []string // the stages in which the teller saw the plan and did not doubt it
+	// late: the status said something of the plan already when the teller began.
+	late bool
+	// odd: a status that is ahead of the cache made an edit of what lagged.
+	odd bool
 }
 
 func newPast(t *rapid.T) *past {
@@ -60,9 +70,11 @@ func newPast(t *rapid.T) *past {
 	p.c.AutoCreateNamespaces = true
 	require.NoError(t, p.c.Load(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}}))
 	contributors := rapid.Bool().Draw(t, "contributors only")
+	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
-		w := &teller{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][][]string{}, repeats: map[types.UID]bool{}}
+		w := &teller{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][]*tale{}}
 		w.olm.Resolve, w.olm.Sweeps = p.resolve, true
+		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
 		w.olm.InstallPlan.DisableFinalizer, w.olm.InstallPlan.ContributorsOnly = true, contributors
 		for _, controller := range w.olm.Controllers() {
 			w.all[controller.Name] = controller
@@ -73,12 +85,16 @@ func newPast(t *rapid.T) *past {
 }
 
 // resolve brings the newest version of its package to every Subscription.
-func (p *past) resolve(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
+func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 	r := olmcore.Resolution{Observed: request.Subscriptions}
 	for _, f := range request.Subscriptions {
 		target := fmt.Sprintf("%s.v%d", f.Name, p.heads[f.Name])
 		d := olmcore.SubscriptionDecision{Name: f.Name, CurrentCSV: f.CurrentCSV}
-		if f.InstalledCSV != target {
+		there, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, reader, ns, target)
+		if err != nil {
+			return r, err
+		}
+		if there == nil || f.InstalledCSV != target {
 			d.CurrentCSV, d.Changed = target, f.CurrentCSV != target
 			csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: target}}
 			csv.Spec.InstallStrategy.StrategyName = "deployment"
@@ -90,6 +106,10 @@ func (p *past) resolve(_ context.Context, _ olmcore.Reader, request subscription
 		r.Decisions = append(r.Decisions, d)
 	}
 	return r, nil
+}
+
+func stageName(plan *v1alpha1.InstallPlan) string {
+	return cmp.Or(string(plan.Status.Phase), string(subscription.StageNotYetReconciled))
 }
 
 func (p *past) subscriptions() []*v1alpha1.Subscription {
@@ -109,10 +129,7 @@ func (p *past) record() {
 	there := map[types.UID]bool{}
 	for _, plan := range p.plans() {
 		there[plan.UID] = true
-		stage := string(plan.Status.Phase)
-		if stage == "" {
-			stage = "NotYetReconciled"
-		}
+		stage := stageName(plan)
 		if list := p.happened[plan.UID]; len(list) == 0 || list[len(list)-1] != stage {
 			p.happened[plan.UID] = append(list, stage)
 		}
@@ -123,11 +140,11 @@ func (p *past) record() {
 		}
 	}
 	for _, s := range p.subscriptions() {
+		uid := types.UID("")
 		if ref := s.Status.InstallPlanRef; ref != nil {
-			if list := p.followed[s.UID]; len(list) == 0 || list[len(list)-1] != ref.UID {
-				p.followed[s.UID] = append(list, ref.UID)
-			}
+			uid = ref.UID
 		}
+		p.followed[s.UID] = slices.Compact(append(p.followed[s.UID], uid))
 	}
 }
 
@@ -135,52 +152,85 @@ func (p *past) record() {
 func (p *past) work(w *teller, controller string) (writes int) {
 	c := w.all[controller]
 	for _, key := range c.Keys(w.cache) {
-		uids := map[string]types.UID{}
-		cached, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.cache, ns, nil)
-		require.NoError(p.t, err)
-		for _, s := range cached {
-			uids[s.Name] = s.UID
-		}
 		result, err := c.Reconcile(context.Background(), w.cache, key, p.c.Now(), nil)
 		require.NoError(p.t, err)
-		for _, tr := range result.Transitions {
-			if tr.Type == subscription.TransitionInstallPlan {
-				require.False(p.t, tr.OutOfBand, "%+v", tr)
-				w.hear(uids[tr.Target.Name], tr)
-			}
+		if controller == controllers.Subscription {
+			w.hear(p.t, result)
 		}
 		writes += len(result.Actions)
-		if err = olmcore.Run(context.Background(), p.c, result.Actions); err == nil {
-			continue
-		}
-		for _, a := range result.Actions {
-			if u, ok := a.(olmcore.UpdateStatus); ok && u.Target.Kind == v1alpha1.SubscriptionKind &&
-				!equality.Semantic.DeepEqual(u.Before.(*v1alpha1.Subscription).Status.InstallPlanRef, u.After.(*v1alpha1.Subscription).Status.InstallPlanRef) {
-				w.repeats[u.Target.UID] = true
-			}
-		}
+		_ = olmcore.Run(context.Background(), p.c, result.Actions)
 	}
 	p.record()
 	return writes
 }
 
-// hear files a transition under the plan that it is about.
-func (w *teller) hear(sub types.UID, tr olmcore.Transition) {
-	lists := w.told[sub]
-	if tr.To == "NoPlan" {
-		w.told[sub] = append(lists, nil)
-		return
+// hear files the transitions of a pass under the plans that they are about: what
+// is told last of a Subscription is about the plan that it is seen to refer to.
+func (w *teller) hear(t *rapid.T, result olmcore.Result) {
+	cached, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.cache, ns, nil)
+	require.NoError(t, err)
+	for _, s := range cached {
+		target, stories := olmcore.RefOf(s).Unversioned(), w.told[s.UID]
+		if len(stories) == 0 {
+			if isDoubted(target, result) {
+				continue // nothing is remembered yet
+			}
+			stories = []*tale{{late: s.Status.InstallPlanRef != nil}}
+		}
+		last := stories[len(stories)-1]
+		for _, tr := range result.Transitions {
+			if tr.Type != subscription.TransitionInstallPlan || tr.Target != target {
+				continue
+			}
+			require.False(t, tr.OutOfBand && !w.stale, "%+v", tr)
+			last.odd = last.odd || tr.OutOfBand
+			switch {
+			case tr.To == string(subscription.StageNoPlan):
+				last = &tale{}
+				stories = append(stories, last)
+			case tr.Certainty == olmcore.Assumed:
+				last.stages = append(last.stages, "perhaps "+tr.To)
+			default:
+				last.stages = append(last.stages, tr.To)
+			}
+		}
+		w.told[s.UID] = stories
+		if plan := w.trusts(s, result); plan != nil {
+			if last.plan == "" {
+				last.plan = plan.UID
+			}
+			require.Equal(t, plan.UID, last.plan, "%s was told %v", s.Name, last.stages)
+			last.seen = slices.Compact(append(last.seen, stageName(plan)))
+		}
 	}
-	if len(lists) == 0 {
-		lists = [][]string{nil}
+}
+
+// trusts returns the plan that a Subscription refers to, as the worker sees it,
+// unless the worker doubts what it sees or is about to follow another plan.
+func (w *teller) trusts(s *v1alpha1.Subscription, result olmcore.Result) *v1alpha1.InstallPlan {
+	ref, target := s.Status.InstallPlanRef, olmcore.RefOf(s).Unversioned()
+	for _, a := range result.Actions {
+		if u, ok := a.(olmcore.UpdateStatus); ok && u.Target.Unversioned() == target {
+			if after := u.After.(*v1alpha1.Subscription).Status.InstallPlanRef; after == nil || ref == nil || after.UID != ref.UID {
+				return nil
+			}
+		}
 	}
-	stage := tr.To
-	if tr.Certainty == olmcore.Assumed {
-		stage = "perhaps " + stage
+	if ref == nil || isDoubted(target, result) {
+		return nil
 	}
-	last := &lists[len(lists)-1]
-	*last = append(*last, stage)
-	w.told[sub] = lists
+	plan, err := olmcore.Get[*v1alpha1.InstallPlan](context.Background(), w.cache, ns, ref.Name)
+	if err != nil || plan == nil || plan.UID != ref.UID {
+		return nil
+	}
+	return plan
+}
+
+// isDoubted reports whether a pass did not believe what it saw of a plan.
+func isDoubted(sub olmcore.Ref, result olmcore.Result) bool {
+	return slices.ContainsFunc(result.Diagnostics, func(d olmcore.Diagnostic) bool {
+		return d.Target == sub && (d.Reason == subscription.ReasonSuspectObservation || d.Reason == subscription.ReasonPlanUnverified)
+	})
 }
 
 // pass lets everybody see and do everything once, and reports whether a plan
@@ -196,7 +246,7 @@ func (p *past) pass() bool {
 	return fmt.Sprint(p.happened) != before
 }
 
-func (p *past) look(w *teller) { w.cache.Sync(); w.synch = p.c.Now() }
+func (p *past) look(w *teller) { w.cache.Sync(); w.synch, w.stale = p.c.Now(), false }
 
 func (p *past) advance(d time.Duration) {
 	for _, w := range p.workers {
@@ -269,38 +319,52 @@ func (p *past) install(plan *v1alpha1.InstallPlan) {
 }
 
 // checkTold compares what a worker told with what happened: nothing that did not
-// happen, in order, once; and, without retries, all of it up to what it knows.
+// happen, in order, once for each time that the plan was followed, all that it saw; and, without retries, all of
+// it up to what it knows.
 func (p *past) checkTold(w *teller, all bool) {
 	for _, s := range p.subscriptions() {
-		if w.forgot || w.repeats[s.UID] {
-			continue
-		}
-		plans := p.followed[s.UID]
-		var last []string
-		for n, list := range w.told[s.UID] {
-			if len(list) == 0 {
+		told := map[types.UID]int{}
+		for _, story := range w.told[s.UID] {
+			if story.odd {
 				continue
 			}
-			// A plan that came and went unseen leaves no trace, and whoever begins to look
-			// goes on where the status ends.
-			i := slices.IndexFunc(plans, func(uid types.UID) bool { return isTrue(list, p.happened[uid], n == 0) })
-			require.GreaterOrEqual(p.t, i, 0, "%s was told %v of %v, of which happened %v", s.Name, list, plans, p.happened)
-			plans, last = plans[i+1:], list
+			if story.plan == "" {
+				require.True(p.t, slices.ContainsFunc(p.followed[s.UID], func(uid types.UID) bool { return isTrue(story.stages, p.happened[uid], story.late) }))
+				continue
+			}
+			truth := p.happened[story.plan]
+			told[story.plan]++
+			require.LessOrEqual(p.t, told[story.plan], count(p.followed[s.UID], story.plan), "%s was told too often of %s, followed %v", s.Name, story.plan, p.followed[s.UID])
+			require.True(p.t, isTrue(story.stages, truth, story.late), "%s was told %v of %v", s.Name, story.stages, truth)
+			require.True(p.t, story.late || isSubsequence(story.seen, story.stages), "%s was seen %v and told %v", s.Name, story.seen, story.stages)
 		}
-		if !all || len(p.followed[s.UID]) == 0 {
+		ref := s.Status.InstallPlanRef
+		if !all || ref == nil {
 			continue
 		}
-		truth := p.happened[p.followed[s.UID][len(p.followed[s.UID])-1]]
+		last := w.told[s.UID][len(w.told[s.UID])-1]
+		if last.odd || len(last.stages) == 0 && last.late {
+			continue // the status said it all when the worker began to look
+		}
+		truth := p.happened[ref.UID]
+		require.True(p.t, last.plan == ref.UID || last.plan == "" && truth[len(truth)-1] == "Missing")
 		switch end := truth[len(truth)-1]; {
-		case len(last) == 0: // the status said it all when the worker began to look
-		case end == "Missing": // what a deleted plan went through unseen cannot be known
-			require.Equal(p.t, end, last[len(last)-1])
-		case isOnce(truth) && len(w.told[s.UID]) > 1:
-			require.True(p.t, isTrue(last, truth, false) && last[len(last)-1] == end, "%s was told %v of %v", s.Name, last, truth)
+		case end == "Missing", last.late, !isOnce(truth): // what a deleted plan went through unseen cannot be known
+			require.Equal(p.t, end, last.stages[len(last.stages)-1])
 		default:
-			require.Equal(p.t, end, last[len(last)-1])
+			require.True(p.t, isTrue(last.stages, truth, false) && last.stages[len(last.stages)-1] == end, "%s was told %v of %v", s.Name, last.stages, truth)
 		}
 	}
+}
+
+// count returns how often a Subscription came to follow a plan: it may go back.
+func count(followed []types.UID, plan types.UID) (n int) {
+	for _, uid := range followed {
+		if uid == plan {
+			n++
+		}
+	}
+	return n
 }
 
 func isOnce(truth []string) bool { return strings.Count(strings.Join(truth, " "), "Installing") < 2 }
@@ -338,8 +402,8 @@ func (p *past) checkOwners() {
 	}
 }
 
-// checkShown: the conditions say what the plan is.
-func (p *past) checkShown() {
+// checkShown: the conditions say what the plan is, and after a while that it is gone.
+func (p *past) checkShown(afterAWhile bool) {
 	for _, s := range p.subscriptions() {
 		ref := s.Status.InstallPlanRef
 		if ref == nil {
@@ -348,6 +412,9 @@ func (p *past) checkShown() {
 		}
 		plan := fake.Find[*v1alpha1.InstallPlan](p.c, ns, ref.Name)
 		if plan == nil {
+			if afterAWhile {
+				require.Equal(p.t, "Missing/ReferencedInstallPlanNotFound", planConditions(s.Status))
+			}
 			continue
 		}
 		want := map[string]string{"": "Pending/InstallPlanNotYetReconciled", "RequiresApproval": "Pending/RequiresApproval",
@@ -370,7 +437,7 @@ func (p *past) step() {
 		}
 		return rapid.SampledFrom(plans).Draw(t, "plan")
 	}
-	switch rapid.SampledFrom([]string{"work", "work", "work", "sweep", "look", "look", "move", "move", "move", "approve", "time", "subscribe", "publish", "delete", "fault", "forget", "pass"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"work", "work", "work", "sweep", "look", "look", "move", "move", "move", "approve", "time", "subscribe", "publish", "delete", "disown", "uninstall", "fault", "fault", "forget", "pass"}).Draw(t, "step") {
 	case "work":
 		p.work(w, controllers.Subscription)
 	case "sweep":
@@ -398,6 +465,17 @@ func (p *past) step() {
 		if plan := anyPlan(); plan != nil && rapid.IntRange(0, 2).Draw(t, "really") == 0 {
 			require.NoError(t, p.c.Delete(olmcore.RefOf(plan).Unversioned()))
 		}
+	case "disown": // somebody takes owners and labels off a plan
+		if plan := anyPlan(); plan != nil {
+			require.NoError(t, fake.Edit(p.c, ns, plan.Name, func(plan *v1alpha1.InstallPlan) {
+				plan.OwnerReferences = plan.OwnerReferences[:rapid.IntRange(0, len(plan.OwnerReferences)).Draw(t, "owners")]
+				plan.Labels = nil
+			}))
+		}
+	case "uninstall": // somebody deletes a version
+		if csv := fake.Find[*v1alpha1.ClusterServiceVersion](p.c, ns, fmt.Sprintf("%s.v%d", name(), p.heads[name()])); csv != nil && p.reinstalls {
+			require.NoError(t, p.c.Delete(olmcore.RefOf(csv).Unversioned()))
+		}
 	case "fault":
 		injectFault(t, p.c, "InstallPlan", "Subscription")
 	case "forget":
@@ -411,7 +489,7 @@ func (p *past) step() {
 			p.checkOwners()
 			p.advance(subscription.DefaultMissingRecheck)
 		}
-		p.checkShown()
+		p.checkShown(false)
 	}
 	if p.c.Crashed() { // it comes back without memory
 		p.c.RestartController()
@@ -422,7 +500,8 @@ func (p *past) step() {
 
 func (w *teller) forget() {
 	w.olm.Forget()
-	w.forgot = true
+	clear(w.told)
+	w.stale = true
 }
 
 // TestWhateverHappens interleaves changes of plans, approvals, deletions,
@@ -433,6 +512,9 @@ func TestWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPast(t)
 		p.subscribe("alpha", rapid.SampledFrom([]v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic}).Draw(t, "approval"))
+		if rapid.Bool().Draw(t, "two") {
+			p.subscribe("beta", v1alpha1.ApprovalAutomatic)
+		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			p.step()
 			for _, w := range p.workers {
@@ -464,7 +546,7 @@ func TestWhateverHappens(t *testing.T) {
 			p.checkTold(w, true)
 		}
 		p.checkOwners()
-		p.checkShown()
+		p.checkShown(true)
 		for _, s := range p.subscriptions() {
 			require.Equal(t, fmt.Sprintf("%s.v%d", s.Name, p.heads[s.Name]), s.Status.InstalledCSV, p.describe())
 			require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, s.Status.State)
