@@ -23,6 +23,27 @@ func known(stage subscription.Stage) subscription.History {
 	return h
 }
 
+// publishing makes a Subscription to the plan "p" say since second 10 that it is in a
+// stage.
+func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) {
+		follows("p", "etcd.v1")(s)
+		switch stage {
+		case "NoPlan":
+		case "Complete":
+			installed(s)
+		case "Failed":
+			withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 10)(s)
+		case "Missing":
+			withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 10)(s)
+		case "NotYetReconciled":
+			pending("InstallPlanNotYetReconciled", 10)(s)
+		default:
+			pending(string(stage), 10)(s)
+		}
+	}
+}
+
 // TestStagesBetweenTwoObservations is the whole matrix: the stage that was known
 // and the plan that is there, to the transitions in between.
 func TestStagesBetweenTwoObservations(t *testing.T) {
@@ -142,6 +163,24 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 			}
 			in.Now = in.Now.Add(time.Hour)
 			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
+
+			in = inputOf(newSub("a", publishing(tc.from)), newCSV("etcd.v1")) // without memory
+			if plan := tc.plan(); plan != nil {
+				in.InstallPlans = []*v1alpha1.InstallPlan{plan}
+			}
+			out = reconcile(t, in)
+			if name == "failed, failed again" { // which only memory can tell
+				require.Empty(t, stages(out.Result))
+				return
+			}
+			if tc.plan() == nil { // nor is this witnessed
+				require.Equal(t, strings.Replace(tc.want, ">M", ">M:Inferred", 1), stages(out.Result))
+			} else {
+				require.Equal(t, tc.want, stages(out.Result))
+			}
+			require.Equal(t, tc.gaps, gaps(out.Result))
+			carryOut(t, &in, out)
+			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
 		})
 	}
 	for _, from := range strings.Fields("NoPlan NotYetReconciled Planning RequiresApproval Installing Failed Complete Missing") {
@@ -233,25 +272,68 @@ func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
 	}
 }
 
+// TestAnotherPlanEndsTheStoryOfTheOldOne: the row of a plan in place of another one,
+// with memory of the old one and with what the status says of it.
 func TestAnotherPlanEndsTheStoryOfTheOldOne(t *testing.T) {
+	fresh := map[string]struct {
+		plan *v1alpha1.InstallPlan
+		want string
+	}{
+		"new":                     {newPlan("p", ""), "->N"},
+		"planning":                {newPlan("p", "Planning"), "->N:Proven N>P"},
+		"waiting for approval":    {newPlan("p", "RequiresApproval", manual(1)), "->N:Proven N>A"},
+		"installing":              {newPlan("p", "Installing", started(20)), "->N:Proven N>I"},
+		"installing after asking": {newPlan("p", "Installing", manual(2), started(20)), "->N:Proven N>A:Inferred A>I"},
+		"complete":                {newPlan("p", "Complete", started(20), done(30)), "->N:Proven N>I:Proven I>C"},
+		"complete, long ago":      {newPlan("p", "Complete", started(3), done(4)), "->N:Proven N>I:Proven I>C"},
+		"complete after asking":   {newPlan("p", "Complete", manual(2), started(20), done(30)), "->N:Proven N>A:Inferred A>I:Proven I>C"},
+		"failed":                  {newPlan("p", "Failed", manual(0), started(20), failed(30)), "->N:Proven N>A:Assumed A>I:Proven I>F"},
+		"missing":                 {nil, "->M"},
+	}
 	for from, want := range map[subscription.Stage][2]string{
-		"NotYetReconciled": {"N>- ->N:Proven N>I", "ReplacedPlan"},
-		"Installing":       {"I>- ->N:Proven N>I", "ReplacedPlan"},
-		"Failed":           {"F>- ->N:Proven N>I", "ReplacedPlan"},
-		"Complete":         {"C>- ->N:Proven N>I", ""},
-		"Missing":          {"M>- ->N:Proven N>I", ""},
-		"NoPlan":           {"->N:Proven N>I", ""},
+		"NotYetReconciled": {"N>- ", "ReplacedPlan"},
+		"Planning":         {"P>- ", "ReplacedPlan"},
+		"RequiresApproval": {"A>- ", "ReplacedPlan"},
+		"Installing":       {"I>- ", "ReplacedPlan"},
+		"Failed":           {"F>- ", "ReplacedPlan"},
+		"Unknown":          {"U>- ", "ReplacedPlan"},
+		"Complete":         {"C>- ", ""},
+		"Missing":          {"M>- ", ""},
+		"NoPlan":           {"", ""},
 	} {
-		h := known(from)
-		if from != "NoPlan" {
-			h.PlanUID, h.PlanName = "old-uid", "old"
+		for to, tc := range fresh {
+			wantGaps := want[1]
+			if tc.plan == nil {
+				wantGaps = strings.TrimSpace(wantGaps + " DeletedBeforeObserved")
+			}
+			h := known(from)
+			if from != "NoPlan" {
+				h.PlanUID, h.PlanName, h.LastInstalledUpdate = "old-uid", "old", second(50).Time
+			}
+			in := inputOf(newSub("a", follows("p", "etcd.v1")))
+			if tc.plan != nil {
+				in.InstallPlans = append(in.InstallPlans, tc.plan)
+			}
+			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
+			out := reconcile(t, in)
+			require.Equal(t, want[0]+tc.want, stages(out.Result), "%s, %s", from, to)
+			require.Equal(t, wantGaps, gaps(out.Result), "%s, %s", from, to)
+			if tc.plan == nil {
+				continue
+			}
+			require.Equal(t, types.UID("p-uid"), out.Histories["a-uid"].PlanUID)
+			if from == "NoPlan" {
+				continue
+			}
+			sub := newSub("a", publishing(from))
+			sub.Status.InstallPlanRef.UID, sub.Status.Install.UID = "old-uid", "old-uid"
+			in = inputOf(sub, tc.plan, newCSV("etcd.v1"))
+			out = reconcile(t, in)
+			require.Equal(t, want[0]+tc.want, stages(out.Result), "%s, %s, without memory", from, to)
+			require.Equal(t, wantGaps, gaps(out.Result), "%s, %s, without memory", from, to)
+			require.Equal(t, types.UID("p-uid"), statusOf(t, in, out, "a").InstallPlanRef.UID)
+			require.Equal(t, types.UID("p-uid"), statusOf(t, in, out, "a").Install.UID)
 		}
-		in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", started(20)))
-		in.Histories = map[types.UID]subscription.History{"a-uid": h}
-		out := reconcile(t, in)
-		require.Equal(t, want[0], stages(out.Result), from)
-		require.Equal(t, want[1], gaps(out.Result), from)
-		require.Equal(t, types.UID("p-uid"), out.Histories["a-uid"].PlanUID)
 	}
 }
 

@@ -103,6 +103,18 @@ func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
 	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", planConditions(got))
 }
 
+// TestAPlanOutOfSightDecidesNothingAboutAState while failing forward: which one it is
+// depends on the plan.
+func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
+	for _, state := range []v1alpha1.SubscriptionState{"UpgradeFailed", "UpgradePending", "AtLatestKnown", ""} {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) {
+			s.Status.State, s.Status.LastUpdated = state, second(55)
+		}))
+		require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), statusOf(t, in, reconcile(t, in), "a").State, "without a plan's failure")
+		require.Empty(t, reconcile(t, failForward(in)).Actions, "it may have failed")
+	}
+}
+
 // TestPlanAndCSVGoneTogether takes two steps with a grace between them, so that a
 // cache that is behind loses nothing.
 func TestPlanAndCSVGoneTogether(t *testing.T) {

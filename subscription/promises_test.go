@@ -217,6 +217,9 @@ func TestBadInput(t *testing.T) {
 		writes  bool
 	}{
 		"an unknown approval is Automatic": {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = "Perhaps" }), complete, csv)},
+		"no package":                       {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.Package, s.Labels = "", nil }), complete, csv), reasons: "InvalidSpec"},
+		"no source":                        {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" }), complete, csv), reasons: "InvalidSpec"},
+		"no source's place":                {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.CatalogSourceNamespace = "" }), complete, csv), reasons: "InvalidSpec"},
 		"catalogs without UID": {in: inputOf(latest(records(newCatalog("olm", "cool", true)), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), complete, csv), change: func(in *subscription.Input) {
 			in.Catalogs = sources(newCatalog("olm", "cool", true))
 			in.Catalogs.Sources[0].UID, in.Subscriptions[0].Status.CatalogHealth[0].CatalogSourceRef.UID = "", ""

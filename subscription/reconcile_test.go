@@ -374,7 +374,29 @@ func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
 		require.Empty(t, out.Actions)
 		require.Equal(t, "GeneratedByStale", reasons(out.Result))
 		require.Equal(t, subscription.GateNeeded, out.Gate)
+
+		sub.Spec.StartingCSV = "etcd.v1"
+		copied := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels["olm.copiedFrom"] = "other" })
+		if phase == "Complete" {
+			require.Empty(t, reconcile(t, inputOf(sub, newPlan("p", phase), copied)).Actions, "nor for a copy")
+		}
+		sub.DeletionTimestamp = secondp(9)
+		require.Empty(t, reconcile(t, failForward(inputOf(sub, newPlan("p", phase), newCSV("etcd.v1")))).Actions, "nor for one that goes")
 	}
+}
+
+func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
+	sub := newSub("d", func(s *v1alpha1.Subscription) {
+		s.Annotations = map[string]string{"olm.generated-by": "p"}
+		s.Spec.StartingCSV, s.Status.Install = "etcd.v1", v1alpha1.NewInstallPlanReference(refTo("q"))
+	})
+	in := inputOf(sub, newPlan("p", "Installing"))
+	for _, want := range []string{"RefMirrorMismatch", ""} {
+		out := reconcile(t, in)
+		require.Equal(t, want, reasons(out.Result))
+		carryOut(t, &in, out)
+	}
+	require.Equal(t, refTo("p"), in.Subscriptions[0].Status.InstallPlanRef)
 }
 
 func TestOnlyDeadReferencesAreRepaired(t *testing.T) {

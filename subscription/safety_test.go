@@ -51,9 +51,31 @@ func checkSafety(t require.TestingT, in subscription.Input) {
 			require.Fail(t, "no object is created or deleted")
 		}
 	}
+	for _, s := range in.Subscriptions {
+		checkInstalled(t, in, statusOf(t, in, out, s.Name), s.Spec != nil)
+	}
 	checkChains(t, out)
 	require.Equal(t, out.Resolve != nil, out.Gate == subscription.GateNeeded)
 	require.GreaterOrEqual(t, out.RequeueAfter.Nanoseconds(), int64(0))
+}
+
+// checkInstalled: a version that is there, and no copy, is what is installed; and of
+// a plan whose stage is known one condition shows at most, none without a reference.
+func checkInstalled(t require.TestingT, in subscription.Input, status v1alpha1.SubscriptionStatus, judged bool) {
+	if !judged {
+		return
+	}
+	shown := planConditions(status)
+	require.True(t, status.InstallPlanRef != nil || shown == "", "%s without a reference", shown)
+	if status.State == v1alpha1.SubscriptionStateAtLatest && status.InstalledCSV == status.CurrentCSV {
+		return
+	}
+	for _, c := range in.ClusterServiceVersions {
+		_, copied := c.Labels["olm.copiedFrom"]
+		home, annotated := c.Annotations["olm.operatorNamespace"]
+		require.False(t, c.Name == status.CurrentCSV && !copied && c.Status.Reason != v1alpha1.CSVReasonCopied && (!annotated || home == in.Namespace),
+			"%s is there, but %s and %s", c.Name, status.State, status.InstalledCSV)
+	}
 }
 
 func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alpha1.Subscription) {

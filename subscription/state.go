@@ -168,7 +168,7 @@ func (v *view) judgeWedge(d *verdict) {
 			d.requeue(left)
 			return
 		}
-		if d.sub.Status.State == d.state && v.config.ReinstallMissingCSV {
+		if v.config.ReinstallMissingCSV {
 			d.clearReference()
 			return
 		}

@@ -134,11 +134,14 @@ func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
 		"the old plan has its steps":        {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
 		"the old plan is out of sight":      {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
 		"the new plan has its steps by now": {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
+		"the new plan is through by now":    {newPlan("p", "", empty), newPlan("q", "Complete", done(9), brings("etcd.v1", "vault.v1")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), tc.old, tc.next)
 			in.Resolution = bring(in, "vault.v1", "b")
 			in.Resolution.Plan = olmcore.RefOf(tc.next)
+			in.Now, in.Config.ReinstallMissingCSV = second(999).Time, true // a plan is followed before it is given up
+			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{newCSV("vault.v1")}
 			out := reconcile(t, in)
 			a, b := statusOf(t, in, out, "a"), statusOf(t, in, out, "b")
 			require.Equal(t, "q", b.InstallPlanRef.Name)
