@@ -54,6 +54,7 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 		"with memory, the first miss starts the grace":       {sub: latest, histories: missingSince(0), requeue: time.Second},
 		"with memory, within the grace":                      {sub: latest, histories: missingSince(51), requeue: time.Second},
 		"with memory, after the grace":                       {sub: latest, histories: missingSince(50), want: missing},
+		"with memory, the time of the status does not count": {sub: future, histories: missingSince(50), want: missing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(tc.sub, newCSV("etcd.v1"))
@@ -92,6 +93,19 @@ func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
 			require.Equal(t, 1, got.InstallPlanGeneration)
 		})
 	}
+}
+
+// TestAMissingPlanThatWasSaidIsForgottenInTime, also when the grace has not ended by
+// this clock.
+func TestAMissingPlanThatWasSaidIsForgottenInTime(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 58), func(s *v1alpha1.Subscription) {
+		s.Status.LastUpdated = second(58)
+	}))
+	out := reconcile(t, in)
+	require.Empty(t, out.Actions)
+	require.Equal(t, time.Second, out.RequeueAfter)
+	in.Now = second(68).Time
+	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
 func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
@@ -139,7 +153,7 @@ func TestAPlanThatComesBack(t *testing.T) {
 	tr, _, shown := s.look(100)
 	require.Equal(t, "C>M", tr)
 	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", shown)
-	s.plan = newPlan("p", "Complete", started(3), done(9))
+	s.in.Live, s.plan = false, newPlan("p", "Complete", started(3), done(9)) // a cache is believed too
 	tr, gap, shown := s.look(200)
 	require.Equal(t, "M>C", tr)
 	require.Empty(t, gap)

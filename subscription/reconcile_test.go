@@ -232,6 +232,60 @@ func TestConditionsOfPhases(t *testing.T) {
 	}
 }
 
+// TestEveryPlanShowsAsInOLM compares each phase, with each Installed condition and
+// with lookups or without, with what OLM shows of it; where OLM writes an empty
+// reason, and of an unknown phase, we differ.
+func TestEveryPlanShowsAsInOLM(t *testing.T) {
+	lookups := []v1alpha1.BundleLookup{
+		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "True", Message: "one"}, {Type: "Other", Status: "True", Message: "x"}}},
+		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "Unknown", Message: "x"}, {Type: "BundleLookupPending", Status: "False"}}},
+		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "False", Message: "two"}}},
+	}
+	for _, phase := range []v1alpha1.InstallPlanPhase{"", "Planning", "RequiresApproval", "Installing", "Failed", "Complete", "Melting"} {
+		for _, status := range []corev1.ConditionStatus{"", "True", "False", "Unknown"} {
+			for _, reason := range []v1alpha1.InstallPlanConditionReason{"", "InstallComponentFailed", "InstallCheckFailed"} {
+				for _, message := range []string{"", "said"} {
+					for _, pending := range [][]v1alpha1.BundleLookup{nil, lookups} {
+						plan := newPlan("p", phase)
+						if status != "" {
+							installedIs(status, reason, message, 9)(plan)
+						}
+						plan.Status.BundleLookups, plan.Status.Message = pending, "never shown"
+						want := ""
+						switch phase {
+						case "":
+							want = "InstallPlanPending/InstallPlanNotYetReconciled: "
+						case "Planning", "RequiresApproval", "Installing":
+							want = "InstallPlanPending/" + string(phase) + ": "
+						case "Failed":
+							want = "InstallPlanFailed/InstallPlanFailed: "
+							if status == "False" && reason != "" {
+								want = "InstallPlanFailed/" + string(reason) + ": "
+							}
+						case "Melting":
+							want = "InstallPlanPending/Installing: as it was"
+						}
+						if phase != "Complete" && phase != "Melting" {
+							if (status == "True" || status == "False") && message != "" {
+								want += message
+							} else if pending != nil {
+								want += "one. two."
+							}
+						}
+						in := inputOf(newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanPending", "Installing", "as it was", 6)), plan)
+						got := ""
+						for _, c := range statusOf(t, in, reconcile(t, in), "a").Conditions {
+							require.Equal(t, corev1.ConditionTrue, c.Status)
+							got += string(c.Type) + "/" + c.Reason + ": " + c.Message
+						}
+						require.Equal(t, want, got, "%s, Installed=%s %s %q", phase, status, reason, message)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestTheNewestOfDoubleConditionsStays(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 3), pending("Installing", 8), pending("Planning", 5))
 	in := inputOf(sub, newPlan("p", "Installing"))
