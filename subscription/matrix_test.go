@@ -380,18 +380,49 @@ func TestAReferenceThatIsGoneEndsTheStory(t *testing.T) {
 
 // TestTransitionTimes checks what is said about when a stage was entered.
 func TestTransitionTimes(t *testing.T) {
-	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", manual(2), started(20), done(30)), newCSV("etcd.v1"))
-	out := reconcile(t, in)
-	var got []string
-	for _, tr := range out.Transitions {
-		if tr.Type == subscription.TransitionInstallPlan {
-			got = append(got, string(tr.To)+" "+tr.At.Sub(epoch).String()+" "+string(tr.Bound)+" "+string(tr.Status)+" "+tr.Reason)
-		}
+	failedBefore := known("Failed")
+	failedBefore.LastInstalledUpdate = second(9).Time
+	for name, tc := range map[string]struct {
+		history subscription.History
+		window  []subscription.Observation
+		plan    *v1alpha1.InstallPlan
+		want    []string
+	}{
+		"a whole life": {plan: newPlan("p", "Complete", manual(2), started(20), done(30)), want: []string{
+			"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
+			"RequiresApproval 2s NotBefore True RequiresApproval",
+			"Installing 20s NotAfter True Installing",
+			"Complete 30s Exact False InstallPlanComplete",
+		}},
+		"an end that nobody dated": {plan: newPlan("p", "Complete", started(20)), want: []string{
+			"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
+			"Installing 20s NotAfter True Installing",
+			"Complete 1m0s NotAfter False InstallPlanComplete",
+		}},
+		"a retry ended before its end": {history: failedBefore, plan: newPlan("p", "Complete", started(3), done(40)), want: []string{
+			"Installing 40s NotAfter True Installing",
+			"Complete 40s Exact False InstallPlanComplete",
+		}},
+		"a retry that was seen late": {history: failedBefore, plan: newPlan("p", "Complete", started(3), done(40)),
+			window: []subscription.Observation{sawAt(50, newPlan("p", "Installing", started(3), failed(9)))}, want: []string{
+				"Installing 40s NotAfter True Installing",
+				"Complete 40s Exact False InstallPlanComplete",
+			}},
+		"another failure": {history: failedBefore, plan: newPlan("p", "Failed", started(3), failed(40)), want: []string{
+			"Installing 40s NotAfter True Installing",
+			"Failed 40s Exact True InstallComponentFailed",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a", follows("p", "etcd.v1")), tc.plan, newCSV("etcd.v1"))
+			in.Observations, in.Histories = tc.window, map[types.UID]subscription.History{"a-uid": tc.history}
+			var got []string
+			for _, tr := range reconcile(t, in).Transitions {
+				if tr.Type == subscription.TransitionInstallPlan {
+					got = append(got, string(tr.To)+" "+tr.At.Sub(epoch).String()+" "+string(tr.Bound)+" "+string(tr.Status)+" "+tr.Reason)
+				}
+			}
+			require.Equal(t, tc.want, got)
+		})
 	}
-	require.Equal(t, []string{
-		"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
-		"RequiresApproval 2s NotBefore True RequiresApproval",
-		"Installing 20s NotAfter True Installing",
-		"Complete 30s Exact False InstallPlanComplete",
-	}, got)
 }

@@ -210,6 +210,16 @@ func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 		require.Empty(t, tr, "the other one told it")
 		require.Empty(t, s.in.Histories["a-uid"].SuspectStage)
 	})
+	t.Run("an unknown phase is no step back", func(t *testing.T) {
+		s := start()
+		s.plan = newPlan("p", "Melting", started(3), done(9))
+		tr, _, _ := s.look(61)
+		require.Equal(t, "C>U", tr)
+		s.plan = newPlan("p", "Failed", started(3), failed(62))
+		tr, gap, _ := s.look(63)
+		require.Equal(t, "U>F", tr)
+		require.Equal(t, "UnknownPhase", gap)
+	})
 	t.Run("a watch is believed", func(t *testing.T) {
 		s := start()
 		s.plan = newPlan("p", "")
