@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
 )
 
 // Report is what one reconcile came to.
@@ -55,15 +58,20 @@ type Event struct {
 	Note string
 }
 
-// Events returns an Event for each Transition and each of the News.
+// Events returns an Event for each Transition that is more than assumed and for each
+// of the News.
 func (r Report) Events() []Event {
 	var all []Event
 	for _, t := range r.Result.Transitions {
+		if t.Certainty == olmcore.Assumed {
+			continue
+		}
 		note := t.Type + " " + cmp.Or(t.From, "None") + " -> " + t.To
 		if t.Message != "" {
 			note += ": " + t.Message
 		}
-		all = append(all, event(t.Target, corev1.EventTypeNormal, cmp.Or(t.Reason, t.To), note))
+		kind, reason := nature(t)
+		all = append(all, event(t.Target, kind, reason, note))
 	}
 	for _, d := range r.News {
 		kind := corev1.EventTypeWarning
@@ -73,6 +81,26 @@ func (r Report) Events() []Event {
 		all = append(all, event(d.Target, kind, d.Reason, d.Message))
 	}
 	return all
+}
+
+// nature returns type and reason of the Event of a Transition. The stages of a
+// Subscription's plan have reasons of their own, whatever the plan says.
+func nature(t olmcore.Transition) (kind, reason string) {
+	kind, reason = corev1.EventTypeNormal, cmp.Or(t.Reason, t.To)
+	switch v1alpha1.SubscriptionConditionType(t.Type) {
+	case subscription.TransitionInstallPlan:
+		if t.To != string(subscription.StageNoPlan) {
+			reason = "InstallPlan" + t.To
+		}
+		if t.To == string(subscription.StageFailed) || t.To == string(subscription.StageMissing) {
+			kind = corev1.EventTypeWarning
+		}
+	case v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed, v1alpha1.SubscriptionCatalogSourcesUnhealthy:
+		if t.Status == metav1.ConditionTrue {
+			kind = corev1.EventTypeWarning
+		}
+	}
+	return kind, reason
 }
 
 // maxNote is what an API server takes as the text of an Event.

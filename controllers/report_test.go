@@ -47,3 +47,30 @@ func TestAReportInWords(t *testing.T) {
 	require.True(t, utf8.ValidString(cut.Note))
 	require.Len(t, cut.Note, 1023)
 }
+
+// TestEventsOfASubscription: the stages of its plan have reasons of their own, and
+// what went wrong is a Warning.
+func TestEventsOfASubscription(t *testing.T) {
+	for _, tc := range []struct {
+		transition olmcore.Transition
+		want       string
+	}{
+		{olmcore.Transition{Type: "InstallPlan", To: "NotYetReconciled", Reason: "InstallPlanNotYetReconciled"}, "Normal InstallPlanNotYetReconciled"},
+		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.Inferred}, "Normal InstallPlanRequiresApproval"},
+		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.Assumed}, ""},
+		{olmcore.Transition{Type: "InstallPlan", To: "Installing", Reason: "Installing"}, "Normal InstallPlanInstalling"},
+		{olmcore.Transition{Type: "InstallPlan", To: "Complete", Reason: "InstallPlanComplete"}, "Normal InstallPlanComplete"},
+		{olmcore.Transition{Type: "InstallPlan", To: "Failed", Reason: "InstallComponentFailed"}, "Warning InstallPlanFailed"},
+		{olmcore.Transition{Type: "InstallPlan", To: "Missing", Reason: "ReferencedInstallPlanNotFound"}, "Warning InstallPlanMissing"},
+		{olmcore.Transition{Type: "InstallPlan", To: "NoPlan", Reason: "PlanReplaced"}, "Normal PlanReplaced"},
+		{olmcore.Transition{Type: "ResolutionFailed", To: "True", Status: "True", Reason: "ConstraintsNotSatisfiable"}, "Warning ConstraintsNotSatisfiable"},
+		{olmcore.Transition{Type: "BundleUnpackFailed", To: "True", Status: "True", Reason: "BundleUnpackFailed"}, "Warning BundleUnpackFailed"},
+		{olmcore.Transition{Type: "CatalogSourcesUnhealthy", To: "False", Status: "False", Reason: "AllCatalogSourcesHealthy"}, "Normal AllCatalogSourcesHealthy"},
+	} {
+		got := ""
+		for _, e := range (controllers.Report{Result: olmcore.Result{Transitions: []olmcore.Transition{tc.transition}}}).Events() {
+			got = e.Type + " " + e.Reason
+		}
+		require.Equal(t, tc.want, got)
+	}
+}
