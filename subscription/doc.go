@@ -69,10 +69,11 @@
 //
 // Adapters make Kubernetes Events and log records of a result: one for each
 // transition, of a plan's stage (type [TransitionInstallPlan]), of status.state,
-// and of every other condition that a write changes, under the condition's type;
-// a Warning where that is InstallPlanFailed, InstallPlanMissing, ResolutionFailed,
-// BundleUnpackFailed or a condition that is True and ought not to be; two or more
-// of one plan in one result are a fast transition that was reconstructed. And one
+// and of every other condition that a write changes, under the condition's type; a
+// Warning where that is a plan that failed or is missing, or ResolutionFailed,
+// BundleUnpackFailed or CatalogSourcesUnhealthy that becomes True; two or more of one
+// plan in one result are a fast transition that was reconstructed, and one that is
+// only Assumed makes no Event. And one
 // for each Diagnostic that the last result did not have, of its severity; that of a
 // failed resolution is about the Namespace. Transitions come once, Diagnostics as
 // long as they hold.

@@ -394,6 +394,13 @@ func TestTransitionTimes(t *testing.T) {
 			"Installing 20s NotAfter True Installing",
 			"Complete 30s Exact False InstallPlanComplete",
 		}},
+		"installing": {plan: newPlan("p", "Installing", started(20)), want: []string{
+			"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
+			"Installing 20s NotAfter True Installing",
+		}},
+		"restored": {history: known("Missing"), plan: newPlan("p", "Installing", started(20)), want: []string{
+			"Installing 1m0s NotAfter True PlanRestored",
+		}},
 		"an end that nobody dated": {plan: newPlan("p", "Complete", started(20)), want: []string{
 			"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
 			"Installing 20s NotAfter True Installing",
