@@ -30,7 +30,8 @@ const (
 	PhaseInstalling Phase = "Installing"
 	// PhaseUpgrading: a newer version is being installed.
 	PhaseUpgrading Phase = "Upgrading"
-	// PhaseInstalled: the operator runs, and there is no newer one to install.
+	// PhaseInstalled: the operator runs, and no newer one is known that could be
+	// installed; the Message says so when the catalogs cannot be asked.
 	PhaseInstalled Phase = "Installed"
 	// PhaseDegraded: an operator is installed, and it has stopped working or cannot
 	// be upgraded.
@@ -66,15 +67,18 @@ func (v *view) whole(d *verdict) Whole {
 		return Whole{PhaseStuck, self, d.sub.Status.LastUpdated.Time, ReasonRefInvalid, "status.installPlanRef names no InstallPlan of this namespace",
 			"Clear status.installPlanRef."}
 	}
-	if w, ok := v.wholeOfNamespace(d); ok {
-		return w
+	// Who waits for a plan does not wait for a resolution, which may fail for others.
+	if d.needs() || v.blocked != "" || d.seen.stage == StageUnverified && d.csvPresent {
+		if w, ok := v.wholeOfNamespace(d); ok {
+			return w
+		}
 	}
 	switch d.seen.stage {
 	case StageNoPlan, StageMissing:
 		if !d.csvPresent {
 			return v.resolving(d)
 		}
-	case StageUnverified: // for an operator that runs nothing hangs on its plan
+	case StageUnverified, StageNotYetReconciled, StageRequiresApproval: // for an operator that runs nothing hangs on its plan
 		if !d.csvPresent {
 			return v.wholeOfPlan(d)
 		}
@@ -135,11 +139,15 @@ func (v *view) worded(d *verdict, t v1alpha1.SubscriptionConditionType, want wis
 
 func (v *view) works(csv string) bool {
 	c := v.csv(csv)
-	return csv != "" && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded
+	return csv != "" && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !isCopied(c)
 }
 
 func (v *view) resolving(d *verdict) Whole {
 	w := Whole{PhaseResolving, olmcore.RefOf(d.sub).Unversioned(), d.sub.CreationTimestamp.Time, "", "the namespace has to be resolved", ""}
+	if at := d.sub.DeletionTimestamp; at != nil {
+		w.Phase, w.Since, w.Message, w.Advice = PhaseStuck, at.Time, "the Subscription is being deleted, and nothing is resolved for it", "Create the Subscription again once it is gone."
+		return w
+	}
 	if d.seen.stage == StageMissing {
 		w.Since, w.Reason, w.Message = d.sub.Status.LastUpdated.Time, v1alpha1.ReferencedInstallPlanNotFound, "the InstallPlan was deleted"
 	}
@@ -169,27 +177,33 @@ func (v *view) wholeOfPlan(d *verdict) Whole {
 		w.Since = d.sub.Status.LastUpdated.Time
 		return w
 	}
-	w.Since = plan.CreationTimestamp.Time
-	shown, since, ok := shownStage(d.sub.Status.Conditions)
-	switch {
-	case ok && shown == d.seen.stage && !since.IsZero() && !since.Before(w.Since):
-		w.Since = since
-	case d.seen.stage == StageFailed && !installedAt(plan).IsZero():
-		w.Since = installedAt(plan)
-	case d.seen.stage == StageInstalling && plan.Status.StartTime != nil:
-		w.Since = plan.Status.StartTime.Time
-	}
+	w.Since = sinceWhen(d, plan)
 	if text := planMessage(plan); text != "" {
 		w.Message = text
 	} else if plan.Status.Message != "" {
 		w.Message = plan.Status.Message
+	}
+	if plan.DeletionTimestamp != nil {
+		w.Phase, w.Since, w.Message = PhaseResolving, plan.DeletionTimestamp.Time, "InstallPlan "+name+" is being deleted"
+		return w
 	}
 	switch d.seen.stage {
 	case StageNotYetReconciled:
 		if isStatusless(plan) && v.now.Sub(plan.CreationTimestamp.Time) >= v.config.AuditGrace {
 			w.Phase, w.Message, w.Advice = PhaseStuck, "InstallPlan "+name+" was never given its steps", "Delete the InstallPlan."
 		}
+	case StageInstalling:
+		if c := installed(plan); c != nil && c.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed {
+			w.Advice = "Repair the OperatorGroup or the ServiceAccount that the message is about."
+			if v.now.Sub(installedAt(plan)) >= v.config.AuditGrace {
+				w.Phase = PhaseStuck
+			}
+			return w
+		}
 	case StageRequiresApproval:
+		if plan.Spec.Approved { // and about to run
+			return w
+		}
 		w.Phase, w.Advice = PhaseWaitingForApproval, "Review the InstallPlan and set its spec.approved to true."
 		return w
 	case StageFailed:
@@ -206,6 +220,21 @@ func (v *view) wholeOfPlan(d *verdict) Whole {
 		w.Phase = PhaseUnpacking
 	}
 	return w
+}
+
+// sinceWhen returns since when a plan is in the stage in which it is seen.
+func sinceWhen(d *verdict, plan *v1alpha1.InstallPlan) time.Time {
+	created := plan.CreationTimestamp.Time
+	shown, since, ok := shownStage(d.sub.Status.Conditions)
+	switch {
+	case ok && shown == d.seen.stage && !since.IsZero() && !since.Before(created):
+		return since
+	case d.seen.stage == StageFailed && !installedAt(plan).IsZero():
+		return installedAt(plan)
+	case d.seen.stage == StageInstalling && plan.Status.StartTime != nil:
+		return plan.Status.StartTime.Time
+	}
+	return created
 }
 
 func hasPendingLookup(plan *v1alpha1.InstallPlan) bool {
@@ -229,6 +258,14 @@ func (v *view) wholeOfCSV(d *verdict) Whole {
 		if d.currentCSV == "" {
 			return v.resolving(d)
 		}
+		if c != nil {
+			w.Reason, w.Message = ReasonCopiedCSVReferenced, "CSV "+c.Name+" is the copy of another namespace's operator"
+			w.Advice = "Delete the Subscription, or the operator whose copy is in its place."
+			if v.now.Sub(w.Since) >= v.config.AuditGrace {
+				w.Phase = PhaseStuck
+			}
+			return w
+		}
 		if v.now.Sub(w.Since) >= v.config.AuditGrace {
 			w.Phase, w.Reason, w.Advice = PhaseStuck, ReasonWedgedUpgradePending, "Delete the InstallPlan to install the version again."
 		}
@@ -239,12 +276,23 @@ func (v *view) wholeOfCSV(d *verdict) Whole {
 	if at := c.Status.LastTransitionTime; at != nil {
 		w.Since = at.Time
 	}
+	former := v.csv(c.Spec.Replaces)
+	if former != nil {
+		w.Phase = PhaseUpgrading
+	}
 	switch c.Status.Phase {
 	case v1alpha1.CSVPhaseSucceeded:
+		if c.DeletionTimestamp != nil {
+			w.Phase, w.Since, w.Message = PhaseDegraded, c.DeletionTimestamp.Time, "CSV "+c.Name+" is being deleted"
+			return w
+		}
 		w.Phase, w.Blocking = PhaseInstalled, olmcore.Ref{}
+		if health, ok := v.worded(d, v1alpha1.SubscriptionCatalogSourcesUnhealthy, d.health); ok && !d.health.off {
+			w.Reason, w.Message, w.Advice = health.Reason, health.Message, "Make the catalogs available: until then no newer version is seen."
+		}
 	case v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseUnknown:
 		w.Phase, w.Advice = PhaseFailed, "Look at the ClusterServiceVersion's status and its Deployments."
-		if hasSucceeded(c) {
+		if hasSucceeded(c) || former != nil && hasSucceeded(former) {
 			w.Phase = PhaseDegraded
 		}
 	case v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting:

@@ -29,6 +29,7 @@ func TestIsItInstalledYet(t *testing.T) {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupPending, "", "unpacking")}
 	}
 	upgrading := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }
+	replacing := func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "etcd.v0" }
 	waiting, latest := newSub("a", follows("p", "etcd.v1")), newSub("a", follows("p", "etcd.v1"), installed)
 	unsolvable := withCondition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "constraints not satisfiable: x", 7)
 	complete := newPlan("p", "Complete", started(3), done(9))
@@ -70,7 +71,27 @@ func TestIsItInstalledYet(t *testing.T) {
 		"all is well":                    {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
 		"all is well without the plan":   {inputOf(latest, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
 		"a copy of the CSV is no install": {inputOf(waiting, complete, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
-			"Installing", "ClusterServiceVersion etcd.v1", 9, "CSVAbsent", ""},
+			"Installing", "ClusterServiceVersion etcd.v1", 9, "CopiedCSVReferenced", "copy"},
+		"a copy of the old version is no install either": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Failed", failed(30)), newCSV("etcd.v0", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
+			"Failed", "InstallPlan p", 30, "InstallComponentFailed", "delete"},
+		"others cannot be resolved, the plan waits": {inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6), unsolvable), newPlan("p", "RequiresApproval", manual(1))),
+			"WaitingForApproval", "InstallPlan p", 6, "RequiresApproval", "approved"},
+		"others cannot be resolved, the plan runs":   {inputOf(newSub("a", follows("p", "etcd.v1"), unsolvable), newPlan("p", "Installing", started(4))), "Installing", "InstallPlan p", 4, "Installing", ""},
+		"others cannot be resolved, the plan failed": {inputOf(newSub("a", follows("p", "etcd.v1"), unsolvable), newPlan("p", "Failed", failed(30))), "Failed", "InstallPlan p", 30, "InstallComponentFailed", "delete"},
+		"a newer plan waits while the old version runs": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading, pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)), newCSV("etcd.v0")),
+			"WaitingForApproval", "InstallPlan p", 6, "RequiresApproval", "approved"},
+		"the plan is approved, and about to run":     {inputOf(waiting, newPlan("p", "RequiresApproval", manual(2))), "Installing", "InstallPlan p", 2, "RequiresApproval", ""},
+		"nobody can approve a plan that goes":        {inputOf(waiting, newPlan("p", "RequiresApproval", manual(1), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(50) })), "Resolving", "InstallPlan p", 50, "RequiresApproval", ""},
+		"what a waiting plan brings is there":        {inputOf(latest, newPlan("p", "RequiresApproval", manual(1)), newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
+		"the plan may not install":                   {inputOf(waiting, newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no operator group", 55))), "Installing", "InstallPlan p", 2, "Installing", "OperatorGroup"},
+		"the new version installs, the old is there": {inputOf(latest, complete, newCSV("etcd.v0", inPhase("Replacing")), newCSV("etcd.v1", inPhase("InstallReady"), replacing)), "Upgrading", "ClusterServiceVersion etcd.v1", 40, "", ""},
+		"the new version failed, the old one worked": {inputOf(latest, complete, newCSV("etcd.v0", inPhase("Replacing"), once), newCSV("etcd.v1", inPhase("Failed"), replacing)), "Degraded", "ClusterServiceVersion etcd.v1", 40, "", "Look"},
+		"the version is being deleted": {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Succeeded"), func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = secondp(50) })),
+			"Degraded", "ClusterServiceVersion etcd.v1", 50, "", ""},
+		"the catalog is gone, the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool missing", 9)), complete, newCSV("etcd.v1", inPhase("Succeeded"))),
+			"Installed", " ", 40, "UnhealthyCatalogSourceFound", "catalogs"},
+		"it is being deleted, and nothing is there":  {inputOf(newSub("a", leaving(50))), "Stuck", "Subscription a", 50, "", "again"},
+		"it is being deleted, and the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, unsolvable, leaving(50)), complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
 		"no spec":                {inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })), "Failed", "Subscription a", 0, "InvalidSpec", "spec"},
 		"a reference gone wrong": {inputOf(newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })), "Stuck", "Subscription a", 5, "RefInvalid", "Clear"},
 	} {
@@ -91,6 +112,17 @@ func TestWhatNeverMovesIsStuck(t *testing.T) {
 	require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
 	in.Now = in.Now.Add(time.Hour)
 	require.Equal(t, subscription.PhaseStuck, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+
+	for _, in := range []subscription.Input{
+		inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no operator group", 55))),
+		inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)), newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
+	} {
+		require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+		in.Now = in.Now.Add(time.Hour)
+		w := subscription.Assess(in).Subscriptions[0].Whole
+		require.Equal(t, subscription.PhaseStuck, w.Phase)
+		require.NotEmpty(t, w.Advice)
+	}
 
 	in = inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }))
 	require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
