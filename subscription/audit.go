@@ -120,6 +120,9 @@ func (a *audit) subscription(sub *v1alpha1.Subscription) {
 	default:
 		a.add(sub, warning, updated, ReasonInvalidSpec, "spec.installPlanApproval", "the unknown approval ", string(approval), " counts as Automatic")
 	}
+	if c := v.csv(s.InstalledCSV); c != nil && isCopied(c) && s.InstalledCSV != d.currentCSV {
+		a.add(d.sub, warning, updated, ReasonCopiedCSVReferenced, "status.installedCSV", "CSV ", c.Name, " is a copy and satisfies nothing in this namespace")
+	}
 	a.reference(&d, write)
 	a.wedge(&d)
 	if s.State == v1alpha1.SubscriptionStateAtLatest && s.CurrentCSV != "" && d.changed && (!d.csvPresent || s.InstalledCSV != s.CurrentCSV) {

@@ -15,9 +15,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// annotationContributors is on plans that package installplan made: the UIDs of
-// the Subscriptions that they were made for.
-const annotationContributors = olmcore.KeyPrefix + "contributors"
+// Annotations of plans that package installplan made: the UIDs of the Subscriptions
+// that they were made for, and the hash of what they bring.
+const (
+	annotationContributors = olmcore.KeyPrefix + "contributors"
+	annotationContentHash  = olmcore.KeyPrefix + "content-hash"
+)
 
 func isTerminal(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
@@ -89,7 +92,7 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 		s := a.byUID[r.UID]
 		if s == nil {
 			others[r.UID] = true
-			if r.Kind == v1alpha1.SubscriptionKind && a.v.subscription(r.Name) == nil {
+			if a.isDangling(p, &r) {
 				dangling = append(dangling, r.Name)
 			}
 			continue
@@ -100,7 +103,7 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 		}
 	}
 	for _, name := range dangling {
-		f := a.add(p, info, created, AuditOwnerDangling, path, "Subscription ", name, " does not exist")
+		f := a.add(p, info, created, AuditOwnerDangling, path, "the Subscription ", name, " that owns the plan does not exist any more")
 		if len(live) > 0 {
 			f.repair(false, changeOf(p, a.disown)...)
 		}
@@ -176,12 +179,15 @@ func (a *audit) planPairs() {
 		} else {
 			generations[p.Spec.Generation] = p.Name
 		}
-		if isTerminal(p) || len(p.Spec.ClusterServiceVersionNames) == 0 {
-			continue
-		}
 		names := slices.Clone(p.Spec.ClusterServiceVersionNames)
 		slices.Sort(names)
 		content := strings.Join(names, " ")
+		if len(names) == 0 {
+			content = p.Annotations[annotationContentHash]
+		}
+		if isTerminal(p) || content == "" {
+			continue
+		}
 		if others := versions[content]; len(others) > 0 {
 			a.add(p, warning, p.CreationTimestamp.Time, AuditContentDuplicate, "spec.clusterServiceVersionNames", "InstallPlan ", others[0].Name, " brings the same versions").
 				repair(false, a.withoutDuplicate(p, others)...)
@@ -215,8 +221,19 @@ func (a *audit) isUnwanted(p *v1alpha1.InstallPlan) bool {
 // disown takes the references to Subscriptions that do not exist off a plan.
 func (a *audit) disown(p *v1alpha1.InstallPlan) {
 	p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
-		return r.Kind == v1alpha1.SubscriptionKind && a.byUID[r.UID] == nil && a.v.subscription(r.Name) == nil
+		return a.isDangling(p, &r)
 	})
+}
+
+// isDangling reports whether a reference is to a Subscription that does not exist.
+// One to the former self of a Subscription that the plan is for, and that does not
+// own it yet, is stale instead.
+func (a *audit) isDangling(p *v1alpha1.InstallPlan, r *metav1.OwnerReference) bool {
+	if r.Kind != v1alpha1.SubscriptionKind || a.byUID[r.UID] != nil {
+		return false
+	}
+	s := a.v.subscription(r.Name)
+	return s == nil || olmcore.OwnedBy(p, s.UID) || !contributes(s, p)
 }
 
 // removalOf deletes a plan as it was seen; nothing when it cannot be addressed.

@@ -79,6 +79,11 @@ func TestAudit(t *testing.T) {
 	asks := func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual }
 	old := newSub("a")
 	old.UID = "a-earlier"
+	oldVault := vault("b")
+	oldVault.UID = "b-earlier"
+	hashed := func(p *v1alpha1.InstallPlan) {
+		p.Spec.ClusterServiceVersionNames, p.Annotations = nil, map[string]string{"olmcore/content-hash": "x"}
+	}
 	malformed := func(p *v1alpha1.InstallPlan) { p.OwnerReferences[0].Controller = new(true) }
 	twice := func(p *v1alpha1.InstallPlan) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }
 	long := strings.Repeat("x", 70)
@@ -132,6 +137,9 @@ func TestAudit(t *testing.T) {
 		"SupersededPlan/unreferred":       {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval")}, target: "InstallPlan q"},
 		"OrphanPlan":                      {objects: []olmcore.Object{latest, etcd, done, labelledPlan("q", "RequiresApproval", vaultPlan, owns())}, target: "InstallPlan q", repair: true},
 		"WedgedUpgradePending":            {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done}, target: "Subscription a", repair: true},
+		"OwnerDangling/former":            {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", owns(newSub("a"), old))}, target: "InstallPlan p", repair: true},
+		"OwnerDangling/stranger":          {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", owns(newSub("a"), oldVault)), vault("b")}, target: "InstallPlan p", repair: true},
+		"ContentDuplicate/hash":           {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), hashed), labelledPlan("q", "RequiresApproval", manual(1), hashed)}, target: "InstallPlan q", repair: true},
 		"WedgedUpgradePending/reinstalled": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done}, target: "Subscription a", repair: true, safe: true,
 			change: func(in *subscription.Input) { in.Config.ReinstallMissingCSV = true }},
 		"FailedPlanWedge":                 {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 6)), labelledPlan("p", "Failed", failed(4))}, target: "Subscription a"},
@@ -152,6 +160,7 @@ func TestAudit(t *testing.T) {
 		"GeneratedByDangling":             {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "x"} })}, target: "Subscription a"},
 		"GeneratedByStale":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} }), done}, target: "Subscription a"},
 		"CopiedCSVReferenced":             {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), done, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })}, target: "Subscription a"},
+		"CopiedCSVReferenced/installed":   {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }), labelledPlan("p", "Installing"), newCSV("etcd.v0", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })}, target: "Subscription a"},
 		"InvalidSpec":                     {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })}, target: "Subscription a"},
 		"InvalidSpec/approval":            {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = "Perhaps" })}, target: "Subscription a"},
 		"InvalidSpec/none":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, target: "Subscription a"},
