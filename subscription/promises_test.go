@@ -176,7 +176,8 @@ func TestOLMsOwnCases(t *testing.T) {
 		others int    // conditions besides
 		writes bool
 	}{
-		"an absent plan": {inputOf(latest(), newCSV("etcd.v1")), missing, 0, true},
+		"an absent plan":               {inputOf(latest(), newCSV("etcd.v1")), missing, 0, true},
+		"an absent plan, and no state": {inputOf(newSub("a", func(s *v1alpha1.Subscription) { follows("p", "")(s); s.Status.State = "" })), missing, 0, true},
 		"an absent plan, all three conditions there": {inputOf(latest(withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 6), withCondition("InstallPlanFailed", "X", "", 6),
 			pending("Installing", 6)), newCSV("etcd.v1")), missing, 0, true},
 		"an absent plan that is known to be":       {inputOf(latest(withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 6)), newCSV("etcd.v1")), missing, 0, false},
@@ -198,6 +199,7 @@ func TestOLMsOwnCases(t *testing.T) {
 			}
 			require.Len(t, status.Conditions, wants+tc.others)
 			require.Equal(t, tc.writes, len(out.Actions) > 0)
+			require.Equal(t, tc.writes, status.LastUpdated.Time.Equal(now))
 		})
 	}
 }

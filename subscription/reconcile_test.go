@@ -188,10 +188,15 @@ func TestConditionsOfPhases(t *testing.T) {
 		"installing with lookups":              {newPlan("p", "Installing", lookups), one(pendingType, "Installing", "foo. bar.")},
 		"failed for a reason":                  {newPlan("p", "Failed", failed(9)), one(failedType, "InstallComponentFailed", "step broke")},
 		"failed for a reason, without message": {newPlan("p", "Failed", installedIs("False", "InstallCheckFailed", "", 9), lookups), one(failedType, "InstallCheckFailed", "foo. bar.")},
-		"failed without conditions":            {newPlan("p", "Failed"), one(failedType, "InstallPlanFailed", "")},
-		"failed with an empty reason":          {newPlan("p", "Failed", installedIs("False", "", "oops", 9)), one(failedType, "InstallPlanFailed", "oops")},
-		"failed though installed":              {newPlan("p", "Failed", done(9)), one(failedType, "InstallPlanFailed", "")},
-		"complete":                             {newPlan("p", "Complete"), nil},
+		"failed for a reason, one lookup": {newPlan("p", "Failed", installedIs("False", "InstallComponentFailed", "", 9), func(p *v1alpha1.InstallPlan) {
+			lookups(p)
+			p.Status.BundleLookups = p.Status.BundleLookups[:1]
+		}), one(failedType, "InstallComponentFailed", "foo.")},
+		"failed for a reason, two lookups": {newPlan("p", "Failed", installedIs("False", "InstallComponentFailed", "", 9), lookups), one(failedType, "InstallComponentFailed", "foo. bar.")},
+		"failed without conditions":        {newPlan("p", "Failed"), one(failedType, "InstallPlanFailed", "")},
+		"failed with an empty reason":      {newPlan("p", "Failed", installedIs("False", "", "oops", 9)), one(failedType, "InstallPlanFailed", "oops")},
+		"failed though installed":          {newPlan("p", "Failed", done(9)), one(failedType, "InstallPlanFailed", "")},
+		"complete":                         {newPlan("p", "Complete"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			foreign := condition(v1alpha1.SubscriptionCatalogSourcesUnhealthy, "X", "", 1)
@@ -199,6 +204,8 @@ func TestConditionsOfPhases(t *testing.T) {
 				nil,
 				{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6), foreign},
 				{foreign, condition(failedType, "Other", "x", 6), condition(pendingType, "Other", "x", 6)},
+				{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6), foreign, condition(failedType, "Other", "x", 6)},
+				{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6), condition(failedType, "Other", "x", 6), foreign, condition(pendingType, "Other", "x", 6)},
 				{condition(pendingType, "Other", "old", 6), foreign, condition(pendingType, "Other", "new", 7)},
 			} {
 				sub := newSub("a", follows("p", "etcd.v1"))
