@@ -231,6 +231,7 @@ func TestWhatIsNoFinding(t *testing.T) {
 		"an owner of another kind by that name": {"OwnerStaleUID", []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "other"}}
 		})}},
+		"two follow one package":         {"LabelKeyCollision", []olmcore.Object{newSub("a"), newSub("b")}},
 		"two owners, both labelled":      {"AssociationDisagree", []olmcore.Object{waits, vault("b", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), labelledPlan("p", "RequiresApproval", manual(1), both)}},
 		"two plans, one of them is over": {"ContentDuplicate", []olmcore.Object{runs, labelledPlan("p", "Installing", started(3)), labelledPlan("q", "Complete", second)}},
 	} {

@@ -51,7 +51,6 @@ func (v *view) adopt(d *verdict) {
 		return
 	}
 	startingCSV := d.sub.Spec.StartingCSV
-	state := v1alpha1.SubscriptionState(v1alpha1.SubscriptionStateUpgradePending)
 	switch stageOf(plan) {
 	case StageNotYetReconciled, StagePlanning, StageRequiresApproval, StageInstalling:
 		if d.installedCSV != "" || plan.DeletionTimestamp != nil {
@@ -61,7 +60,6 @@ func (v *view) adopt(d *verdict) {
 		if !v.failForward {
 			plan = nil
 		}
-		state = v1alpha1.SubscriptionStateFailed
 	case StageComplete:
 		c := v.csv(startingCSV)
 		if d.installedCSV != "" || c == nil || isCopied(c) {
@@ -75,7 +73,7 @@ func (v *view) adopt(d *verdict) {
 		return
 	}
 	d.setReference(plan)
-	d.currentCSV, d.state = startingCSV, state
+	d.currentCSV, d.state = startingCSV, v1alpha1.SubscriptionStateUpgradePending // or what judgeState sees
 	d.generation = max(d.generation, plan.Spec.Generation)
 	d.cause = olmcore.Cause{Reason: ReasonPlanAdopted, Message: "InstallPlan " + name + " created this Subscription"}
 }
