@@ -127,6 +127,9 @@ func (v *view) window(uid types.UID, name string, c *chain) []Observation {
 		if !v.isOf(&o, uid, name) {
 			continue
 		}
+		if at := installedAt(o.Plan); c.remembers && !at.IsZero() && at.Before(c.installedAt) {
+			continue // an older version than is known
+		}
 		if precise && o.At.After(h.LastObserved) || !precise && !o.At.Before(c.fromAt) {
 			list = append(list, o)
 		}
@@ -145,9 +148,15 @@ func (v *view) window(uid types.UID, name string, c *chain) []Observation {
 	return list
 }
 
-// lastObserved returns the time of the newest observation of a plan.
+// lastObserved returns the time up to which observations of a plan are old news: that
+// of the newest one, or now where the list knows more.
 func (v *view) lastObserved(uid types.UID, name string) (at time.Time) {
-	if last := v.lastSeen(uid, name); last != nil {
+	last, listed := v.lastSeen(uid, name), v.plan(name)
+	switch {
+	case last == nil && v.memo.next.LastObserved.IsZero():
+	case listed != nil && (last == nil || !v.wasListed(listed) && !isBehind(listed, last.Plan)):
+		at = v.now
+	case last != nil:
 		at = last.At
 	}
 	return at

@@ -194,6 +194,9 @@ func (v *view) wasListed(plan *v1alpha1.InstallPlan) bool {
 // isBehind reports whether a version of a plan must be older than another one.
 func isBehind(a, b *v1alpha1.InstallPlan) bool {
 	from, to := stageOf(a), stageOf(b)
+	if from == StageFailed && to == StageInstalling && hasFailed(b) && installedAt(a).Equal(installedAt(b)) {
+		return true // b carries the failure that a is
+	}
 	return a.Generation < b.Generation || installedAt(a).Before(installedAt(b)) || from != to && reachable(from, to) && !reachable(to, from)
 }
 
@@ -264,11 +267,14 @@ func (v *view) believe(d *verdict, plan *v1alpha1.InstallPlan) Stage {
 		v.trust()
 		return stage
 	}
-	at, patience := installedAt(plan), v.config.MissingRecheck
-	isOlder := h.isAbout(plan.UID, plan.Name) && !at.IsZero() && at.Before(h.LastInstalledUpdate)
+	at, patience, isSame := installedAt(plan), v.config.MissingRecheck, h.isAbout(plan.UID, plan.Name)
+	isOlder := isSame && at.Before(h.LastInstalledUpdate) &&
+		(!at.IsZero() || last == stage || reachable(last, stage)) // no controller takes the condition away
 	switch {
 	case isOlder: // or written by another leader, whose clock is behind
 		patience = v.config.MissingGrace
+	case isSame && last == StageInstalling && stage == StageFailed && !at.IsZero() && at.Equal(h.LastInstalledUpdate):
+		// Another failure would have a time of its own.
 	case last == stage || last == StageMissing || last == StageUnknown || stage == StageUnknown || reachable(last, stage):
 		v.trust()
 		return stage
@@ -320,7 +326,8 @@ func (v *view) lastStage(d *verdict, plan *v1alpha1.InstallPlan) (last Stage, ok
 // in a stage last, after what is remembered of it.
 func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 	last, h := v.lastSeen(plan.UID, plan.Name), &v.memo.history
-	return last != nil && stageOf(last.Plan) == stage && last.At.After(h.LastObserved) && !last.At.Before(h.LastAt)
+	return last != nil && stageOf(last.Plan) == stage && last.At.After(h.LastObserved) &&
+		(!h.LastObserved.IsZero() || !last.At.Before(h.LastAt))
 }
 
 // judgeMissing forgets a missing plan that is gone for good while the Subscription waits

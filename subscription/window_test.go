@@ -3,12 +3,14 @@
 package subscription_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/subscription"
 )
@@ -251,4 +253,47 @@ func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
 	sub.Status.Conditions = []v1alpha1.SubscriptionCondition{timeless(condition("ResolutionFailed", "Old", "", 1)), condition("ResolutionFailed", "New", "", 8)}
 	in := inputOf(sub)
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("ResolutionFailed", "New", "", 8)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
+}
+
+// TestListsAndWindowsOfAnyAge: lists that are up to the grace behind, in any order,
+// and windows of any length: nothing is invented and no plan goes back.
+func TestListsAndWindowsOfAnyAge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := walk(t, true)
+		for i := range all {
+			all[i].plan = as("p", fmt.Sprint(100+i), all[i].plan)
+		}
+		w := newWatcher()
+		w.in.Config.MissingRecheck = subscription.DefaultMissingGrace // what is suspect may be as old
+		end := all[len(all)-1].at
+		var told []string
+		for at := 2; at <= end+12; at += rapid.IntRange(1, 4).Draw(t, "pause") {
+			current := 0
+			for i, v := range all {
+				if v.at <= at {
+					current = i
+				}
+			}
+			listed := current
+			for listed > 0 && all[listed].at > at-8 && rapid.Bool().Draw(t, "older") {
+				listed--
+			}
+			from := rapid.IntRange(0, current).Draw(t, "from")
+			to := rapid.IntRange(from, current+1).Draw(t, "to")
+			w.in.Observations = nil
+			for i := from; i < to; i++ {
+				w.in.Observations = append(w.in.Observations, subscription.Observation{At: second(all[i].at - 1).Time.Add(time.Duration(i) * time.Millisecond), Plan: all[i].plan})
+			}
+			out := w.look(t, at, all[listed].plan)
+			for _, tr := range out.Transitions {
+				require.False(t, tr.OutOfBand, "at %d: list %d, window %d to %d: %v", at, listed, from, to, stages(out.Result))
+			}
+			told = w.told
+			require.True(t, isSubsequence(told, stagesOf(all)), "told %v, happened %v; at %d: list %d, window %d to %d", told, stagesOf(all), at, listed, from, to)
+		}
+		w.in.Observations = nil
+		w.look(t, end+30, all[len(all)-1].plan)
+		w.look(t, end+45, all[len(all)-1].plan)
+		require.Equal(t, all[len(all)-1].stage, w.told[len(w.told)-1])
+	})
 }
