@@ -78,6 +78,8 @@ func TestCatalogHealth(t *testing.T) {
 		"without catalogs it is said once": {newSub("a", saysHealth("True", "NoCatalogSourcesFound", "dependency resolution requires at least one catalogsource")), sources(), false, "", ""},
 		"the last catalog went": {newSub("a", records(cool), healthy), sources(), false,
 			"True/NoCatalogSourcesFound: dependency resolution requires at least one catalogsource", ""},
+		"the last catalog went, as ever": {newSub("a", records(cool), healthy), sources(), true,
+			"True/NoCatalogSourcesFound: dependency resolution requires at least one catalogsource", ""},
 		"the targeted catalog is unhealthy": {newSub("a", records(sick)), sources(sick), false,
 			"True/UnhealthyCatalogSourceFound: targeted catalogsource olm/cool unhealthy", "olm/cool=false@3"},
 		"the same again":                     {newSub("a", records(sick), unhealthy), sources(sick), false, "", "olm/cool=false@3"},
@@ -138,6 +140,16 @@ func TestCatalogHealth(t *testing.T) {
 			require.Empty(t, reconcile(t, in).Actions, "at rest")
 		})
 	}
+}
+
+// TestARecordNamesItsCatalog: what is recorded is a whole reference.
+func TestARecordNamesItsCatalog(t *testing.T) {
+	in := inputOf(newSub("a"))
+	in.Catalogs = sources(newCatalog("olm", "cool", true))
+	require.Equal(t, []v1alpha1.SubscriptionCatalogHealth{{
+		CatalogSourceRef: &corev1.ObjectReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Namespace: "olm", Name: "cool", UID: "cool-uid", ResourceVersion: "7"},
+		LastUpdated:      secondp(60), Healthy: true,
+	}}, statusOf(t, in, reconcile(t, in), "a").CatalogHealth)
 }
 
 // nameless is a catalog whose UID is not known.
@@ -233,6 +245,7 @@ func TestDeprecation(t *testing.T) {
 		"no channel is followed":       {newSub("a", has, anyChannel, says("ChannelDeprecated", "c")), []subscription.Entry{entryOf("etcd.v1", nil, new("c"), nil)}, "", ""},
 		"the catalog dropped it":       {newSub("a", has, says("BundleDeprecated", "b")), []subscription.Entry{entryOf("etcd.v2")}, "BundleDeprecated=b", "DeprecationUnknown"},
 		"another catalog's entry":      {newSub("a", has), []subscription.Entry{{Catalog: types.NamespacedName{Namespace: "olm", Name: "hot"}, Package: "etcd", Channel: "stable", Bundle: "etcd.v1", BundleDeprecation: new("b")}}, "", ""},
+		"another channel's entry":      {newSub("a", has, func(s *v1alpha1.Subscription) { s.Spec.Channel = "alpha" }), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
 		"nothing is installed":         {newSub("a"), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
 		"nobody knows the entries":     {newSub("a", has, says("BundleDeprecated", "b")), nil, "BundleDeprecated=b", "DeprecationUnknown"},
 		"the installed one, of others": {newSub("a", has), []subscription.Entry{entryOf("etcd.v0", nil, nil, new("0")), entryOf("etcd.v1", nil, nil, new("1")), entryOf("etcd.v3", nil, nil, new("3"))}, "BundleDeprecated=1 Deprecated=1", ""},

@@ -468,6 +468,17 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 		require.Equal(t, v1alpha1.NewInstallPlanReference(refTo("p")), statusOf(t, in, out, "a").Install)
 		require.Equal(t, "RefMirrorMismatch", reasons(out.Result))
 	})
+	t.Run("in every field", func(t *testing.T) {
+		for _, change := range []func(*v1alpha1.InstallPlanReference){
+			func(m *v1alpha1.InstallPlanReference) { m.UID = "x" }, func(m *v1alpha1.InstallPlanReference) { m.Name = "x" },
+			func(m *v1alpha1.InstallPlanReference) { m.Kind = "x" }, func(m *v1alpha1.InstallPlanReference) { m.APIVersion = "x" },
+		} {
+			sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
+			change(sub.Status.Install)
+			in := inputOf(sub, newPlan("p", "Installing"))
+			require.Equal(t, v1alpha1.NewInstallPlanReference(refTo("p")), statusOf(t, in, reconcile(t, in), "a").Install)
+		}
+	})
 	t.Run("a restored plan is followed under its new UID", func(t *testing.T) {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
 		in := inputOf(sub, newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.UID = "new" }))

@@ -99,6 +99,12 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 	})
 }
 
+func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
+	in := inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(9) }), newPlan("p", "", empty))
+	in.Resolution = bring(in, "etcd.v1", "a")
+	require.Empty(t, reconcile(t, in).Actions)
+}
+
 func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 	plan := newPlan("p", "", empty)
 	for name, change := range map[string]func(in *subscription.Input){

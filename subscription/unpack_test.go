@@ -53,6 +53,12 @@ func TestUnpackingShows(t *testing.T) {
 			[]string{"BundleUnpacking/UnpackingInProgress: "}, 5 * time.Second},
 		"an image that cannot be pulled": {newSub("a"), func(r *subscription.Resolved) { r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending, stuck} },
 			[]string{"BundleUnpacking/UnpackingInProgress: *ImagePullBackOff on x"}, 5 * time.Second},
+		"another way of saying so": {newSub("a"), func(r *subscription.Resolved) {
+			r.Unpacking.Lookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupPending, "Other", "ErrImagePull"), lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "ErrImagePull on y")}
+		}, []string{"BundleUnpacking/UnpackingInProgress: an image cannot be pulled: ErrImagePull on y"}, 5 * time.Second},
+		"failed with a promise": {newSub("a"), func(r *subscription.Resolved) {
+			r.Unpacking.Lookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupFailed, "DeadlineExceeded", "Auto-retry soon")}
+		}, []string{"BundleUnpackFailed/BundleUnpackFailed: Bundle unpacking failed - DeadlineExceeded: Auto-retry soon"}, 5 * time.Minute},
 		"failed": {both, func(r *subscription.Resolved) {
 			r.Unpacking.Lookups = []v1alpha1.BundleLookup{pending, broken, explained}
 		},
@@ -101,8 +107,12 @@ func TestUnpackingShows(t *testing.T) {
 			}
 			require.Equal(t, said, saidOfNamespace(out.Result))
 			if strings.Contains(name, "failed") {
-				require.Contains(t, conditions[0].Message, "Common causes")
-				require.Equal(t, name == "failed", strings.Contains(conditions[0].Message, "Auto-retry"))
+				_, guidance, _ := strings.Cut(conditions[0].Message, "deadline. ")
+				require.Equal(t, name == "failed", guidance != "")
+				for _, token := range []string{"Auto-retry", "Common causes", "5 minutes", "delete", "operatorframework.io/bundle-unpack-ref", "namespace of the catalog"} {
+					require.True(t, guidance == "" || strings.Contains(guidance, token), guidance)
+				}
+				require.Regexp(t, "^Bundle unpacking failed - DeadlineExceeded: .*(Auto-retry|Common causes)", conditions[0].Message)
 			}
 			if tc.requeue > 0 && tc.requeue != 5*time.Second {
 				for range 2 { // every time, not only once

@@ -249,7 +249,11 @@ func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
 		out := reconcile(t, inputOf(sub, newPlan("p", "Failed", failed(55))))
 		require.Equal(t, "I>F", stages(out.Result))
 	}
-	sub := newSub("a")
+	sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6), withCondition("InstallPlanFailed", "X", "", 9))
+	sub.Status.Conditions[1].Status = "False"
+	require.Equal(t, "I>C", stages(reconcile(t, inputOf(sub, newPlan("p", "Complete", done(20)), newCSV("etcd.v1"))).Result), "what is not True says nothing")
+
+	sub = newSub("a")
 	sub.Status.Conditions = []v1alpha1.SubscriptionCondition{timeless(condition("ResolutionFailed", "Old", "", 1)), condition("ResolutionFailed", "New", "", 8)}
 	in := inputOf(sub)
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("ResolutionFailed", "New", "", 8)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
