@@ -126,6 +126,14 @@ func TestUnpackingShows(t *testing.T) {
 	}
 }
 
+// TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking: neither is known to be done.
+func TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking(t *testing.T) {
+	in := inputOf(newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 3), withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 3)))
+	in.Resolution = bring(in, "etcd.v1", "a")
+	in.Resolution.Plan = olmcore.Ref{}
+	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("BundleUnpacking", "UnpackingInProgress", "", 3)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
+}
+
 // TestAPlanThatNeverGotItsStepsIsLeft: a Subscription that waits for a plan
 // without content follows the plan that brings the same CSV after all.
 func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
