@@ -433,3 +433,14 @@ func TestTransitionTimes(t *testing.T) {
 		})
 	}
 }
+
+// TestARetryIsNotTimedByTheFirstTry: startTime is that of the first try, so that of
+// a retry only its end is known.
+func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(10), done(30)))
+	in.Histories = historyOf(subscription.StageFailed)
+	out := reconcile(t, in)
+	require.Equal(t, "F>I:Proven I>C", stages(out.Result))
+	require.Equal(t, second(30), out.Transitions[0].At)
+	require.EqualValues(t, "NotAfter", out.Transitions[0].Bound)
+}
