@@ -4,6 +4,7 @@ package subscription_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -94,6 +95,42 @@ func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
 				require.Contains(t, reasons(out.Result), "StaleResolution")
 			} else {
 				require.NotContains(t, reasons(out.Result), "StaleResolution")
+			}
+		})
+	}
+}
+
+// TestAnAnswerThatWasCarriedOutIsSpent: a Subscription was made to forget a complete
+// plan because its CSV is gone. The answer that made the plan would bring nothing again.
+func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
+	complete := newPlan("p", "Complete", started(3), done(9))
+	for name, tc := range map[string]struct {
+		change func(in *subscription.Input)
+		spent  bool
+	}{
+		"as it is":                     {func(*subscription.Input) {}, true},
+		"at an unknown time":           {func(in *subscription.Input) { in.Resolution.At = time.Time{} }, true},
+		"the answer is newer":          {func(in *subscription.Input) { in.Resolution.At = second(6).Time }, false},
+		"the answer is of that second": {func(in *subscription.Input) { in.Resolution.At = second(5).Add(time.Second / 2) }, true},
+		"the plan runs":                {func(in *subscription.Input) { in.InstallPlans[0] = newPlan("p", "Installing") }, false},
+		"the CSV is there": {func(in *subscription.Input) {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV("etcd.v1"))
+		}, false},
+		"it is nothing that was decided": {func(in *subscription.Input) { in.Resolution.Resolution.Decisions[0].Changed = false }, false},
+		"the Subscription refers to another plan": {func(in *subscription.Input) {
+			follows("q", "")(in.Subscriptions[0])
+			in.InstallPlans = append(in.InstallPlans, newPlan("q", "Complete"))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a"), complete)
+			in.Resolution = bring(in, "etcd.v1", "a")
+			in.Resolution.At = second(4).Time
+			tc.change(&in)
+			out := reconcile(t, in)
+			require.Equal(t, tc.spent, out.Resolve != nil && out.Resolve.Reason == "InstallPlanGone", "%+v", out)
+			if tc.spent {
+				require.Empty(t, out.Actions)
 			}
 		})
 	}

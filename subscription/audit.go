@@ -153,7 +153,7 @@ func (a *audit) reference(d *verdict, write func() olmcore.Action) {
 		a.add(d.sub, warning, s.LastUpdated.Time, reason, "status.installPlanRef", "the reference names no InstallPlan of this namespace").
 			repair(false, olmcore.UpdateStatusOf(d.sub, a.v.status(&cleared), cleared.cause))
 		return
-	case !isMirror(s.Install, ref) && d.changed:
+	case !isMirror(s.Install, ref):
 		a.add(d.sub, warning, s.LastUpdated.Time, ReasonRefMirrorMismatch, "status.installplan", "status.installplan does not repeat status.installPlanRef").
 			repair(true, write())
 	}

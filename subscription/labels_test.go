@@ -44,6 +44,7 @@ func TestWhoGetsAComponentLabel(t *testing.T) {
 		o.SetLabels(labels)
 		return o
 	}
+	labelled := func(o olmcore.Object, by olmcore.Owner) olmcore.Object { o.SetLabels(by.Labels()); return o }
 	clusterWide := func(o olmcore.Object) olmcore.Object { o.SetNamespace(""); return o }
 	partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("secret")}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("etcds.example.com")}
@@ -52,13 +53,16 @@ func TestWhoGetsAComponentLabel(t *testing.T) {
 		component olmcore.Object
 		want      bool
 	}{
-		"owned by reference":                {byReference(&corev1.ServiceAccount{ObjectMeta: meta("x")}), true},
-		"owned by reference, metadata only": {byReference(partial.DeepCopy()), true},
-		"owned by labels, cluster-wide":     {clusterWide(byLabels(&rbacv1.ClusterRole{ObjectMeta: meta("x")})), true},
-		"owned by labels, the same UID":     {byLabels(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, "etcd.v1-uid"), true},
-		"owned by labels, another UID":      {byLabels(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, "older"), false},
-		"a CRD that the CSV owns":           {clusterWide(crd), true},
-		"somebody else's":                   {&corev1.Service{ObjectMeta: meta("x")}, false},
+		"owned by reference":                    {byReference(&corev1.ServiceAccount{ObjectMeta: meta("x")}), true},
+		"owned by reference, metadata only":     {byReference(partial.DeepCopy()), true},
+		"owned by labels, cluster-wide":         {clusterWide(byLabels(&rbacv1.ClusterRole{ObjectMeta: meta("x")})), true},
+		"owned by labels, the same UID":         {byLabels(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, "etcd.v1-uid"), true},
+		"owned by labels, another UID":          {byLabels(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, "older"), false},
+		"owned by labels, of another namespace": {clusterWide(labelled(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "other", Name: "etcd.v1"})), false},
+		"owned by labels, of another kind":      {clusterWide(labelled(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, olmcore.Owner{Kind: "OperatorGroup", Namespace: ns, Name: "etcd.v1"})), false},
+		"a CRD that the CSV does not own":       {clusterWide(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("vaults.example.com")}), false},
+		"a CRD that the CSV owns":               {clusterWide(crd), true},
+		"somebody else's":                       {&corev1.Service{ObjectMeta: meta("x")}, false},
 		"owned by an earlier CSV of that name": {func() olmcore.Object {
 			o := byReference(&corev1.Service{ObjectMeta: meta("x")})
 			o.GetOwnerReferences()[0].UID = "older"

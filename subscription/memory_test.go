@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -70,6 +71,8 @@ func TestWhatIsRemembered(t *testing.T) {
 			seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now })},
 		"it did not go back": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, ended},
 			seen(at(complete, 30, 6), shows(complete, 30), finished)},
+		"a live read ends a doubt": {seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, running},
+			seen(at(i, 60, 7), shows(i, 60))},
 		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
 			[]olmcore.Object{waiting, running}, seen(at(i, 60, 6), shows(i, 60))},
 		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastMessage = 7 }), []olmcore.Object{newSub("a")},
@@ -77,6 +80,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := answered(inputOf(tc.objects...))
+			in.Live = strings.Contains(name, "live")
 			in.Histories = map[types.UID]subscription.History{}
 			if tc.before != nil {
 				in.Histories["a-uid"] = *tc.before

@@ -152,7 +152,7 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 // timeOrNil drops a time that says nothing, and what would not survive JSON of
 // one that does.
 func timeOrNil(t *metav1.Time) *metav1.Time {
-	if t == nil || t.IsZero() {
+	if t.IsZero() {
 		return nil
 	}
 	return new(olmcore.Timestamp(t.Time))

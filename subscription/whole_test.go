@@ -185,7 +185,7 @@ func TestEffectiveConfig(t *testing.T) {
 		"the first of two as old":            {[]*v1alpha1.Subscription{with("b", 4, "v1", "v1"), with("a", 4, "v1", "v1")}, "v1", "a", "Subscriptions a, b have installed CSV v1; spec.config of a counts"},
 		"without a config":                   {[]*v1alpha1.Subscription{bare}, "x", "", ""},
 		"without a spec":                     {[]*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) { s.Spec, s.Status.InstalledCSV = nil, "v1" })}, "v1", "", ""},
-		"without a name":                     {[]*v1alpha1.Subscription{newSub("a")}, "", "", ""},
+		"without a name":                     {[]*v1alpha1.Subscription{with("a", 0, "", "")}, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, diagnostics := subscription.EffectiveConfig(tc.subs, ns, tc.csv)
