@@ -284,6 +284,16 @@ func installedAt(plan *v1alpha1.InstallPlan) time.Time {
 	return time.Time{}
 }
 
+// showsPlan reports whether there is a condition about a plan, True or not.
+func showsPlan(have []v1alpha1.SubscriptionCondition) bool {
+	for i := range have {
+		if groupOf(have[i].Type) == groupPlan {
+			return true
+		}
+	}
+	return false
+}
+
 // shownStage reads the stage that the conditions show; ok is false when they
 // show none. The newest of several wins, then Missing, Failed, Pending.
 func shownStage(have []v1alpha1.SubscriptionCondition) (stage Stage, since time.Time, ok bool) {

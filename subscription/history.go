@@ -24,7 +24,8 @@ type History struct {
 	// LastStage is the last stage that was believed, LastAt its time.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastObserved is the time of the newest Observation that was used.
+	// LastObserved is the time up to which Observations are old news: that of the newest
+	// one that was used, or of a look at a list that knew more.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the plan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`

@@ -128,7 +128,8 @@ const (
 // default; negative durations are an *olmcore.InputError.
 type Config struct {
 	// MissingGrace is how long a referenced plan may be out of sight before it is
-	// reported as missing. 0: DefaultMissingGrace.
+	// reported as missing, and how far a cache may be behind what was seen of a plan.
+	// 0: DefaultMissingGrace.
 	MissingGrace time.Duration
 	// MissingRecheck is the time between two looks within the grace. 0:
 	// DefaultMissingRecheck.

@@ -169,7 +169,7 @@ func (v *view) publish(d *verdict) {
 	if d.ref == nil || d.seen.invalid {
 		d.shown = StageNoPlan
 		if d.ref == d.sub.Status.InstallPlanRef {
-			if _, _, left := shownStage(d.sub.Status.Conditions); left {
+			if showsPlan(d.sub.Status.Conditions) {
 				d.report(info, ReasonConditionWithoutRef, "status.conditions", "an InstallPlan condition was left without a reference")
 			}
 		}

@@ -23,7 +23,7 @@ const (
 	// says which, the usual causes, and when it is tried again.
 	ReasonBundleUnpackFailed = "BundleUnpackFailed"
 	// ReasonErrorPreventedUnpacking: nothing could be unpacked at all. Change what
-	// the message names.
+	// the message names; as a Diagnostic it is tried again by itself.
 	ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 	// ReasonEnsureInstallPlanFailed: the InstallPlan could not be written. It is
 	// tried again by itself.
@@ -72,7 +72,8 @@ const (
 // Reasons of Diagnostics. Each says what it means and what the user does.
 const (
 	// ReasonInvalidSpec: the Subscription has no spec, or lacks package, source or
-	// source namespace. Complete it.
+	// source namespace, or, which only Audit reports, has an unknown approval. Complete
+	// or correct it.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonLabelKeyInvalid: package and namespace give no valid label key, so the
 	// operator's objects stay unlabelled. Use another package name.

@@ -532,9 +532,12 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 		require.Equal(t, 5*time.Minute, out.RequeueAfter)
 	})
 	t.Run("a condition without a reference goes", func(t *testing.T) {
-		in := inputOf(newSub("a", pending("Installing", 6)))
-		out := reconcile(t, in)
-		require.Empty(t, statusOf(t, in, out, "a").Conditions)
-		require.Equal(t, "ConditionWithoutRef", reasons(out.Result))
+		for _, status := range []corev1.ConditionStatus{"True", "False", "Unknown"} {
+			in := inputOf(newSub("a", pending("Installing", 6)))
+			in.Subscriptions[0].Status.Conditions[0].Status = status
+			out := reconcile(t, in)
+			require.Empty(t, statusOf(t, in, out, "a").Conditions)
+			require.Equal(t, "ConditionWithoutRef", reasons(out.Result))
+		}
 	})
 }
