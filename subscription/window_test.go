@@ -68,7 +68,7 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 		"an old observation proves nothing":          {"Complete", 0, i, window{sawAt(9, as("p", "9", i))}, false, "", "", "", time.Second},
 		"what was used proves nothing":               {"Complete", 30, i, window{sawAt(20, as("p", "9", i))}, false, "", "", "", time.Second},
 		"the window is a little older":               {"RequiresApproval", 0, c, window{sawAt(55, i)}, false, "A>I I>C", "", "", 90 * time.Second},
-		"an edit of a failed plan is behind":         {"Failed", 25, f, window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20), failed(25))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
+		"an edit of a failed plan is behind":         {"Failed", 0, as("p", "4", newPlan("p", "Failed", manual(2), started(20))), window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
 		"another stage proves nothing":               {"Complete", 0, as("p", "8", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
 		"the same stage, seen later, is believed":    {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 0},
 		"not listed, a direct read found it":         {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
