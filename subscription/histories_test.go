@@ -53,9 +53,10 @@ type teller struct {
 
 // tale is what a teller told of one plan of a Subscription.
 type tale struct {
-	plan   types.UID // "" until the teller saw it
-	stages []string
-	seen   []string // the stages in which the teller saw the plan and did not doubt it
+	plan     types.UID // "" until the teller saw it
+	stages   []string
+	seen     []string    // the stages in which the teller saw the plan and did not doubt it
+	failures []time.Time // that the plan was seen to carry: each proves a try
 	// late: the status said something of the plan already when the teller began.
 	late bool
 	// odd: a status that is ahead of the cache made an edit of what lagged.
@@ -201,6 +202,9 @@ func (w *teller) hear(t *rapid.T, result olmcore.Result) {
 			}
 			require.Equal(t, plan.UID, last.plan, "%s was told %v", s.Name, last.stages)
 			last.seen = slices.Compact(append(last.seen, stageName(plan)))
+			if c := plan.Status.GetCondition(v1alpha1.InstallPlanInstalled); c.Reason == v1alpha1.InstallPlanReasonComponentFailed {
+				last.failures = slices.Compact(append(last.failures, c.LastUpdateTime.Time))
+			}
 		}
 	}
 }
@@ -336,6 +340,8 @@ func (p *past) checkTold(w *teller, all bool) {
 			told[story.plan]++
 			require.LessOrEqual(p.t, told[story.plan], count(p.followed[s.UID], story.plan), "%s was told too often of %s, followed %v", s.Name, story.plan, p.followed[s.UID])
 			require.True(p.t, isTrue(story.stages, truth, story.late), "%s was told %v of %v", s.Name, story.stages, truth)
+			failed := strings.Count(strings.Join(story.stages, " "), "Failed")
+			require.True(p.t, story.late || failed >= len(story.failures), "%s was told %v of %v", s.Name, story.stages, truth)
 			require.True(p.t, story.late || isSubsequence(story.seen, story.stages), "%s was seen %v and told %v", s.Name, story.seen, story.stages)
 		}
 		ref := s.Status.InstallPlanRef
