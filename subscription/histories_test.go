@@ -95,7 +95,9 @@ func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subsc
 		if err != nil {
 			return r, err
 		}
-		if there == nil || f.InstalledCSV != target {
+		if there != nil && f.CurrentCSV == "" && f.InstalledCSV == target { // it is taken over as it is
+			d.CurrentCSV, d.Changed = target, true
+		} else if there == nil || f.InstalledCSV != target {
 			d.CurrentCSV, d.Changed = target, f.CurrentCSV != target
 			csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: target}}
 			csv.Spec.InstallStrategy.StrategyName = "deployment"
