@@ -444,3 +444,10 @@ func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
 	require.Equal(t, second(30), out.Transitions[0].At)
 	require.EqualValues(t, "NotAfter", out.Transitions[0].Bound)
 }
+
+// TestAnOldConditionIsAboutAnotherPlan: what was said before the plan was made is
+// not where its story begins.
+func TestAnOldConditionIsAboutAnotherPlan(t *testing.T) {
+	out := reconcile(t, inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 1)), newPlan("p", "Installing", started(4))))
+	require.Equal(t, "->N:Proven N>I", stages(out.Result))
+}
