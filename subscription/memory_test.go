@@ -73,9 +73,9 @@ func TestWhatIsRemembered(t *testing.T) {
 			seen(at(complete, 30, 6), shows(complete, 30), finished)},
 		"a live read ends a doubt": {seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, running},
 			seen(at(i, 60, 7), shows(i, 60))},
-		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
+		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastObserved: epochPlus(2), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
 			[]olmcore.Object{waiting, running}, seen(at(i, 60, 6), shows(i, 60))},
-		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastMessage = 7 }), []olmcore.Object{newSub("a")},
+		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastMessage, h.LastObserved = 7, epochPlus(31) }), []olmcore.Object{newSub("a")},
 			&subscription.History{Seq: 7, LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
