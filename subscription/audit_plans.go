@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +17,20 @@ import (
 )
 
 // Annotations of plans that package installplan made: the UIDs of the Subscriptions
-// that they were made for, and the hash of what they bring.
+// that they were made for, and the hash of what they bring. Config.KeyPrefix stands
+// in front.
 const (
-	annotationContributors = olmcore.KeyPrefix + "contributors"
-	annotationContentHash  = olmcore.KeyPrefix + "content-hash"
+	annotationContributors = "contributors"
+	annotationContentHash  = "content-hash"
 )
+
+// own returns one of those annotations, empty when it is not there.
+func (v *view) own(p *v1alpha1.InstallPlan, name string) string {
+	if len(p.Annotations) == 0 {
+		return ""
+	}
+	return p.Annotations[cmp.Or(v.config.KeyPrefix, olmcore.KeyPrefix)+name]
+}
 
 func isTerminal(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
@@ -33,10 +43,10 @@ func refersTo(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 
 // contributes reports whether a plan is for a Subscription: it refers to the
 // plan, was made by it, or waits for what it brings.
-func contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
+func (v *view) contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return refersTo(s, p) || s.Annotations[annotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!isTerminal(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
-		slices.Contains(strings.Split(p.Annotations[annotationContributors], ","), string(s.UID))
+		slices.Contains(strings.Split(v.own(p, annotationContributors), ","), string(s.UID))
 }
 
 // plan audits one plan: its owners, labels and use. What may be done about it is
@@ -109,7 +119,7 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 		}
 	}
 	for _, s := range a.v.subs {
-		if live[s.UID] || !contributes(s, p) {
+		if live[s.UID] || !a.v.contributes(s, p) {
 			continue
 		}
 		reason := AuditOwnerMissing
@@ -183,7 +193,7 @@ func (a *audit) planPairs() {
 		slices.Sort(names)
 		content := strings.Join(names, " ")
 		if len(names) == 0 {
-			content = p.Annotations[annotationContentHash]
+			content = a.v.own(p, annotationContentHash)
 		}
 		if isTerminal(p) || content == "" {
 			continue
@@ -233,7 +243,7 @@ func (a *audit) isDangling(p *v1alpha1.InstallPlan, r *metav1.OwnerReference) bo
 		return false
 	}
 	s := a.v.subscription(r.Name)
-	return s == nil || olmcore.OwnedBy(p, s.UID) || !contributes(s, p)
+	return s == nil || olmcore.OwnedBy(p, s.UID) || !a.v.contributes(s, p)
 }
 
 // removalOf deletes a plan as it was seen; nothing when it cannot be addressed.

@@ -112,6 +112,9 @@ func TestAudit(t *testing.T) {
 		"OwnerMissing/contributes": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{"olmcore/contributors": "a-uid,b-uid"}
 		})}, target: "InstallPlan p", swept: true},
+		"OwnerMissing/prefix": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
+			p.Annotations = map[string]string{"example.com/contributors": "a-uid,b-uid"}
+		})}, change: func(in *subscription.Input) { in.Config.KeyPrefix = "example.com/" }, target: "InstallPlan p", swept: true},
 		"OwnerStaleUID":                   {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "InstallPlan p", swept: true},
 		"OwnerMalformed":                  {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p", swept: true},
 		"OwnerDuplicate":                  {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p", swept: true},
@@ -184,7 +187,7 @@ func TestAudit(t *testing.T) {
 			require.Equal(t, tc.safe, f.Safe)
 			require.Equal(t, findings, audit(t, reversed(in)), "the order of lists does not matter")
 			if tc.swept {
-				swept, err := installplan.Sweep(installplan.SweepInput{Now: in.Now, Namespace: ns, Subscriptions: in.Subscriptions, InstallPlans: in.InstallPlans})
+				swept, err := installplan.Sweep(installplan.SweepInput{Now: in.Now, Namespace: ns, Config: installplan.Config{KeyPrefix: in.Config.KeyPrefix}, Subscriptions: in.Subscriptions, InstallPlans: in.InstallPlans})
 				require.NoError(t, err)
 				f.Repair = swept.Actions
 			}

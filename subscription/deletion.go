@@ -46,8 +46,8 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 		}
 		var waits []string
 		for _, p := range v.plans {
-			if !contributes(s, p) || isTerminal(p) || slices.ContainsFunc(v.subs, func(o *v1alpha1.Subscription) bool {
-				return o.DeletionTimestamp == nil && contributes(o, p)
+			if !v.contributes(s, p) || isTerminal(p) || slices.ContainsFunc(v.subs, func(o *v1alpha1.Subscription) bool {
+				return o.DeletionTimestamp == nil && v.contributes(o, p)
 			}) {
 				continue
 			}

@@ -153,6 +153,9 @@ type Config struct {
 	// CatalogSourcesDeleted or CatalogSourcesUpdated, and the lasting reason in the
 	// next round. Off, it gets the lasting reason at once.
 	UpstreamCatalogReasons bool
+	// KeyPrefix starts the annotations of plans that this package reads: that of
+	// installplan's Config. Empty: olmcore.KeyPrefix.
+	KeyPrefix string
 	// SkipComponents: Gather does not read the objects of the installed operators,
 	// so only Subscriptions and ClusterServiceVersions get component labels.
 	SkipComponents bool
