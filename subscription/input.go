@@ -249,10 +249,10 @@ func (v *view) fill(in *Input) (err error) {
 	if err = v.sortSubscriptions(in); err != nil {
 		return err
 	}
-	if v.plans, err = sortedPlans(in.InstallPlans, in.Namespace); err != nil {
+	if err = v.sortPlans(in); err != nil {
 		return err
 	}
-	if v.csvs, err = sortedCSVs(in.ClusterServiceVersions, in.Namespace); err != nil {
+	if err = v.sortCSVs(in); err != nil {
 		return err
 	}
 	if v.groups == 1 {
@@ -318,42 +318,40 @@ func (v *view) sortSubscriptions(in *Input) error {
 		last = s.Name
 		same = same && isAs(s, &observed[i])
 	}
-	v.subs, v.asObserved = in.Subscriptions, same
-	if sorted {
+	if v.subs, v.asObserved = in.Subscriptions, same; sorted {
 		return nil
 	}
-	list := slices.Clone(in.Subscriptions)
-	slices.SortFunc(list, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
-	for i := range list[1:] {
-		if list[i].Name == list[i+1].Name {
-			return &olmcore.InputError{Field: "Subscriptions", Problem: "holds " + list[i].Name + " twice"}
+	v.subs = slices.Clone(in.Subscriptions)
+	slices.SortFunc(v.subs, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
+	for i := range v.subs[1:] {
+		if v.subs[i].Name == v.subs[i+1].Name {
+			return &olmcore.InputError{Field: "Subscriptions", Problem: "holds " + v.subs[i].Name + " twice"}
 		}
 	}
-	v.subs = list
 	return nil
 }
 
-func sortedPlans(list []*v1alpha1.InstallPlan, namespace string) ([]*v1alpha1.InstallPlan, error) {
+func (v *view) sortPlans(in *Input) error {
 	sorted, last := true, ""
-	for i, p := range list {
+	for i, p := range in.InstallPlans {
 		if p == nil {
-			return nil, badItem("InstallPlans", i, "is nil")
+			return badItem("InstallPlans", i, "is nil")
 		}
-		if p.Name == "" || p.Namespace != namespace {
-			return nil, badMeta("InstallPlans", i, p.Name, p.Namespace, namespace)
+		if p.Name == "" || p.Namespace != in.Namespace {
+			return badMeta("InstallPlans", i, p.Name, p.Namespace, in.Namespace)
 		}
 		sorted = sorted && (i == 0 || last < p.Name)
 		last = p.Name
 	}
-	if sorted {
-		return list, nil
+	if v.plans = in.InstallPlans; sorted {
+		return nil
 	}
-	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b *v1alpha1.InstallPlan) int { return strings.Compare(a.Name, b.Name) })
-	for i := range list[1:] {
-		if list[i].Name == list[i+1].Name {
-			return nil, &olmcore.InputError{Field: "InstallPlans", Problem: "holds " + list[i].Name + " twice"}
+	v.plans = slices.Clone(in.InstallPlans)
+	slices.SortFunc(v.plans, func(a, b *v1alpha1.InstallPlan) int { return strings.Compare(a.Name, b.Name) })
+	for i := range v.plans[1:] {
+		if v.plans[i].Name == v.plans[i+1].Name {
+			return &olmcore.InputError{Field: "InstallPlans", Problem: "holds " + v.plans[i].Name + " twice"}
 		}
 	}
-	return list, nil
+	return nil
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func sortedCSVs(list []*v1alpha1.ClusterServiceVersion, namespace string) ([]*v1alpha1.ClusterServiceVersion, error) {
+func (v *view) sortCSVs(in *Input) error {
 	sorted, last := true, ""
-	for i, c := range list {
+	for i, c := range in.ClusterServiceVersions {
 		if c == nil {
-			return nil, badItem("ClusterServiceVersions", i, "is nil")
+			return badItem("ClusterServiceVersions", i, "is nil")
 		}
-		if c.Name == "" || c.Namespace != namespace {
-			return nil, badMeta("ClusterServiceVersions", i, c.Name, c.Namespace, namespace)
+		if c.Name == "" || c.Namespace != in.Namespace {
+			return badMeta("ClusterServiceVersions", i, c.Name, c.Namespace, in.Namespace)
 		}
 		sorted = sorted && (i == 0 || last < c.Name)
 		last = c.Name
 	}
-	if sorted {
-		return list, nil
+	if v.csvs = in.ClusterServiceVersions; sorted {
+		return nil
 	}
-	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b *v1alpha1.ClusterServiceVersion) int { return strings.Compare(a.Name, b.Name) })
-	for i := range list[1:] {
-		if list[i].Name == list[i+1].Name {
-			return nil, &olmcore.InputError{Field: "ClusterServiceVersions", Problem: "holds " + list[i].Name + " twice"}
+	v.csvs = slices.Clone(in.ClusterServiceVersions)
+	slices.SortFunc(v.csvs, func(a, b *v1alpha1.ClusterServiceVersion) int { return strings.Compare(a.Name, b.Name) })
+	for i := range v.csvs[1:] {
+		if v.csvs[i].Name == v.csvs[i+1].Name {
+			return &olmcore.InputError{Field: "ClusterServiceVersions", Problem: "holds " + v.csvs[i].Name + " twice"}
 		}
 	}
-	return list, nil
+	return nil
 }
 
 func badItem(field string, i int, problem string) error {
