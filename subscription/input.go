@@ -5,8 +5,6 @@ package subscription
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -298,7 +296,7 @@ func checkRest(in *Input) error {
 // sortSubscriptions checks and sorts them. They are compared with what a Resolution
 // looked at on the way: a namespace may have more of them than a processor's cache
 // holds.
-func (v *view) sortSubscriptions(in *Input) error {
+func (v *view) sortSubscriptions(in *Input) (err error) {
 	var observed []olmcore.SubscriptionFingerprint
 	if in.Resolution != nil {
 		observed = in.Resolution.Resolution.Observed
@@ -321,17 +319,11 @@ func (v *view) sortSubscriptions(in *Input) error {
 	if v.subs, v.asObserved = in.Subscriptions, same; sorted {
 		return nil
 	}
-	v.subs = slices.Clone(in.Subscriptions)
-	slices.SortFunc(v.subs, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
-	for i := range v.subs[1:] {
-		if v.subs[i].Name == v.subs[i+1].Name {
-			return &olmcore.InputError{Field: "Subscriptions", Problem: "holds " + v.subs[i].Name + " twice"}
-		}
-	}
-	return nil
+	v.subs, err = sortedByName("Subscriptions", in.Subscriptions)
+	return err
 }
 
-func (v *view) sortPlans(in *Input) error {
+func (v *view) sortPlans(in *Input) (err error) {
 	sorted, last := true, ""
 	for i, p := range in.InstallPlans {
 		if p == nil {
@@ -346,12 +338,6 @@ func (v *view) sortPlans(in *Input) error {
 	if v.plans = in.InstallPlans; sorted {
 		return nil
 	}
-	v.plans = slices.Clone(in.InstallPlans)
-	slices.SortFunc(v.plans, func(a, b *v1alpha1.InstallPlan) int { return strings.Compare(a.Name, b.Name) })
-	for i := range v.plans[1:] {
-		if v.plans[i].Name == v.plans[i+1].Name {
-			return &olmcore.InputError{Field: "InstallPlans", Problem: "holds " + v.plans[i].Name + " twice"}
-		}
-	}
-	return nil
+	v.plans, err = sortedByName("InstallPlans", in.InstallPlans)
+	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func (v *view) sortCSVs(in *Input) error {
+func (v *view) sortCSVs(in *Input) (err error) {
 	sorted, last := true, ""
 	for i, c := range in.ClusterServiceVersions {
 		if c == nil {
@@ -28,14 +28,20 @@ func (v *view) sortCSVs(in *Input) error {
 	if v.csvs = in.ClusterServiceVersions; sorted {
 		return nil
 	}
-	v.csvs = slices.Clone(in.ClusterServiceVersions)
-	slices.SortFunc(v.csvs, func(a, b *v1alpha1.ClusterServiceVersion) int { return strings.Compare(a.Name, b.Name) })
-	for i := range v.csvs[1:] {
-		if v.csvs[i].Name == v.csvs[i+1].Name {
-			return &olmcore.InputError{Field: "ClusterServiceVersions", Problem: "holds " + v.csvs[i].Name + " twice"}
+	v.csvs, err = sortedByName("ClusterServiceVersions", in.ClusterServiceVersions)
+	return err
+}
+
+// sortedByName returns a copy of a list in order.
+func sortedByName[T olmcore.Object](field string, list []T) ([]T, error) {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
+	for i := range list[1:] {
+		if list[i].GetName() == list[i+1].GetName() {
+			return nil, &olmcore.InputError{Field: field, Problem: "holds " + list[i].GetName() + " twice"}
 		}
 	}
-	return nil
+	return list, nil
 }
 
 func badItem(field string, i int, problem string) error {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -37,8 +41,8 @@ func (w *world) offer(t *testing.T, content map[string]resolution.Package, pkg s
 	}
 	content[pkg] = p
 	var all []resolution.Package
-	for _, p := range content {
-		all = append(all, p)
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		all = append(all, content[name])
 	}
 	catalog, problems := resolution.Build(all)
 	require.Empty(t, problems)
@@ -48,6 +52,33 @@ func (w *world) offer(t *testing.T, content map[string]resolution.Package, pkg s
 
 func (w *world) status(name string) v1alpha1.SubscriptionStatus {
 	return fake.Find[*v1alpha1.Subscription](w.cluster, namespace, name).Status
+}
+
+// TestTheSolversAnswerMayBeLost: two Subscriptions are resolved together, and
+// whatever write of that is lost, they end with the one plan that they would have
+// had.
+func TestTheSolversAnswerMayBeLost(t *testing.T) {
+	var last *world
+	require.NoError(t, invariant.Resumable(invariant.World{
+		New: func() (*fake.Cluster, error) {
+			content := map[string]resolution.Package{}
+			last = newWorld(t)
+			last.offer(t, content, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
+			last.offer(t, content, "beta", resolution.ChannelEntry{Name: csvName("beta", 1)})
+			if err := last.subscribe("alpha", v1alpha1.ApprovalAutomatic); err != nil {
+				return nil, err
+			}
+			return last.cluster, last.subscribe("beta", v1alpha1.ApprovalAutomatic)
+		},
+		Controllers: func(*fake.Cluster) []fake.Controller {
+			options := last.olm.Options
+			options.Sweeps = false
+			return (&olm.OLM{Options: options}).Controllers()
+		},
+		Rounds:   rounds,
+		Patience: time.Minute,
+		Ignore:   ignore,
+	}))
 }
 
 // TestAnotherPackageIsInstalled: a Subscription whose spec.name is changed to a
