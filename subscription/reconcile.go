@@ -46,8 +46,8 @@ func Reconcile(in Input) (out Outcome, err error) {
 		out.Requeue(d.wait)
 		anyNeeds, anyMoved = anyNeeds || d.needs(), anyMoved || d.moved
 		if len(d.transitions)+len(d.diagnostics) > 0 {
-			out.Transitions = append(out.Transitions, d.transitions...)
-			out.Diagnostics = append(out.Diagnostics, d.diagnostics...)
+			out.Transitions = concat(out.Transitions, d.transitions)
+			out.Diagnostics = concat(out.Diagnostics, d.diagnostics)
 		}
 		if d.changed {
 			out.Actions = append(out.Actions, olmcore.UpdateStatusOf(d.sub, v.status(&d), d.why()))
@@ -95,6 +95,14 @@ func Reconcile(in Input) (out Outcome, err error) {
 		v.labelRest(&out, unlabelled)
 	}
 	return out, nil
+}
+
+// concat appends to a list; most often to none, which takes no copy.
+func concat[T any](list, more []T) []T {
+	if len(list) == 0 {
+		return more
+	}
+	return append(list, more...)
 }
 
 func (v *view) namespaceDiagnostic(severity olmcore.Severity, reason, message string) olmcore.Diagnostic {

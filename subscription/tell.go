@@ -48,7 +48,7 @@ func (v *view) tellStages(d *verdict) {
 	if !remembering && d.shown != d.seen.stage && d.seen.stage != StageMissing {
 		c.cutAt(d.shown)
 	}
-	d.transitions, d.diagnostics = append(d.transitions, c.list...), append(d.diagnostics, c.gaps...)
+	d.transitions, d.diagnostics = c.list, append(d.diagnostics, c.gaps...)
 	if remembering {
 		v.remember(d, &c)
 		v.tellMessage(d)

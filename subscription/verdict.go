@@ -172,12 +172,12 @@ func (d *verdict) needs() bool {
 
 // status returns the wanted status, as a copy.
 func (v *view) status(d *verdict) *v1alpha1.Subscription {
-	after := d.sub.DeepCopy()
+	kept := *d.sub
+	kept.Status.Install, kept.Status.InstallPlanRef, kept.Status.Conditions = nil, d.ref, nil
+	after := kept.DeepCopy()
 	s := &after.Status
 	s.CurrentCSV, s.InstalledCSV, s.State, s.InstallPlanGeneration = d.currentCSV, d.installedCSV, d.state, d.generation
-	s.InstallPlanRef, s.Install = nil, nil
 	if d.ref != nil {
-		s.InstallPlanRef = d.ref.DeepCopy()
 		s.Install = v1alpha1.NewInstallPlanReference(d.ref)
 	}
 	s.Conditions = d.conditions(v.now)
