@@ -63,8 +63,9 @@ type Options struct {
 	// same as long as the answer holds. An answer is dropped when it changes, so
 	// that an upgrade which waits for the old operator to go does not wait
 	// for ever.
-	// Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs
-	// change.
+	// Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or
+	// the Subscriptions change, also when a ClusterServiceVersion is deleted that
+	// they took for granted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
 	// Judge answers what installplan.SchemaChanges asks for; nil leaves it
 	// unanswered.

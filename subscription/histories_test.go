@@ -74,7 +74,7 @@ func newPast(t *rapid.T) *past {
 	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
 		w := &teller{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][]*tale{}}
-		w.olm.Resolve, w.olm.Sweeps = p.resolve, true
+		w.olm.Resolve, w.olm.Fingerprint, w.olm.Sweeps = p.resolve, p.fingerprint, true
 		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
 		w.olm.InstallPlan.DisableFinalizer, w.olm.InstallPlan.ContributorsOnly = true, contributors
 		for _, controller := range w.olm.Controllers() {
@@ -109,6 +109,17 @@ func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subsc
 		r.Decisions = append(r.Decisions, d)
 	}
 	return r, nil
+}
+
+// fingerprint says which versions there are, as resolve looks at them: a version that
+// somebody deletes changes what a namespace needs, and no Subscription says so.
+func (p *past) fingerprint(ctx context.Context, reader olmcore.Reader, _ string) (string, error) {
+	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, reader, ns, nil)
+	var names []string
+	for _, c := range csvs {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, " "), err
 }
 
 func stageName(plan *v1alpha1.InstallPlan) string {

@@ -49,8 +49,8 @@ type Input struct {
 
 	// Resolution is the last answer to a ResolveRequest, nil when there is none.
 	// Hand the same answer back until the catalogs or whatever else it was computed
-	// from change: a fresh answer without changes is what makes a namespace
-	// converged. Optional.
+	// from change, such as the ClusterServiceVersions that are there: a fresh answer
+	// without changes is what makes a namespace converged. Optional.
 	Resolution *Resolved
 	// Live says that InstallPlans was read from the API server and not from a
 	// cache, so that what is not there does not exist. Optional.
