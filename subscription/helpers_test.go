@@ -209,7 +209,8 @@ func statusOf(t require.TestingT, in subscription.Input, out subscription.Outcom
 func planConditions(s v1alpha1.SubscriptionStatus) string {
 	var all []string
 	for _, c := range s.Conditions {
-		if strings.HasPrefix(string(c.Type), "InstallPlan") {
+		switch c.Type {
+		case v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed:
 			all = append(all, fmt.Sprintf("%s/%s", strings.TrimPrefix(string(c.Type), "InstallPlan"), c.Reason))
 		}
 	}
