@@ -201,4 +201,11 @@ func TestPacingIsTold(t *testing.T) {
 	out = reconcile(t, in)
 	require.Equal(t, "StageNotShown", reasons(out.Result))
 	require.Empty(t, planConditions(statusOf(t, in, out, "a")))
+
+	in.Histories = historyOf(subscription.StageInstalling)
+	h = in.Histories["a-uid"]
+	h.PublishedAt, h.PendingSince = second(55).Time, second(56).Time
+	in.Histories["a-uid"] = h
+	in.Subscriptions[0] = newSub("a", follows("p", "etcd.v1"), pending("Installing", 55))
+	require.Empty(t, reasons(reconcile(t, in).Result), "late, and nothing is left out")
 }

@@ -28,6 +28,10 @@ func TestIsItInstalledYet(t *testing.T) {
 	looking := func(p *v1alpha1.InstallPlan) {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup(v1alpha1.BundleLookupPending, "", "unpacking")}
 	}
+	later := func(in subscription.Input) subscription.Input {
+		in.Now = epoch.Add(10 * time.Minute)
+		return in
+	}
 	upgrading := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }
 	replacing := func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "etcd.v0" }
 	waiting, latest := newSub("a", follows("p", "etcd.v1")), newSub("a", follows("p", "etcd.v1"), installed)
@@ -51,6 +55,9 @@ func TestIsItInstalledYet(t *testing.T) {
 		"the plan has no phase yet":                               {inputOf(waiting, newPlan("p", "")), "Installing", "InstallPlan p", 2, "NotYetReconciled", ""},
 		"the plan unpacks bundles":                                {inputOf(waiting, newPlan("p", "Installing", looking)), "Unpacking", "InstallPlan p", 2, "Installing", ""},
 		"the plan waits for approval":                             {inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1))), "WaitingForApproval", "InstallPlan p", 6, "RequiresApproval", "approved"},
+		"the plan is being deleted":                               {inputOf(waiting, newPlan("p", "Installing", started(4), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(50) })), "Resolving", "InstallPlan p", 50, "Installing", ""},
+		"the plan has its steps and waits for its phase":          {later(inputOf(waiting, newPlan("p", ""))), "Installing", "InstallPlan p", 2, "NotYetReconciled", ""},
+		"the plan never got its steps":                            {later(inputOf(waiting, newPlan("p", "", empty))), "Stuck", "InstallPlan p", 2, "NotYetReconciled", "Delete"},
 		"the plan runs":                                           {inputOf(waiting, newPlan("p", "Installing", started(4))), "Installing", "InstallPlan p", 4, "Installing", ""},
 		"the plan runs for an upgrade":                            {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Installing", started(4)), newCSV("etcd.v0")), "Upgrading", "InstallPlan p", 4, "Installing", ""},
 		"the plan failed":                                         {inputOf(waiting, newPlan("p", "Failed", failed(30))), "Failed", "InstallPlan p", 30, "InstallComponentFailed", "delete"},
