@@ -73,10 +73,9 @@
 // Warning where that is a plan that failed or is missing, or ResolutionFailed,
 // BundleUnpackFailed or CatalogSourcesUnhealthy that becomes True; two or more of one
 // plan in one result are a fast transition that was reconstructed, and one that is
-// only Assumed makes no Event. And one
-// for each Diagnostic that the last result did not have, of its severity; that of a
-// failed resolution is about the Namespace. Transitions come once, Diagnostics as
-// long as they hold.
+// only Assumed makes no Event. And one for each Diagnostic that the last result did not
+// have, of its severity; that of a failed resolution is about the Namespace.
+// Transitions come once, Diagnostics as long as they hold.
 //
 // # Operator objects
 //

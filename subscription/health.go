@@ -61,7 +61,7 @@ func (c *catalogs) fill(in *Catalogs) error {
 	c.given, c.sources, c.probes, c.entries = true, in.Sources, in.Probes, in.Entries
 	var healthy, unknown uint64
 	for i, s := range in.Sources {
-		if s == nil || s.Name == "" || s.Namespace == "" {
+		if isBadSource(s) {
 			return badSource(i)
 		}
 		if i > 0 && !comesBefore(in.Sources[i-1], s) {
@@ -103,7 +103,7 @@ func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, e
 	order := func(a, b *v1alpha1.CatalogSource) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	}
-	if i := slices.Index(list, nil); i >= 0 {
+	if i := slices.IndexFunc(list, isBadSource); i >= 0 {
 		return nil, badSource(i)
 	}
 	list = slices.Clone(list)
@@ -114,6 +114,10 @@ func sortedSources(list []*v1alpha1.CatalogSource) ([]*v1alpha1.CatalogSource, e
 		}
 	}
 	return list, nil
+}
+
+func isBadSource(s *v1alpha1.CatalogSource) bool {
+	return s == nil || s.Name == "" || s.Namespace == ""
 }
 
 func badSource(i int) error {

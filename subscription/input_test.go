@@ -42,10 +42,14 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 		"ClusterServiceVersions holds": func(in *subscription.Input) {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV("etcd.v1"))
 		},
-		"OperatorGroups[1]":        func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, nil) },
-		"Components[0]":            func(in *subscription.Input) { in.Components = []olmcore.Object{(*corev1.Pod)(nil)} },
-		"Observations[0].Plan":     func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
-		"Resolution.Attempts":      func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
+		"OperatorGroups[1]":    func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, nil) },
+		"Components[0]":        func(in *subscription.Input) { in.Components = []olmcore.Object{(*corev1.Pod)(nil)} },
+		"Observations[0].Plan": func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
+		"Resolution.Attempts":  func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
+		"Catalogs.Sources[2]": func(in *subscription.Input) { // as it was handed in, not as it is sorted
+			in.Catalogs = sources(newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog("olm", "", true))
+		},
+		"Catalogs.Sources[1]":      func(in *subscription.Input) { in.Catalogs = sources(newCatalog("olm", "b", true), nil) },
 		"Config.MissingGrace":      func(in *subscription.Input) { in.Config.MissingGrace = -1 },
 		"Config.MissingRecheck":    func(in *subscription.Input) { in.Config.MissingRecheck = -1 },
 		"Config.AuditGrace":        func(in *subscription.Input) { in.Config.AuditGrace = -1 },

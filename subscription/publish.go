@@ -196,7 +196,8 @@ func (v *view) publish(d *verdict) {
 }
 
 // isBehindOwnWrite reports whether the conditions of a Subscription that is
-// remembered still show what they did before the last call changed them: a cache that has not seen that write yet.
+// remembered still show what they did before the last call changed them: a cache that
+// has not seen that write yet.
 func (v *view) isBehindOwnWrite(d *verdict) bool {
 	h := &v.memo.history
 	if v.live || h.Published == "" || !h.isAbout(d.ref.UID, d.ref.Name) {

@@ -81,14 +81,14 @@ func (r *runner) look() error {
 
 // audit adds what the consistency check of each namespace finds and no controller said.
 func (r *runner) audit() error {
-	type fact struct {
-		reason string
-		target olmcore.Key
+	type fact struct { // what is said of a field
+		reason, path string
+		target       olmcore.Key
 	}
 	said := map[fact]bool{}
 	for _, found := range r.results {
 		for _, d := range found.Diagnostics {
-			said[fact{d.Reason, d.Target.Key()}] = true
+			said[fact{d.Reason, d.Path, d.Target.Key()}] = true
 		}
 	}
 	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
@@ -108,7 +108,7 @@ func (r *runner) audit() error {
 			return err
 		}
 		for _, f := range findings {
-			if !said[fact{f.Reason, f.Target.Key()}] {
+			if !said[fact{f.Reason, f.Path, f.Target.Key()}] {
 				r.about(fake.Event{Controller: controllers.Subscription, Key: key}, f.Target).say(f.Diagnostic)
 			}
 		}
