@@ -94,3 +94,13 @@ func TestWhatIsRemembered(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingIsRememberedOfASubscriptionWithoutASpec: least of all what was noted of
+// the one before it.
+func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
+	in := answered(inputOf(newSub("a"), newSub("b", func(s *v1alpha1.Subscription) { s.Spec = nil })))
+	in.Histories = map[types.UID]subscription.History{}
+	require.Equal(t, map[types.UID]subscription.History{
+		"a-uid": {LastStage: subscription.StageNoPlan, LastAt: now, Published: subscription.StageNoPlan, PublishedAt: now},
+	}, reconcile(t, in).Histories)
+}

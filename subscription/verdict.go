@@ -59,6 +59,11 @@ func (v *view) judge(sub *v1alpha1.Subscription, d *verdict) {
 	d.sub, d.currentCSV, d.installedCSV, d.state = sub, s.CurrentCSV, s.InstalledCSV, s.State
 	d.generation, d.ref = s.InstallPlanGeneration, s.InstallPlanRef
 	d.resolution.keep, d.unpack.keep, d.health.keep = true, true, true
+	// Nothing calls for most of the steps from here on in a Subscription at rest, and a
+	// call costs as much as what many of them do.
+	if v.keepsHistory() {
+		v.recall(d)
+	}
 	if sub.Spec == nil {
 		d.skip = true
 		d.report(failure, ReasonInvalidSpec, "spec", "the Subscription has no spec")
@@ -66,11 +71,6 @@ func (v *view) judge(sub *v1alpha1.Subscription, d *verdict) {
 	}
 	if sub.Spec.Package == "" || sub.Spec.CatalogSource == "" || sub.Spec.CatalogSourceNamespace == "" {
 		d.report(failure, ReasonInvalidSpec, "spec", "the Subscription lacks package, source or sourceNamespace")
-	}
-	// Nothing calls for most of these steps in a Subscription at rest, and a call
-	// costs as much as what many of them do.
-	if v.keepsHistory() {
-		v.recall(d)
 	}
 	v.applyAnswer(d)
 	if d.ref == nil {
