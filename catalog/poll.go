@@ -71,7 +71,8 @@ func (v *view) observePolling() {
 
 // countProbes finds the last poll that a Pod tells. It reports whether one polls
 // that was made in the future: its poll counts as one of now, once the recorded one
-// is over, so that it is not written anew with each look.
+// is over, so that it is not written anew with each look. A Pod of the future is
+// counted once its time has come.
 func (v *view) countProbes() (ahead bool) {
 	for i := range v.pods {
 		p := &v.pods[i]
@@ -79,8 +80,9 @@ func (v *view) countProbes() (ahead bool) {
 		case p.class == ClassForeign || !created.After(v.poll.last) || !v.isProbe(p.pod):
 		case !created.After(v.in.Now):
 			v.poll.last = created
-		case p.role == roleCandidate:
-			ahead = true
+		default:
+			v.waitFor(created.Sub(v.in.Now))
+			ahead = ahead || p.role == roleCandidate
 		}
 	}
 	return ahead

@@ -184,6 +184,27 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
   {"latestImageRegistryPoll":"2026-01-01T01:00:00Z","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 again in 15m0s
 `},
+	"a poll of a clock that was ahead counts once its time has come": {pollAgo(time.Minute, probe(func(p *corev1.Pod) {
+		unready(p)
+		p.CreationTimestamp = metav1.NewTime(start.Add(65 * time.Minute))
+	})), `
+updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
+  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+  Progressing=False Complete: nothing left to do
+  Degraded=False AsExpected: nothing needs attention
+  UpdatePolled=Unknown NeverPolled: the image has not been polled yet
+again in 5m0s
+`},
+	"newer content that a clock ahead polled serves, and counts as a poll once its time has come": {pollAgo(time.Minute, func(in *catalog.Input) {
+		in.Pods[0].Annotations["olmcore/purpose"], in.Pods[0].CreationTimestamp = "poll", metav1.NewTime(start.Add(65*time.Minute))
+	}), `
+updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
+  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+  Progressing=False Complete: nothing left to do
+  Degraded=False AsExpected: nothing needs attention
+  UpdatePolled=Unknown NeverPolled: the image has not been polled yet
+again in 5m0s
+`},
 	"an image with a digest is not polled": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.UpdateStrategy = "repo@sha256:1", polling("1h") })
 		in.Pods = nil
