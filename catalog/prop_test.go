@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake/gen"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 

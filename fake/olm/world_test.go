@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
