@@ -24,8 +24,12 @@ type History struct {
 	// LastStage is the last stage that was believed, LastAt its time.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastObserved is the time up to which Observations are old news: that of the newest
-	// one that was used, or of a look at a list that knew more.
+	// LastVersion is the resourceVersion of the newest version of the plan that was
+	// believed: Observations up to it are old news.
+	LastVersion string `json:"lastVersion,omitempty"`
+	// LastObserved is the time up to which Observations are old news whose
+	// resourceVersions cannot be compared with LastVersion: that of the newest one that
+	// was used, or of a look at a list that knew more.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the plan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`

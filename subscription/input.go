@@ -15,8 +15,8 @@ import (
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it.
-// Lists may come in any order; sorted by name, as a Reader lists them, they are
-// not copied.
+// Lists but Observations may come in any order; sorted by name, as a Reader lists them,
+// they are not copied.
 type Input struct {
 	// Now is the instant of this reconcile. Required.
 	Now time.Time
@@ -56,10 +56,12 @@ type Input struct {
 	// cache, so that what is not there does not exist. Optional.
 	Live bool
 	// Observations are the versions of this namespace's InstallPlans that a watch or a
-	// direct read delivered, each with the time it was seen: the observation window. At
-	// least those since the last call; more do no harm. It may begin before InstallPlans
-	// was read and end after it. With none the answer is that of one snapshot: less is
-	// known, nothing is wrong. Optional.
+	// direct read delivered, in the order in which they arrived: the observation window.
+	// The versions of one plan are ordered by their resourceVersions; the order of arrival
+	// counts where those cannot be compared, the time never. At least those since the last
+	// call; more do no harm. It may begin before InstallPlans was read and end after it.
+	// With none the answer is that of one snapshot: less is known, nothing is wrong.
+	// Optional.
 	Observations []Observation
 	// Histories is the memory of earlier calls by UID of the Subscription: the
 	// entries of earlier Outcomes. nil means that the caller keeps none; then each
@@ -241,7 +243,7 @@ func (v *view) fill(in *Input) (err error) {
 	v.now, v.namespace, v.components, v.previous = in.Now, in.Namespace, in.Components, in.PreviousPackages
 	v.histories, v.live = in.Histories, in.Live
 	if len(in.Observations) > 0 {
-		v.observations = sortedObservations(in.Observations)
+		v.observations = inOrder(in.Observations)
 	}
 	v.groups = len(in.OperatorGroups)
 	if err = v.sortSubscriptions(in); err != nil {

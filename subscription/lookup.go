@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -130,26 +131,58 @@ func isCopied(c *v1alpha1.ClusterServiceVersion) bool {
 	return annotated && operatorNamespace != c.Namespace
 }
 
-// sortedObservations returns the window, oldest first. What ties is put into some
-// fixed order, so that the order of the list never matters.
-func sortedObservations(list []Observation) []Observation {
-	order := func(a, b Observation) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Plan.Name, b.Plan.Name), strings.Compare(string(a.Plan.UID), string(b.Plan.UID)),
-			compareVersions(a.Plan.ResourceVersion, b.Plan.ResourceVersion), cmp.Compare(a.Plan.Generation, b.Plan.Generation),
-			installedAt(a.Plan).Compare(installedAt(b.Plan)), strings.Compare(string(a.Plan.Status.Phase), string(b.Plan.Status.Phase)),
-			compareBools(a.Deleted, b.Deleted))
+// inOrder returns the window with the versions of each plan in the order in which they
+// were written, which the resourceVersions tell. What cannot be compared stays where it
+// arrived; times order nothing, because clocks are set back.
+func inOrder(list []Observation) []Observation {
+	var slots []int
+	for i := range list {
+		if _, ok := compareVersions(list[i].Plan.ResourceVersion, list[i].Plan.ResourceVersion); ok {
+			slots = append(slots, i)
+		}
 	}
-	if slices.IsSortedFunc(list, order) {
-		return list
+	slices.SortStableFunc(slots, func(i, j int) int { return compareIdentities(list[i].Plan, list[j].Plan) })
+	out := slices.Clone(list)
+	for start := 0; start < len(slots); {
+		end := start + 1
+		for end < len(slots) && compareIdentities(list[slots[start]].Plan, list[slots[end]].Plan) == 0 {
+			end++
+		}
+		versions := make([]Observation, 0, end-start)
+		for _, i := range slots[start:end] {
+			versions = append(versions, list[i])
+		}
+		slices.SortStableFunc(versions, func(a, b Observation) int {
+			order, _ := compareVersions(a.Plan.ResourceVersion, b.Plan.ResourceVersion)
+			return order
+		})
+		for i, o := range versions {
+			out[slots[start+i]] = o
+		}
+		start = end
 	}
-	list = slices.Clone(list)
-	slices.SortFunc(list, order)
-	return list
+	return out
 }
 
-// compareVersions orders resourceVersions as the numbers that they are.
-func compareVersions(a, b string) int {
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+// compareIdentities is 0 for two versions of one plan.
+func compareIdentities(a, b *v1alpha1.InstallPlan) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+}
+
+// compareVersions compares two resourceVersions of InstallPlans; ok is false where that
+// cannot be done.
+func compareVersions(a, b string) (order int, ok bool) {
+	if a == "" || b == "" {
+		return 0, false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return order, err == nil
+}
+
+// isOlderVersion reports whether a resourceVersion is older than another one for certain.
+func isOlderVersion(a, b string) bool {
+	order, ok := compareVersions(a, b)
+	return ok && order < 0
 }
 
 func compareBools(a, b bool) int {

@@ -114,7 +114,7 @@ func (in *OperatorInput) members(key string) []olmcore.Object {
 	slices.SortFunc(list, func(a, b olmcore.Object) int {
 		x, y := olmcore.RefOf(a), olmcore.RefOf(b)
 		return cmp.Or(strings.Compare(x.Kind, y.Kind), strings.Compare(x.APIVersion, y.APIVersion), strings.Compare(x.Namespace, y.Namespace),
-			strings.Compare(x.Name, y.Name), strings.Compare(string(x.UID), string(y.UID)), compareVersions(x.ResourceVersion, y.ResourceVersion))
+			strings.Compare(x.Name, y.Name), strings.Compare(string(x.UID), string(y.UID)), strings.Compare(x.ResourceVersion, y.ResourceVersion))
 	})
 	return slices.CompactFunc(list, func(a, b olmcore.Object) bool { return olmcore.KeyOf(a) == olmcore.KeyOf(b) })
 }

@@ -112,26 +112,18 @@ func (d *verdict) planIdentity() (types.UID, string) {
 	return ref.UID, ref.Name
 }
 
-// window returns the observations of a plan that the chain does not know yet:
-// those later than the last one used, else than the chain's start. A window that
-// begins before the chain does, as one may that was read by another way than the
-// plan itself, is entered where it shows the chain's stage.
+// window returns the observations of a plan that the chain does not know yet: those from
+// the first one on that is news. A window that begins before the chain does, as one may
+// that was read by another way than the plan itself, is entered where it shows the
+// chain's stage.
 func (v *view) window(uid types.UID, name string, c *chain) []Observation {
 	if len(v.observations) == 0 || name == "" {
 		return nil
 	}
-	h := &v.memo.history
-	precise := c.remembers && !h.LastObserved.IsZero() && h.isAbout(uid, name)
 	var list []Observation
-	for _, o := range v.observations {
-		if !v.isOf(&o, uid, name) {
-			continue
-		}
-		if at := installedAt(o.Plan); c.remembers && !at.IsZero() && at.Before(c.installedAt) {
-			continue // an older version than is known
-		}
-		if precise && o.At.After(h.LastObserved) || !precise && !o.At.Before(c.fromAt) {
-			list = append(list, o)
+	for i := range v.observations {
+		if o := &v.observations[i]; v.isOf(o, uid, name) && (len(list) > 0 || v.isNews(o, c)) {
+			list = append(list, *o)
 		}
 	}
 	if len(list) == 0 || c.from == StageNoPlan || c.from == StageMissing || c.from == StageUnknown {
@@ -146,6 +138,24 @@ func (v *view) window(uid types.UID, name string, c *chain) []Observation {
 		}
 	}
 	return list
+}
+
+// isNews reports whether an observation may show what the chain does not know yet: a
+// later version than the last one that was believed. Where the versions cannot be
+// compared, the times have to do.
+func (v *view) isNews(o *Observation, c *chain) bool {
+	h := &v.memo.history
+	remembers := c.remembers && h.isAbout(o.Plan.UID, o.Plan.Name)
+	if order, ok := compareVersions(o.Plan.ResourceVersion, h.LastVersion); ok && order != 0 && remembers {
+		return order > 0
+	}
+	if at := installedAt(o.Plan); c.remembers && !at.IsZero() && at.Before(c.installedAt) {
+		return false
+	}
+	if remembers && !h.LastObserved.IsZero() {
+		return o.At.After(h.LastObserved)
+	}
+	return !o.At.Before(c.fromAt)
 }
 
 // lastObserved returns the time up to which observations of a plan are old news: that

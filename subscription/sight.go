@@ -174,7 +174,7 @@ func (v *view) newestOf(d *verdict, listed *v1alpha1.InstallPlan) *v1alpha1.Inst
 		return listed
 	}
 	left := v.config.MissingGrace - since(last.At, v.now)
-	if left <= 0 {
+	if left <= 0 && (listed == nil || !isOlderVersion(listed.ResourceVersion, last.Plan.ResourceVersion)) {
 		return listed
 	}
 	d.requeue(left)
@@ -191,8 +191,12 @@ func (v *view) wasListed(plan *v1alpha1.InstallPlan) bool {
 	return false
 }
 
-// isBehind reports whether a version of a plan must be older than another one.
+// isBehind reports whether a version of a plan must be older than another one: the
+// resourceVersions tell, and where they do not, what is in it.
 func isBehind(a, b *v1alpha1.InstallPlan) bool {
+	if order, ok := compareVersions(a.ResourceVersion, b.ResourceVersion); ok && order != 0 {
+		return order < 0
+	}
 	from, to := stageOf(a), stageOf(b)
 	if from == StageFailed && to == StageInstalling && hasFailed(b) && installedAt(a).Equal(installedAt(b)) {
 		return true // b carries the failure that a is
@@ -268,11 +272,19 @@ func (v *view) believe(d *verdict, plan *v1alpha1.InstallPlan) Stage {
 		return stage
 	}
 	at, patience, isSame := installedAt(plan), v.config.MissingRecheck, h.isAbout(plan.UID, plan.Name)
-	isOlder := isSame && at.Before(h.LastInstalledUpdate) &&
-		(!at.IsZero() || last == stage || reachable(last, stage)) // no controller takes the condition away
+	order, isOrdered := compareVersions(plan.ResourceVersion, h.LastVersion)
+	isOrdered = isOrdered && isSame && order != 0
+	isOlder := isOrdered && order < 0 && (stage != last || at.Before(h.LastInstalledUpdate)) // else it says nothing else
+	if !isOrdered {
+		isOlder = isSame && at.Before(h.LastInstalledUpdate) &&
+			(!at.IsZero() || last == stage || reachable(last, stage)) // no controller takes the condition away
+	}
 	switch {
-	case isOlder: // or written by another leader, whose clock is behind
+	case isOlder: // or written by another leader, whose clock is behind; or etcd was restored
 		patience = v.config.MissingGrace
+	case isOrdered:
+		v.trust()
+		return stage
 	case isSame && last == StageInstalling && stage == StageFailed && !at.IsZero() && at.Equal(h.LastInstalledUpdate):
 		// Another failure would have a time of its own.
 	case last == stage || last == StageMissing || last == StageUnknown || stage == StageUnknown || reachable(last, stage):
@@ -326,8 +338,13 @@ func (v *view) lastStage(d *verdict, plan *v1alpha1.InstallPlan) (last Stage, ok
 // in a stage last, after what is remembered of it.
 func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 	last, h := v.lastSeen(plan.UID, plan.Name), &v.memo.history
-	return last != nil && stageOf(last.Plan) == stage && last.At.After(h.LastObserved) &&
-		(!h.LastObserved.IsZero() || !last.At.Before(h.LastAt))
+	if last == nil || stageOf(last.Plan) != stage {
+		return false
+	}
+	if order, ok := compareVersions(last.Plan.ResourceVersion, h.LastVersion); ok && order != 0 && h.isAbout(plan.UID, plan.Name) {
+		return order > 0
+	}
+	return last.At.After(h.LastObserved) && (!h.LastObserved.IsZero() || !last.At.Before(h.LastAt))
 }
 
 // judgeMissing forgets a missing plan that is gone for good while the Subscription waits

@@ -117,14 +117,15 @@ func (v *view) remember(d *verdict, c *chain) {
 			h.LastAt = instant(c.list[n-1].At.Time)
 		}
 	}
+	isStaleVersion := d.seen.plan != nil && h.LastStage == d.seen.stage && isOlderVersion(d.seen.plan.ResourceVersion, h.LastVersion)
 	h.LastStage = d.seen.stage
 	if d.seen.stage == StageNoPlan {
-		h.PlanUID, h.PlanName, h.LastInstalledUpdate, h.LastObserved, h.LastMessage = "", "", time.Time{}, time.Time{}, 0
+		h.PlanUID, h.PlanName, h.LastInstalledUpdate, h.LastVersion, h.LastObserved, h.LastMessage = "", "", time.Time{}, "", time.Time{}, 0
 		return
 	}
 	uid, name := d.planIdentity()
 	if !h.isAbout(uid, name) {
-		h.LastObserved, h.LastMessage = time.Time{}, 0
+		h.LastVersion, h.LastObserved, h.LastMessage = "", time.Time{}, 0
 	}
 	h.PlanUID, h.PlanName = uid, name
 	if at := v.lastObserved(uid, name); at.After(h.LastObserved) {
@@ -132,6 +133,9 @@ func (v *view) remember(d *verdict, c *chain) {
 	}
 	if d.seen.plan != nil {
 		h.LastInstalledUpdate = instant(installedAt(d.seen.plan))
+		if !isStaleVersion {
+			h.LastVersion = d.seen.plan.ResourceVersion
+		}
 	}
 }
 

@@ -69,8 +69,8 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 		"what was used proves nothing":               {"Complete", 30, i, window{sawAt(20, as("p", "9", i))}, false, "", "", "", time.Second},
 		"the window is a little older":               {"RequiresApproval", 0, c, window{sawAt(55, i)}, false, "A>I I>C", "", "", 90 * time.Second},
 		"an edit of a failed plan is behind":         {"Failed", 0, as("p", "4", newPlan("p", "Failed", manual(2), started(20))), window{sawAt(55, as("p", "5", newPlan("p", "Installing", manual(3), started(20))))}, false, "F>I", "", "Pending/Installing", 5 * time.Second},
-		"another stage proves nothing":               {"Complete", 0, as("p", "8", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
-		"the same stage, seen later, is believed":    {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 0},
+		"another stage proves nothing":               {"Complete", 0, as("p", "10", newPlan("p", "Failed", manual(2), started(20), failed(35))), window{sawAt(59, as("p", "9", i))}, false, "", "", "", time.Second},
+		"the same stage, seen later, is believed":    {"Complete", 0, i, window{sawAt(59, as("p", "9", i))}, false, "C>I!", "OutOfBandEdit", "Pending/Installing", 9 * time.Second},
 		"not listed, a direct read found it":         {"Installing", 0, nil, window{sawAt(59, c)}, false, "I>C", "", "", 9 * time.Second},
 		"not listed, it was seen long ago":           {"Installing", 0, nil, window{sawAt(50, i)}, false, "", "", "Pending/Installing", time.Second},
 		"not listed, gone by a live read":            {"Installing", 0, nil, window{sawAt(59, i)}, true, "I>M", "DeletedBeforeObserved", "", 0},
@@ -300,4 +300,61 @@ func TestListsAndWindowsOfAnyAge(t *testing.T) {
 		w.look(t, end+45, all[len(all)-1].plan)
 		require.Equal(t, all[len(all)-1].stage, w.told[len(w.told)-1])
 	})
+}
+
+// TestAClockSetBackReordersNothing: the versions of a plan are ordered by their
+// resourceVersions, and by arrival where those cannot be compared; never by time.
+func TestAClockSetBackReordersNothing(t *testing.T) {
+	installing := newPlan("p", "Installing", started(20))
+	complete := newPlan("p", "Complete", started(20), done(30))
+	sub := newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3))
+	saw := func(at int, version string, p *v1alpha1.InstallPlan) subscription.Observation {
+		return sawAt(at, as("p", version, p))
+	}
+	for name, tc := range map[string]struct {
+		listed string
+		window []subscription.Observation
+	}{
+		"in order of arrival":             {"9", []subscription.Observation{saw(50, "8", installing), saw(40, "9", complete)}},
+		"out of order":                    {"9", []subscription.Observation{saw(40, "9", complete), saw(50, "8", installing)}},
+		"one digit more":                  {"10", []subscription.Observation{saw(40, "10", complete), saw(50, "9", installing)}},
+		"versions that are no numbers":    {"b", []subscription.Observation{saw(50, "z", installing), saw(40, "b", complete)}},
+		"another plan's versions between": {"9", []subscription.Observation{saw(40, "9", complete), sawAt(45, as("q", "1", installing)), saw(50, "8", installing)}},
+	} {
+		in := inputOf(sub, as("p", tc.listed, complete))
+		in.Observations = tc.window
+		require.Equal(t, "N>I I>C", stages(reconcile(t, in).Result), name+", without memory")
+		in.Histories = historyOf("NotYetReconciled")
+		require.Equal(t, "N>I I>C", stages(reconcile(t, in).Result), name)
+
+		in.InstallPlans[0] = as("p", "1", newPlan("p", "")) // a cache that is behind
+		in.Now = second(45).Time
+		require.Equal(t, "N>I I>C", stages(reconcile(t, in).Result), name+", with a stale list")
+	}
+}
+
+// TestAClockSetBackBetweenTwoCallsLosesNothing: what is news follows from the
+// resourceVersions, and a list that is older than what is remembered is stale.
+func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
+	failedPlan := as("p", "10", newPlan("p", "Failed", started(20), failed(25)))
+	again := as("p", "11", newPlan("p", "Installing", started(20), failed(25)))
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3)), as("p", "9", newPlan("p", "Installing", started(20))))
+	in.Histories = historyOf("NotYetReconciled")
+	in.Observations = []subscription.Observation{sawAt(60, in.InstallPlans[0])}
+	out := reconcile(t, in)
+	require.Equal(t, "N>I", stages(out.Result))
+	carryOut(t, &in, out)
+
+	in.Now = second(30).Time
+	in.InstallPlans[0] = again
+	in.Observations = append(in.Observations, sawAt(29, failedPlan), sawAt(30, again))
+	out = reconcile(t, in)
+	require.Equal(t, "I>F F>I", stages(out.Result))
+	carryOut(t, &in, out)
+	require.Empty(t, stages(reconcile(t, in).Result), "once")
+
+	in.InstallPlans[0], in.Observations = failedPlan, nil
+	out = reconcile(t, in)
+	require.Empty(t, stages(out.Result))
+	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
