@@ -45,6 +45,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	shows := func(stage subscription.Stage, second int) func(*subscription.History) {
 		return func(h *subscription.History) { h.Published, h.PublishedAt = stage, epochPlus(second) }
 	}
+	version := func(h *subscription.History) { h.LastVersion = "7" }
 	finished := func(h *subscription.History) { h.LastInstalledUpdate = epochPlus(30) }
 	for name, tc := range map[string]struct {
 		before  *subscription.History
@@ -54,10 +55,10 @@ func TestWhatIsRemembered(t *testing.T) {
 		"no plan, the first look": {nil, []olmcore.Object{newSub("a")},
 			&subscription.History{LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
 		"no plan, again":                    {&subscription.History{LastStage: none, LastAt: epochPlus(9), Published: none, PublishedAt: epochPlus(9)}, []olmcore.Object{newSub("a")}, nil},
-		"a plan, the first look":            {nil, []olmcore.Object{waiting, running}, seen(at(i, 60, 0), shows(i, 60))},
-		"a plan that ended, the first look": {nil, []olmcore.Object{latest, ended, etcd}, seen(at(complete, 60, 0), shows(complete, 60), finished)},
-		"a plan goes on":                    {seen(at(n, 10, 4), shows(n, 10)), []olmcore.Object{waiting, running}, seen(at(i, 60, 5), shows(i, 60))},
-		"a plan ends":                       {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, ended, etcd}, seen(at(complete, 30, 6), shows(complete, 60), finished)},
+		"a plan, the first look":            {nil, []olmcore.Object{waiting, running}, seen(version, at(i, 60, 0), shows(i, 60))},
+		"a plan that ended, the first look": {nil, []olmcore.Object{latest, ended, etcd}, seen(version, at(complete, 60, 0), shows(complete, 60), finished)},
+		"a plan goes on":                    {seen(at(n, 10, 4), shows(n, 10)), []olmcore.Object{waiting, running}, seen(version, at(i, 60, 5), shows(i, 60))},
+		"a plan ends":                       {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, ended, etcd}, seen(version, at(complete, 30, 6), shows(complete, 60), finished)},
 		"a plan stays":                      {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, running}, nil},
 		"a plan says something": {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, saying},
 			seen(at(i, 20, 5), shows(i, 20), func(h *subscription.History) { h.LastMessage = 0xda79aab9 /* FNV-1a */ })},
@@ -72,10 +73,10 @@ func TestWhatIsRemembered(t *testing.T) {
 		"it did not go back": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, ended},
 			seen(at(complete, 30, 6), shows(complete, 30), finished)},
 		"a live read ends a doubt": {seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now }), []olmcore.Object{latest, etcd, running},
-			seen(at(i, 60, 7), shows(i, 60))},
-		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastObserved: epochPlus(2), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
-			[]olmcore.Object{waiting, running}, seen(at(i, 60, 6), shows(i, 60))},
-		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastMessage, h.LastObserved = 7, epochPlus(31) }), []olmcore.Object{newSub("a")},
+			seen(version, at(i, 60, 7), shows(i, 60))},
+		"another plan": {&subscription.History{Seq: 3, PlanUID: "q-uid", PlanName: "q", LastStage: complete, LastAt: epochPlus(1), LastInstalledUpdate: epochPlus(1), LastVersion: "99", LastObserved: epochPlus(2), LastMessage: 7, Published: complete, PublishedAt: epochPlus(1)},
+			[]olmcore.Object{waiting, running}, seen(version, at(i, 60, 6), shows(i, 60))},
+		"the reference is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.LastVersion, h.LastMessage, h.LastObserved = "9", 7, epochPlus(31) }), []olmcore.Object{newSub("a")},
 			&subscription.History{Seq: 7, LastStage: none, LastAt: now, Published: none, PublishedAt: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
