@@ -164,7 +164,7 @@ func (a *audit) reference(d *verdict, write func() olmcore.Action) {
 	case d.seen.stage == StageUnverified && d.seen.plan == nil:
 		a.add(d.sub, info, s.LastUpdated.Time, AuditRefMissingPlan, "status.installPlanRef", "InstallPlan ", ref.Name, " is not visible")
 	case d.seen.stage == StageMissing:
-		forget := d.ref == nil || d.seen.lasting && d.state == v1alpha1.SubscriptionStateUpgradePending
+		forget := d.ref == nil || d.seen.lasting && d.state == v1alpha1.SubscriptionStateUpgradePending && !d.outlivedPlan()
 		if shown, _, _ := shownStage(s.Conditions); shown == StageMissing && !forget {
 			return // the conditions say so, and there is nothing to repair
 		}
@@ -183,11 +183,17 @@ func (a *audit) reference(d *verdict, write func() olmcore.Action) {
 	}
 }
 
-// wedge audits a Subscription that waits for a version which was deleted.
+// wedge audits a Subscription whose version was deleted.
 func (a *audit) wedge(d *verdict) {
 	s := &d.sub.Status
-	if s.State != v1alpha1.SubscriptionStateUpgradePending || d.seen.stage != StageComplete || d.csvPresent || d.seen.plan == nil ||
-		s.CurrentCSV == "" || d.ref != nil && d.currentCSV != s.CurrentCSV {
+	if s.State != v1alpha1.SubscriptionStateUpgradePending || d.csvPresent || s.CurrentCSV == "" || d.ref != nil && d.currentCSV != s.CurrentCSV {
+		return
+	}
+	message := "CSV " + s.CurrentCSV + " and its InstallPlan are gone"
+	switch {
+	case d.seen.stage == StageComplete && d.seen.plan != nil:
+		message = "InstallPlan " + d.seen.plan.Name + " is complete but CSV " + s.CurrentCSV + " is gone"
+	case d.seen.stage != StageMissing || !d.outlivedPlan():
 		return
 	}
 	since := s.LastUpdated.Time
@@ -200,7 +206,7 @@ func (a *audit) wedge(d *verdict) {
 	cleared := *d
 	cleared.clearReference()
 	cleared.stage = wish{}
-	a.add(d.sub, warning, since, ReasonWedgedUpgradePending, "status.currentCSV", "InstallPlan ", d.seen.plan.Name, " is complete but CSV ", s.CurrentCSV, " is gone").
+	a.add(d.sub, warning, since, ReasonWedgedUpgradePending, "status.currentCSV", message).
 		repair(a.v.config.ReinstallMissingCSV, olmcore.UpdateStatusOf(d.sub, a.v.status(&cleared), cleared.cause))
 }
 

@@ -143,10 +143,10 @@ type Config struct {
 	// MaxPublishLag is how far the conditions may fall behind for that. 0: three
 	// times ObservationWindow.
 	MaxPublishLag time.Duration
-	// ReinstallMissingCSV: a Subscription whose plan is complete but whose CSV was
-	// deleted forgets the plan after AuditGrace, so that the operator is installed
-	// again. Off, as in OLM, it stays UpgradePending for ever and a Diagnostic says
-	// so.
+	// ReinstallMissingCSV: a Subscription whose plan is complete, or was deleted after
+	// it was, and whose CSV was deleted forgets the plan after AuditGrace, so that the
+	// operator is installed again. Off, as in OLM, it stays UpgradePending for ever and a
+	// Diagnostic says so.
 	ReinstallMissingCSV bool
 	// UpstreamCatalogReasons: when catalogs come, go or change their health,
 	// CatalogSourcesUnhealthy first gets the reason CatalogSourcesAdded,

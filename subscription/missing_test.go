@@ -279,6 +279,60 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 	}
 }
 
+// TestAnAdminsDeletionIsNotUndone: the plan was collected, later the CSV is removed. The
+// operator is installed again only on request. Who deletes the plan of a removed version
+// asks for it, too.
+func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
+	collected := newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 30))
+	for name, tc := range map[string]struct {
+		sub       *v1alpha1.Subscription
+		reinstall bool
+		live      bool
+		want      string // after the grace
+		reasons   string
+	}{
+		"by default it stays removed":                 {sub: collected, want: "UpgradePending p", reasons: "WedgedUpgradePending"},
+		"also by a live read":                         {sub: collected, live: true, want: "UpgradePending p", reasons: "WedgedUpgradePending"},
+		"plan and version may go at once":             {sub: newSub("a", follows("p", "etcd.v1"), installed), want: "UpgradePending p", reasons: "WedgedUpgradePending"},
+		"on request it is installed again":            {sub: collected, reinstall: true, want: " "},
+		"a plan that is deleted afterwards asks, too": {sub: newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.State = "UpgradePending" }), want: " "},
+		"an upgrade whose plan is gone is made anew": {sub: newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" },
+			withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 30)), want: " "},
+		"so is a second installation that was never approved": {sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 30), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" }), want: " "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(tc.sub)
+			in.Config.ReinstallMissingCSV, in.Live = tc.reinstall, tc.live
+			var out subscription.Outcome
+			for range 4 {
+				out = reconcile(t, in)
+				carryOut(t, &in, out)
+				in.Now = in.Now.Add(max(out.RequeueAfter, time.Second))
+			}
+			got := in.Subscriptions[0].Status
+			ref := ""
+			if got.InstallPlanRef != nil {
+				ref = got.InstallPlanRef.Name
+			}
+			require.Equal(t, tc.want, string(got.State)+" "+ref)
+			require.Equal(t, tc.reasons, reasons(out.Result))
+			whole := subscription.Assess(in).Subscriptions[0].Whole
+			findings, err := subscription.Audit(in)
+			require.NoError(t, err)
+			if ref == "" {
+				require.Equal(t, subscription.GateNeeded, out.Gate)
+				require.Equal(t, subscription.PhaseResolving, whole.Phase)
+				return
+			}
+			require.Equal(t, subscription.PhaseStuck, whole.Phase)
+			require.Equal(t, "Delete the Subscription and create it again to install the version again.", whole.Advice)
+			require.Len(t, findings, 1)
+			require.Equal(t, subscription.ReasonWedgedUpgradePending, findings[0].Reason)
+			require.False(t, findings[0].Safe)
+		})
+	}
+}
+
 func TestHistoryIsOneString(t *testing.T) {
 	h := known(subscription.StageInstalling)
 	h.Seq, h.MissingSince, h.SuspectStage, h.SuspectSince = 4, now, subscription.StageFailed, now.Add(time.Nanosecond)

@@ -348,16 +348,27 @@ func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 }
 
 // judgeMissing forgets a missing plan that is gone for good while the Subscription waits
-// for it. A CSV that is there is kept instead: to forget it would orphan it.
+// for it. A CSV that is there is kept instead: to forget it would orphan it. So is a
+// version that was installed and removed after its plan was: judgeWedge has it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
-// InstallPlanNotFound. Differs: whether the conditions change does not matter;
-// absence has to last, or to be witnessed, first.
+// InstallPlanNotFound. Differs: whether the conditions change does not matter while the
+// version was never installed; absence has to last, or to be witnessed, first.
 func (v *view) judgeMissing(d *verdict) {
 	pending := v1alpha1.SubscriptionState(v1alpha1.SubscriptionStateUpgradePending)
-	if d.seen.lasting && d.state == pending && d.sub.Status.State == pending {
+	if d.seen.lasting && d.state == pending && d.sub.Status.State == pending && !d.outlivedPlan() {
 		d.clearReference()
 	}
+}
+
+// outlivedPlan reports whether the plan of a version that was installed was missing
+// already before anything else was: to resolve the namespace again would undo what
+// somebody did to the version on purpose.
+func (d *verdict) outlivedPlan() bool {
+	s := &d.sub.Status
+	shown, _, _ := shownStage(s.Conditions)
+	return s.CurrentCSV != "" && s.InstalledCSV == s.CurrentCSV &&
+		(shown == StageMissing || s.State == v1alpha1.SubscriptionStateAtLatest)
 }
 
 // isAbout reports whether the history is about a plan.

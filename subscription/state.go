@@ -146,33 +146,37 @@ func phaseText(phase v1alpha1.ClusterServiceVersionPhase) string {
 // judgeWedge looks at Subscriptions without their CSV that wait for something that
 // cannot come.
 func (v *view) judgeWedge(d *verdict) {
-	if d.state != v1alpha1.SubscriptionStateUpgradePending || d.seen.plan == nil || d.changedReference() {
+	if d.state != v1alpha1.SubscriptionStateUpgradePending || d.ref == nil || d.changedReference() {
 		return
 	}
-	switch d.seen.stage {
-	case StageFailed:
+	switch {
+	case d.seen.stage == StageFailed:
 		d.report(warning, ReasonFailedPlanWedge, "status.installPlanRef", "InstallPlan ", d.seen.plan.Name,
 			" failed and holds this Subscription until it is deleted")
-	case StageComplete:
-		if d.currentCSV == "" {
-			return
-		}
-		start := d.sub.Status.LastUpdated.Time
-		if d.sub.Status.State != d.state {
-			start = v.now // it was there until now
-		}
-		if at := installedAt(d.seen.plan); at.After(start) {
-			start = at
-		}
-		if left := v.config.AuditGrace - since(start, v.now); left > 0 {
-			d.requeue(left)
-			return
-		}
-		if v.config.ReinstallMissingCSV {
-			d.clearReference()
-			return
-		}
-		d.report(warning, ReasonWedgedUpgradePending, "status.currentCSV", "InstallPlan ", d.seen.plan.Name,
-			" is complete but CSV ", d.currentCSV, " is gone; delete the plan to install it again")
+	case d.seen.stage == StageComplete && d.currentCSV != "":
+		v.judgeRemoved(d, "InstallPlan "+d.seen.plan.Name+" is complete but CSV "+d.currentCSV+" is gone; delete the plan to install it again")
+	case d.seen.stage == StageMissing && d.outlivedPlan():
+		v.judgeRemoved(d, "CSV "+d.currentCSV+" and its InstallPlan are gone; create the Subscription again to install it")
 	}
+}
+
+// judgeRemoved is about a version that was installed and then removed: it stays removed
+// unless Config.ReinstallMissingCSV says otherwise.
+func (v *view) judgeRemoved(d *verdict, message string) {
+	start := d.sub.Status.LastUpdated.Time
+	if d.sub.Status.State != d.state {
+		start = v.now // it was there until now
+	}
+	if at := installedAt(d.seen.plan); at.After(start) {
+		start = at
+	}
+	if left := v.config.AuditGrace - since(start, v.now); left > 0 {
+		d.requeue(left)
+		return
+	}
+	if v.config.ReinstallMissingCSV {
+		d.clearReference()
+		return
+	}
+	d.report(warning, ReasonWedgedUpgradePending, "status.currentCSV", message)
 }

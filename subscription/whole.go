@@ -75,7 +75,7 @@ func (v *view) whole(d *verdict) Whole {
 	}
 	switch d.seen.stage {
 	case StageNoPlan, StageMissing:
-		if !d.csvPresent {
+		if !d.csvPresent && !(d.seen.stage == StageMissing && d.ref != nil && d.outlivedPlan()) {
 			return v.resolving(d)
 		}
 	case StageUnverified, StageNotYetReconciled, StageRequiresApproval: // for an operator that runs nothing hangs on its plan
@@ -268,6 +268,9 @@ func (v *view) wholeOfCSV(d *verdict) Whole {
 		}
 		if v.now.Sub(w.Since) >= v.config.AuditGrace {
 			w.Phase, w.Reason, w.Advice = PhaseStuck, ReasonWedgedUpgradePending, "Delete the InstallPlan to install the version again."
+			if d.seen.plan == nil {
+				w.Advice = "Delete the Subscription and create it again to install the version again."
+			}
 		}
 		return w
 	}
