@@ -129,16 +129,19 @@ func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
 	}
 }
 
-// TestPlanAndCSVGoneTogether takes two steps with a grace between them, so that a
-// cache that is behind loses nothing.
+// TestPlanAndCSVGoneTogether is what an administrator leaves who removes both: the
+// operator is installed again on request only, after a grace, so that a cache that is
+// behind loses nothing.
 func TestPlanAndCSVGoneTogether(t *testing.T) {
 	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), in: inputOf()}
 	s.look(60)
 	require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), s.sub.Status.State)
-	require.NotNil(t, s.sub.Status.InstallPlanRef)
-	s.look(69)
-	require.NotNil(t, s.sub.Status.InstallPlanRef)
-	s.look(70)
+	for _, at := range []int{70, 180, 100000} {
+		s.look(at)
+		require.NotNil(t, s.sub.Status.InstallPlanRef)
+	}
+	s.in.Config.ReinstallMissingCSV = true
+	s.look(100001)
 	require.Nil(t, s.sub.Status.InstallPlanRef)
 	require.Empty(t, s.sub.Status.CurrentCSV)
 }
