@@ -248,7 +248,7 @@ func (m *machine) groupGates() (decision, bool) {
 // found yet: nothing is installed with wider rights than it has.
 func (m *machine) accountMissing() (decision, bool) {
 	g, _ := m.group()
-	if g == nil || g.Spec.ServiceAccountName == "" || g.Status.ServiceAccountRef != nil {
+	if _, confirmed := olmcore.AccountOf(g); confirmed {
 		return decision{}, false
 	}
 	d := m.waitFor("T2A", 10*time.Second)

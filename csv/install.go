@@ -127,10 +127,11 @@ func updateDeployment(live, want *appsv1.Deployment, as *corev1.ObjectReference)
 
 // installIdentity is the ServiceAccount that the OperatorGroup prescribes.
 func installIdentity(in *Input) *corev1.ObjectReference {
-	if len(in.OperatorGroups.Items) != 1 || in.OperatorGroups.Items[0].Spec.ServiceAccountName == "" {
+	if len(in.OperatorGroups.Items) != 1 {
 		return nil
 	}
-	return in.OperatorGroups.Items[0].Status.ServiceAccountRef.DeepCopy()
+	account, _ := olmcore.AccountOf(in.OperatorGroups.Items[0]) // unconfirmed: nothing is installed
+	return account
 }
 
 // removals deletes the Deployments that are the CSV's, by label and by owner,

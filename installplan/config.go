@@ -148,6 +148,7 @@ func (c Config) supportedKinds() []string {
 type ownKey struct{ full, name string }
 
 var (
+	ownAccount      = ownKey{olmcore.KeyPrefix + "service-account", "service-account"}
 	ownContentHash  = ownKey{olmcore.KeyPrefix + "content-hash", "content-hash"}
 	ownContributors = ownKey{olmcore.KeyPrefix + "contributors", "contributors"}
 	ownPackages     = ownKey{olmcore.KeyPrefix + "packages", "packages"}
@@ -162,6 +163,7 @@ func (c Config) key(k ownKey) string {
 	return c.KeyPrefix + k.name
 }
 
+func (c Config) accountKey() string      { return c.key(ownAccount) }
 func (c Config) contentHashKey() string  { return c.key(ownContentHash) }
 func (c Config) contributorsKey() string { return c.key(ownContributors) }
 func (c Config) packagesKey() string     { return c.key(ownPackages) }

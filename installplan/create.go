@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,6 +29,9 @@ type CreateInput struct {
 	// ignored.
 	Subscriptions []*v1alpha1.Subscription
 	InstallPlans  []*v1alpha1.InstallPlan
+	// OperatorGroups of the namespace, all of them: the plan runs under the
+	// ServiceAccount that they prescribe now, or not at all.
+	OperatorGroups []*operatorsv1.OperatorGroup
 	// ClusterServiceVersions of the namespace that the resolution names.
 	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
 	// ConfigMaps are those that the bundle images of the resolution were unpacked
@@ -112,6 +116,11 @@ func (in *CreateInput) validate() error {
 			return foreign("InstallPlans", i, p.Namespace, in.Namespace)
 		}
 	}
+	for i, g := range in.OperatorGroups {
+		if g != nil && g.Namespace != in.Namespace {
+			return foreign("OperatorGroups", i, g.Namespace, in.Namespace)
+		}
+	}
 	for i, o := range in.Resolution.Operators {
 		if o.Name == "" {
 			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Operators[%d].Name", i), Problem: "is empty"}
@@ -133,6 +142,8 @@ type creation struct {
 	// lookups are the images that steps refer to what was unpacked from.
 	lookups []v1alpha1.BundleLookup
 	hash    string
+	// account is the one that the plan is made under; empty for none.
+	account string
 }
 
 func (c *creation) run() {
@@ -141,7 +152,8 @@ func (c *creation) run() {
 		return
 	}
 	c.steps = steps
-	c.hash = contentHash(c.in.Namespace, steps)
+	c.account = prescribedAccount(c.in.OperatorGroups)
+	c.hash = accountHash(contentHash(c.in.Namespace, steps), c.account)
 	plan := c.meet()
 	if c.stale(plan) {
 		c.warn(ReasonStaleResolution, "the resolution was made for other Subscriptions than those of namespace %s now", c.in.Namespace)
@@ -389,6 +401,9 @@ func (c *creation) make() {
 		}
 	}
 	plan.Annotations = map[string]string{c.in.Config.contentHashKey(): c.hash}
+	if c.account != "" {
+		plan.Annotations[c.in.Config.accountKey()] = c.account
+	}
 	plan.Labels = map[string]string{olmcore.LabelManaged: "true"}
 	plan.Spec = v1alpha1.InstallPlanSpec{
 		ClusterServiceVersionNames: csvNames(c.steps), Approval: v1alpha1.ApprovalAutomatic, Generation: generation,

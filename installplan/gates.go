@@ -59,6 +59,9 @@ func (d *decision) withoutStatus() {
 // finds.
 func (d *decision) check() bool {
 	account, problem := checkOperatorGroups(d.in.OperatorGroups)
+	if problem == "" {
+		problem = accountChange(d.in.InstallPlan, account, d.in.Config)
+	}
 	status := &d.next.Status
 	if problem != "" {
 		d.state = StateCheckFailed
@@ -103,13 +106,13 @@ func checkOperatorGroups(groups []*operatorsv1.OperatorGroup) (account *corev1.O
 		return nil, "no operator group found that is managing this namespace"
 	case count > 1:
 		return nil, fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d", count)
-	case group.Spec.ServiceAccountName == "":
-		return nil, ""
-	case group.Status.ServiceAccountRef == nil:
+	}
+	account, confirmed := olmcore.AccountOf(group)
+	if !confirmed {
 		return nil, fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",
 			group.Spec.ServiceAccountName, group.Namespace, group.Name)
 	}
-	return group.Status.ServiceAccountRef, ""
+	return account, ""
 }
 
 func withoutCheckFailure(conditions []v1alpha1.InstallPlanCondition) []v1alpha1.InstallPlanCondition {

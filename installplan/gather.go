@@ -282,6 +282,9 @@ func GatherCreate(ctx context.Context, r olmcore.Reader, namespace string, resol
 	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
 		return CreateInput{}, err
 	}
+	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
+		return CreateInput{}, err
+	}
 	for _, o := range resolution.Operators {
 		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, o.Name)
 		if err != nil {

@@ -111,13 +111,14 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 
 func TestGatherCreateReadsTheNamespace(t *testing.T) {
 	sub, p, version := subscription("a"), plan(complete, nil), csv("a.v1")
-	r := reader(t, sub, p, version, csv("other.v1"), subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+	g := group()
+	r := reader(t, sub, p, version, g, csv("other.v1"), subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 	resolution := installs(operator("a"), operator("b"))([]*v1alpha1.Subscription{sub})
 	got, err := installplan.GatherCreate(t.Context(), r, ns, resolution, installplan.Config{})
 	require.NoError(t, err)
 	same(t, installplan.CreateInput{
 		Namespace: ns, Resolution: resolution, Subscriptions: []*v1alpha1.Subscription{sub}, InstallPlans: []*v1alpha1.InstallPlan{p},
-		ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version},
+		OperatorGroups: []*operatorsv1.OperatorGroup{g}, ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version},
 	}, got)
 	for kind := range r.kinds {
 		broken := r

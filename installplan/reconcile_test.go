@@ -85,6 +85,7 @@ func TestGates(t *testing.T) {
 		}
 	}
 	const noGroup = "no operator group found that is managing this namespace"
+	const unbound = "made under service account ops/scoped, and the operator group of the namespace names none now; delete the plan to have it made anew"
 
 	finished := plan(complete, steps())
 	doomed := plan(installing, steps(), deleting)
@@ -228,12 +229,12 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"G8: an account that the group does not name any more is forgotten": {
+		"G8: a plan does not go on without the account that it was made under": {
 			in: input(bound),
 			want: olmcore.Result{
-				Actions: stored(bound, installplan.StateServiceAccountChanged,
-					func(s *v1alpha1.InstallPlanStatus) { s.AttenuatedServiceAccountRef = nil }),
-				RequeueAfter: 5 * time.Second,
+				Actions:      stored(bound, installplan.StateCheckFailed, failedCheck(unbound)),
+				Diagnostics:  []olmcore.Diagnostic{diagnostic(bound, olmcore.Warning, installplan.ReasonInstallCheckFailed, "", unbound)},
+				RequeueAfter: 30 * time.Second,
 			},
 		},
 		"G9: a phase that does not exist is never left": {
