@@ -273,7 +273,7 @@ update Pod olm/cool-w4nrrin4qx (ObjectDiffers: the Service does not select the P
 notify [olm]
 `},
 	"a surplus Pod goes": {func(in *catalog.Input) { addPod(in, "cool-zz", func(*corev1.Pod) {}) }, `
-delete Pod olm/cool-zz (PodSurplus: better Pods serve already) grace=1 version=false
+delete Pod olm/cool-zz (PodSurplus: better Pods serve already) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
   Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
 `},
@@ -281,7 +281,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: coo
 		setNode(in, corev1.ConditionTrue, time.Minute)
 		addPod(in, "cool-zz", func(*corev1.Pod) {})
 	}, `
-delete Pod olm/cool-w4nrrin4qx (PodSurplus: better Pods serve already) grace=1 version=false
+delete Pod olm/cool-w4nrrin4qx (PodSurplus: better Pods serve already) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
   Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
 again in 1m0s
@@ -295,7 +295,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 again in 1m0s
 `},
 	"a replacement that starts goes when the node is trusted": {func(in *catalog.Input) { addPod(in, "cool-zz", unready) }, `
-delete Pod olm/cool-zz (PodSurplus: better Pods serve already) grace=1 version=false
+delete Pod olm/cool-zz (PodSurplus: better Pods serve already) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready)
 again in 10m0s
@@ -303,7 +303,7 @@ again in 10m0s
 	"the older content goes": {func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "quay.io/example/catalog@sha256:new" })
 	}, `
-delete Pod olm/cool-w4nrrin4qx (ContentDiffers: other Pods serve newer content of the same image) grace=1 version=false
+delete Pod olm/cool-w4nrrin4qx (ContentDiffers: other Pods serve newer content of the same image) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
   Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
 `},
@@ -345,20 +345,20 @@ notify [olm]
 		addPod(in, "cool-zz", func(*corev1.Pod) {})
 		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
-delete Pod olm/cool-w4nrrin4qx (PodOutdated: Pods of the present spec serve) grace=1 version=false
+delete Pod olm/cool-w4nrrin4qx (PodOutdated: Pods of the present spec serve) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a, old spec), cool-zz (b))
   Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a, old spec), cool-zz (b)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a candidate without purpose goes": {func(in *catalog.Input) { addPod(in, "cool-zz", candidate) }, `
-delete Pod olm/cool-zz (CandidateObsolete: as many Pods serve as asked for) grace=1 version=false
+delete Pod olm/cool-zz (CandidateObsolete: as many Pods serve as asked for) grace=1 version=true
 `},
 	"a candidate of another spec goes": {func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) { candidate(p); p.Labels["olm.pod-spec-hash"] = "other" })
 		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
-delete Pod olm/cool-zz (CandidateObsolete: the Pod was made from another spec) grace=1 version=false
+delete Pod olm/cool-zz (CandidateObsolete: the Pod was made from another spec) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
@@ -373,7 +373,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 		})
 		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
-delete Pod olm/cool-zz (ProgressDeadlineExceeded: the Pod did not become ready in time) grace=1 version=false
+delete Pod olm/cool-zz (ProgressDeadlineExceeded: the Pod did not become ready in time) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=False ProgressDeadlineExceeded: registry pods did not become ready in time
@@ -410,7 +410,7 @@ again in 10m0s
 		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 create Pod olm/cool-2fnkoshaj3 (PodOutdated: replaces cool-w4nrrin4qx: it was made from another spec)
-delete Pod olm/cool-w4nrrin4qx (PodOutdated: the Pod was made from another spec and does not serve) grace=1 version=false
+delete Pod olm/cool-w4nrrin4qx (PodOutdated: the Pod was made from another spec and does not serve) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others

@@ -140,12 +140,8 @@ func (v *view) newestStuck() (newest *corev1.Pod) {
 	return newest
 }
 
-// podAction returns the action of a deletion.
+// action returns the action of a deletion. It names the version of the Pod that was
+// judged: one that changed since may serve by now.
 func (d deletion) action() olmcore.Action {
-	a := olmcore.DeleteOf(d.pod, d.cause)
-	if d.grace == 0 {
-		a.Target = olmcore.RefOf(d.pod)
-	}
-	a.GracePeriodSeconds = &d.grace
-	return a
+	return olmcore.Delete{Target: olmcore.RefOf(d.pod), GracePeriodSeconds: &d.grace, Cause: d.cause}
 }

@@ -19,9 +19,10 @@ func (v *view) leftoverActions(now *condition) (actions []olmcore.Action) {
 	if v.mode == modeAddress {
 		cause.Message = "the registry at spec.address serves now"
 	}
+	// What changed since it was judged may be of use again.
 	remove := func(o olmcore.Object) {
 		if owns(v.cs.UID, o.GetOwnerReferences()) && o.GetDeletionTimestamp() == nil {
-			actions = append(actions, olmcore.DeleteOf(o, cause))
+			actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(o), Cause: cause})
 		}
 	}
 	if v.mode == modeAddress {

@@ -64,7 +64,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 again in 9m0s
 `},
 	"a candidate with the same content goes": {pollAgo(time.Minute, probe(nil)), `
-delete Pod olm/cool-zz (UpToDate: the image has not changed) grace=1 version=false
+delete Pod olm/cool-zz (UpToDate: the image has not changed) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False Complete: nothing left to do
@@ -93,7 +93,7 @@ again in 9m0s
 		unready(p)
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	})), `
-delete Pod olm/cool-zz (CandidateFailed: the Pod that polls the image crashes) grace=1 version=false
+delete Pod olm/cool-zz (CandidateFailed: the Pod that polls the image crashes) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False Complete: nothing left to do
@@ -107,7 +107,7 @@ again in 9m0s
 		unready(p)
 		p.CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute))
 	})), `
-delete Pod olm/cool-zz (CandidateTimedOut: the Pod that polls the image did not become ready in time: not ready) grace=1 version=false
+delete Pod olm/cool-zz (CandidateTimedOut: the Pod that polls the image did not become ready in time: not ready) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False Complete: nothing left to do
@@ -144,7 +144,7 @@ Error ImagePullFailed : cool-w4nrrin4qx on a: cannot pull its image
 again in 10m0s
 `},
 	"a candidate of a poll that was switched off goes": {probe(nil), `
-delete Pod olm/cool-zz (CandidateObsolete: as many Pods serve as asked for) grace=1 version=false
+delete Pod olm/cool-zz (CandidateObsolete: as many Pods serve as asked for) grace=1 version=true
 `},
 	"a candidate that belongs to somebody else stays": {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.OwnerReferences = nil })), `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
@@ -156,7 +156,7 @@ Warning ForeignPod : cool-zz on b: it has the catalog's labels and another owner
 again in 15m0s
 `},
 	"a candidate of another spec is never promoted": {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Labels["olm.pod-spec-hash"] = "old" })), `
-delete Pod olm/cool-zz (CandidateObsolete: the Pod was made from another spec) grace=1 version=false
+delete Pod olm/cool-zz (CandidateObsolete: the Pod was made from another spec) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False Complete: nothing left to do
@@ -168,7 +168,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 			p.Annotations["olmcore/purpose"], p.Status.ContainerStatuses[0].ImageID = "poll", "repo@sha256:new"
 		})
 	}), `
-delete Pod olm/cool-w4nrrin4qx (ContentDiffers: other Pods serve newer content of the same image) grace=1 version=false
+delete Pod olm/cool-w4nrrin4qx (ContentDiffers: other Pods serve newer content of the same image) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
   Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
   Progressing=False Complete: nothing left to do

@@ -56,6 +56,7 @@ func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a cat
 			continue
 		}
 		require.NotEmpty(t, d.Target.UID)
+		require.False(t, d.Target.Kind == "Pod" && d.Target.ResourceVersion == "", "the delete of %s may meet a Pod that serves by now", d.Target.Name)
 		i := slices.IndexFunc(a.Pods, func(p catalog.PodReport) bool { return p.Name == d.Target.Name })
 		if d.Target.Kind != "Pod" || i < 0 || d.Cause.Reason == catalog.ReasonSourceTypeChanged {
 			continue
@@ -66,7 +67,6 @@ func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a cat
 		if d.GracePeriodSeconds == nil || *d.GracePeriodSeconds != 0 || pod.Class == catalog.ClassTerminated {
 			continue
 		}
-		require.NotEmpty(t, d.Target.ResourceVersion, "a force delete may meet a changed Pod")
 		require.NotEqual(t, catalog.ForceDeleteNever, in.Config.ForceDelete)
 		if in.Config.ForceDelete != catalog.ForceDeleteUpstream {
 			require.NotContains(t, []catalog.NodeState{catalog.NodeHealthy, catalog.NodeRecovering}, pod.NodeState, "%s was forced off a node that works", pod.Name)

@@ -65,20 +65,23 @@ func Pass(ctx context.Context, runners []*Runner, now func() time.Time) error {
 }
 
 // What was written is looked at again after afterWrites, should no watch report
-// it; a cache is waited for as long, and asked every staleRetry.
+// it; a cache is waited for as long, and asked every staleRetry. A cache that does
+// not show a deletion is stale for certain: it is waited for longer, since a
+// decision that counts on what is gone may delete the rest.
 const (
-	afterWrites = time.Second
-	staleRetry  = 10 * time.Millisecond
+	afterWrites  = time.Second
+	afterDeletes = time.Minute
+	staleRetry   = 10 * time.Millisecond
 )
 
 // remembered is what is known of a key with something pending.
 type remembered struct {
 	outcomes olmcore.Outcomes
 	said     []olmcore.Diagnostic
-	// over are the objects that were written last, as they were before, and at is
-	// when that was.
-	over []olmcore.Ref
-	at   time.Time
+	// over are the objects that were written last, as they were before, deleted
+	// those that were deleted, and at is when that was.
+	over, deleted []olmcore.Ref
+	at            time.Time
 }
 
 // Run reconciles one key and runs what comes out. It returns when to do that
@@ -128,30 +131,50 @@ func (r *Runner) remember(key types.NamespacedName, last remembered, result olmc
 	for _, a := range result.Actions {
 		verb, target, _ := a.Describe()
 		outcome, ran := next.outcomes[target.Key()]
-		if ran && (outcome.Class == olmcore.ClassNone || outcome.Class == olmcore.Conflict) && verb != olmcore.VerbDelete {
+		written, met := ran && outcome.Class == olmcore.ClassNone, ran && outcome.Class == olmcore.Conflict
+		switch {
+		case verb == olmcore.VerbDelete && written:
+			next.deleted = append(next.deleted, target)
+		case verb == olmcore.VerbDelete && target.ResourceVersion == "":
+		case written || met:
 			next.over = append(next.over, target)
 		}
 	}
-	if len(next.outcomes) == 0 && len(next.said) == 0 && len(next.over) == 0 {
+	if len(next.outcomes) == 0 && len(next.said) == 0 && len(next.over) == 0 && len(next.deleted) == 0 {
 		r.keys.drop(key)
 		return
 	}
 	r.keys.set(key, next)
 }
 
-// behind reports whether the cache still shows what was written over.
+// behind reports whether the cache still shows what was written over or deleted.
 func (r *Runner) behind(ctx context.Context, last remembered, now time.Time) bool {
-	if r.Cached == nil || now.Sub(last.at) > afterWrites {
+	if r.Cached == nil {
 		return false
 	}
-	return slices.ContainsFunc(last.over, func(ref olmcore.Ref) bool {
-		if !r.Cached(ref.GVK(), ref.Namespace) {
-			return false
-		}
-		o, err := r.Reader.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
-		if err != nil {
-			return ref.ResourceVersion == "" && apierrors.IsNotFound(err) // it was created
-		}
-		return o.GetResourceVersion() == ref.ResourceVersion
-	})
+	age := now.Sub(last.at)
+	return age <= afterWrites && slices.ContainsFunc(last.over, func(ref olmcore.Ref) bool { return r.showsOld(ctx, ref) }) ||
+		age <= afterDeletes && slices.ContainsFunc(last.deleted, func(ref olmcore.Ref) bool { return r.showsDeleted(ctx, ref) })
+}
+
+// showsOld reports whether the cache shows an object as it was before a write.
+func (r *Runner) showsOld(ctx context.Context, ref olmcore.Ref) bool {
+	if !r.Cached(ref.GVK(), ref.Namespace) {
+		return false
+	}
+	o, err := r.Reader.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
+	if err != nil {
+		return ref.ResourceVersion == "" && apierrors.IsNotFound(err) // it was created
+	}
+	return o.GetResourceVersion() == ref.ResourceVersion
+}
+
+// showsDeleted reports whether the cache shows an object that was deleted as one that
+// nobody deleted.
+func (r *Runner) showsDeleted(ctx context.Context, ref olmcore.Ref) bool {
+	if !r.Cached(ref.GVK(), ref.Namespace) {
+		return false
+	}
+	o, err := r.Reader.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
+	return err == nil && o.GetUID() == ref.UID && o.GetDeletionTimestamp() == nil
 }

@@ -71,6 +71,10 @@ func TestAKeyWaitsUntilTheCacheShowsItsWrites(t *testing.T) {
 	uncached := olmcore.UpdateOf(configMap("3"), configMap("3"), why)
 	uncached.Target.APIVersion, uncached.Target.Kind = "scheduling.k8s.io/v1", "PriorityClass"
 	before, after := []olmcore.Object{configMap("3")}, []olmcore.Object{configMap("4")}
+	remove, versioned := olmcore.DeleteOf(configMap("3"), why), olmcore.Delete{Target: olmcore.RefOf(configMap("3")), Cause: why}
+	going, newer := configMap("4"), configMap("4")
+	going.DeletionTimestamp, newer.UID = new(metav1.NewTime(noon)), "2"
+	terminating, another := []olmcore.Object{going}, []olmcore.Object{newer}
 	for name, tt := range map[string]struct {
 		action   olmcore.Action
 		writeErr error
@@ -86,7 +90,15 @@ func TestAKeyWaitsUntilTheCacheShowsItsWrites(t *testing.T) {
 		"an update that changed nothing, later on": {action: update, cache: before, later: 2 * time.Second},
 		"an object that is not there yet":          {action: create, waits: true},
 		"an object that is there":                  {action: create, cache: after},
-		"a delete":                                 {action: olmcore.DeleteOf(configMap("3"), why), cache: before},
+		"a delete that is not there":               {action: remove, cache: before, waits: true},
+		"a delete that is not there, later on":     {action: remove, cache: before, later: 59 * time.Second, waits: true},
+		"a delete of a cache that stands still":    {action: remove, cache: before, later: 61 * time.Second},
+		"a delete that is under way":               {action: remove, cache: terminating},
+		"a delete that is done":                    {action: remove},
+		"a delete whose name was taken again":      {action: remove, cache: another},
+		"a delete that met another write":          {action: versioned, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true},
+		"a delete that met another object":         {action: remove, writeErr: apierrors.NewConflict(resource, "a", nil)},
+		"a delete that failed":                     {action: remove, writeErr: apierrors.NewInternalError(errUnread), cache: before},
 		"a kind that is not cached":                {action: uncached},
 	} {
 		t.Run(name, func(t *testing.T) {
