@@ -54,7 +54,7 @@ func requireAffected(t *testing.T, w *world, matter int, which string) {
 }
 
 func at(t *testing.T, objects []olmcore.Object, w *world) catalog.Outcome {
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	in, err := catalog.Gather(context.Background(), snapshot, coolKey, catalog.Config{})
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ func BenchmarkNamespace(b *testing.B) {
 				keys = append(keys, types.NamespacedName{Namespace: "olm", Name: cs.Name})
 			}
 			w.run(b, 0)
-			snapshot, err := olmcore.NewSnapshot(w.Cluster.Objects())
+			snapshot, err := olmcore.NewSnapshot(w.Cluster.Objects(), olmcore.Everything)
 			require.NoError(b, err)
 			hashes := make([]string, n)
 			decide := func(i int) {

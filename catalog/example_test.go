@@ -85,7 +85,7 @@ func ExampleGather() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool", UID: "1"},
 			Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "registry.example.com:50051"},
 		},
-	})
+	}, olmcore.Everything)
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -122,7 +122,7 @@ func (v *view) transitions(c *statusChange, available metav1.Condition) (changes
 	if c.from != c.to {
 		t := olmcore.Transition{
 			Target: target, Type: "State", From: string(c.from), To: string(c.to), Status: available.Status,
-			Reason: available.Reason, Message: available.Message, Certainty: olmcore.Observed,
+			Reason: available.Reason, Message: available.Message, Certainty: olmcore.CertaintyObserved,
 			At: olmcore.Timestamp(v.in.Now), Bound: olmcore.NotAfter,
 		}
 		if at, bound := v.evidence(available.Reason); !at.IsZero() && !at.After(v.in.Now) {
@@ -136,7 +136,7 @@ func (v *view) transitions(c *statusChange, available metav1.Condition) (changes
 		return changes
 	}
 	t := olmcore.Transition{
-		Target: target, Type: "Connection", To: after.LastObservedState, Certainty: olmcore.Observed,
+		Target: target, Type: "Connection", To: after.LastObservedState, Certainty: olmcore.CertaintyObserved,
 		At: olmcore.Timestamp(v.in.Now), Bound: olmcore.NotAfter, Message: after.Address,
 	}
 	if before != nil {

@@ -87,7 +87,7 @@ func TestKeys(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 
-	none, err := olmcore.NewSnapshot(nil)
+	none, err := olmcore.NewSnapshot(nil, olmcore.Everything)
 	require.NoError(t, err)
 	keys, err := controller(t, all, controllers.CSVSweep).Keys(t.Context(), none)
 	require.NoError(t, err)
@@ -264,7 +264,7 @@ func TestAStateThatAWatchSawIsReported(t *testing.T) {
 // TestControllersRunAtTheSameTime has something to say under the race detector.
 func TestControllersRunAtTheSameTime(t *testing.T) {
 	c, _, _ := started(t)
-	snapshot, err := olmcore.NewSnapshot(c.Objects())
+	snapshot, err := olmcore.NewSnapshot(c.Objects(), olmcore.Everything)
 	require.NoError(t, err)
 	set := controllers.New(&controllers.Options{Sweeps: true, Operators: true})
 	var all sync.WaitGroup

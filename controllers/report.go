@@ -63,7 +63,7 @@ type Event struct {
 func (r Report) Events() []Event {
 	var all []Event
 	for _, t := range r.Result.Transitions {
-		if t.Certainty == olmcore.Assumed {
+		if t.Certainty == olmcore.CertaintyAssumed {
 			continue
 		}
 		note := t.Type + " " + cmp.Or(t.From, "None") + " -> " + t.To

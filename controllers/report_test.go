@@ -56,8 +56,8 @@ func TestEventsOfASubscription(t *testing.T) {
 		want       string
 	}{
 		{olmcore.Transition{Type: "InstallPlan", To: "NotYetReconciled", Reason: "InstallPlanNotYetReconciled"}, "Normal InstallPlanNotYetReconciled"},
-		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.Inferred}, "Normal InstallPlanRequiresApproval"},
-		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.Assumed}, ""},
+		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.CertaintyInferred}, "Normal InstallPlanRequiresApproval"},
+		{olmcore.Transition{Type: "InstallPlan", To: "RequiresApproval", Reason: "RequiresApproval", Certainty: olmcore.CertaintyAssumed}, ""},
 		{olmcore.Transition{Type: "InstallPlan", To: "Installing", Reason: "Installing"}, "Normal InstallPlanInstalling"},
 		{olmcore.Transition{Type: "InstallPlan", To: "Complete", Reason: "InstallPlanComplete"}, "Normal InstallPlanComplete"},
 		{olmcore.Transition{Type: "InstallPlan", To: "Failed", Reason: "InstallComponentFailed"}, "Warning InstallPlanFailed"},

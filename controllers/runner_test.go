@@ -54,7 +54,7 @@ func newRuns() *runs {
 func (r *runs) Do(context.Context, olmcore.Action) error { return r.writeErr }
 
 func (r *runs) shows(t *testing.T, objects ...olmcore.Object) {
-	s, err := olmcore.NewSnapshot(objects)
+	s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	r.Reader = s
 }

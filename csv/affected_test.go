@@ -21,7 +21,7 @@ import (
 // outcomeIn is what Reconcile says about a CSV in a world of objects.
 func outcomeIn(t *testing.T, objects []olmcore.Object, key types.NamespacedName, now time.Time) csv.Outcome {
 	t.Helper()
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	in, err := csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.NoError(t, err)

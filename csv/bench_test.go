@@ -189,10 +189,10 @@ func dependants(tb testing.TB, n int) csv.Input {
 	c := in.ClusterServiceVersion.DeepCopy()
 	c.DeletionTimestamp = new(metav1.NewTime(in.Now))
 	in.ClusterServiceVersion, in.Deployments.Items = c, nil
-	in.Deletion.Namespaces = csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-	in.Deletion.Peers, in.Deletion.Copies = csv.Found[*v1alpha1.ClusterServiceVersion](), csv.Found[*v1alpha1.ClusterServiceVersion]()
-	in.Deletion.WellKnown = csv.Found[olmcore.Object]()
-	in.Deletion.ClusterObjects = csv.Found[olmcore.Object]()
+	in.Deletion.Namespaces = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	in.Deletion.Peers, in.Deletion.Copies = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*v1alpha1.ClusterServiceVersion]()
+	in.Deletion.WellKnown = olmcore.Found[olmcore.Object]()
+	in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object]()
 	for i := range n {
 		m := metav1.ObjectMeta{Name: fmt.Sprintf("role-%04d", i), UID: types.UID(fmt.Sprintf("uid-%d", i))}
 		m.Labels = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: c.Namespace, Name: c.Name}.Labels()
@@ -263,8 +263,8 @@ func BenchmarkGroup(b *testing.B) {
 func BenchmarkSweep(b *testing.B) {
 	for _, n := range []int{100, 10000} {
 		in := csv.SweepInput{
-			Now: now, OperatorGroups: csv.Found[*operatorsv1.OperatorGroup](), InstallPlans: csv.Found[*v1alpha1.InstallPlan](),
-			Namespaces: csv.Found(namespace("ns", nil)), ClusterServiceVersions: csv.Found(operator("cool.v1", 1)), Objects: csv.Found[olmcore.Object](),
+			Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+			Namespaces: olmcore.Found(namespace("ns", nil)), ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), Objects: olmcore.Found[olmcore.Object](),
 		}
 		for i := range n {
 			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: ours(fmt.Sprintf("role-%05d", i))})

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -17,7 +19,7 @@ import (
 type Checkpoint struct {
 	config            Config
 	kubernetesVersion string
-	servedAPIs        Observed[schema.GroupVersionKind]
+	servedAPIs        olmcore.Observed[schema.GroupVersionKind]
 	frozenGeneration  int64
 	lists             []listVersion
 	objects           []objectVersion
@@ -47,7 +49,7 @@ func CheckpointOf(in Input) *Checkpoint {
 	}
 	p := &Checkpoint{
 		config: in.Config, kubernetesVersion: in.KubernetesVersion,
-		servedAPIs: Found(slices.Clone(in.ServedAPIs.Items)...), frozenGeneration: in.FrozenGeneration,
+		servedAPIs: olmcore.Found(slices.Clone(in.ServedAPIs.Items)...), frozenGeneration: in.FrozenGeneration,
 	}
 	p.servedAPIs.Complete = in.ServedAPIs.Complete
 	w := walk{record: p}
@@ -92,7 +94,7 @@ func (w *walk) all(in *Input) bool {
 func walkList[P interface {
 	*T
 	metav1.Object
-}, T any](w *walk, l Observed[P]) bool {
+}, T any](w *walk, l olmcore.Observed[P]) bool {
 	v := listVersion{l.Complete, len(l.Items)}
 	if w.record != nil {
 		w.record.lists = append(w.record.lists, v)

@@ -30,9 +30,9 @@ func leaving(t *testing.T) csv.Input {
 	deploy(t, &in)
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
 	in.Deletion = csv.Deletion{
-		Peers:          csv.Found[*v1alpha1.ClusterServiceVersion](),
-		Namespaces:     csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
-		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
+		Peers:          olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		Namespaces:     olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
+		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 	}
 	return in
 }
@@ -117,14 +117,14 @@ func TestStagesOfACleanUp(t *testing.T) {
 			leaving.DeletionTimestamp = ago(time.Hour)
 			renamed := copied("five")
 			renamed.Name = "cool.v2"
-			in.Deletion.Copies = csv.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
+			in.Deletion.Copies = olmcore.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
 		"a copy on its way out is not waited for": {func(in *csv.Input) {
 			leaving := copied("four")
 			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
-			in.Deletion.Copies = csv.Found(leaving)
+			in.Deletion.Copies = olmcore.Found(leaving)
 		}, release},
-		"bindings that were not read hold": {func(in *csv.Input) { in.Deletion.WellKnown = csv.Observed[olmcore.Object]{} }, nil},
+		"bindings that were not read hold": {func(in *csv.Input) { in.Deletion.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
 		"two Deployments, in the order of their names": {func(in *csv.Input) {
 			second := in.Deployments.Items[0].DeepCopy()
 			second.Name, second.UID = "a", "a"
@@ -176,7 +176,7 @@ func TestStagesOfACleanUp(t *testing.T) {
 		"a name that is too long has labelled nothing": {func(in *csv.Input) {
 			in.ClusterServiceVersion.Name = "a234567890123456789012345678901234567890123456789012345678901234"
 		}, []string{"update ClusterServiceVersion a234567890123456789012345678901234567890123456789012345678901234"}},
-		"what was not read holds":                      {func(in *csv.Input) { in.Deletion.ClusterObjects = csv.Observed[olmcore.Object]{} }, nil},
+		"what was not read holds":                      {func(in *csv.Input) { in.Deletion.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
 		"without the finalizer there is nothing to do": {func(in *csv.Input) { in.ClusterServiceVersion.Finalizers = []string{"other"} }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestOnlyOurOwnObjectsAreDeleted(t *testing.T) {
 
 func TestOperands(t *testing.T) {
 	answer := func(in *csv.Input, items ...olmcore.Object) {
-		in.Deletion.Operands = map[schema.GroupKind]csv.Observed[olmcore.Object]{{Group: "example.com", Kind: "Cool"}: csv.Found(items...)}
+		in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{Group: "example.com", Kind: "Cool"}: olmcore.Found(items...)}
 	}
 	other := func(in *csv.Input) *v1alpha1.ClusterServiceVersion {
 		p := operator("other.v1", 1)
@@ -293,7 +293,7 @@ func TestOperands(t *testing.T) {
 			o.SetDeletionTimestamp(ago(time.Hour))
 			answer(in, o)
 		}, nil},
-		"nobody knows whether the operator runs": {func(in *csv.Input) { in.Deployments = csv.Observed[*appsv1.Deployment]{} }, nil},
+		"nobody knows whether the operator runs": {func(in *csv.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} }, nil},
 		"nobody knows who subscribed":            {func(in *csv.Input) { in.Subscriptions.Complete = false }, nil},
 		"nobody knows who else owns the CRD":     {func(in *csv.Input) { in.Deletion.Peers.Complete = false }, nil},
 		"nobody knows the CRD":                   {func(in *csv.Input) { in.CustomResourceDefinitions.Complete = false }, nil},

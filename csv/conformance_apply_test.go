@@ -74,7 +74,7 @@ func put(t require.TestingT, in *csv.Input, o olmcore.Object) {
 	}
 }
 
-func putItem[T olmcore.Object](list csv.Observed[T], o T) csv.Observed[T] {
+func putItem[T olmcore.Object](list olmcore.Observed[T], o T) olmcore.Observed[T] {
 	list.Items = slices.Clone(list.Items)
 	i := slices.IndexFunc(list.Items, func(have T) bool { return olmcore.KeyOf(have) == olmcore.KeyOf(o) })
 	if i < 0 {
@@ -96,14 +96,14 @@ func take(in *csv.Input, target olmcore.Ref) {
 	in.Deployments = takeItem(in.Deployments, target)
 	in.Deletion.ClusterObjects = takeItem(in.Deletion.ClusterObjects, target)
 	in.Deletion.WellKnown, in.Deletion.Copies = takeItem(in.Deletion.WellKnown, target), takeItem(in.Deletion.Copies, target)
-	operands := map[schema.GroupKind]csv.Observed[olmcore.Object]{}
+	operands := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
 	for kind, list := range in.Deletion.Operands {
 		operands[kind] = takeItem(list, target)
 	}
 	in.Deletion.Operands = operands
 }
 
-func takeItem[T olmcore.Object](list csv.Observed[T], target olmcore.Ref) csv.Observed[T] {
+func takeItem[T olmcore.Object](list olmcore.Observed[T], target olmcore.Ref) olmcore.Observed[T] {
 	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(o T) bool { return olmcore.KeyOf(o) == target.Key() })
 	return list
 }
@@ -128,7 +128,7 @@ func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 			}
 		}
 	}
-	operands := map[schema.GroupKind]csv.Observed[olmcore.Object]{}
+	operands := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
 	for kind, list := range in.Deletion.Operands {
 		visitIn(reflect.ValueOf(&list).Elem())
 		operands[kind] = list

@@ -190,14 +190,14 @@ func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
 	}
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1", Kind: "K"}}
-	in.APIServices = csv.Found(&apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.g"}})
-	in.Subscriptions = csv.Found(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}})
-	in.Deployments = csv.Found(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}})
+	in.APIServices = olmcore.Found(&apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.g"}})
+	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}})
+	in.Deployments = olmcore.Found(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}})
 	in = labelled(t, in)
 	a := csv.Assess(in)
 	require.Equal(t, "T12", a.Rule)
 	require.Equal(t, "APIService v1.g is not available", a.Requirements[1].Message)
-	in.OperatorGroups = csv.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}})
+	in.OperatorGroups = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}})
 	require.Equal(t, "G8", csv.Assess(in).Rule)
 }
 

@@ -137,8 +137,8 @@ func TestTheOrderOfEveryListIsNothingToACleanUp(t *testing.T) {
 // full gives a clean-up work in every stage.
 func full(in *csv.Input) {
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
-	in.Deletion.ClusterObjects = csv.Found(belongings()...)
-	in.Deletion.WellKnown, in.Deletion.Copies = csv.Found[olmcore.Object](delegator()), csv.Found(copied("elsewhere"))
+	in.Deletion.ClusterObjects = olmcore.Found(belongings()...)
+	in.Deletion.WellKnown, in.Deletion.Copies = olmcore.Found[olmcore.Object](delegator()), olmcore.Found(copied("elsewhere"))
 	in.Deletion.Operands = nil
 	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
 	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
@@ -175,7 +175,7 @@ func TestAnyInterruptionEndsTheSame(t *testing.T) {
 func interruptible(t *rapid.T) csv.Input {
 	in := leavingNow()
 	full(&in)
-	keep := func(list csv.Observed[olmcore.Object]) csv.Observed[olmcore.Object] {
+	keep := func(list olmcore.Observed[olmcore.Object]) olmcore.Observed[olmcore.Object] {
 		list.Items = slices.DeleteFunc(list.Items, func(o olmcore.Object) bool { return rapid.IntRange(0, 2).Draw(t, "there") == 0 })
 		for _, o := range list.Items {
 			if rapid.IntRange(0, 5).Draw(t, "another's") == 0 {
@@ -191,11 +191,11 @@ func interruptible(t *rapid.T) csv.Input {
 
 func leavingNow() csv.Input {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	in.Deployments = csv.Found(installed().DeepCopy())
+	in.Deployments = olmcore.Found(installed().DeepCopy())
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
 	in.Deletion = csv.Deletion{
-		Peers: csv.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: csv.Found(namespace("ns", nil)),
-		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
+		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(namespace("ns", nil)),
+		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 	}
 	return in
 }
@@ -203,7 +203,7 @@ func leavingNow() csv.Input {
 // left lists what a clean-up did not delete.
 func left(in csv.Input) []string {
 	names := []string{}
-	for _, list := range []csv.Observed[olmcore.Object]{in.Deletion.ClusterObjects, in.Deletion.WellKnown, in.Deletion.Operands[coolKind]} {
+	for _, list := range []olmcore.Observed[olmcore.Object]{in.Deletion.ClusterObjects, in.Deletion.WellKnown, in.Deletion.Operands[coolKind]} {
 		for _, o := range list.Items {
 			names = append(names, olmcore.KeyOf(o).String())
 		}
@@ -320,7 +320,7 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 	}{{replacing, "BeingReplaced"}, {replacing, "Odd"}, {deleting, "Replaced"}} {
 		in := leavingNow()
 		hold(in.ClusterServiceVersion, was.phase, was.why, "words", time.Minute)
-		in.Deletion.ClusterObjects = csv.Found[olmcore.Object](belongings()[0])
+		in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](belongings()[0])
 		out, err := csv.Cleanup(in)
 		require.NoError(t, err)
 		require.Empty(t, out.Transitions)

@@ -245,8 +245,8 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 func TestSweepFindsAPIServices(t *testing.T) {
 	in := csv.SweepInput{
 		Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: true}},
-		ClusterServiceVersions: csv.Found(operator("cool.v1", 1)), OperatorGroups: csv.Found[*operatorsv1.OperatorGroup](),
-		InstallPlans: csv.Found[*v1alpha1.InstallPlan](), Namespaces: csv.Found(namespace("ns", nil)), Objects: csv.Found[olmcore.Object](),
+		ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](),
+		InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
 	}
 	for name, owner := range map[string]olmcore.Owner{
 		"v1.live": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}, "v1.no-version": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "gone.v1"},
@@ -265,7 +265,7 @@ func TestSweepFindsAPIServices(t *testing.T) {
 func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
-	in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(succeeded, 1000*time.Hour))
+	in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(succeeded, 1000*time.Hour))
 	want := moves(in, failed, "CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis")
 	want.Diagnostics = []olmcore.Diagnostic{{
 		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.OtherGroups.Items[0]).Unversioned(),
@@ -279,7 +279,7 @@ func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	g := group()
 	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
 	res, err := csv.Group(csv.GroupInput{
-		Now: now, OperatorGroup: g, Siblings: csv.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: csv.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: csv.Found[*rbacv1.ClusterRole](),
+		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	})
 	require.NoError(t, err)
 	require.Len(t, res.Actions, 3)

@@ -42,9 +42,9 @@ func dying(t *rapid.T) csv.Input {
 		home.Status.Phase = corev1.NamespaceTerminating
 	}
 	in.Deletion = csv.Deletion{
-		Peers: csv.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: csv.Found(home),
-		ClusterObjects: csv.Found[olmcore.Object](), WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
-		Operands: map[schema.GroupKind]csv.Observed[olmcore.Object]{coolKind: csv.Found[olmcore.Object]()},
+		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(home),
+		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		Operands: map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found[olmcore.Object]()},
 	}
 	in.LastRun = olmcore.Outcomes{}
 	for i, o := range belongings() {
@@ -63,14 +63,14 @@ func dying(t *rapid.T) csv.Input {
 		o := cool(fmt.Sprint("cool-", i), rapid.SampledFrom([][]string{nil, {"example.com/x"}}).Draw(t, "held")...)
 		operands = append(operands, aged(t, &in, o, 200+i))
 	}
-	in.Deletion.Operands[coolKind] = csv.Found(operands...)
+	in.Deletion.Operands[coolKind] = olmcore.Found(operands...)
 	if rapid.IntRange(0, 3).Draw(t, "peer") == 0 {
 		p := operator("other.v1", 1)
 		p.Namespace, p.UID, p.Annotations = "elsewhere", "other", nil
 		in.Deletion.Peers.Items = []*v1alpha1.ClusterServiceVersion{p}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "subscribed") == 0 {
-		in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+		in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
 		})
 	}
@@ -94,8 +94,8 @@ func copied(namespace string) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-func operandsOf(items ...olmcore.Object) map[schema.GroupKind]csv.Observed[olmcore.Object] {
-	return map[schema.GroupKind]csv.Observed[olmcore.Object]{coolKind: csv.Found(items...)}
+func operandsOf(items ...olmcore.Object) map[schema.GroupKind]olmcore.Observed[olmcore.Object] {
+	return map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found(items...)}
 }
 
 func unreadForCleanup(in *csv.Input) map[string]*bool {

@@ -49,7 +49,7 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 	g.Namespace, g.Annotations, g.Status.Namespaces = own, nil, targets
 	o := otherGroup(coolAPI, theirs...)
 	o.Namespace = other
-	in.OtherGroups = csv.Found(o)
+	in.OtherGroups = olmcore.Found(o)
 	rule := csv.Assess(in).Rule
 	require.Contains(t, []string{"G13", "G14"}, rule)
 	return rule == "G13"
@@ -100,12 +100,12 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := group()
 			g.Spec, g.Status = c.spec, operatorsv1.OperatorGroupStatus{}
-			res, err := csv.Group(csv.GroupInput{Now: now, OperatorGroup: g, Namespaces: csv.Found(c.namespaces...)})
+			res, err := csv.Group(csv.GroupInput{Now: now, OperatorGroup: g, Namespaces: olmcore.Found(c.namespaces...)})
 			require.NoError(t, err)
 			computed, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.True(t, ok)
 			in := input(none, "", "")
-			in.OperatorGroups = csv.Found(computed)
+			in.OperatorGroups = olmcore.Found(computed)
 			delete(in.ClusterServiceVersion.Annotations, "olm.targetNamespaces")
 			if c.was != nil {
 				in.ClusterServiceVersion.Annotations["olm.targetNamespaces"] = *c.was
@@ -189,8 +189,8 @@ func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
 		var givesWay []string
 		for i, c := range both {
 			in := input(none, "", "")
-			in.ClusterServiceVersion, in.OperatorGroups = c, csv.Found(groups[i])
-			in.OtherGroups, in.Rivals = csv.Found(groups[1-i]), csv.Found(both[1-i])
+			in.ClusterServiceVersion, in.OperatorGroups = c, olmcore.Found(groups[i])
+			in.OtherGroups, in.Rivals = olmcore.Found(groups[1-i]), olmcore.Found(both[1-i])
 			if csv.Assess(in).Rule == "G15" {
 				givesWay = append(givesWay, c.Namespace)
 			}

@@ -25,7 +25,7 @@ import (
 func configured(pod corev1.PodSpec, config v1alpha1.SubscriptionConfig) csv.Input {
 	in := input(installReady, "AllRequirementsMet", "")
 	in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec = pod
-	in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Config: &config},
 		Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
 	})

@@ -197,7 +197,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 		for _, phase := range knownPhases {
 			in := input(phase, "SomeReason", "words")
 			in.Deployments.Items = []*appsv1.Deployment{installed()}
-			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(failed, time.Hour))
+			in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(failed, time.Hour))
 			want, err := csv.Reconcile(in)
 			require.NoError(t, err)
 			*unreadable(&in)[list] = false

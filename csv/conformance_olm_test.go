@@ -31,7 +31,7 @@ func withAPIService(t *testing.T, in *csv.Input, owned bool, status apiregistrat
 	} else {
 		definitions.Required = []v1alpha1.APIServiceDescription{d}
 	}
-	in.APIServices = csv.Found[*apiregistrationv1.APIService]()
+	in.APIServices = olmcore.Found[*apiregistrationv1.APIService]()
 	if status != "" {
 		in.APIServices.Items = []*apiregistrationv1.APIService{{
 			ObjectMeta: metav1.ObjectMeta{Name: "v1.api.example.com", UID: "api"},

@@ -105,7 +105,7 @@ func TestOwnedAndRequiredCRDs(t *testing.T) {
 	air, cools := definition("example.com", "Air", "airs", "v1"), definition("example.com", "Cool", "cools", "v1", "v2")
 	air.UID, cools.UID = "air", "crd"
 	air.Status, cools.Status = establishedCRD().Status, establishedCRD().Status
-	in.CustomResourceDefinitions = csv.Found(cools, air)
+	in.CustomResourceDefinitions = olmcore.Found(cools, air)
 	met := metReport()
 	first := met[0]
 	first.Name, first.UUID = "airs.example.com", "air"

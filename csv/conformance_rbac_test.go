@@ -90,7 +90,7 @@ func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
 		addTo(&objects, in.RoleBindings.Items)
 		addTo(&objects, in.ClusterRoles.Items)
 		addTo(&objects, in.ClusterRoleBindings.Items)
-		snapshot, err := olmcore.NewSnapshot(objects)
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 		require.NoError(t, err)
 		gathered, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestWholeReportsOfPermissions(t *testing.T) {
 		}, entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
 		"no account": {func(in *csv.Input) {
 			owned()(in)
-			in.ServiceAccounts = csv.Found[*corev1.ServiceAccount]()
+			in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]()
 		}, entry("NotPresent", "Service account does not exist")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,8 +147,8 @@ var oddities = map[string]oddity{
 		g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
 	}),
 	"another group lists the API": func(t *rapid.T, in *csv.Input) {
-		in.OtherGroups = csv.Found(otherGroup(coolAPI, rapid.SampledFrom([]string{"ns", "", "elsewhere"}).Draw(t, "watched")))
-		in.Rivals = csv.Found(rival(phaseOf(t, "rival"), time.Duration(rapid.SampledFrom([]int{1, 1000}).Draw(t, "age"))*time.Hour))
+		in.OtherGroups = olmcore.Found(otherGroup(coolAPI, rapid.SampledFrom([]string{"ns", "", "elsewhere"}).Draw(t, "watched")))
+		in.Rivals = olmcore.Found(rival(phaseOf(t, "rival"), time.Duration(rapid.SampledFrom([]int{1, 1000}).Draw(t, "age"))*time.Hour))
 	},
 	"a successor": func(t *rapid.T, in *csv.Input) {
 		s := successorOf(in, phaseOf(t, "successor"))

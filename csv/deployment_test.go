@@ -121,7 +121,7 @@ func TestSubscriptionConfig(t *testing.T) {
 			want := pod.DeepCopy()
 			want.Containers[0].Env = append(want.Containers[0].Env, condition)
 			c.want(want)
-			in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+			in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Config: &c.config},
 				Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
 			})
@@ -141,7 +141,7 @@ func TestWhichConfigApplies(t *testing.T) {
 		}
 	}
 	in := input(installReady, "AllRequirementsMet", "")
-	in.Subscriptions = csv.Found(sub("a", "cool.v0", "cool.v1", "current"), sub("c", "cool.v1", "cool.v1", "second"), sub("b", "cool.v1", "cool.v1", "installed"))
+	in.Subscriptions = olmcore.Found(sub("a", "cool.v0", "cool.v1", "current"), sub("c", "cool.v1", "cool.v1", "second"), sub("b", "cool.v1", "cool.v1", "installed"))
 	d := wanted(t, in)
 	require.Equal(t, "installed", d.Spec.Template.Annotations["from"])
 	require.Equal(t, "installed", d.Annotations["from"])
@@ -238,11 +238,11 @@ func TestACheckpointSparesTheWork(t *testing.T) {
 		"a new version of an object": func(in *csv.Input) {
 			d := in.Deployments.Items[0].DeepCopy()
 			d.ResourceVersion, d.Status.Conditions = "21", nil
-			in.Deployments = csv.Found(d)
+			in.Deployments = olmcore.Found(d)
 		},
 		"another server":            func(in *csv.Input) { in.ClusterServiceVersion = withMinimum(in); in.KubernetesVersion = "v1.1.0" },
-		"an object is gone":         func(in *csv.Input) { in.Deployments = csv.Found[*appsv1.Deployment]() },
-		"a list was not read":       func(in *csv.Input) { in.Deployments = csv.Observed[*appsv1.Deployment]{} },
+		"an object is gone":         func(in *csv.Input) { in.Deployments = olmcore.Found[*appsv1.Deployment]() },
+		"a list was not read":       func(in *csv.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} },
 		"another list was not read": func(in *csv.Input) { in.Roles.Complete = false },
 		"it is being deleted": func(in *csv.Input) {
 			c := in.ClusterServiceVersion.DeepCopy()

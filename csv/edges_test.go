@@ -151,7 +151,7 @@ func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
 	for name, want := range map[string]int{"cool": 1, "warm": 0} {
 		other := other.DeepCopy()
 		other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name
-		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, delegator(), namespace("ns", nil), group()})
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, delegator(), namespace("ns", nil), group()}, olmcore.Everything)
 		require.NoError(t, err)
 		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestAFailedReadIsAnError(t *testing.T) {
 	g := group()
 	g.Spec.ServiceAccountName = "installer"
 	objects := []olmcore.Object{leaver, g, namespace("ns", nil), establishedCRD(), cool("one"), &rbacv1.ClusterRole{ObjectMeta: ours("role")}}
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	ctx := context.Background()
 	for name, read := range map[string]func(r olmcore.Reader) error{
@@ -208,13 +208,13 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	requirer.Namespace, requirer.UID, requirer.Annotations = "elsewhere", "requirer", nil
 	d := &requirer.Spec.CustomResourceDefinitions
 	d.Owned, d.Required = nil, d.Owned
-	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, copied("a"), another, requirer})
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, copied("a"), another, requirer}, olmcore.Everything)
 	require.NoError(t, err)
 	key := types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 	in, err := csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.NoError(t, err)
-	require.Equal(t, csv.Found(copied("a")), in.Deletion.Copies)
-	require.Equal(t, csv.Found(requirer), in.Deletion.Peers, "it is not its own peer, nor are its copies")
+	require.Equal(t, olmcore.Found(copied("a")), in.Deletion.Copies)
+	require.Equal(t, olmcore.Found(requirer), in.Deletion.Peers, "it is not its own peer, nor are its copies")
 	require.Contains(t, csv.Affected(copied("a")), key)
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
 }
@@ -263,7 +263,7 @@ func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
 	for owner, want := range map[string]int{"other.v1": 1, "third.v1": 0} {
 		d := d.DeepCopy()
 		d.Labels["olm.owner"] = owner
-		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, other, d})
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, other, d}, olmcore.Everything)
 		require.NoError(t, err)
 		got, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
@@ -323,7 +323,7 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 			in.ClusterServiceVersion.Annotations["mine"] = "x"
 			in.Config.ProxyEnv = []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "p"}}
-			in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+			in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "s", Generation: 1},
 				Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"x": "y"}}},
 				Status:     v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
@@ -342,7 +342,7 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 // in full, and not written again and again.
 func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	in.Subscriptions = csv.Found(&v1alpha1.Subscription{
+	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "s"},
 		Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"x": "y"}}},
 		Status:     v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
@@ -357,9 +357,9 @@ func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
 func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
 	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}
 	in := csv.SweepInput{
-		Now: now, OperatorGroups: csv.Found(group()), InstallPlans: csv.Found[*v1alpha1.InstallPlan](),
-		ClusterServiceVersions: csv.Found(operator("other.v1", 1)), Namespaces: csv.Found(namespace("b", mark), namespace("a", mark)),
-		Objects: csv.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("b")}, &rbacv1.ClusterRole{ObjectMeta: ours("a")}),
+		Now: now, OperatorGroups: olmcore.Found(group()), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+		ClusterServiceVersions: olmcore.Found(operator("other.v1", 1)), Namespaces: olmcore.Found(namespace("b", mark), namespace("a", mark)),
+		Objects: olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("b")}, &rbacv1.ClusterRole{ObjectMeta: ours("a")}),
 	}
 	in.Config.Cleanup.SweepDelete = true
 	want, err := csv.Sweep(in)
@@ -381,9 +381,9 @@ func TestACheckpointLooksAtEveryList(t *testing.T) {
 	neighbour, foreign := operator("another.v1", 1), otherGroup("X.v1.x", "other")
 	neighbour.Spec.CustomResourceDefinitions.Owned, neighbour.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil, nil
 	foreign.ResourceVersion = "1"
-	in.OtherGroups, in.Rivals, in.Neighbours = csv.Found(foreign), csv.Found(neighbour), csv.Found(neighbour)
-	in.Subscriptions, in.APIServices = csv.Found(&v1alpha1.Subscription{ObjectMeta: meta}), csv.Found(&apiregistrationv1.APIService{ObjectMeta: meta})
-	in.ClusterRoles, in.ClusterRoleBindings = csv.Found(&rbacv1.ClusterRole{ObjectMeta: meta}), csv.Found(&rbacv1.ClusterRoleBinding{ObjectMeta: meta})
+	in.OtherGroups, in.Rivals, in.Neighbours = olmcore.Found(foreign), olmcore.Found(neighbour), olmcore.Found(neighbour)
+	in.Subscriptions, in.APIServices = olmcore.Found(&v1alpha1.Subscription{ObjectMeta: meta}), olmcore.Found(&apiregistrationv1.APIService{ObjectMeta: meta})
+	in.ClusterRoles, in.ClusterRoleBindings = olmcore.Found(&rbacv1.ClusterRole{ObjectMeta: meta}), olmcore.Found(&rbacv1.ClusterRoleBinding{ObjectMeta: meta})
 	for _, o := range []metav1.Object{in.ServiceAccounts.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]} {
 		o.SetResourceVersion("1")
 	}
@@ -394,7 +394,7 @@ func TestACheckpointLooksAtEveryList(t *testing.T) {
 	ill := in.Deployments.Items[0].DeepCopy()
 	ill.Status = appsv1.DeploymentStatus{}
 	same := in
-	same.Deployments = csv.Found(ill)
+	same.Deployments = olmcore.Found(ill)
 	check(t, same, olmcore.Result{}) // of the same version: it is not looked into
 	same.Checkpoint = nil
 	require.Equal(t, failed, csv.Assess(same).Phase)

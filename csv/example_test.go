@@ -43,8 +43,8 @@ func ExampleReconcile() {
 	out, err := csv.Reconcile(csv.Input{
 		Now:                   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		ClusterServiceVersion: c,
-		OperatorGroups:        csv.Found(group),
-		Neighbours:            csv.Found[*v1alpha1.ClusterServiceVersion](),
+		OperatorGroups:        olmcore.Found(group),
+		Neighbours:            olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 	})
 	if err != nil {
 		panic(err)
@@ -77,7 +77,7 @@ func ExampleGroup() {
 	res, err := csv.Group(csv.GroupInput{
 		Now:           time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		OperatorGroup: group,
-		Namespaces: csv.Found(
+		Namespaces: olmcore.Found(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank", Labels: map[string]string{"team": "b"}}},
 		),
@@ -97,12 +97,12 @@ func ExampleCleanup() {
 	c.DeletionTimestamp = ago(time.Second)
 	out, err := csv.Cleanup(csv.Input{
 		Now: now, ClusterServiceVersion: c,
-		Neighbours:  csv.Found[*v1alpha1.ClusterServiceVersion](),
-		Deployments: csv.Found[*appsv1.Deployment](),
+		Neighbours:  olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		Deployments: olmcore.Found[*appsv1.Deployment](),
 		Deletion: csv.Deletion{
-			Namespaces:     csv.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
-			ClusterObjects: csv.Found[olmcore.Object](),
-			WellKnown:      csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
+			Namespaces:     olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
+			ClusterObjects: olmcore.Found[olmcore.Object](),
+			WellKnown:      olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		},
 	})
 	if err != nil {

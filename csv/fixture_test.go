@@ -81,23 +81,23 @@ func input(phase phaseName, why reason, message string) csv.Input {
 	hold(c, phase, why, message, time.Hour)
 	in := csv.Input{
 		Now: now, ClusterServiceVersion: c, KubernetesVersion: kubernetesVersion,
-		OperatorGroups: csv.Found(group()), Neighbours: csv.Found[*v1alpha1.ClusterServiceVersion](),
-		OtherGroups:               csv.Found[*operatorsv1.OperatorGroup](),
-		Rivals:                    csv.Found[*v1alpha1.ClusterServiceVersion](),
-		Subscriptions:             csv.Found[*v1alpha1.Subscription](),
-		CustomResourceDefinitions: csv.Found(establishedCRD()),
-		ServiceAccounts:           csv.Found(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "sa"}}),
-		Roles: csv.Found(&rbacv1.Role{
+		OperatorGroups: olmcore.Found(group()), Neighbours: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		OtherGroups:               olmcore.Found[*operatorsv1.OperatorGroup](),
+		Rivals:                    olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		Subscriptions:             olmcore.Found[*v1alpha1.Subscription](),
+		CustomResourceDefinitions: olmcore.Found(establishedCRD()),
+		ServiceAccounts:           olmcore.Found(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "sa"}}),
+		Roles: olmcore.Found(&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "role"},
 			Rules:      c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules,
 		}),
-		RoleBindings: csv.Found(&rbacv1.RoleBinding{
+		RoleBindings: olmcore.Found(&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "binding"},
 			RoleRef:    rbacv1.RoleRef{Kind: "Role", Name: "cool"},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}},
 		}),
-		ClusterRoles: csv.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: csv.Found[*rbacv1.ClusterRoleBinding](),
-		Deployments: csv.Found[*appsv1.Deployment](),
+		ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: olmcore.Found[*rbacv1.ClusterRoleBinding](),
+		Deployments: olmcore.Found[*appsv1.Deployment](),
 	}
 	return in
 }
@@ -139,7 +139,7 @@ func deploy(t testing.TB, in *csv.Input) {
 	ready := *in
 	ready.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 	hold(ready.ClusterServiceVersion, installReady, "AllRequirementsMet", "all requirements found, attempting install", 0)
-	ready.Deployments = csv.Found[*appsv1.Deployment]()
+	ready.Deployments = olmcore.Found[*appsv1.Deployment]()
 	ready.Neighbours.Items, ready.LastRun = nil, nil
 	out, err := csv.Reconcile(ready)
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ func moves(in csv.Input, to phaseName, why reason, message string) olmcore.Resul
 		})
 		res.Transitions = []olmcore.Transition{{
 			Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(to),
-			Reason: string(why), Message: message, At: at, Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+			Reason: string(why), Message: message, At: at, Bound: olmcore.NotAfter, Certainty: olmcore.CertaintyObserved,
 		}}
 	}
 	res.Actions = []olmcore.Action{olmcore.UpdateStatusOf(before, after, olmcore.Cause{Reason: csv.ReasonStatusChanged, Message: message})}

@@ -57,18 +57,18 @@ type gatherer struct {
 }
 
 // list reads the objects of a kind; after the first error it reads nothing more.
-func list[T olmcore.Object](g *gatherer, namespace string, selector labels.Selector) Observed[T] {
+func list[T olmcore.Object](g *gatherer, namespace string, selector labels.Selector) olmcore.Observed[T] {
 	if g.err != nil {
-		return Observed[T]{}
+		return olmcore.Observed[T]{}
 	}
 	items, err := olmcore.List[T](g.ctx, g.r, namespace, selector)
 	g.err = err
-	return Found(items...)
+	return olmcore.Found(items...)
 }
 
 // named reads objects by name, in the order of names, each once.
-func named[T olmcore.Object](g *gatherer, namespace string, names []string) Observed[T] {
-	found := Found[T]()
+func named[T olmcore.Object](g *gatherer, namespace string, names []string) olmcore.Observed[T] {
+	found := olmcore.Found[T]()
 	for i, name := range names {
 		if name == "" || slices.Contains(names[:i], name) || g.err != nil {
 			continue
@@ -85,7 +85,7 @@ func named[T olmcore.Object](g *gatherer, namespace string, names []string) Obse
 func (g *gatherer) groups() {
 	c := g.in.ClusterServiceVersion
 	g.in.OperatorGroups = list[*operatorsv1.OperatorGroup](g, c.Namespace, nil)
-	g.in.OtherGroups, g.in.Rivals = Found[*operatorsv1.OperatorGroup](), Found[*v1alpha1.ClusterServiceVersion]()
+	g.in.OtherGroups, g.in.Rivals = olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*v1alpha1.ClusterServiceVersion]()
 	if providedCount(c) == 0 {
 		return
 	}
@@ -146,7 +146,7 @@ func (g *gatherer) neighbours() {
 		return ownsSameCRD(c, o) || providesSame(c, o) || g.sharesDeployment(o) || g.cameAlongside(o)
 	}
 	line := lineOf(c, others)
-	g.in.Neighbours = Found(slices.DeleteFunc(others, func(o *version) bool { return !line[o.Name] && !matters(o) })...)
+	g.in.Neighbours = olmcore.Found(slices.DeleteFunc(others, func(o *version) bool { return !line[o.Name] && !matters(o) })...)
 	if name := c.Spec.Replaces; name != "" && g.err == nil {
 		g.in.OperatorCondition, g.err = olmcore.Get[*operatorsv2.OperatorCondition](g.ctx, g.r, c.Namespace, name)
 	}
@@ -236,8 +236,8 @@ func (g *gatherer) permissions() {
 	accounts = slices.Compact(accounts)
 	g.in.ServiceAccounts = named[*corev1.ServiceAccount](g, c.Namespace, accounts)
 	if len(accounts) == 0 {
-		g.in.Roles, g.in.RoleBindings = Found[*rbacv1.Role](), Found[*rbacv1.RoleBinding]()
-		g.in.ClusterRoles, g.in.ClusterRoleBindings = Found[*rbacv1.ClusterRole](), Found[*rbacv1.ClusterRoleBinding]()
+		g.in.Roles, g.in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
+		g.in.ClusterRoles, g.in.ClusterRoleBindings = olmcore.Found[*rbacv1.ClusterRole](), olmcore.Found[*rbacv1.ClusterRoleBinding]()
 		return
 	}
 	binds := func(subjects []rbacv1.Subject, namespace string) bool {
@@ -317,18 +317,18 @@ func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName
 	if err != nil {
 		return GroupInput{}, err
 	}
-	in.Siblings = Found(slices.DeleteFunc(slices.Clone(siblings), func(s *operatorsv1.OperatorGroup) bool { return s.Name == g.Name })...)
+	in.Siblings = olmcore.Found(slices.DeleteFunc(slices.Clone(siblings), func(s *operatorsv1.OperatorGroup) bool { return s.Name == g.Name })...)
 	namespaces, err := olmcore.List[*corev1.Namespace](ctx, r, "", nil)
 	if err != nil {
 		return GroupInput{}, err
 	}
-	in.Namespaces = Found(namespaces...)
+	in.Namespaces = olmcore.Found(namespaces...)
 	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, nil)
 	if err != nil {
 		return GroupInput{}, err
 	}
-	in.ClusterServiceVersions = Found(csvs...)
-	in.ClusterRoles = Found[*rbacv1.ClusterRole]()
+	in.ClusterServiceVersions = olmcore.Found(csvs...)
+	in.ClusterRoles = olmcore.Found[*rbacv1.ClusterRole]()
 	for _, suffix := range roleSuffixes {
 		role, err := olmcore.Get[*rbacv1.ClusterRole](ctx, r, "", groupRoleName(g, suffix))
 		if err != nil {
@@ -356,7 +356,7 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, config Config) (SweepInp
 		OperatorGroups:         list[*operatorsv1.OperatorGroup](g, metav1.NamespaceAll, nil),
 		InstallPlans:           list[*v1alpha1.InstallPlan](g, metav1.NamespaceAll, nil),
 		Namespaces:             list[*corev1.Namespace](g, metav1.NamespaceAll, nil),
-		Objects:                Found[olmcore.Object](),
+		Objects:                olmcore.Found[olmcore.Object](),
 	}
 	owned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 	if err != nil {

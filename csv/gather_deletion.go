@@ -50,8 +50,8 @@ func (g *gatherer) deletion() {
 		})
 	}
 	all := list[*v1alpha1.ClusterServiceVersion](g, "", nil).Items
-	d.Peers = Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !usesCRDsOf(c, o) })...)
-	d.Copies = Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !isCopyOf(o, c) })...)
+	d.Peers = olmcore.Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !usesCRDsOf(c, o) })...)
+	d.Copies = olmcore.Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !isCopyOf(o, c) })...)
 	d.ClusterObjects = g.clusterObjects()
 	d.WellKnown = g.wellKnown()
 	g.operands()
@@ -73,9 +73,9 @@ func usesCRDsOf(c, o *version) bool {
 	return false
 }
 
-func (g *gatherer) clusterObjects() Observed[olmcore.Object] {
+func (g *gatherer) clusterObjects() olmcore.Observed[olmcore.Object] {
 	c := g.in.ClusterServiceVersion
-	found := Found[olmcore.Object]()
+	found := olmcore.Found[olmcore.Object]()
 	if !isLabelValue(c.Name) {
 		return found
 	}
@@ -110,8 +110,8 @@ func (g *gatherer) objects(gvk schema.GroupVersionKind, namespace string, select
 	return items
 }
 
-func (g *gatherer) wellKnown() Observed[olmcore.Object] {
-	found := Found[olmcore.Object]()
+func (g *gatherer) wellKnown() olmcore.Observed[olmcore.Object] {
+	found := olmcore.Found[olmcore.Object]()
 	var delegators, readers []string
 	specs := g.in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
@@ -141,9 +141,9 @@ func (g *gatherer) operands() {
 	if !k.wantsOperands() || k.subscribed() != "" {
 		return
 	}
-	g.in.Deletion.Operands = map[schema.GroupKind]Observed[olmcore.Object]{}
+	g.in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
 	for _, kind := range k.operandKinds() {
-		found := Found[olmcore.Object]()
+		found := olmcore.Found[olmcore.Object]()
 		if kind.cluster || kind.targets.all() {
 			found.Items = g.objects(kind.gvk, "", nil)
 		} else {

@@ -27,13 +27,13 @@ type GroupInput struct {
 	// OperatorGroup is the group to reconcile. Required.
 	OperatorGroup *operatorsv1.OperatorGroup
 	// Siblings are the other OperatorGroups of its namespace.
-	Siblings Observed[*operatorsv1.OperatorGroup]
+	Siblings olmcore.Observed[*operatorsv1.OperatorGroup]
 	// Namespaces are those of the cluster. A group with a selector waits for them.
-	Namespaces Observed[*corev1.Namespace]
+	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterServiceVersions are those of the namespace.
-	ClusterServiceVersions Observed[*v1alpha1.ClusterServiceVersion]
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// ClusterRoles are those named like the group's own, or with its owner labels.
-	ClusterRoles Observed[*rbacv1.ClusterRole]
+	ClusterRoles olmcore.Observed[*rbacv1.ClusterRole]
 	// ServiceAccount is the one that spec.serviceAccountName names, nil when that
 	// is empty or a completed read found none.
 	ServiceAccount *corev1.ServiceAccount

@@ -139,7 +139,7 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 		"the account is another one": {"with an account", func(in *csv.GroupInput) { a := in.ServiceAccount.DeepCopy(); a.UID = "x"; in.ServiceAccount = a }},
 		"no account is prescribed":   {"with an account", func(in *csv.GroupInput) { in.OperatorGroup.Spec.ServiceAccountName = "" }},
 		"a second group": {"listed", func(in *csv.GroupInput) {
-			in.Siblings = csv.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}})
+			in.Siblings = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

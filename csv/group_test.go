@@ -42,13 +42,13 @@ func TestGroup(t *testing.T) {
 		"a selector": {
 			func(in *csv.GroupInput) {
 				in.OperatorGroup.Spec.Selector = selector
-				in.Namespaces = csv.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
+				in.Namespaces = olmcore.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"x", "y"}, LastUpdated: ago(0)},
 		},
 		"a selector that matches nothing is not all": {
 			func(in *csv.GroupInput) {
-				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, csv.Found(namespace("z", nil))
+				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("z", nil))
 			},
 			&operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)},
 		},
@@ -76,7 +76,7 @@ func TestGroup(t *testing.T) {
 			func(in *csv.GroupInput) {
 				other := group()
 				other.Name = "other"
-				in.Siblings = csv.Found(other)
+				in.Siblings = olmcore.Found(other)
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), Conditions: []metav1.Condition{{
 				Type: "MultipleOperatorGroup", Status: "True", Reason: "MultipleOperatorGroupsFound",
@@ -88,7 +88,7 @@ func TestGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := group()
 			g.Spec, g.Status = operatorsv1.OperatorGroupSpec{}, operatorsv1.OperatorGroupStatus{}
-			in := csv.GroupInput{Now: now, OperatorGroup: g, Siblings: csv.Found[*operatorsv1.OperatorGroup]()}
+			in := csv.GroupInput{Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup]()}
 			c.change(&in)
 			res, err := csv.Group(in)
 			require.NoError(t, err)
@@ -119,8 +119,8 @@ func TestGroupInput(t *testing.T) {
 		"OperatorGroup.metadata.name":      {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{}},
 		"OperatorGroup.metadata.namespace": {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "g"}}},
 		"Now":                              {OperatorGroup: group()},
-		"Siblings.Items[0]":                {Now: now, OperatorGroup: group(), Siblings: csv.Found[*operatorsv1.OperatorGroup](nil)},
-		"Namespaces.Items[0]":              {Now: now, OperatorGroup: group(), Namespaces: csv.Found[*corev1.Namespace](nil)},
+		"Siblings.Items[0]":                {Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
+		"Namespaces.Items[0]":              {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found[*corev1.Namespace](nil)},
 	} {
 		_, err := csv.Group(in)
 		var invalid *olmcore.InputError
@@ -142,9 +142,9 @@ func groupInput(t *testing.T) csv.GroupInput {
 		hold(c, succeeded, "InstallSucceeded", "", 0)
 	}
 	in := csv.GroupInput{
-		Now: now, OperatorGroup: g, Siblings: csv.Found[*operatorsv1.OperatorGroup](),
-		Namespaces:             csv.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
-		ClusterServiceVersions: csv.Found(cool, hot), ClusterRoles: csv.Found[*rbacv1.ClusterRole](),
+		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](),
+		Namespaces:             olmcore.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
+		ClusterServiceVersions: olmcore.Found(cool, hot), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	}
 	res, err := csv.Group(in)
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 		}, []string{"update Namespace a", "update Namespace ns"}},
 		"a role lost its labels":    {func(in *csv.GroupInput) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
 		"a role selects too little": {func(in *csv.GroupInput) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
-		"the roles were not read":   {func(in *csv.GroupInput) { in.ClusterRoles = csv.Observed[*rbacv1.ClusterRole]{} }, nil},
+		"the roles were not read":   {func(in *csv.GroupInput) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
 		"what nobody provides goes": {func(in *csv.GroupInput) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
 		"unless the group is static": {func(in *csv.GroupInput) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"

@@ -90,7 +90,7 @@ func TestHugeInputs(t *testing.T) {
 // TestAGroupOfManyOperators: what thousands of operators of one namespace provide
 // is compared with the annotation in one pass.
 func TestAGroupOfManyOperators(t *testing.T) {
-	in := csv.GroupInput{Now: now, OperatorGroup: group(), ClusterServiceVersions: csv.Found[*v1alpha1.ClusterServiceVersion]()}
+	in := csv.GroupInput{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
 	var apis []string
 	for i := range 10_000 {
 		c := operator(fmt.Sprintf("cool%05d.v1", i), 1)
@@ -121,7 +121,7 @@ func TestGatherFollowsALongChain(t *testing.T) {
 		}
 		objects[i] = c
 	}
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	for _, at := range []int{0, n / 2, n - 1} {
 		start := time.Now()

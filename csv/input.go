@@ -19,18 +19,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Observed is the result of reading a list. The zero value says that nothing
-// was read; that is never taken for "there is nothing". Items has no nil entry
-// and names each object once; its order does not matter.
-type Observed[T any] struct {
-	// Complete says that the read was made and completed: Items is all there is.
-	Complete bool
-	Items    []T
-}
-
-// Found is the result of a completed read; no items means that none exist.
-func Found[T any](items ...T) Observed[T] { return Observed[T]{Complete: true, Items: items} }
-
 // Input is everything Reconcile looks at. Reconcile writes to none of it.
 // Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, FrozenGeneration
 // and Checkpoint.
@@ -46,28 +34,28 @@ type Input struct {
 	LastRun olmcore.Outcomes
 
 	// OperatorGroups are those of the namespace.
-	OperatorGroups Observed[*operatorsv1.OperatorGroup]
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists
 	// an API that the CSV provides. More of them do no harm.
-	OtherGroups Observed[*operatorsv1.OperatorGroup]
+	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// Rivals are the CSVs, copies left out, in the namespaces of OtherGroups that
 	// provide one of the same APIs. More of them do no harm.
-	Rivals Observed[*v1alpha1.ClusterServiceVersion]
+	Rivals olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours are the other CSVs of the namespace, copies left out, that the
 	// decision can depend on: connected by spec.replaces, providing one of the
 	// same APIs, owning a Deployment of the same name, or named by the
 	// installed-alongside annotations of the CRDs. More of them do no harm.
-	Neighbours Observed[*v1alpha1.ClusterServiceVersion]
+	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions are those of the namespace whose status.installedCSV or
 	// status.currentCSV is this CSV. More of them do no harm.
-	Subscriptions Observed[*v1alpha1.Subscription]
+	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorCondition is the one named like spec.replaces, nil when a completed
 	// read found none.
 	OperatorCondition *operatorsv2.OperatorCondition
 	// CustomResourceDefinitions are those that the CSV owns or requires.
-	CustomResourceDefinitions Observed[*apiextensionsv1.CustomResourceDefinition]
+	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices are those named <version>.<group> that the CSV requires.
-	APIServices Observed[*apiregistrationv1.APIService]
+	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when
 	// unknown, which satisfies no spec.minKubeVersion.
 	KubernetesVersion string
@@ -75,21 +63,21 @@ type Input struct {
 	// spec.nativeAPIs and the required APIServices. Not complete: kinds that this
 	// library itself needs (Deployment, Secret, ClusterRole, ...) count as served,
 	// and a required APIService is judged by its Available condition alone.
-	ServedAPIs Observed[schema.GroupVersionKind]
+	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
 	// ServiceAccounts are those of the namespace that the permissions name.
-	ServiceAccounts Observed[*corev1.ServiceAccount]
+	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
 	// Roles and RoleBindings are those of the namespace, ClusterRoles and
 	// ClusterRoleBindings those of the cluster; what binds none of the
 	// ServiceAccounts, and the roles that nothing of it references, may be left
 	// out, unless they have the names that InstallPlans give: Outcome.Repair would
 	// take them for missing. The cost of a call is linear in them.
-	Roles               Observed[*rbacv1.Role]
-	RoleBindings        Observed[*rbacv1.RoleBinding]
-	ClusterRoles        Observed[*rbacv1.ClusterRole]
-	ClusterRoleBindings Observed[*rbacv1.ClusterRoleBinding]
+	Roles               olmcore.Observed[*rbacv1.Role]
+	RoleBindings        olmcore.Observed[*rbacv1.RoleBinding]
+	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
+	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
 	// Deployments are those of the namespace that carry the CSV's owner labels or
 	// have the name of a Deployment of its install strategy.
-	Deployments Observed[*appsv1.Deployment]
+	Deployments olmcore.Observed[*appsv1.Deployment]
 
 	// FrozenGeneration is the CSV's generation at which the caller saw it become
 	// Failed with reason InstallComponentFailedNoRetry; 0 when it does not know.
@@ -111,24 +99,24 @@ type Input struct {
 type Deletion struct {
 	// Peers are the other CSVs of all namespaces, copies left out, that own or
 	// require a CRD which this one owns. More of them do no harm.
-	Peers Observed[*v1alpha1.ClusterServiceVersion]
+	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Namespaces are the CSV's own and its target namespaces; all when it targets
 	// all.
-	Namespaces Observed[*corev1.Namespace]
+	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of
 	// kube-system, that carry the CSV's three owner labels.
-	ClusterObjects Observed[olmcore.Object]
+	ClusterObjects olmcore.Observed[olmcore.Object]
 	// Copies are the copies of the CSV in other namespaces: those with its name whose
 	// label olm.copiedFrom names its namespace. More of them do no harm.
-	Copies Observed[*v1alpha1.ClusterServiceVersion]
+	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// WellKnown are the objects that serving certificates need outside the
 	// namespace, found by name: for each Deployment d of the strategy the
 	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
 	// <d>-service-auth-reader in kube-system.
-	WellKnown Observed[olmcore.Object]
+	WellKnown olmcore.Observed[olmcore.Object]
 	// Operands answers Outcome.Operands: the instances of each kind. A kind that is
 	// absent was not read.
-	Operands map[schema.GroupKind]Observed[olmcore.Object]
+	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
 }
 
 // Config tunes the decisions. The zero value behaves as OLM does, apart from

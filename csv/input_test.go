@@ -32,11 +32,11 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 		"ClusterServiceVersion.metadata.namespace": func(in *csv.Input) { in.ClusterServiceVersion.Namespace = "" },
 		"ClusterServiceVersion.metadata.uid":       func(in *csv.Input) { in.ClusterServiceVersion.UID = "" },
 		"Now":                                      func(in *csv.Input) { in.Now = time.Time{} },
-		"Neighbours.Items[0]":                      func(in *csv.Input) { in.Neighbours = csv.Found[*v1alpha1.ClusterServiceVersion](nil) },
-		"Deployments.Items[1]":                     func(in *csv.Input) { in.Deployments = csv.Found(&appsv1.Deployment{}, nil) },
-		"Deletion.ClusterObjects.Items[0]":         func(in *csv.Input) { in.Deletion.ClusterObjects = csv.Found[olmcore.Object](nil) },
+		"Neighbours.Items[0]":                      func(in *csv.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
+		"Deployments.Items[1]":                     func(in *csv.Input) { in.Deployments = olmcore.Found(&appsv1.Deployment{}, nil) },
+		"Deletion.ClusterObjects.Items[0]":         func(in *csv.Input) { in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](nil) },
 		"Deletion.Operands.Items[0]": func(in *csv.Input) {
-			in.Deletion.Operands = map[schema.GroupKind]csv.Observed[olmcore.Object]{{}: csv.Found[olmcore.Object](nil)}
+			in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{}: olmcore.Found[olmcore.Object](nil)}
 		},
 		"Config.InstallTimeout":       func(in *csv.Input) { in.Config.InstallTimeout = -1 },
 		"Config.UnmetGrace":           func(in *csv.Input) { in.Config.UnmetGrace = -1 },

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // permissionInput is a Pending CSV whose only requirement is its permissions.
@@ -30,7 +31,7 @@ func permissionInput(namespaced, cluster []rbacv1.PolicyRule) csv.Input {
 	if cluster != nil {
 		s.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: cluster}}
 	}
-	in.Roles, in.RoleBindings = csv.Found[*rbacv1.Role](), csv.Found[*rbacv1.RoleBinding]()
+	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
 	return in
 }
 
@@ -135,7 +136,7 @@ func TestPermissions(t *testing.T) {
 			grantInCluster(in, pods)
 			in.ClusterRoles.Items[0].Labels = map[string]string{"olm.owner": "cool.v0", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"}
 		}, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"the account is missing": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { in.ServiceAccounts = csv.Found[*corev1.ServiceAccount]() }, "NotPresent", "Service account does not exist"},
+		"the account is missing": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]() }, "NotPresent", "Service account does not exist"},
 		"the account is another CSV's": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
 			in.ServiceAccounts.Items[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "other"}}
 		}, "PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion"},

@@ -36,7 +36,7 @@ func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
 	c.Spec.CustomResourceDefinitions, c.Spec.APIServiceDefinitions = v1alpha1.CustomResourceDefinitions{}, v1alpha1.APIServiceDefinitions{}
 	hold(c, pending, "RequirementsUnknown", "", time.Hour)
 	in.ClusterServiceVersion = c
-	in.ServiceAccounts, in.Roles, in.RoleBindings = csv.Found[*corev1.ServiceAccount](), csv.Found[*rbacv1.Role](), csv.Found[*rbacv1.RoleBinding]()
+	in.ServiceAccounts, in.Roles, in.RoleBindings = olmcore.Found[*corev1.ServiceAccount](), olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
 	return in
 }
 

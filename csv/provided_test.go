@@ -53,28 +53,28 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"nothing listed yet: the APIs are added":     {"", nil, "G14", [2]string{}, coolAPI},
 		"others are kept, odd entries are not":       {"Z.v1.z, nonsense,A.v1.a", nil, "G14", [2]string{}, "A.v1.a,Cool.v1.example.com,Z.v1.z"},
 		"listed: go on":                              {"A.v1.a, " + coolAPI, nil, "T48", [2]string{}, "-"},
-		"another group lists them, namespaces apart": {coolAPI, func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup(coolAPI, "elsewhere")) }, "T48", [2]string{}, "-"},
-		"another group lists something else":         {coolAPI, func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup("Hot.v1.example.com", "")) }, "T48", [2]string{}, "-"},
-		"another group lists them in our namespace":  {"", func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup(coolAPI, "ns")) }, "G13", conflict, "-"},
-		"another group lists them everywhere":        {"", func(in *csv.Input) { in.OtherGroups = csv.Found(otherGroup(coolAPI, "")) }, "G13", conflict, "-"},
+		"another group lists them, namespaces apart": {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "elsewhere")) }, "T48", [2]string{}, "-"},
+		"another group lists something else":         {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup("Hot.v1.example.com", "")) }, "T48", [2]string{}, "-"},
+		"another group lists them in our namespace":  {"", func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns")) }, "G13", conflict, "-"},
+		"another group lists them everywhere":        {"", func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "")) }, "G13", conflict, "-"},
 		"we watch the other group's own namespace": {"", func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Status.Namespaces = []string{""}
 			in.OperatorGroups.Items[0].Spec.TargetNamespaces = nil
 			in.ClusterServiceVersion.Annotations["olm.targetNamespaces"] = ""
 			in.ClusterServiceVersion.Spec.InstallModes = append(in.ClusterServiceVersion.Spec.InstallModes, v1alpha1.InstallMode{Type: "AllNamespaces", Supported: true})
-			in.OtherGroups = csv.Found(otherGroup(coolAPI, "elsewhere"))
+			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "elsewhere"))
 		}, "G13", conflict, "-"},
 		"both list them: the running operator stays": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(failed, older))
+			in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(failed, older))
 		}, "T48", [2]string{}, "-"},
 		"both list them and run: the younger gives way": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(succeeded, older))
+			in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(succeeded, older))
 		}, "G15", [2]string{}, ""},
 		"both list them and run: the older stays": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Found(rival(succeeded, younger))
+			in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(succeeded, younger))
 		}, "T48", [2]string{}, "-"},
 		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups = csv.Found(otherGroup(coolAPI, "ns"))
+			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns"))
 		}, "T48", [2]string{}, "-"},
 		"a static group cannot be added to": {"", func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
@@ -83,10 +83,10 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
 		}, "T48", [2]string{}, "-"},
 		"the other groups were not read": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups = csv.Observed[*operatorsv1.OperatorGroup]{}
+			in.OtherGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{}
 		}, "NotObserved", [2]string{}, "-"},
 		"the other operators were not read": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.Rivals = csv.Found(otherGroup(coolAPI, "ns")), csv.Observed[*v1alpha1.ClusterServiceVersion]{}
+			in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		}, "NotObserved", [2]string{}, "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, csv.Outcome{}, out, "said once")
 			in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
-			in.OtherGroups = csv.Found[*operatorsv1.OperatorGroup]()
+			in.OtherGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
 			require.Equal(t, v1alpha1.CSVReasonRequirementsUnknown, csv.Assess(in).Reason, "over once the other is gone")
 		})
 	}
@@ -136,7 +136,7 @@ func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	deploy(t, &in)
 	in.OperatorGroups.Items[0].Annotations = nil
-	in.OtherGroups = csv.Found(otherGroup(coolAPI, ""))
+	in.OtherGroups = olmcore.Found(otherGroup(coolAPI, ""))
 	for name, change := range map[string]func(o *metav1.ObjectMeta){
 		"another owner label": func(o *metav1.ObjectMeta) { o.Labels["olm.owner"] = "cool.v0" },
 		"another owner":       func(o *metav1.ObjectMeta) { o.OwnerReferences[0].UID = "x" },
@@ -173,7 +173,7 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = strings.Join(list, ",")
 		require.Equal(t, !listed, csv.Assess(in).Rule == "G14", "%q", list)
 		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
-		in.OtherGroups = csv.Found(otherGroup(strings.Join(list, ","), "ns"))
+		in.OtherGroups = olmcore.Found(otherGroup(strings.Join(list, ","), "ns"))
 		in.Rivals.Items = append(in.Rivals.Items, rival(succeeded, 1000*time.Hour))
 		require.Equal(t, listed, csv.Assess(in).Rule == "G15", "%q", list)
 	})

@@ -115,6 +115,6 @@ func transition(before *version, after *v1alpha1.ClusterServiceVersionStatus) ol
 	return olmcore.Transition{
 		Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(after.Phase),
 		Reason: string(after.Reason), Message: after.Message, At: *after.LastUpdateTime,
-		Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+		Bound: olmcore.NotAfter, Certainty: olmcore.CertaintyObserved,
 	}
 }

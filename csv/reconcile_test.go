@@ -374,7 +374,7 @@ func TestGates(t *testing.T) {
 			want:   to(deleting, "Replaced", "has been replaced by a newer ClusterServiceVersion that has successfully installed."),
 		},
 		"what was not read is not absent": {
-			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups = csv.Observed[*operatorsv1.OperatorGroup]{} },
+			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
 			want: func(in csv.Input) olmcore.Result {
 				return olmcore.Result{RequeueAfter: 5 * time.Second, Diagnostics: []olmcore.Diagnostic{{
 					Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion),

@@ -26,7 +26,7 @@ func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 
 	strategy := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 	strategy.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}}}
-	in.ServiceAccounts = csv.Found[*corev1.ServiceAccount]()
+	in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]()
 	out, err = csv.Reconcile(in)
 	require.NoError(t, err)
 	var got []string

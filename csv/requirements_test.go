@@ -49,7 +49,7 @@ func TestRequirements(t *testing.T) {
 		in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{
 			{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing"},
 		}
-		in.APIServices = csv.Found[*apiregistrationv1.APIService]()
+		in.APIServices = olmcore.Found[*apiregistrationv1.APIService]()
 	}
 	offers := func(in *csv.Input, status apiregistrationv1.ConditionStatus) {
 		requires(in)
@@ -91,7 +91,7 @@ func TestRequirements(t *testing.T) {
 		"a required APIService is available":   {"APIService", func(in *csv.Input) { offers(in, "True") }, apiService("Present", "", "api")},
 		"a required APIService's kind is not served": {"APIService", func(in *csv.Input) {
 			offers(in, "True")
-			in.ServedAPIs = csv.Found[schema.GroupVersionKind]()
+			in.ServedAPIs = olmcore.Found[schema.GroupVersionKind]()
 		}, apiService("NotPresent", "kind Thing is not served by v1.api.example.com", "")},
 		"an owned APIService has its Deployment": {"APIService", func(in *csv.Input) {
 			requires(in)
@@ -106,11 +106,11 @@ func TestRequirements(t *testing.T) {
 		}, apiService("DeploymentNotFound", "", "")},
 		"a native API is served": {"Eviction", func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
-			in.ServedAPIs = csv.Found(schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"})
+			in.ServedAPIs = olmcore.Found(schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"})
 		}, native("Present", "Native API exists")},
 		"a native API is not served": {"Eviction", func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
-			in.ServedAPIs = csv.Found[schema.GroupVersionKind]()
+			in.ServedAPIs = olmcore.Found[schema.GroupVersionKind]()
 		}, native("NotPresent", "Native API does not exist")},
 		"nobody asked which APIs are served": {"Eviction", func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
@@ -149,7 +149,7 @@ func labelled(t *testing.T, in csv.Input) csv.Input {
 				in.ClusterServiceVersion = u
 			}
 			if u, ok := a.(olmcore.Update); ok && u.Target.Kind == "OperatorGroup" {
-				in.OperatorGroups = csv.Found(u.After.(*operatorsv1.OperatorGroup))
+				in.OperatorGroups = olmcore.Found(u.After.(*operatorsv1.OperatorGroup))
 			}
 		}
 	}

@@ -32,8 +32,8 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		{everything, deleting, func(in *csv.Input) {
 			in.ClusterServiceVersion.DeletionTimestamp = ago(0)
 			in.Deletion = csv.Deletion{
-				Namespaces: csv.Found(namespace("ns", nil)), ClusterObjects: csv.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("r")}),
-				WellKnown: csv.Found[olmcore.Object](), Copies: csv.Found[*v1alpha1.ClusterServiceVersion](),
+				Namespaces: olmcore.Found(namespace("ns", nil)), ClusterObjects: olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("r")}),
+				WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 			}
 		}},
 		{[]phaseName{pending, failed}, pending, noCRD},

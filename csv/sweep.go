@@ -33,14 +33,14 @@ type SweepInput struct {
 	Config Config
 	// ClusterServiceVersions, OperatorGroups and InstallPlans are those of all
 	// namespaces.
-	ClusterServiceVersions Observed[*v1alpha1.ClusterServiceVersion]
-	OperatorGroups         Observed[*operatorsv1.OperatorGroup]
-	InstallPlans           Observed[*v1alpha1.InstallPlan]
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
+	InstallPlans           olmcore.Observed[*v1alpha1.InstallPlan]
 	// Namespaces are those of the cluster.
-	Namespaces Observed[*corev1.Namespace]
+	Namespaces olmcore.Observed[*corev1.Namespace]
 	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system,
 	// that carry the label olm.owner.kind.
-	Objects Observed[olmcore.Object]
+	Objects olmcore.Observed[olmcore.Object]
 }
 
 // Sweep finds what CSVs and OperatorGroups left behind that went while nobody

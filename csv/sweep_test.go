@@ -89,8 +89,8 @@ func TestSweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := csv.SweepInput{
 				Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: true}},
-				ClusterServiceVersions: csv.Found(operator("cool.v1", 1)), OperatorGroups: csv.Found(group()),
-				InstallPlans: csv.Found[*v1alpha1.InstallPlan](), Namespaces: csv.Found(namespace("ns", nil)), Objects: csv.Found[olmcore.Object](),
+				ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), OperatorGroups: olmcore.Found(group()),
+				InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
 			}
 			copied := operator("cool.v1", 1)
 			copied.Namespace, copied.Status.Reason = "copies", "Copied"
@@ -119,11 +119,11 @@ func TestSweepInput(t *testing.T) {
 	for field, in := range map[string]csv.SweepInput{
 		"Now":                             {},
 		"Config.Cleanup.StuckHold":        {Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{StuckHold: -1}}},
-		"ClusterServiceVersions.Items[0]": {Now: now, ClusterServiceVersions: csv.Found[*v1alpha1.ClusterServiceVersion](nil)},
-		"OperatorGroups.Items[0]":         {Now: now, OperatorGroups: csv.Found[*operatorsv1.OperatorGroup](nil)},
-		"InstallPlans.Items[0]":           {Now: now, InstallPlans: csv.Found[*v1alpha1.InstallPlan](nil)},
-		"Namespaces.Items[0]":             {Now: now, Namespaces: csv.Found[*corev1.Namespace](nil)},
-		"Objects.Items[0]":                {Now: now, Objects: csv.Found[olmcore.Object](nil)},
+		"ClusterServiceVersions.Items[0]": {Now: now, ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](nil)},
+		"OperatorGroups.Items[0]":         {Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
+		"InstallPlans.Items[0]":           {Now: now, InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](nil)},
+		"Namespaces.Items[0]":             {Now: now, Namespaces: olmcore.Found[*corev1.Namespace](nil)},
+		"Objects.Items[0]":                {Now: now, Objects: olmcore.Found[olmcore.Object](nil)},
 	} {
 		_, err := csv.Sweep(in)
 		var invalid *olmcore.InputError

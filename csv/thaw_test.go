@@ -55,7 +55,7 @@ func TestAFrozenVersionSeesThatPermissionsChanged(t *testing.T) {
 		"one that is Failed, not frozen": {other, &rbacv1.Role{ObjectMeta: meta("r", after, 0, "")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c.version, c.object})
+			snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c.version, c.object}, olmcore.Everything)
 			require.NoError(t, err)
 			in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 			require.NoError(t, err)

@@ -162,7 +162,9 @@ func (c *Cluster) Objects() []olmcore.Object {
 }
 
 // Snapshot returns the cluster's contents as they are now.
-func (c *Cluster) Snapshot() (*olmcore.Snapshot, error) { return olmcore.NewSnapshot(c.Objects()) }
+func (c *Cluster) Snapshot() (*olmcore.Snapshot, error) {
+	return olmcore.NewSnapshot(c.Objects(), olmcore.Everything)
+}
 
 func (c *Cluster) sortedKinds() []schema.GroupKind {
 	kinds := make([]schema.GroupKind, 0, len(c.tables))

@@ -43,7 +43,7 @@ func mirror() fake.Controller {
 				after := cm.DeepCopy()
 				after.Data = map[string]string{ready: now.Format(time.TimeOnly)}
 				res.Actions = append(res.Actions, olmcore.UpdateOf(cm, after, olmcore.Cause{Reason: "PodReady"}))
-				res.Transitions = append(res.Transitions, olmcore.Transition{From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.Observed})
+				res.Transitions = append(res.Transitions, olmcore.Transition{From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.CertaintyObserved})
 			case cm.Data[ready] == "":
 				res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{Severity: olmcore.Info, Reason: "Waiting", Message: "the Pod is not ready"})
 			case cm.Data["done"] == "":
@@ -204,7 +204,7 @@ func TestEventLines(t *testing.T) {
 	for want, e := range map[string]fake.Event{
 		"c olm/cool: delete Pod ns/p uid=3 grace=0 foreground as olm/sa (NodeNotReady)": {Controller: "c", Key: key, Action: remove},
 		"c olm/cool: update status of Pod ns/p (R) failed: boom":                        {Controller: "c", Key: key, Action: olmcore.UpdateStatusOf(pod, pod, olmcore.Cause{Reason: "R"}), Err: errors.New("boom")},
-		"c cool: Phase none -> Installing (R) inferred":                                 {Controller: "c", Key: types.NamespacedName{Name: "cool"}, Transition: &olmcore.Transition{Type: "Phase", To: "Installing", Reason: "R", Certainty: olmcore.Inferred}},
+		"c cool: Phase none -> Installing (R) inferred":                                 {Controller: "c", Key: types.NamespacedName{Name: "cool"}, Transition: &olmcore.Transition{Type: "Phase", To: "Installing", Reason: "R", Certainty: olmcore.CertaintyInferred}},
 		"c olm: nothing": {Controller: "c", Key: types.NamespacedName{Namespace: "olm"}},
 	} {
 		require.Equal(t, want, e.String())

@@ -95,7 +95,7 @@ func transitionString(t olmcore.Transition) string {
 	if t.Reason != "" {
 		text += " (" + t.Reason + ")"
 	}
-	if t.Certainty != olmcore.Observed && t.Certainty != "" {
+	if t.Certainty != olmcore.CertaintyObserved && t.Certainty != "" {
 		text += " " + strings.ToLower(string(t.Certainty))
 	}
 	return text

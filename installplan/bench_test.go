@@ -77,7 +77,7 @@ func beside(b *testing.B, csvs int, p *v1alpha1.InstallPlan, objects ...olmcore.
 	for i := range csvs {
 		objects = append(objects, csv(fmt.Sprintf("v%d", i)))
 	}
-	s, err := olmcore.NewSnapshot(objects)
+	s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(b, err)
 	in, err := installplan.Gather(b.Context(), s, key, installplan.Config{})
 	require.NoError(b, err)
@@ -152,7 +152,7 @@ func BenchmarkBesideManyVersions(b *testing.B) {
 			for i := range csvs {
 				objects = append(objects, csv(fmt.Sprintf("v%d", i)))
 			}
-			s, err := olmcore.NewSnapshot(objects)
+			s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 			require.NoError(b, err)
 			b.ReportAllocs()
 			for b.Loop() {

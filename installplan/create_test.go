@@ -94,7 +94,7 @@ func TestCreateMakesAPlanInTwoRounds(t *testing.T) {
 	require.Equal(t, []string{"cool"}, got.Status.CatalogSources)
 	require.Equal(t, []v1alpha1.StepStatus{unknown, unknown}, statuses(got.Status))
 	require.Equal(t, []olmcore.Transition{{
-		Target: last.Plan, Type: "Phase", To: "Installing", At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.Observed,
+		Target: last.Plan, Type: "Phase", To: "Installing", At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 	}}, last.Transitions)
 
 	in.InstallPlans = []*v1alpha1.InstallPlan{got}

@@ -50,7 +50,7 @@ func (c counting) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 
 func reader(t *testing.T, objects ...olmcore.Object) counting {
 	t.Helper()
-	s, err := olmcore.NewSnapshot(objects)
+	s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	return counting{Reader: s, kinds: map[string]int{}}
 }
@@ -181,7 +181,7 @@ func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 		for _, name := range []string{"a.v1", "owner.v1", "resolved.v1", "beside.v1", "copy.v1", "other.v1"} {
 			objects = append(objects, csv(name))
 		}
-		s, err := olmcore.NewSnapshot(objects)
+		s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 		require.NoError(t, err)
 		in, err := installplan.Gather(t.Context(), s, types.NamespacedName{Namespace: ns, Name: p.Name}, installplan.Config{})
 		require.NoError(t, err)

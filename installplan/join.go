@@ -147,6 +147,6 @@ func (c *creation) fill(plan *v1alpha1.InstallPlan) {
 	}))
 	c.out.Transitions = append(c.out.Transitions, olmcore.Transition{
 		Target: c.out.Plan, Type: "Phase", From: string(plan.Status.Phase), To: string(status.Phase),
-		At: olmcore.Timestamp(c.in.Now), Bound: olmcore.Exact, Certainty: olmcore.Observed,
+		At: olmcore.Timestamp(c.in.Now), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 	})
 }

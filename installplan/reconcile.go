@@ -150,7 +150,7 @@ func (d *decision) finish() {
 	if from, to := plan.Status.Phase, d.next.Status.Phase; from != to {
 		t := olmcore.Transition{
 			Target: olmcore.RefOf(plan).Unversioned(), Type: "Phase", From: string(from), To: string(to),
-			Message: d.next.Status.Message, At: olmcore.Timestamp(d.in.Now), Bound: olmcore.Exact, Certainty: olmcore.Observed,
+			Message: d.next.Status.Message, At: olmcore.Timestamp(d.in.Now), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 		}
 		if to == v1alpha1.InstallPlanPhaseFailed {
 			t.Reason = string(v1alpha1.InstallPlanReasonComponentFailed)

@@ -39,7 +39,7 @@ func diagnostic(p *v1alpha1.InstallPlan, severity olmcore.Severity, reason, path
 func transition(p *v1alpha1.InstallPlan, to v1alpha1.InstallPlanPhase, reason, message string) []olmcore.Transition {
 	return []olmcore.Transition{{
 		Target: ref(p), Type: "Phase", From: string(p.Status.Phase), To: string(to), Reason: reason, Message: message,
-		At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.Observed,
+		At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 	}}
 }
 

@@ -3,7 +3,9 @@
 package olmcore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,19 +19,41 @@ import (
 type Reader interface {
 	// Get returns one object; namespace is empty for cluster-scoped kinds. An
 	// object that a completed read did not find is an error for which
-	// apierrors.IsNotFound holds.
+	// apierrors.IsNotFound holds. A Reader that did not read the kind, and so does
+	// not know, answers with a *NotReadError.
 	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (Object, error)
 	// List returns the objects of a kind, sorted by namespace and name. An empty
 	// namespace means all, a nil selector every object. A read that failed or was
-	// cut short is an error, never a shorter list.
+	// cut short is an error, never a shorter list; of what was not read at all it
+	// is a *NotReadError.
 	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
 }
+
+// GetKind is r.Get for callers who may have been handed a nil Reader: then the
+// error is an *InputError.
+func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
+	if isNil(r) {
+		return nil, errNoReader
+	}
+	return r.Get(ctx, gvk, namespace, name)
+}
+
+// ListKind is r.List for callers who may have been handed a nil Reader: then the
+// error is an *InputError.
+func ListKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
+	if isNil(r) {
+		return nil, errNoReader
+	}
+	return r.List(ctx, gvk, namespace, selector)
+}
+
+var errNoReader = &InputError{Field: "Reader", Problem: "is nil"}
 
 // Get reads one object of type T, a pointer to an API type. It returns nil when
 // a completed read found none.
 func Get[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
 	gvk := GVKOf(object)
-	o, err := r.Get(ctx, gvk, namespace, name)
+	o, err := GetKind(ctx, r, gvk, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return object, nil
 	}
@@ -43,7 +67,7 @@ func Get[T Object](ctx context.Context, r Reader, namespace, name string) (objec
 func List[T Object](ctx context.Context, r Reader, namespace string, selector labels.Selector) ([]T, error) {
 	var zero T
 	gvk := GVKOf(zero)
-	objects, err := r.List(ctx, gvk, namespace, selector)
+	objects, err := ListKind(ctx, r, gvk, namespace, selector)
 	if err != nil {
 		return nil, fmt.Errorf("list %s in %q: %w", gvk.Kind, namespace, err)
 	}
@@ -57,6 +81,63 @@ func List[T Object](ctx context.Context, r Reader, namespace string, selector la
 		}
 	}
 	return out, nil
+}
+
+// Observe reads a list that a Gather can do without: the objects of type T, a
+// pointer to an API type. What was not read (ErrNotRead) is an incomplete
+// Observed; any other read that failed is its error.
+func Observe[T Object](ctx context.Context, r Reader, namespace string, selector labels.Selector) (Observed[T], error) {
+	return observed(List[T](ctx, r, namespace, selector))
+}
+
+// ObserveKind is Observe for a kind that need not have a Go type.
+func ObserveKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) (Observed[Object], error) {
+	return observed(ListKind(ctx, r, gvk, namespace, selector))
+}
+
+// ObserveNamed reads objects by name, each once, in the order of names; empty
+// names are left out. One that was not read makes the Observed incomplete; it
+// holds the others.
+func ObserveNamed[T Object](ctx context.Context, r Reader, namespace string, names ...string) (Observed[T], error) {
+	found := Found[T]()
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if name == "" || seen[name] {
+			continue
+		}
+		seen[name] = true
+		o, err := Get[T](ctx, r, namespace, name)
+		switch {
+		case errors.Is(err, ErrNotRead):
+			found.Complete = false
+		case err != nil:
+			return Observed[T]{}, err
+		case !isNil(o):
+			found.Items = append(found.Items, o)
+		}
+	}
+	return found, nil
+}
+
+func observed[T any](items []T, err error) (Observed[T], error) {
+	if errors.Is(err, ErrNotRead) {
+		return Observed[T]{}, nil
+	}
+	if err != nil {
+		return Observed[T]{}, err
+	}
+	return Observed[T]{Complete: true, Items: items}, nil
+}
+
+// Require reads one object that a Gather is about: of type T, a pointer to an API
+// type. Where Get returns nil, the error says so: apierrors.IsNotFound holds.
+func Require[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
+	if object, err = Get[T](ctx, r, namespace, name); err == nil && isNil(object) {
+		gvk := GVKOf(object)
+		kind, _ := KindOf(gvk.GroupKind())
+		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: cmp.Or(kind.Plural, gvk.Kind)}, name)
+	}
+	return object, err
 }
 
 func typed[T Object](o Object) (T, error) {

@@ -42,14 +42,14 @@ type Certainty string
 
 // Certainties, strongest first.
 const (
-	// Observed: the new state itself was seen.
-	Observed Certainty = "Observed"
-	// Proven: it follows from recorded fields and the state graph.
-	Proven Certainty = "Proven"
-	// Inferred: recorded fields strongly suggest it.
-	Inferred Certainty = "Inferred"
-	// Assumed: only the state graph says so.
-	Assumed Certainty = "Assumed"
+	// CertaintyObserved: the new state itself was seen.
+	CertaintyObserved Certainty = "Observed"
+	// CertaintyProven: it follows from recorded fields and the state graph.
+	CertaintyProven Certainty = "Proven"
+	// CertaintyInferred: recorded fields strongly suggest it.
+	CertaintyInferred Certainty = "Inferred"
+	// CertaintyAssumed: only the state graph says so.
+	CertaintyAssumed Certainty = "Assumed"
 )
 
 // Bound says how a Transition's time relates to the true one.

@@ -7,90 +7,13 @@ import (
 	"maps"
 	"reflect"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
-
-// Kinds the library reads or writes as typed objects. Everything else travels
-// as *unstructured.Unstructured or *metav1.PartialObjectMetadata.
-var typedKinds = []struct {
-	gv      schema.GroupVersion
-	objects map[string]Object
-}{
-	{corev1.SchemeGroupVersion, map[string]Object{
-		"ConfigMap":      &corev1.ConfigMap{},
-		"Event":          &corev1.Event{},
-		"Namespace":      &corev1.Namespace{},
-		"Node":           &corev1.Node{},
-		"Pod":            &corev1.Pod{},
-		"Secret":         &corev1.Secret{},
-		"Service":        &corev1.Service{},
-		"ServiceAccount": &corev1.ServiceAccount{},
-	}},
-	{appsv1.SchemeGroupVersion, map[string]Object{
-		"Deployment": &appsv1.Deployment{},
-		"ReplicaSet": &appsv1.ReplicaSet{},
-	}},
-	{batchv1.SchemeGroupVersion, map[string]Object{"Job": &batchv1.Job{}}},
-	{networkingv1.SchemeGroupVersion, map[string]Object{"NetworkPolicy": &networkingv1.NetworkPolicy{}}},
-	{policyv1.SchemeGroupVersion, map[string]Object{"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}}},
-	{rbacv1.SchemeGroupVersion, map[string]Object{
-		"ClusterRole":        &rbacv1.ClusterRole{},
-		"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
-		"Role":               &rbacv1.Role{},
-		"RoleBinding":        &rbacv1.RoleBinding{},
-	}},
-	{admissionregistrationv1.SchemeGroupVersion, map[string]Object{
-		"MutatingWebhookConfiguration":   &admissionregistrationv1.MutatingWebhookConfiguration{},
-		"ValidatingWebhookConfiguration": &admissionregistrationv1.ValidatingWebhookConfiguration{},
-	}},
-	{apiextensionsv1.SchemeGroupVersion, map[string]Object{
-		"CustomResourceDefinition": &apiextensionsv1.CustomResourceDefinition{},
-	}},
-	{apiregistrationv1.SchemeGroupVersion, map[string]Object{"APIService": &apiregistrationv1.APIService{}}},
-	{v1alpha1.SchemeGroupVersion, map[string]Object{
-		"CatalogSource":         &v1alpha1.CatalogSource{},
-		"ClusterServiceVersion": &v1alpha1.ClusterServiceVersion{},
-		"InstallPlan":           &v1alpha1.InstallPlan{},
-		"Subscription":          &v1alpha1.Subscription{},
-	}},
-	{operatorsv1.GroupVersion, map[string]Object{
-		"OLMConfig":     &operatorsv1.OLMConfig{},
-		"Operator":      &operatorsv1.Operator{},
-		"OperatorGroup": &operatorsv1.OperatorGroup{},
-	}},
-	{operatorsv2.GroupVersion, map[string]Object{"OperatorCondition": &operatorsv2.OperatorCondition{}}},
-}
-
-var (
-	gvkByType = map[reflect.Type]schema.GroupVersionKind{}
-	typeByGVK = map[schema.GroupVersionKind]reflect.Type{}
-)
-
-func init() {
-	for _, group := range typedKinds {
-		for kind, object := range group.objects {
-			gvk, t := group.gv.WithKind(kind), reflect.TypeOf(object)
-			gvkByType[t] = gvk
-			typeByGVK[gvk] = t.Elem()
-		}
-	}
-}
 
 // GVKOf returns an object's group, version and kind: by its Go type for the
 // kinds the library knows, whose TypeMeta is usually empty when they come from

@@ -18,13 +18,16 @@ import (
 )
 
 // Snapshot is an immutable, indexed set of objects: the observed state of a
-// cluster at one moment. It implements Reader and is safe for concurrent use.
+// cluster at one moment. It knows which kinds it was filled with: of others Get and
+// List answer that they were not read. It implements Reader and is safe for
+// concurrent use.
 // Look-ups by kind, namespace, name, UID, owner and label do not scan. It holds
 // the objects it was made from, which must not change afterwards, and an index
 // of about 16 bytes an object and 16 a label.
 type Snapshot struct {
 	objects []Object    // sorted by kind, namespace, name
 	kinds   []kindRange // sorted by kind
+	read    scopes
 	// Posting lists: the hash of what is indexed in the upper half, the position
 	// in objects in the lower. Sorted. Matches are verified, so that a hash
 	// collision costs time and nothing else.
@@ -38,19 +41,22 @@ type kindRange struct {
 
 type postings []uint64
 
-// NewSnapshot indexes objects, in any order. The error is an *InputError that
+// NewSnapshot indexes objects, in any order. scopes are the kinds that were read
+// to get them, Everything for all of them. A kind that occurs in objects and that
+// no scope names counts as read in all namespaces; any other was not. The error is an *InputError that
 // names the position of an object that is nil, has no kind or name, or repeats
 // another's kind, namespace and name.
-func NewSnapshot(objects []Object) (*Snapshot, error) {
+func NewSnapshot(objects []Object, scopes ...Scope) (*Snapshot, error) {
 	entries, err := sortObjects(objects)
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{objects: make([]Object, len(entries))}
+	s := &Snapshot{objects: make([]Object, len(entries)), read: newScopes(scopes)}
 	for i, e := range entries {
 		s.objects[i] = e.object
 		if n := len(s.kinds); n == 0 || s.kinds[n-1].kind != e.kind {
 			s.kinds = append(s.kinds, kindRange{kind: e.kind, start: i})
+			s.read.add(e.kind)
 		}
 		s.kinds[len(s.kinds)-1].end = i + 1
 	}
@@ -127,10 +133,37 @@ func (s *Snapshot) Objects() []Object { return s.objects }
 // Len returns the number of objects.
 func (s *Snapshot) Len() int { return len(s.objects) }
 
+// Holds reports whether the objects of a kind in a namespace, "" for all, were
+// read: those that the snapshot does not have do not exist.
+func (s *Snapshot) Holds(kind schema.GroupKind, namespace string) bool {
+	return s.read.hold(kind, namespace)
+}
+
+// Scopes returns what the snapshot counts as read, in no order: with them a
+// Snapshot of other objects knows the same kinds.
+func (s *Snapshot) Scopes() []Scope {
+	if s.read.everything {
+		return []Scope{Everything}
+	}
+	var all []Scope
+	for kind, namespaces := range s.read.kinds {
+		if namespaces == nil {
+			all = append(all, Scope{Kind: kind})
+		}
+		for _, namespace := range namespaces {
+			all = append(all, Scope{Kind: kind, Namespace: namespace})
+		}
+	}
+	return all
+}
+
 // Get implements Reader. The version of gvk is not looked at.
 func (s *Snapshot) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
 	if o := s.Find(gvk.GroupKind(), namespace, name); o != nil {
 		return o, nil
+	}
+	if !s.Holds(gvk.GroupKind(), namespace) {
+		return nil, &NotReadError{Kind: gvk, Namespace: namespace}
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
 }
@@ -174,6 +207,9 @@ func (s *Snapshot) Owned(uid types.UID) []Object {
 // List implements Reader. The version of gvk is not looked at. Without a
 // selector the slice is shared and must not be changed.
 func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
+	if !s.Holds(gvk.GroupKind(), namespace) {
+		return nil, &NotReadError{Kind: gvk, Namespace: namespace}
+	}
 	r := s.namespaceRange(gvk.GroupKind(), namespace)
 	objects := s.objects[r.start:r.end:r.end]
 	if selector == nil || selector.Empty() {

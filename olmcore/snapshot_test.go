@@ -83,7 +83,7 @@ func TestSnapshotAgreesWithAScan(t *testing.T) {
 	selectors := []string{"", "a", "!a", "a=b", "a==c,b", "a in (b,c)", "a in (b)", "b notin (a)", "c!=d", "a=b,b=c"}
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawObjects(t)
-		s, err := olmcore.NewSnapshot(objects)
+		s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 		require.NoError(t, err)
 		require.Equal(t, len(objects), s.Len())
 		sorted := slices.Clone(objects)
@@ -127,7 +127,7 @@ func TestSnapshotAgreesWithAScan(t *testing.T) {
 }
 
 func TestSnapshotMisses(t *testing.T) {
-	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a")})
+	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a")}, olmcore.Everything)
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), podKind, "ns", "b")
 	require.True(t, apierrors.IsNotFound(err))
@@ -171,7 +171,7 @@ func TestSnapshotTellsTextsOfOneHashApart(t *testing.T) {
 }
 
 func TestTypedReads(t *testing.T) {
-	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a"), pod("b")})
+	s, err := olmcore.NewSnapshot([]olmcore.Object{pod("a"), pod("b")}, olmcore.Everything)
 	require.NoError(t, err)
 	got, err := olmcore.Get[*corev1.Pod](t.Context(), s, "ns", "a")
 	require.NoError(t, err)

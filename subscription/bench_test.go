@@ -44,7 +44,7 @@ func convergedWith(n, plans int) subscription.Input {
 		objects = append(objects, s, newCSV(csv, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = s.Labels }))
 	}
 	in := inputOf(objects...)
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	if err != nil {
 		panic(err)
 	}

@@ -120,7 +120,7 @@ func (c *chain) replace(reason string) {
 	if reason == ReasonPlanReplaced && c.from != StageComplete && c.from != StageMissing {
 		c.gap(gapReplacedPlan, "the end of the old plan, last seen as "+string(c.from)+", was not observed")
 	}
-	c.step(StageNoPlan, seen(c.now), olmcore.Observed, wish{reason: reason})
+	c.step(StageNoPlan, seen(c.now), olmcore.CertaintyObserved, wish{reason: reason})
 	c.fromAt, c.installedAt, c.knows, c.remembers, c.latest = time.Time{}, time.Time{}, false, false, time.Time{}
 }
 
@@ -135,9 +135,9 @@ func (c *chain) vanish(proven bool) {
 	default:
 		c.gap(gapDeletedBeforeObserved, "the plan was deleted; its last stage after "+string(c.from)+" was not observed")
 	}
-	certainty := olmcore.Inferred
+	certainty := olmcore.CertaintyInferred
 	if proven {
-		certainty = olmcore.Observed
+		certainty = olmcore.CertaintyObserved
 	}
 	c.step(StageMissing, seen(c.now), certainty, wishOf(StageMissing, nil, true))
 }
@@ -207,7 +207,7 @@ func (c *chain) end(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) *olm
 	case ended(plan, to) && !installedAt(plan).IsZero():
 		m = exactly(installedAt(plan))
 	}
-	return c.step(to, m, olmcore.Observed, w)
+	return c.step(to, m, olmcore.CertaintyObserved, w)
 }
 
 // fill adds the stages that lie between where the chain stands and an observed
@@ -215,7 +215,7 @@ func (c *chain) end(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) *olm
 func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
 	if c.from == StageNoPlan && to != StageNotYetReconciled {
 		c.fromAt = plan.CreationTimestamp.Time
-		c.step(StageNotYetReconciled, exactly(plan.CreationTimestamp.Time), olmcore.Proven, wishOf(StageNotYetReconciled, nil, false))
+		c.step(StageNotYetReconciled, exactly(plan.CreationTimestamp.Time), olmcore.CertaintyProven, wishOf(StageNotYetReconciled, nil, false))
 	}
 	ends := to == StageComplete || to == StageFailed
 	if (ends || to == StageInstalling) && (c.from == StageNotYetReconciled || c.from == StagePlanning) {
@@ -227,7 +227,7 @@ func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
 		if ended(plan, to) {
 			m = notAfter(installedAt(plan))
 		}
-		c.step(StageInstalling, m, olmcore.Proven, wishOf(StageInstalling, nil, false))
+		c.step(StageInstalling, m, olmcore.CertaintyProven, wishOf(StageInstalling, nil, false))
 	case ends && c.from != StageInstalling:
 		if certainty, ok := c.executed(to, plan); ok {
 			c.step(StageInstalling, startOf(plan), certainty, wishOf(StageInstalling, nil, false))
@@ -236,14 +236,14 @@ func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
 		}
 	case to == StageInstalling && hasFailed(plan) &&
 		(c.from != StageFailed || !c.installedAt.IsZero() && installedAt(plan).After(c.installedAt)): // it has failed once more
-		c.step(StageInstalling, startOf(plan), olmcore.Proven, wishOf(StageInstalling, nil, false))
+		c.step(StageInstalling, startOf(plan), olmcore.CertaintyProven, wishOf(StageInstalling, nil, false))
 		c.retried(plan)
 	}
 }
 
 // fillApproval adds RequiresApproval where the plan must have waited for it.
 func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
-	certainty := olmcore.Assumed
+	certainty := olmcore.CertaintyAssumed
 	switch {
 	case plan.Spec.Approval != v1alpha1.ApprovalManual:
 		if plan.Generation >= 2 {
@@ -255,7 +255,7 @@ func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
 	case plan.Generation == 1:
 		return // born approved
 	case plan.Generation >= 2:
-		certainty = olmcore.Inferred
+		certainty = olmcore.CertaintyInferred
 	}
 	c.step(StageRequiresApproval, notBefore(plan.CreationTimestamp.Time), certainty,
 		wishOf(StageRequiresApproval, nil, false))
@@ -271,9 +271,9 @@ func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) (certainty olmcor
 	}
 	switch {
 	case start != nil && (end && !installedAt(plan).Before(from) || !start.Time.Before(from)):
-		return olmcore.Proven, true
+		return olmcore.CertaintyProven, true
 	case start != nil || end:
-		return olmcore.Inferred, true
+		return olmcore.CertaintyInferred, true
 	}
 	return "", false
 }
@@ -289,13 +289,13 @@ func (c *chain) again(at Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
 		c.retried(plan)
 		c.end(at, plan, seenAt)
 	case at == StageFailed && ended(plan, at):
-		c.step(StageInstalling, notAfter(updated), olmcore.Proven, wishOf(StageInstalling, nil, false))
+		c.step(StageInstalling, notAfter(updated), olmcore.CertaintyProven, wishOf(StageInstalling, nil, false))
 		c.end(at, plan, seenAt)
 		c.gap(gapAtLeastOnce, "the plan was tried and failed again at least once")
 	case at == StageComplete && ended(plan, at):
 		c.gap(gapOutOfBandEdit, "no controller runs a complete plan again")
 		c.gap(gapAtLeastOnce, "the plan ran again at least once")
-		c.step(StageInstalling, notAfter(updated), olmcore.Proven, wishOf(StageInstalling, nil, false)).OutOfBand = true
+		c.step(StageInstalling, notAfter(updated), olmcore.CertaintyProven, wishOf(StageInstalling, nil, false)).OutOfBand = true
 		c.end(at, plan, seenAt)
 	}
 }
@@ -303,7 +303,7 @@ func (c *chain) again(at Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
 // retried adds the failure that an Installing plan still carries.
 func (c *chain) retried(plan *v1alpha1.InstallPlan) {
 	w := wishOf(StageFailed, plan, true)
-	c.step(StageFailed, exactly(installedAt(plan)), olmcore.Proven, w)
+	c.step(StageFailed, exactly(installedAt(plan)), olmcore.CertaintyProven, w)
 	c.gap(gapAtLeastOnce, "the plan failed and was tried again at least once")
 }
 

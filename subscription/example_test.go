@@ -51,7 +51,7 @@ func exampleObjects() []olmcore.Object {
 }
 
 func ExampleReconcile() {
-	snapshot, err := olmcore.NewSnapshot(exampleObjects())
+	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
 	if err != nil {
 		panic(err)
 	}
@@ -97,7 +97,7 @@ func ExampleReconcile() {
 }
 
 func ExampleAssess() {
-	snapshot, err := olmcore.NewSnapshot(exampleObjects())
+	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
 	if err != nil {
 		panic(err)
 	}
@@ -114,7 +114,7 @@ func ExampleAssess() {
 }
 
 func ExampleOperator() {
-	snapshot, err := olmcore.NewSnapshot(exampleObjects())
+	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
 	if err != nil {
 		panic(err)
 	}

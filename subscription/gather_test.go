@@ -57,7 +57,7 @@ func gatherObjects() []olmcore.Object {
 }
 
 func TestGatherReadsWhatANamespaceNeeds(t *testing.T) {
-	snapshot, err := olmcore.NewSnapshot(gatherObjects())
+	snapshot, err := olmcore.NewSnapshot(gatherObjects(), olmcore.Everything)
 	require.NoError(t, err)
 	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{ReinstallMissingCSV: true})
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 }
 
 func TestAFailedReadIsAnErrorNeverAnEmptyList(t *testing.T) {
-	snapshot, err := olmcore.NewSnapshot(gatherObjects())
+	snapshot, err := olmcore.NewSnapshot(gatherObjects(), olmcore.Everything)
 	require.NoError(t, err)
 	for n := range 100 {
 		left := n
@@ -223,7 +223,7 @@ func spoiled(t *rapid.T, o olmcore.Object) olmcore.Object {
 }
 
 func resultOf(t require.TestingT, objects []olmcore.Object) olmcore.Result {
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
 	require.NoError(t, err)

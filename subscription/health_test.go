@@ -201,7 +201,7 @@ func TestAProbeThatFailsChangesNothingAndStopsNobody(t *testing.T) {
 
 func TestGatherCatalogs(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
-		newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog(ns, "own", true), newCatalog("elsewhere", "x", true)})
+		newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog(ns, "own", true), newCatalog("elsewhere", "x", true)}, olmcore.Everything)
 	require.NoError(t, err)
 	for global, want := range map[string]string{"": "ops/own", ns: "ops/own", "olm": "olm/a olm/b ops/own"} {
 		c, err := subscription.GatherCatalogs(context.Background(), snapshot, ns, global)

@@ -231,7 +231,7 @@ func stages(r olmcore.Result) string {
 			continue
 		}
 		word := short[t.From] + ">" + short[t.To]
-		if t.Certainty != olmcore.Observed {
+		if t.Certainty != olmcore.CertaintyObserved {
 			word += ":" + string(t.Certainty)
 		}
 		if t.OutOfBand {

@@ -202,7 +202,7 @@ func (w *teller) hear(t *rapid.T, result olmcore.Result) {
 			case tr.To == string(subscription.StageNoPlan):
 				last = &tale{}
 				stories = append(stories, last)
-			case tr.Certainty == olmcore.Assumed:
+			case tr.Certainty == olmcore.CertaintyAssumed:
 				last.stages = append(last.stages, "perhaps "+tr.To)
 			default:
 				last.stages = append(last.stages, tr.To)

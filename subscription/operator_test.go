@@ -158,7 +158,7 @@ func TestEveryKindIsListed(t *testing.T) {
 		require.Equal(t, []string{"etcd.ops"}, subscription.OperatorNames(o))
 		objects = append(objects, o)
 	}
-	snapshot, err := olmcore.NewSnapshot(objects)
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	in, err := subscription.GatherOperator(context.Background(), snapshot, "etcd.ops")
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestOperatorRefsFollowTheLabels(t *testing.T) {
 func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: meta("x")}
 	role.Namespace, role.Labels = "elsewhere", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels()
-	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1"), newPlan("p", "Complete"), role})
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1"), newPlan("p", "Complete"), role}, olmcore.Everything)
 	require.NoError(t, err)
 	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestEveryOwnedKindIsLabelled(t *testing.T) {
 				o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(owner)})
 			}
 			objects := []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), owner, newPlan("p", "Complete"), o}
-			snapshot, err := olmcore.NewSnapshot(objects)
+			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 			require.NoError(t, err)
 			in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
 			require.NoError(t, err)

@@ -244,7 +244,7 @@ func (v *view) pace(d *verdict) (stage Stage, hold bool) {
 		last, to := i == len(c.list)-1, Stage(t.To)
 		switch {
 		case last:
-		case to == StageNoPlan, to == StageNotYetReconciled && t.Certainty != olmcore.Observed, t.Certainty == olmcore.Assumed:
+		case to == StageNoPlan, to == StageNotYetReconciled && t.Certainty != olmcore.CertaintyObserved, t.Certainty == olmcore.CertaintyAssumed:
 			continue
 		}
 		ahead = append(ahead, to)

@@ -37,7 +37,7 @@ func step(sub olmcore.Object, from, to string, at metav1.Time, bound olmcore.Bou
 func stateStep(sub olmcore.Object, from, to, reason string) olmcore.Transition {
 	return olmcore.Transition{
 		Target: olmcore.RefOf(sub).Unversioned(), Type: subscription.TransitionState, From: from, To: to,
-		Status: metav1.ConditionTrue, Reason: reason, At: metav1.NewTime(now), Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+		Status: metav1.ConditionTrue, Reason: reason, At: metav1.NewTime(now), Bound: olmcore.NotAfter, Certainty: olmcore.CertaintyObserved,
 	}
 }
 
@@ -91,8 +91,8 @@ func TestReconcile(t *testing.T) {
 					s.Conditions = []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanPending, "RequiresApproval", "", 60)}
 				})},
 				Transitions: []olmcore.Transition{
-					step(waiting, "NoPlan", "NotYetReconciled", second(2), olmcore.Exact, olmcore.Proven, "True", "InstallPlanNotYetReconciled"),
-					step(waiting, "NotYetReconciled", "RequiresApproval", second(2), olmcore.NotBefore, olmcore.Observed, "True", "RequiresApproval"),
+					step(waiting, "NoPlan", "NotYetReconciled", second(2), olmcore.Exact, olmcore.CertaintyProven, "True", "InstallPlanNotYetReconciled"),
+					step(waiting, "NotYetReconciled", "RequiresApproval", second(2), olmcore.NotBefore, olmcore.CertaintyObserved, "True", "RequiresApproval"),
 				},
 			}},
 		},
@@ -103,7 +103,7 @@ func TestReconcile(t *testing.T) {
 					s.Conditions, s.State, s.InstalledCSV = nil, "AtLatestKnown", "etcd.v1"
 				})},
 				Transitions: []olmcore.Transition{
-					step(running, "Installing", "Complete", second(30), olmcore.Exact, olmcore.Observed, "False", "InstallPlanComplete"),
+					step(running, "Installing", "Complete", second(30), olmcore.Exact, olmcore.CertaintyObserved, "False", "InstallPlanComplete"),
 					stateStep(running, "UpgradePending", "AtLatestKnown", "StatusObserved"),
 				},
 			}},
@@ -115,7 +115,7 @@ func TestReconcile(t *testing.T) {
 					s.InstallPlanRef, s.Install, s.CurrentCSV, s.State, s.Conditions = nil, nil, "", "", nil
 				})},
 				Transitions: []olmcore.Transition{
-					step(running, "Installing", "Missing", metav1.NewTime(now), olmcore.NotAfter, olmcore.Inferred, "True", "ReferencedInstallPlanNotFound"),
+					step(running, "Installing", "Missing", metav1.NewTime(now), olmcore.NotAfter, olmcore.CertaintyInferred, "True", "ReferencedInstallPlanNotFound"),
 					stateStep(running, "UpgradePending", "", "InstallPlanReferenceCleared"),
 				},
 				Diagnostics: []olmcore.Diagnostic{{
@@ -131,7 +131,7 @@ func TestReconcile(t *testing.T) {
 					s.Conditions = []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 60)}
 				})},
 				Transitions: []olmcore.Transition{
-					step(latest, "Complete", "Missing", metav1.NewTime(now), olmcore.NotAfter, olmcore.Inferred, "True", "ReferencedInstallPlanNotFound"),
+					step(latest, "Complete", "Missing", metav1.NewTime(now), olmcore.NotAfter, olmcore.CertaintyInferred, "True", "ReferencedInstallPlanNotFound"),
 				},
 			}},
 		},

@@ -156,7 +156,7 @@ func (v *view) tellWrites(d *verdict) {
 		}
 		tr := olmcore.Transition{
 			Target: olmcore.RefOf(d.sub).Unversioned(), Type: string(t),
-			At: olmcore.Timestamp(v.now), Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+			At: olmcore.Timestamp(v.now), Bound: olmcore.NotAfter, Certainty: olmcore.CertaintyObserved,
 		}
 		if before >= 0 {
 			tr.From = string(have[before].Status)
@@ -192,7 +192,7 @@ func (v *view) tellState(d *verdict) {
 	d.transitions = append(d.transitions, olmcore.Transition{
 		Target: olmcore.RefOf(d.sub).Unversioned(), Type: TransitionState,
 		From: string(d.sub.Status.State), To: string(d.state), Status: metav1.ConditionTrue,
-		Reason: d.why().Reason, At: olmcore.Timestamp(v.now), Bound: olmcore.NotAfter, Certainty: olmcore.Observed,
+		Reason: d.why().Reason, At: olmcore.Timestamp(v.now), Bound: olmcore.NotAfter, Certainty: olmcore.CertaintyObserved,
 	})
 }
 

@@ -116,7 +116,7 @@ func TestPlansAreALife(t *testing.T) {
 
 // plan writes a plan for the cluster as it is, and reports whether it does anything.
 func plan(t *testing.T, c *fake.Cluster, dir string) bool {
-	observed, err := olmcore.NewSnapshot(decode(t, export(t, c.Objects())))
+	observed, err := olmcore.NewSnapshot(decode(t, export(t, c.Objects())), olmcore.Everything)
 	require.NoError(t, err)
 	p := olmgitops.New(observed)
 	require.NoError(t, controllers.Pass(t.Context(), controllers.New(options(t)).Runners(observed, p), c.Now))

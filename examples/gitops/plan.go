@@ -59,7 +59,7 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 		}
 		objects = append(objects, next)
 	}
-	p.Snapshot, err = olmcore.NewSnapshot(objects)
+	p.Snapshot, err = olmcore.NewSnapshot(objects, p.Scopes()...)
 	return err
 }
 

@@ -33,7 +33,7 @@ var because = olmcore.Cause{Reason: "Test"}
 
 // newPlan returns an empty plan for a cluster with these objects.
 func newPlan(t *testing.T, objects ...olmcore.Object) *olmgitops.Plan {
-	observed, err := olmcore.NewSnapshot(objects)
+	observed, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
 	return olmgitops.New(observed)
 }
@@ -60,7 +60,7 @@ func TestTheContracts(t *testing.T) {
 			require.NoError(t, err)
 			distinct, err := manifest.Distinct(read)
 			require.NoError(t, err)
-			return olmcore.NewSnapshot(distinct)
+			return olmcore.NewSnapshot(distinct, olmcore.Everything)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

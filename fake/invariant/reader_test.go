@@ -43,7 +43,7 @@ func TestReadersOfTheLibraryKeepTheContract(t *testing.T) {
 			return c.View("v"), err
 		},
 		"a snapshot of objects": func(_ context.Context, objects []olmcore.Object) (olmcore.Reader, error) {
-			return olmcore.NewSnapshot(objects)
+			return olmcore.NewSnapshot(objects, olmcore.Everything)
 		},
 		"a snapshot of the cluster": func(_ context.Context, objects []olmcore.Object) (olmcore.Reader, error) {
 			c, err := clusterWith(objects)

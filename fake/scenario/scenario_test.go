@@ -42,7 +42,7 @@ func mirror(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ t
 		after := cm.DeepCopy()
 		after.Data = map[string]string{"ready": "yes"}
 		res.Actions = append(res.Actions, olmcore.UpdateOf(cm, after, olmcore.Cause{Reason: "PodReady"}))
-		res.Transitions = append(res.Transitions, olmcore.Transition{From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.Observed})
+		res.Transitions = append(res.Transitions, olmcore.Transition{From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.CertaintyObserved})
 	case cm.Data["ready"] == "":
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{Severity: olmcore.Warning, Reason: "PodNotReady", Message: "the Pod does not run"})
 	case cm.Data["done"] == "":

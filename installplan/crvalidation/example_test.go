@@ -33,7 +33,7 @@ func ExampleJudge() {
 		"apiVersion": "example.com/v1", "kind": "Cron", "metadata": map[string]any{"namespace": "ops", "name": "mine"},
 		"spec": map[string]any{"replicas": int64(10)},
 	}}
-	reader, err := olmcore.NewSnapshot([]olmcore.Object{resource})
+	reader, err := olmcore.NewSnapshot([]olmcore.Object{resource}, olmcore.Everything)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -63,7 +63,7 @@ func TestPublishedUpgrades(t *testing.T) {
 			}
 			before = before.DeepCopy()
 			before.Status = definition(t, true).Status
-			reader, err := olmcore.NewSnapshot([]olmcore.Object{o})
+			reader, err := olmcore.NewSnapshot([]olmcore.Object{o}, olmcore.Everything)
 			require.NoError(t, err)
 			verdicts, err := crvalidation.Judge(t.Context(), reader,
 				[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{gvk.Version}}}, crvalidation.Limits{})

@@ -76,7 +76,7 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 		require.NoError(t, invariant.CheckExecutor(t.Context(), live, live, "dynamic"))
 	})
 	t.Run("gitops, Executor", func(t *testing.T) {
-		observed, err := olmcore.NewSnapshot(nil)
+		observed, err := olmcore.NewSnapshot(nil, olmcore.Everything)
 		require.NoError(t, err)
 		plan := olmgitops.New(observed)
 		require.NoError(t, invariant.CheckExecutor(t.Context(), plan, plan, "gitops"))
@@ -146,7 +146,7 @@ func export(ctx context.Context, live olmcore.Reader, objects []olmcore.Object) 
 	if err != nil {
 		return nil, err
 	}
-	return olmcore.NewSnapshot(found)
+	return olmcore.NewSnapshot(found, olmcore.Everything)
 }
 
 func read(text []byte) ([]olmcore.Object, error) {

@@ -171,7 +171,7 @@ func requireEveryEdge(t testing.TB, edges []olmcore.Transition) {
 		state = e.To
 		stages = append(stages, e.To)
 		if len(stages) == 8 {
-			require.NotEqual(t, olmcore.Observed, e.Certainty, "nobody saw the second plan install")
+			require.NotEqual(t, olmcore.CertaintyObserved, e.Certainty, "nobody saw the second plan install")
 		}
 	}
 	require.Equal(t, []string{

@@ -64,7 +64,7 @@ func gatherable() []olmcore.Object {
 
 func gather(t *testing.T, global string, content map[types.NamespacedName]*resolution.Catalog) resolution.Input {
 	t.Helper()
-	snapshot, err := olmcore.NewSnapshot(gatherable())
+	snapshot, err := olmcore.NewSnapshot(gatherable(), olmcore.Everything)
 	require.NoError(t, err)
 	in, err := resolution.Gather(context.Background(), snapshot, "ns", global, content)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestWhatGatherReadsResolves(t *testing.T) {
 	built, _ := content(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	group := &operatorsv1.OperatorGroup{ObjectMeta: at("ns", "group")}
 	s := awaiting("a", "", "a1")
-	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{group, s, plan("a", v1alpha1.InstallPlanPhaseInstalling), catalogSource("global", "shared", 0), catalogSource("global", "unread", 0)})
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{group, s, plan("a", v1alpha1.InstallPlanPhaseInstalling), catalogSource("global", "shared", 0), catalogSource("global", "unread", 0)}, olmcore.Everything)
 	require.NoError(t, err)
 	in, err := resolution.Gather(context.Background(), snapshot, "ns", "global", map[types.NamespacedName]*resolution.Catalog{{Namespace: "global", Name: "shared"}: built})
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func (r failingReader) List(ctx context.Context, gvk schema.GroupVersionKind, na
 }
 
 func TestAFailedReadIsNeverAShorterInput(t *testing.T) {
-	snapshot, err := olmcore.NewSnapshot(gatherable())
+	snapshot, err := olmcore.NewSnapshot(gatherable(), olmcore.Everything)
 	require.NoError(t, err)
 	for _, fails := range []failingReader{
 		{snapshot, "OperatorGroup", ""}, {snapshot, "Subscription", ""}, {snapshot, "ClusterServiceVersion", ""},

@@ -38,7 +38,7 @@ func run(ctx context.Context, out string, o *controllers.Options, files []string
 	if err != nil {
 		return err
 	}
-	observed, err := olmcore.NewSnapshot(objects)
+	observed, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	if err != nil {
 		return err
 	}

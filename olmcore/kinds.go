@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// Kind is a kind of object that the library knows.
+type Kind struct {
+	schema.GroupVersionKind
+	Namespaced bool
+	// Plural is its name in API paths.
+	Plural string
+	// ReadBy are the packages whose Gather functions read its objects, sorted.
+	// Empty: the library only writes them, or reads them where a step names them.
+	ReadBy []string
+	// Unknown says what cannot be told when its objects were not read.
+	Unknown string
+
+	object Object // of the Go type; nil: untyped
+}
+
+// Resource returns the name for kubectl get: the plural, of OLM's own kinds with
+// their group, as other groups have subscriptions, too.
+func (k Kind) Resource() string {
+	if k.Group == v1alpha1.GroupName {
+		return k.Plural + "." + k.Group
+	}
+	return k.Plural
+}
+
+// Kinds returns the kinds that the library knows, sorted by group and kind. What
+// is in none of them travels as *unstructured.Unstructured or
+// *metav1.PartialObjectMetadata.
+func Kinds() []Kind {
+	all := slices.Clone(kinds)
+	slices.SortFunc(all, func(a, b Kind) int {
+		if a.Group != b.Group {
+			return strings.Compare(a.Group, b.Group)
+		}
+		return strings.Compare(a.GroupVersionKind.Kind, b.GroupVersionKind.Kind)
+	})
+	return all
+}
+
+// KindOf returns a kind that the library knows.
+func KindOf(gk schema.GroupKind) (k Kind, known bool) {
+	k, known = kindByGroupKind[gk]
+	return k, known
+}
+
+const (
+	byCatalog, byCSV, byInstallPlan = "catalog", "csv", "installplan"
+	byResolution, bySubscription    = "resolution", "subscription"
+)
+
+func by(packages ...string) []string { return packages }
+
+// kinds is the table: whoever adds a kind adds one row.
+var kinds = []Kind{
+	row(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, true, "configmaps", by(byCatalog, byInstallPlan, bySubscription), "the content of catalogs from ConfigMaps, and which bundles are unpacked"),
+	row(corev1.SchemeGroupVersion, &corev1.Event{}, true, "events", nil, ""),
+	row(corev1.SchemeGroupVersion, &corev1.Namespace{}, false, "namespaces", by(byCatalog, byCSV, byInstallPlan, bySubscription), "which namespaces an OperatorGroup selects, and which are being deleted"),
+	row(corev1.SchemeGroupVersion, &corev1.Node{}, false, "nodes", by(byCatalog), "whether the Pods of catalogs are on Nodes that answer"),
+	row(corev1.SchemeGroupVersion, &corev1.Pod{}, true, "pods", by(byCatalog, byInstallPlan), "whether catalogs serve, and why a bundle is not unpacked"),
+	row(corev1.SchemeGroupVersion, &corev1.Secret{}, true, "secrets", by(byInstallPlan, bySubscription), "which Secrets of a running InstallPlan exist"),
+	row(corev1.SchemeGroupVersion, &corev1.Service{}, true, "services", by(byCatalog, byInstallPlan, bySubscription), "whether catalogs can be reached"),
+	row(corev1.SchemeGroupVersion, &corev1.ServiceAccount{}, true, "serviceaccounts", by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have the accounts that they run as"),
+
+	row(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, true, "deployments", by(byCSV, bySubscription), "whether operators are installed and run"),
+	row(appsv1.SchemeGroupVersion, &appsv1.ReplicaSet{}, true, "replicasets", nil, ""),
+	row(batchv1.SchemeGroupVersion, &batchv1.Job{}, true, "jobs", by(byInstallPlan), "whether a bundle is being unpacked"),
+	row(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{}, true, "networkpolicies", by(byCatalog), "whether the NetworkPolicies of catalogs exist"),
+	row(policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}, true, "poddisruptionbudgets", by(byCatalog), "whether catalogs with several replicas have their budget"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRole{}, false, "clusterroles", by(byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRoleBinding{}, false, "clusterrolebindings", by(byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.Role{}, true, "roles", by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.RoleBinding{}, true, "rolebindings", by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	untyped(schedulingv1.SchemeGroupVersion, "PriorityClass", false, "priorityclasses", by(byCSV), "which of them a deleted ClusterServiceVersion leaves behind"),
+	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.MutatingWebhookConfiguration{}, false, "mutatingwebhookconfigurations", by(byCSV), "whether operators have their webhooks"),
+	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.ValidatingWebhookConfiguration{}, false, "validatingwebhookconfigurations", by(byCSV), "whether operators have their webhooks"),
+	row(apiextensionsv1.SchemeGroupVersion, &apiextensionsv1.CustomResourceDefinition{}, false, "customresourcedefinitions", by(byCSV, byInstallPlan, bySubscription), "whether the CRDs that operators own or require exist"),
+	row(apiregistrationv1.SchemeGroupVersion, &apiregistrationv1.APIService{}, false, "apiservices", by(byCSV, bySubscription), "whether the APIs that operators require are served"),
+
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.CatalogSource{}, true, "catalogsources", by(byCatalog, byInstallPlan, byResolution, bySubscription), "which catalogs there are"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.ClusterServiceVersion{}, true, "clusterserviceversions", by(byCSV, byInstallPlan, byResolution, bySubscription), "which operators are installed"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.InstallPlan{}, true, "installplans", by(byCSV, byInstallPlan, byResolution, bySubscription), "what is being installed"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.Subscription{}, true, "subscriptions", by(byCatalog, byCSV, byInstallPlan, byResolution, bySubscription), "which operators are wanted"),
+	row(operatorsv1.GroupVersion, &operatorsv1.OLMConfig{}, false, "olmconfigs", nil, ""),
+	row(operatorsv1.GroupVersion, &operatorsv1.Operator{}, false, "operators", by(bySubscription), "whether the Operator objects are up to date"),
+	row(operatorsv1.GroupVersion, &operatorsv1.OperatorGroup{}, true, "operatorgroups", by(byCSV, byInstallPlan, byResolution, bySubscription), "in which namespaces operators may be installed and what they watch"),
+	row(operatorsv2.GroupVersion, &operatorsv2.OperatorCondition{}, true, "operatorconditions", by(byCSV, bySubscription), "whether operators allow their upgrade"),
+}
+
+func row(gv schema.GroupVersion, object Object, namespaced bool, plural string, readBy []string, unknown string) Kind {
+	k := untyped(gv, reflect.TypeOf(object).Elem().Name(), namespaced, plural, readBy, unknown)
+	k.object = object
+	return k
+}
+
+func untyped(gv schema.GroupVersion, kind string, namespaced bool, plural string, readBy []string, unknown string) Kind {
+	return Kind{GroupVersionKind: gv.WithKind(kind), Namespaced: namespaced, Plural: plural, ReadBy: readBy, Unknown: unknown}
+}
+
+var (
+	gvkByType       = map[reflect.Type]schema.GroupVersionKind{}
+	typeByGVK       = map[schema.GroupVersionKind]reflect.Type{}
+	kindByGroupKind = map[schema.GroupKind]Kind{}
+)
+
+func init() {
+	for _, k := range kinds {
+		kindByGroupKind[k.GroupKind()] = k
+		if k.object == nil {
+			continue
+		}
+		t := reflect.TypeOf(k.object)
+		gvkByType[t] = k.GroupVersionKind
+		typeByGVK[k.GroupVersionKind] = t.Elem()
+	}
+}
