@@ -37,7 +37,7 @@ func TestBadInput(t *testing.T) {
 			in.Pods = nil // with something to do, everything is said
 		}
 	}
-	first := []string{"create a Pod PodMissing"}
+	first, outdated := []string{"create a Pod PodMissing"}, []string{"create a Pod PodOutdated"}
 	for name, test := range map[string]struct {
 		base     catalog.Input
 		change   func(*catalog.Input)
@@ -61,15 +61,25 @@ func TestBadInput(t *testing.T) {
 		"a pull secret that does not exist": {images, func(in *catalog.Input) { waiting(in, "ErrImagePull") },
 			nil, catalog.ReasonImagePullFailed, "cannot pull its image"},
 		"a negative memory target": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.MemoryTarget = new(resource.MustParse("-5Mi")) }),
-			nil, catalog.ReasonSpecInvalid, "memoryTarget must be positive"},
+			nil, catalog.ReasonSpecInvalid, "memoryTarget must not be negative"},
+		"a negative memory target of a config map": {maps, config(func(c *v1alpha1.GrpcPodConfig) { c.MemoryTarget = new(resource.MustParse("-5Mi")) }),
+			nil, catalog.ReasonSpecInvalid, "memoryTarget must not be negative"},
+		"no memory target": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.MemoryTarget = new(resource.MustParse("0")) }),
+			outdated, catalog.ReasonAsExpected, "memoryTarget is 0"},
 		"no catalog directory": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} }),
-			nil, catalog.ReasonSpecInvalid, "catalogDir must be an absolute path"},
+			outdated, catalog.ReasonAsExpected, "catalogDir is no absolute path"},
+		"a relative catalog directory": {images, config(func(c *v1alpha1.GrpcPodConfig) {
+			c.ExtractContent = &v1alpha1.ExtractContentConfig{CatalogDir: "configs", CacheDir: "/cache"}
+		}), outdated, catalog.ReasonAsExpected, "catalogDir is no absolute path"},
+		"a relative cache directory": {images, config(func(c *v1alpha1.GrpcPodConfig) {
+			c.ExtractContent = &v1alpha1.ExtractContentConfig{CatalogDir: "/configs", CacheDir: "cache"}
+		}), outdated, catalog.ReasonAsExpected, "cacheDir is no absolute path"},
 		"a security context that is none": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = "Restricted" }),
 			nil, catalog.ReasonSpecInvalid, "securityContextConfig must be legacy or restricted"},
 		"content settings on a config map": {maps, func(in *catalog.Input) {
 			config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} })(in)
 			in.Pods = nil
-		}, first, catalog.ReasonAsExpected, "extractContent and memoryTarget have no effect on a config map"},
+		}, first, catalog.ReasonAsExpected, "extractContent has no effect on a config map"},
 		"replicas that are no number":   {images, annotated("olmcore/replicas", "two"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used, the default is"},
 		"too many replicas":             {images, annotated("olmcore/replicas", "6"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},
 		"no replicas":                   {images, annotated("olmcore/replicas", "0"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},

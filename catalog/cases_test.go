@@ -523,17 +523,17 @@ State "Serving" -> "Unavailable" (ConfigMapMissing) at 01:00:00 NotAfter
 Error ConfigMapMissing : failed to get catalog config map cm: configmaps "cm" not found
 again in 1m0s
 `},
-	"a memory target of nothing": {func(in *catalog.Input) {
+	"a memory target below nothing": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) {
-			s.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("0"))}
+			s.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("-1"))}
 		})
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
-  Progressing=False SpecInvalid: memoryTarget must be positive
-  Degraded=True SpecInvalid: memoryTarget must be positive
-  {"message":"memoryTarget must be positive","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
-Warning SpecInvalid spec.grpcPodConfig.memoryTarget: memoryTarget must be positive
+  Progressing=False SpecInvalid: memoryTarget must not be negative
+  Degraded=True SpecInvalid: memoryTarget must not be negative
+  {"message":"memoryTarget must not be negative","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
+Warning SpecInvalid spec.grpcPodConfig.memoryTarget: memoryTarget must not be negative
 `},
 	"an address beside an image is ignored": {func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" }) }, `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))

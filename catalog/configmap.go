@@ -40,17 +40,17 @@ func (v *view) configMap() *corev1.ConfigMap {
 	return nil
 }
 
-// schedulingOnly returns the fields of grpcPodConfig that hold for a config map
+// withoutExtraction returns the fields of grpcPodConfig that hold for a config map
 // server.
 //
-// Differs: extractContent and memoryTarget are left out; OLM makes Pods with empty
-// image names of them.
-func schedulingOnly(c *v1alpha1.GrpcPodConfig) *v1alpha1.GrpcPodConfig {
-	if c == nil || c.ExtractContent == nil && c.MemoryTarget == nil {
+// Differs: extractContent is left out; OLM makes Pods with empty image names of it,
+// which API servers refuse.
+func withoutExtraction(c *v1alpha1.GrpcPodConfig) *v1alpha1.GrpcPodConfig {
+	if c == nil || c.ExtractContent == nil {
 		return c
 	}
 	kept := *c
-	kept.ExtractContent, kept.MemoryTarget = nil, nil
+	kept.ExtractContent = nil
 	return &kept
 }
 

@@ -93,7 +93,8 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 		require.Equal(t, catalog.DefaultConfigMapServerImage, container.Image)
 		require.Equal(t, []string{"configmap-server", "-c", "content", "-n", "olm"}, container.Command)
 		require.Equal(t, []int32{5, 5}, []int32{container.ReadinessProbe.InitialDelaySeconds, container.LivenessProbe.InitialDelaySeconds})
-		require.Empty(t, container.Env)
+		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "5MiB"}}, container.Env)
+		require.Equal(t, resource.MustParse("5Mi"), container.Resources.Requests[corev1.ResourceMemory])
 		require.True(t, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == catalog.ReasonPodConfigIgnored }))
 	}
 	shape := catalog.GoldenShape("configmap-registry-server", catalog.DefaultConfigMapServerImage, "", 5, 5)

@@ -167,7 +167,7 @@ func limits(memory string) *corev1.ResourceRequirements {
 func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	for target, want := range map[string]string{
 		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
-		"8388607Ti": "8388607TiB", "10000000001G": "9223372036854775807B", "8388608Ti": "9223372036854775807B",
+		"0": "0B", "8388607Ti": "8388607TiB", "10000000001G": "9223372036854775807B", "8388608Ti": "9223372036854775807B",
 	} {
 		cs := demo()
 		quantity := resource.MustParse(target)
@@ -199,6 +199,32 @@ func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
 				verb, _, _ := e.Action.Describe()
 				require.Equal(t, olmcore.VerbUpdateStatus, verb, "%s", e)
 			}
+		}
+	}
+}
+
+// TestAnAdoptedConfigMapServerIsLeftAlone: OLM applies all of grpcPodConfig to a
+// config map server. What it made runs on, with its memory target.
+func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
+	for name, config := range map[string]*v1alpha1.GrpcPodConfig{
+		"memoryTarget":   {MemoryTarget: new(resource.MustParse("60Mi"))},
+		"extractContent": {ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs"}},
+		"both":           {MemoryTarget: new(resource.MustParse("1Gi")), ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs", CacheDir: "/cache"}},
+	} {
+		for _, profile := range []catalog.Profile{catalog.ProfileMain, catalog.ProfileV046, catalog.ProfileV041} {
+			shape := catalog.GoldenShape("configmap-registry-server", catalog.DefaultConfigMapServerImage, "", 5, 5)
+			shape.Config = config
+			in := mappedInput(t, catalog.Config{})
+			edit(&in, func(s *v1alpha1.CatalogSourceSpec) { s.GrpcPodConfig = config.DeepCopy() })
+			pod := in.Pods[0].DeepCopy()
+			pod.Labels["olm.pod-spec-hash"] = shape.Hash(profile)
+			pod.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+			pod.Labels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+			in.Pods = []*corev1.Pod{pod}
+			out, err := catalog.Reconcile(in)
+			require.NoError(t, err)
+			require.Empty(t, done(out), "%s %s", name, profile)
+			require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
 		}
 	}
 }

@@ -132,6 +132,20 @@ func (v *view) podHash(profile int) string {
 	return v.hashes.pods[profile]
 }
 
+// extractedHash returns the hash that OLM gives a config map server with
+// extractContent; empty for other Pods. No Pod is made with it, but one that runs is
+// as sound as any other.
+func (v *view) extractedHash(profile int) string {
+	c := v.cs.Spec.GrpcPodConfig
+	if !fromConfigMap(v.cs) || c == nil || c.ExtractContent == nil {
+		return ""
+	}
+	shape := v.shape()
+	shape.config = c
+	hash, _ := olmcore.Hash(shape.spec(profiles[profile])) // a hash that fails is no label
+	return hash
+}
+
 func (v *view) serviceHash() string {
 	if v.hashes.service == "" {
 		v.hashes.service, _ = olmcore.Hash(v.serviceSpec())
@@ -157,7 +171,7 @@ func (v *view) current(pod *corev1.Pod) bool {
 		return false
 	}
 	for i, accepted := range v.set.accept {
-		if accepted && v.podHash(i) == label {
+		if accepted && (v.podHash(i) == label || v.extractedHash(i) == label) {
 			return !fromConfigMap(v.cs) || v.sameContent(pod)
 		}
 	}
@@ -180,7 +194,7 @@ func (v *view) shape() podShape {
 			startupFailures: v.in.Config.StartupFailureThreshold,
 			container:       configMapServerName, image: v.set.cmImage, readinessDelay: 5, livenessDelay: 5,
 			restricted: v.restricted(), userID: v.set.userID, resources: v.set.effectiveResources(),
-			config: schedulingOnly(v.cs.Spec.GrpcPodConfig), priorityClass: v.cs.Annotations[annotationPrio],
+			config: withoutExtraction(v.cs.Spec.GrpcPodConfig), priorityClass: v.cs.Annotations[annotationPrio],
 		}
 	}
 	return podShape{

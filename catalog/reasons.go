@@ -133,9 +133,12 @@ const (
 
 	// ReasonAddressIgnored: spec.address has no effect beside spec.image; remove it.
 	ReasonAddressIgnored = "AddressIgnored"
-	// ReasonPodConfigIgnored: a field of spec.grpcPodConfig has no effect on a config
-	// map; remove it.
+	// ReasonPodConfigIgnored: spec.grpcPodConfig.extractContent has no effect on a
+	// config map; remove it.
 	ReasonPodConfigIgnored = "PodConfigIgnored"
+	// ReasonPodConfigUnusual: a field of spec.grpcPodConfig has a value that is used as
+	// it is and seldom meant; check the field.
+	ReasonPodConfigUnusual = "PodConfigUnusual"
 	// ReasonServiceAccountShared: the ServiceAccount of the catalog's name belongs to
 	// somebody else and is used as it is; add the pull secrets to it yourself.
 	ReasonServiceAccountShared = "ServiceAccountShared"

@@ -111,8 +111,8 @@ func (v *view) diagnostics(conditions []metav1.Condition) (list []olmcore.Diagno
 		}
 		say(olmcore.Info, ReasonAddressIgnored, "spec.address has no effect beside "+what, "spec.address")
 	}
-	if c := v.cs.Spec.GrpcPodConfig; v.mode == modeConfigMap && schedulingOnly(c) != c {
-		say(olmcore.Info, ReasonPodConfigIgnored, "extractContent and memoryTarget have no effect on a config map", "spec.grpcPodConfig")
+	for _, doubt := range v.podConfigDoubts() {
+		say(doubt.severity, doubt.reason, doubt.message, "spec.grpcPodConfig."+doubt.field)
 	}
 	if v.accountShared {
 		say(olmcore.Info, ReasonServiceAccountShared, "the service account "+v.account().Name+" belongs to somebody else and is used as it is", "")

@@ -60,15 +60,11 @@ func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
 	}
 	for message, change := range map[string]func(*v1alpha1.CatalogSourceSpec){
 		"unknown sourcetype: ": func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "" },
-		"configmap name unset: must be set for sourcetype: configmap":            func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "configmap" },
-		"configmap name unset: must be set for sourcetype: internal":             func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" },
-		"image and address unset: at least one must be set for sourcetype: grpc": func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" },
-		"image contains white space":                                             func(s *v1alpha1.CatalogSourceSpec) { s.Image = " x" },
-		"securityContextConfig must be legacy or restricted":                     image(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = "open" }),
-		"catalogDir must be an absolute path":                                    image(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{CatalogDir: "x"} }),
-		"cacheDir must be an absolute path": image(func(c *v1alpha1.GrpcPodConfig) {
-			c.ExtractContent = &v1alpha1.ExtractContentConfig{CatalogDir: "/x", CacheDir: "y"}
-		}),
+		"configmap name unset: must be set for sourcetype: configmap":                   func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "configmap" },
+		"configmap name unset: must be set for sourcetype: internal":                    func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" },
+		"image and address unset: at least one must be set for sourcetype: grpc":        func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" },
+		"image contains white space":                                                    func(s *v1alpha1.CatalogSourceSpec) { s.Image = " x" },
+		"securityContextConfig must be legacy or restricted":                            image(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = "open" }),
 		"couldn't connect to registry - address foo.com: missing port in address":       address("foo.com"),
 		"couldn't connect to registry - address http://x:1: too many colons in address": address("http://x:1"),
 		"couldn't connect to registry - address :1: missing host in address":            address(":1"),

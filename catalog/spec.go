@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 // specProblem is why a spec cannot be carried out; the zero value: it can.
@@ -76,21 +78,46 @@ func checkPodSpec(cs *v1alpha1.CatalogSource) specProblem {
 	default:
 		return invalid("spec.grpcPodConfig.securityContextConfig", "securityContextConfig must be legacy or restricted")
 	}
-	if fromConfigMap(cs) {
-		return specProblem{}
-	}
-	if t := c.MemoryTarget; t != nil && t.Sign() <= 0 {
-		return invalid("spec.grpcPodConfig.memoryTarget", "memoryTarget must be positive")
-	}
-	if x := c.ExtractContent; x != nil {
-		if !strings.HasPrefix(x.CatalogDir, "/") {
-			return invalid("spec.grpcPodConfig.extractContent.catalogDir", "catalogDir must be an absolute path")
-		}
-		if x.CacheDir != "" && !strings.HasPrefix(x.CacheDir, "/") {
-			return invalid("spec.grpcPodConfig.extractContent.cacheDir", "cacheDir must be an absolute path")
-		}
+	if t := c.MemoryTarget; t != nil && t.Sign() < 0 {
+		return invalid("spec.grpcPodConfig.memoryTarget", "memoryTarget must not be negative")
 	}
 	return specProblem{}
+}
+
+// doubt is a field of spec.grpcPodConfig that is taken as it is, and what may be
+// wrong about it.
+type doubt struct {
+	severity               olmcore.Severity
+	reason, field, message string
+}
+
+// podConfigDoubts lists the fields of spec.grpcPodConfig that may not do what was
+// meant. They stop nothing: whether a path is right, the image alone can tell.
+func (v *view) podConfigDoubts() (list []doubt) {
+	c := v.cs.Spec.GrpcPodConfig
+	if c == nil {
+		return nil
+	}
+	unusual := func(field, message string) {
+		list = append(list, doubt{olmcore.Warning, ReasonPodConfigUnusual, field, message})
+	}
+	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
+		unusual("memoryTarget", "memoryTarget is 0: the registry collects garbage all the time")
+	}
+	x := c.ExtractContent
+	switch {
+	case x == nil:
+	case fromConfigMap(v.cs):
+		list = append(list, doubt{olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map"})
+	default:
+		if !strings.HasPrefix(x.CatalogDir, "/") {
+			unusual("extractContent.catalogDir", "catalogDir is no absolute path: it counts from the working directory of the image")
+		}
+		if x.CacheDir != "" && !strings.HasPrefix(x.CacheDir, "/") {
+			unusual("extractContent.cacheDir", "cacheDir is no absolute path: it counts from the working directory of the image")
+		}
+	}
+	return list
 }
 
 // isServiceName reports whether serviceName(name) is a DNS label of RFC 1035,
