@@ -35,9 +35,11 @@ const (
 // numbers are an *olmcore.InputError.
 type Config struct {
 	// InstallTimeout is how long a step may fail for a permanent reason before the
-	// plan fails, from status.startTime. 0 = 1m.
+	// plan fails: from status.startTime or, when that is later, from the first
+	// failure of the present series, and for at least three tries. 0 = 1m.
 	InstallTimeout time.Duration
-	// TransientTimeout is the same for reasons that pass by themselves. 0 = 10m.
+	// TransientTimeout is the same for reasons that pass by themselves, and the time
+	// after which a plan that failed of one is tried again. 0 = 10m.
 	TransientTimeout time.Duration
 	// CRDEstablishTimeout is how long a CustomResourceDefinition may take to be
 	// served. 0 = 1m.

@@ -4,6 +4,7 @@ package installplan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -83,6 +84,10 @@ func (d *decision) check() bool {
 	return true
 }
 
+func (d *decision) transientTimeout() time.Duration {
+	return or(d.in.Config.TransientTimeout, DefaultTransientTimeout)
+}
+
 func (d *decision) retryInterval() time.Duration {
 	return or(d.in.Config.RetryInterval, DefaultRetryInterval)
 }
@@ -119,6 +124,25 @@ func withoutCheckFailure(conditions []v1alpha1.InstallPlanCondition) []v1alpha1.
 	var kept []v1alpha1.InstallPlanCondition
 	for _, c := range conditions {
 		if c.Type != v1alpha1.InstallPlanInstalled || c.Reason != v1alpha1.InstallPlanReasonInstallCheckFailed {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// conditionOf returns the condition of a type, nil when there is none.
+func conditionOf(status *v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanConditionType) *v1alpha1.InstallPlanCondition {
+	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &status.Conditions[i]
+}
+
+func withoutCondition(conditions []v1alpha1.InstallPlanCondition, kind v1alpha1.InstallPlanConditionType) []v1alpha1.InstallPlanCondition {
+	var kept []v1alpha1.InstallPlanCondition
+	for _, c := range conditions {
+		if c.Type != kind {
 			kept = append(kept, c)
 		}
 	}

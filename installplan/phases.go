@@ -61,7 +61,18 @@ func (d *decision) failed() error {
 		d.retry()
 		return nil
 	}
-	if !mayHeal(plan, d.in.Subscriptions) {
+	if !isNeeded(plan, d.in.Subscriptions) {
+		return nil
+	}
+	if c := conditionOf(&plan.Status, ConditionRetrying); c != nil && c.LastTransitionTime != nil {
+		if left := c.LastTransitionTime.Add(d.transientTimeout()).Sub(d.in.Now); left > 0 {
+			d.result.Requeue(left)
+		} else {
+			d.retry()
+		}
+		return nil
+	}
+	if !isRefusal(plan.Status.Message) {
 		return nil
 	}
 	e, err := d.evaluate(true)
@@ -81,13 +92,19 @@ func (d *decision) retry() {
 	d.state = StateRetried
 	status := &d.next.Status
 	status.Phase, status.StartTime, status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
+	status.Conditions = withoutCondition(status.Conditions, ConditionRetrying)
 	d.result.Requeue(d.retryInterval())
 }
 
-// mayHeal reports whether a failed plan is still wanted and failed of something
+// mayHeal reports whether a failed plan is still needed and failed of something
 // that the objects of its steps can show to be over.
 func mayHeal(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
-	return isRefusal(plan.Status.Message) && slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {
+	return isRefusal(plan.Status.Message) && isNeeded(plan, subscriptions)
+}
+
+// isNeeded reports whether a Subscription refers to the very plan.
+func isNeeded(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
+	return slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {
 		return s != nil && s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == plan.UID && refersTo(s, plan)
 	})
 }
@@ -120,20 +137,41 @@ func (d *decision) install() error {
 		d.warn(p.reason, e.path(p.step), "%s", p.message)
 	}
 	if i := slices.IndexFunc(problems, func(p problem) bool { return p.over(d.in.Now) }); i >= 0 {
-		d.fail(problems[i].message)
+		d.fail(problems[i])
 		return nil
 	}
+	if !e.anyRefused() {
+		status.Conditions = withoutCondition(status.Conditions, ConditionRetrying)
+	}
 	if len(problems) > 0 {
-		d.state = StateRetrying
-		status.Message = retryingPrefix + problems[0].message
-		for _, p := range problems {
-			d.result.Requeue(p.deadline.Sub(d.in.Now)) // nothing for what never ends
-		}
+		d.retryLater(problems)
 	} else {
 		d.progress(e)
 	}
 	d.steps = e.actions()
 	return nil
+}
+
+// retryLater is a round with problems for which there is time left.
+func (d *decision) retryLater(problems []problem) {
+	d.state = StateRetrying
+	d.next.Status.Message = retryingPrefix + problems[0].message
+	if d.anew {
+		d.retrying(problems[0])
+	}
+	for _, p := range problems {
+		if !p.endless {
+			d.result.Requeue(p.deadline.Sub(d.in.Now))
+		}
+	}
+}
+
+// retrying notes that a problem is tried again, from now on.
+func (d *decision) retrying(p problem) {
+	setCondition(&d.next.Status, v1alpha1.InstallPlanCondition{
+		Type: ConditionRetrying, Status: corev1.ConditionTrue,
+		Reason: v1alpha1.InstallPlanConditionReason(p.reason), Message: p.message,
+	}, d.in.Now)
 }
 
 // progress is a round in which nothing is wrong.
@@ -165,26 +203,37 @@ func (d *decision) progress(e *evaluation) {
 	}
 }
 
-func (d *decision) fail(message string) {
+// fail ends the plan. What may pass by itself is noted, to be tried again.
+func (d *decision) fail(p problem) {
 	d.state = StateFailing
 	status := &d.next.Status
-	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
+	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, p.message
+	status.Conditions = withoutCondition(status.Conditions, ConditionRetrying)
 	setCondition(status, v1alpha1.InstallPlanCondition{
 		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
-		Reason: v1alpha1.InstallPlanReasonComponentFailed, Message: message,
+		Reason: v1alpha1.InstallPlanReasonComponentFailed, Message: p.message,
 	}, d.in.Now)
 	d.result.RequeueAfter = 0
+	if p.passes {
+		d.retrying(p)
+		d.result.Requeue(d.transientTimeout())
+	}
 }
 
 // problem is what keeps one step from being applied.
 type problem struct {
 	step            int
 	reason, message string
-	// deadline is when the plan fails of it, unless it is endless.
-	deadline time.Time
-	endless  bool
+	// deadline is when the plan fails of it, unless it is endless; of what is
+	// hopeless it fails at once.
+	deadline          time.Time
+	endless, hopeless bool
+	// passes: the cause passes by itself, so that the failed plan is tried again.
+	passes bool
 }
 
-func (p problem) over(now time.Time) bool { return !p.endless && !now.Before(p.deadline) }
+func (p problem) over(now time.Time) bool {
+	return p.hopeless || !p.endless && !now.Before(p.deadline)
+}
 
 func stepPath(i int) string { return fmt.Sprintf("status.plan[%d]", i) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,49 +15,49 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// minTries is how often a write must fail in a row before a plan fails of it: one
+// answer after downtime says little.
+const minTries = 3
+
 // problems returns what keeps steps from being applied, the one that decides
 // first: what was found by looking, and what the API server answered to the
-// last try. Of several the one of the lowest step comes first; what can never
+// last tries. Of several the one of the lowest step comes first; what can never
 // pass comes before everything else.
 func (e *evaluation) problems() []problem {
-	in, start := e.d.in, e.plan.Status.StartTime.Time
-	install := start.Add(or(in.Config.InstallTimeout, DefaultInstallTimeout))
 	var found []problem
 	for i := range e.verdicts {
 		switch v := &e.verdicts[i]; v.outcome {
 		case invalid:
-			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message})
+			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message, hopeless: true})
 		case blocked:
-			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message, deadline: install})
+			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message})
+		}
+	}
+	if len(found) > 0 {
+		deadline := e.d.refusedUntil()
+		for i := range found {
+			found[i].deadline = deadline
 		}
 	}
 	for _, t := range e.order {
-		last, ran := in.LastRun[t.key]
+		last, ran := e.d.in.LastRun[t.key]
 		if t.satisfied || e.verdicts[t.steps[0]].refused() {
 			continue
 		}
 		if ran && last.Class == olmcore.ClassNone && t.observed == nil && e.plan.Status.Plan[t.steps[0]].Status == v1alpha1.StepStatusNotPresent {
 			e.d.diagnose(olmcore.Info, ReasonStepNotVisible, stepPath(t.steps[0]), "%s was created and is not visible", t.key)
 		}
-		p := problem{step: t.steps[0], reason: ReasonStepFailed, message: explain(t, last.Message)}
-		switch last.Class {
-		case olmcore.ClassNone, olmcore.Conflict:
+		if last.Class == olmcore.ClassNone || last.Class == olmcore.Conflict {
 			continue // what was read was behind; it is decided anew
-		case olmcore.Forbidden:
-			p.endless = true
-		case olmcore.Transient, olmcore.Webhook:
-			p.deadline = start.Add(or(in.Config.TransientTimeout, DefaultTransientTimeout))
-		default:
-			p.deadline = install
 		}
-		found = append(found, p)
+		found = append(found, e.failure(t, last))
 	}
 	for i := range found {
 		found[i].message = clip(found[i].message)
 	}
 	slices.SortStableFunc(found, func(a, b problem) int {
 		never := func(p problem) int {
-			if p.deadline.IsZero() && !p.endless {
+			if p.hopeless {
 				return 0
 			}
 			return 1
@@ -64,6 +65,43 @@ func (e *evaluation) problems() []problem {
 		return cmp.Or(cmp.Compare(never(a), never(b)), cmp.Compare(a.step, b.step))
 	})
 	return found
+}
+
+// failure is the problem of a target that could not be written. Its time counts
+// from the first failure of the present series, so that downtime costs none.
+func (e *evaluation) failure(t *target, last olmcore.Outcome) problem {
+	config := e.d.in.Config
+	p := problem{step: t.steps[0], reason: ReasonStepFailed, message: explain(t, last.Message)}
+	since := e.plan.Status.StartTime.Time
+	if last.First.After(since) {
+		since = last.First
+	}
+	p.endless = last.Class == olmcore.Forbidden || last.Count < minTries
+	p.deadline = since.Add(or(config.InstallTimeout, DefaultInstallTimeout))
+	if p.passes = last.Class == olmcore.Transient || last.Class == olmcore.Webhook; p.passes {
+		p.deadline = since.Add(or(config.TransientTimeout, DefaultTransientTimeout))
+	}
+	return p
+}
+
+// refusedUntil is when the plan fails of a step that is refused. What is refused
+// is not tried, so no outcome counts its time: that is from status.startTime, as
+// long as it was watched. Where the refusal is new or was not watched when that
+// time was over, it starts anew once, and condition Retrying keeps the new start.
+func (d *decision) refusedUntil() time.Time {
+	status := &d.in.InstallPlan.Status
+	timeout := or(d.in.Config.InstallTimeout, DefaultInstallTimeout)
+	if c := conditionOf(status, ConditionRetrying); c != nil && c.LastTransitionTime != nil {
+		return c.LastTransitionTime.Add(timeout)
+	}
+	deadline := status.StartTime.Add(timeout)
+	known := strings.HasPrefix(status.Message, retryingPrefix) || strings.HasPrefix(status.Message, waitingPrefix)
+	watched := d.in.Now.Before(deadline.Add(max(timeout, 2*d.retryInterval())))
+	if d.in.Now.Before(deadline) || known && watched {
+		return deadline
+	}
+	d.anew = true
+	return d.in.Now.Add(timeout)
 }
 
 // maxMessage bounds what is stored in a status; names and the texts of an API

@@ -2,12 +2,21 @@
 
 package installplan
 
+import "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 // Finalizer holds a plan until what it leaves behind is cleaned up; see
 // Reconcile.
 const Finalizer = "operators.coreos.com/installplan-cleanup"
 
 // AnnotationGeneratedBy is on a Subscription that a plan made: the plan's name.
 const AnnotationGeneratedBy = "olm.generated-by"
+
+// ConditionRetrying is True on a plan whose steps are tried again although the
+// time since status.startTime is over: its transition time is from when the time
+// counts. On a plan that is Failed it says that the cause passes by itself: the
+// plan starts again Config.TransientTimeout after its transition time, as long as
+// a Subscription refers to it.
+const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
 // Reasons of actions.
 const (

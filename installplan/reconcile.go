@@ -62,6 +62,8 @@ type decision struct {
 	steps []olmcore.Action
 	// schemas are the changes that custom resources were judged for.
 	schemas []SchemaChange
+	// anew: the time for what is refused starts in this round, see refusedUntil.
+	anew bool
 	// lost are the bundles whose content is missing.
 	lost []v1alpha1.BundleLookup
 }

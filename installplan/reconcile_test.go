@@ -263,7 +263,7 @@ func TestPhases(t *testing.T) {
 	lastRun := func(class olmcore.ErrorClass) func(*installplan.Input) {
 		return func(in *installplan.Input) {
 			in.LastRun = olmcore.Outcomes{
-				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Class: class, Message: "no", Count: 1},
+				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Class: class, Message: "no", Count: 3},
 			}
 		}
 	}
@@ -284,7 +284,10 @@ func TestPhases(t *testing.T) {
 	withdrawn := plan(installing, one(unknown), asked(false))
 	fresh := plan(installing, one(unknown))
 	hopeless := plan(installing, unsupported(), started(time.Second))
-	blocked, late := plan(installing, missing(), started(59*time.Second)), plan(installing, missing(), started(time.Minute))
+	blocked := plan(installing, missing(), started(59*time.Second))
+	late := plan(installing, missing(), started(time.Minute), func(p *v1alpha1.InstallPlan) {
+		p.Status.Message = "retrying execution due to error: " + notFound
+	})
 	forbidden := plan(installing, one(notPresent), started(24*time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = "retrying execution due to error: error creating csv a.v1: no"
 	})
@@ -362,9 +365,15 @@ func TestPhases(t *testing.T) {
 		"I2: an error that could have passed gets ten minutes": {
 			in: input(dead, lastRun(olmcore.Transient)),
 			want: olmcore.Result{
-				Actions:     only(dead, installplan.StateFailing, fails("error creating csv a.v1: no")),
-				Transitions: transition(dead, failed, "InstallComponentFailed", "error creating csv a.v1: no"),
-				Diagnostics: warnings(dead, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
+				Actions: only(dead, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
+					fails("error creating csv a.v1: no")(s)
+					again := condition(corev1.ConditionTrue, installplan.ReasonStepFailed, s.Message)
+					again.Type = installplan.ConditionRetrying
+					s.Conditions = append(s.Conditions, again)
+				}),
+				Transitions:  transition(dead, failed, "InstallComponentFailed", "error creating csv a.v1: no"),
+				Diagnostics:  warnings(dead, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
+				RequeueAfter: 10 * time.Minute,
 			},
 		},
 		"I3: what is blocked is tried again until then": {
