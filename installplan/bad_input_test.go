@@ -169,6 +169,7 @@ func TestBundleLookupsOfOtherControllers(t *testing.T) {
 	in := input(lookup(v1alpha1.BundleLookupPending))
 	require.Equal(t, "bundle b.v1 is not unpacked", statusOf(in, reconcile(t, in)).Message)
 	in = input(lookup(v1alpha1.BundleLookupFailed))
+	in.InstallPlan.Status.Message = "retrying execution due to error: it broke"
 	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
 	require.Equal(t, "it broke", statusOf(in, reconcile(t, in)).Message)
 }

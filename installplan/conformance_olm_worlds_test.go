@@ -200,6 +200,9 @@ func TestALostPlanIsMadeAnew(t *testing.T) {
 	first := onlyPlan(t, c)
 	require.Equal(t, requiresApproval, first.Status.Phase)
 	require.NoError(t, c.Delete(olmcore.RefOf(first).Unversioned()))
+	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy() // forgets the plan, as package subscription makes it
+	sub.Status.InstallPlanRef, sub.Status.CurrentCSV = nil, ""
+	require.NoError(t, c.UpdateStatus(sub))
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
 	second := onlyPlan(t, c)
 	require.NotEqual(t, first.UID, second.UID)

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -152,7 +151,7 @@ func (e *evaluation) awaitEstablished(crd *apiextensionsv1.CustomResourceDefinit
 	v := verdict{outcome: waiting, status: v1alpha1.StepStatusWaitingForAPI, message: message}
 	v.deadline = since.Add(or(e.d.in.Config.CRDEstablishTimeout, DefaultCRDEstablishTimeout))
 	if !e.preflight && !e.d.in.Now.Before(v.deadline) {
-		v.outcome, v.deadline = blocked, time.Time{}
+		v.outcome = blocked
 	}
 	return v
 }

@@ -291,7 +291,8 @@ func (c *creation) decided(subscription string) string {
 func (c *creation) meet() *v1alpha1.InstallPlan {
 	var same []*v1alpha1.InstallPlan
 	for _, p := range c.in.InstallPlans {
-		if p.DeletionTimestamp == nil && p.Annotations[c.in.Config.contentHashKey()] == c.hash {
+		superseded := !terminal(p.Status.Phase) && p.Spec.Generation > 0 && successor(p, c.in.Subscriptions, c.in.Config) != ""
+		if p.DeletionTimestamp == nil && p.Annotations[c.in.Config.contentHashKey()] == c.hash && !superseded {
 			same = append(same, p)
 		}
 	}

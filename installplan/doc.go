@@ -16,7 +16,11 @@
 //	                                    +---------------------+  |
 //	                                                             |-- every step observed ------> Complete
 //	                                                             |-- refused, or too long -----> Failed
-//	                                                             ^-- cause gone, rights given -----+
+//	                                                             ^-- cause gone, rights given,-----+
+//	                                                                 trouble is over
+//
+// A plan that no Subscription refers to any more, as they refer to a later one, goes
+// from where it waits to Failed, reason Superseded, and is never executed.
 //
 // What a plan's status says was observed. startTime is stored in a round of its
 // own before the first object of a step is written, a step is Created or Present

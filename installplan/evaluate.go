@@ -38,7 +38,7 @@ type verdict struct {
 	// part of the result.
 	status, asked v1alpha1.StepStatus
 	message       string
-	// deadline is when waiting becomes blocked; zero means never.
+	// deadline is when waiting becomes blocked, or did; zero means never.
 	deadline time.Time
 	// absentAPI: it is refused because its kind is not there.
 	absentAPI bool

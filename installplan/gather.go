@@ -65,7 +65,7 @@ func looksAtSteps(in Input) bool {
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return mayHeal(plan, in.Subscriptions)
 	}
-	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete
+	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == ""
 }
 
 type gatherer struct {

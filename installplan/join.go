@@ -91,10 +91,14 @@ func (c *creation) join(plan *v1alpha1.InstallPlan) {
 	if len(plan.Status.Plan) > 0 || len(plan.Status.BundleLookups) > 0 {
 		return
 	}
-	if waiting := c.awaited(plan); len(waiting) > 0 {
+	if waiting, referred := c.awaited(plan); len(waiting) > 0 || !referred {
+		message := "no Subscription refers to the plan yet"
+		if len(waiting) > 0 {
+			message = fmt.Sprintf("Subscription %s does not refer to the plan yet", strings.Join(waiting, ", "))
+		}
 		c.out.Diagnostics = append(c.out.Diagnostics, olmcore.Diagnostic{
 			Severity: olmcore.Info, Reason: ReasonReferencesAwaited, Target: c.out.Plan,
-			Message: fmt.Sprintf("Subscription %s does not refer to the plan yet", strings.Join(waiting, ", ")),
+			Message: message,
 		})
 		return
 	}
@@ -120,16 +124,21 @@ func equalMaps(a, b map[string]string) bool {
 }
 
 // awaited names the Subscriptions that the resolution changes and that do not
-// refer to the plan by its UID yet. One that is being deleted never will.
-func (c *creation) awaited(plan *v1alpha1.InstallPlan) []string {
-	var names []string
+// refer to the plan by its UID yet, and reports whether any Subscription does. One
+// that is being deleted never will.
+func (c *creation) awaited(plan *v1alpha1.InstallPlan) (names []string, referred bool) {
 	for _, s := range c.in.Subscriptions {
-		if s.DeletionTimestamp == nil && c.changed(s.Name) && !(refersTo(s, plan) && s.Status.InstallPlanRef.UID == plan.UID) {
+		if s.DeletionTimestamp != nil {
+			continue
+		}
+		if refersTo(s, plan) && s.Status.InstallPlanRef.UID == plan.UID {
+			referred = true
+		} else if c.changed(s.Name) {
 			names = append(names, s.Name)
 		}
 	}
 	slices.Sort(names)
-	return names
+	return names, referred
 }
 
 // fill asks for the status that starts the plan.

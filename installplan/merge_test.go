@@ -344,6 +344,7 @@ func TestACustomResourceDefinitionHasAMinuteToBeServed(t *testing.T) {
 	require.Equal(t, text, statusOf(in, r).Message)
 	require.Equal(t, 2*time.Second, r.RequeueAfter)
 	in.Now = noon.Add(2 * time.Second)
+	in.InstallPlan.Status.Message = text
 	r = reconcile(t, in)
 	require.Equal(t, failed, statusOf(in, r).Phase)
 	require.Equal(t, text, statusOf(in, r).Message)

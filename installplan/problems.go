@@ -30,13 +30,7 @@ func (e *evaluation) problems() []problem {
 		case invalid:
 			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message, hopeless: true})
 		case blocked:
-			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message})
-		}
-	}
-	if len(found) > 0 {
-		deadline := e.d.refusedUntil()
-		for i := range found {
-			found[i].deadline = deadline
+			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.message, deadline: e.d.refusedUntil(v.deadline)})
 		}
 	}
 	for _, t := range e.order {
@@ -84,17 +78,20 @@ func (e *evaluation) failure(t *target, last olmcore.Outcome) problem {
 	return p
 }
 
-// refusedUntil is when the plan fails of a step that is refused. What is refused
-// is not tried, so no outcome counts its time: that is from status.startTime, as
-// long as it was watched. Where the refusal is new or was not watched when that
-// time was over, it starts anew once, and condition Retrying keeps the new start.
-func (d *decision) refusedUntil() time.Time {
+// refusedUntil is when the plan fails of a step that is refused: at deadline or,
+// where that is zero, InstallTimeout after status.startTime. What is refused is not
+// tried, so no outcome counts its time. Where the refusal is new or was not watched
+// when the time was over, its time starts anew once, and condition Retrying keeps
+// the new start.
+func (d *decision) refusedUntil(deadline time.Time) time.Time {
 	status := &d.in.InstallPlan.Status
 	timeout := or(d.in.Config.InstallTimeout, DefaultInstallTimeout)
 	if c := conditionOf(status, ConditionRetrying); c != nil && c.LastTransitionTime != nil {
 		return c.LastTransitionTime.Add(timeout)
 	}
-	deadline := status.StartTime.Add(timeout)
+	if deadline.IsZero() {
+		deadline = status.StartTime.Add(timeout)
+	}
 	known := strings.HasPrefix(status.Message, retryingPrefix) || strings.HasPrefix(status.Message, waitingPrefix)
 	watched := d.in.Now.Before(deadline.Add(max(timeout, 2*d.retryInterval())))
 	if d.in.Now.Before(deadline) || known && watched {

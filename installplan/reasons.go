@@ -80,6 +80,11 @@ const (
 	// ReasonPendingPlanCouldBeAutomatic: the plan waits for approval although no
 	// Subscription that owns it asks for that any more. The user approves it.
 	ReasonPendingPlanCouldBeAutomatic = "PendingPlanCouldBeAutomatic"
+	// ReasonSuperseded: no Subscription refers to the plan, and those that it was made
+	// for refer to later ones, so it is not executed, whether it is approved or not.
+	// Its condition Installed has this reason and names the latest. The user approves
+	// that one.
+	ReasonSuperseded = "Superseded"
 	// ReasonUnmanagedObjectUpdated: a step describes an object that was there
 	// before and that nobody handed to OLM; it gets the content, but no owner, so
 	// that removing the operator leaves it. Nothing to do for the user.

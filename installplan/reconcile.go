@@ -54,6 +54,7 @@ func newDecision(in Input) (*decision, error) {
 type decision struct {
 	in     *Input
 	state  State
+	reason string // of the phase Failed, where it is not a step
 	result olmcore.Result
 	// next is a copy of the plan with the status that this round stores; nil until
 	// a rule needs it.
@@ -123,6 +124,10 @@ func (d *decision) advance() error {
 	if status.Phase == v1alpha1.InstallPlanPhaseFailed {
 		return d.failed()
 	}
+	if by := d.in.successor(); by != "" {
+		d.supersede(by)
+		return nil
+	}
 	if !d.check() {
 		return nil
 	}
@@ -155,7 +160,7 @@ func (d *decision) finish() {
 			Message: d.next.Status.Message, At: olmcore.Timestamp(d.in.Now), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 		}
 		if to == v1alpha1.InstallPlanPhaseFailed {
-			t.Reason = string(v1alpha1.InstallPlanReasonComponentFailed)
+			t.Reason = or(d.reason, string(v1alpha1.InstallPlanReasonComponentFailed))
 		}
 		d.result.Transitions = append(d.result.Transitions, t)
 	}

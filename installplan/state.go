@@ -28,6 +28,9 @@ const (
 	StateFailed State = "Failed"
 	// StateRetried: it failed, and the cause is gone.
 	StateRetried State = "Retried"
+	// StateSuperseded: no Subscription refers to it, and another plan took its place,
+	// just now.
+	StateSuperseded State = "Superseded"
 	// StateCheckFailed: the namespace's OperatorGroup stands in the way.
 	StateCheckFailed State = "CheckFailed"
 	// StateServiceAccountChanged: the account it runs under is recorded first.
@@ -106,9 +109,11 @@ func Edges() []Edge {
 		{From: none, To: waiting},
 		{From: none, To: installing},
 		{waiting, installing, StateApproved},
+		{waiting, failed, StateSuperseded},
 		{installing, waiting, StateWithdrawn},
 		{installing, complete, StateCompleting},
 		{installing, failed, StateFailing},
+		{installing, failed, StateSuperseded},
 		{failed, installing, StateRetried},
 	}
 }

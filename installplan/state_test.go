@@ -34,6 +34,8 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, asked(true))),
 		input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, asked(false))),
 		input(done, with(csv("a.v1"))), input(blocked), retried,
+		input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a"))), with(follows("a", "install-y", 2))),
+		input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a"))), with(follows("a", "install-y", 2))),
 	} {
 		a := installplan.Assess(in)
 		edge := installplan.Edge{From: in.InstallPlan.Status.Phase, To: a.Phase, State: a.State}

@@ -78,7 +78,7 @@ func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmc
 	out := olmcore.Outcomes{}
 	for _, a := range reconcile(t, in).Actions {
 		if _, target, _ := a.Describe(); target.Kind != "InstallPlan" {
-			out[target.Key()] = olmcore.Outcome{Class: class, Message: "no", Count: 1}
+			out[target.Key()] = olmcore.Outcome{Class: class, Message: "no", Count: 3}
 		}
 	}
 	require.Len(t, out, 1)
