@@ -28,6 +28,10 @@ func (k *cleaner) conversion() {
 		if crd.DeletionTimestamp != nil || !describes(k.c.Spec.CustomResourceDefinitions.Owned, crd.Name) || !k.isConvertedByUs(crd) {
 			continue
 		}
+		if !cameWith(k.c, crd) {
+			k.skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV)
+			continue
+		}
 		if !k.in.Deletion.Peers.Complete {
 			k.missing("ClusterServiceVersions of all namespaces")
 			return

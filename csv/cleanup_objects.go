@@ -103,7 +103,7 @@ func (k *cleaner) giveUp(a olmcore.Action, why string) {
 // name it, nothing names another incarnation or another CSV, and it is not
 // younger than the deletion, as an object of the next installation would be.
 func (k *cleaner) isOurs(o olmcore.Object) bool {
-	if !k.owner().Owns(o.GetLabels()) || k.isYounger(o) {
+	if !incarnationOf(k.c).Owns(o.GetLabels()) || k.isYounger(o) || !isCleanedByLabel(olmcore.KeyOf(o)) {
 		return false
 	}
 	if ownedByOtherCSV(o.GetOwnerReferences(), k.c.UID) {
@@ -113,11 +113,11 @@ func (k *cleaner) isOurs(o olmcore.Object) bool {
 	return true
 }
 
-// owner is this incarnation of the CSV, as labels name it.
-func (k *cleaner) owner() olmcore.Owner {
-	owner := ownerOf(k.c)
-	owner.UID = k.c.UID
-	return owner
+// isCleanedByLabel reports whether owner labels are enough to delete an object:
+// they are where no tenant writes. In a namespace anybody may label an object as
+// belonging to a CSV of another.
+func isCleanedByLabel(key olmcore.Key) bool {
+	return key.Namespace == "" || key.Namespace == kubeSystem && key.Group == rbacv1.GroupName && key.Kind == "RoleBinding"
 }
 
 func (k *cleaner) isYounger(o olmcore.Object) bool {
@@ -294,7 +294,7 @@ func (k *cleaner) isWellKnown(o olmcore.Object, suffix string, subjects []rbacv1
 		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != k.c.Namespace
 	}
 	_, labelled := olmcore.OwnerOf(o.GetLabels())
-	if o.GetLabels()[olmcore.LabelManaged] != "true" || labelled && !k.owner().Owns(o.GetLabels()) || k.isYounger(o) ||
+	if o.GetLabels()[olmcore.LabelManaged] != "true" || labelled && !incarnationOf(k.c).Owns(o.GetLabels()) || k.isYounger(o) ||
 		len(subjects) == 0 || slices.ContainsFunc(subjects, foreign) {
 		return false
 	}

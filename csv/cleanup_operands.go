@@ -54,6 +54,9 @@ func (k *cleaner) operandsObserved() bool {
 	if !k.in.Subscriptions.Complete {
 		k.missing("Subscriptions")
 	}
+	if !k.in.OperatorGroups.Complete {
+		k.missing("OperatorGroups")
+	}
 	if !k.in.Deletion.Peers.Complete {
 		k.missing("ClusterServiceVersions of all namespaces")
 	}
@@ -104,7 +107,10 @@ func (k *cleaner) operandKinds() []operandKind {
 		names = append(names, k.c.Spec.CustomResourceDefinitions.Owned[i].Name)
 	}
 	slices.Sort(names)
-	watched, annotated := annotatedTargets(k.c)
+	watched := reach(k.in)
+	if len(names) > 0 {
+		k.sayUnreached(watched)
+	}
 	var kinds []operandKind
 	for _, name := range slices.Compact(names) {
 		i := indexNamed(k.in.CustomResourceDefinitions.Items, "", name)
@@ -117,10 +123,12 @@ func (k *cleaner) operandKinds() []operandKind {
 		kind.shared = shared
 		switch {
 		case why != "":
-		case !annotated:
-			why = "operands stay: annotation olm.targetNamespaces is absent"
+		case !cameWith(k.c, crd):
+			why = "operands stay: " + notInstalledByThisCSV
 		case kind.cluster && !watched.all():
-			why = "operands stay: the kind is cluster-scoped and this operator does not watch all namespaces"
+			why = "operands stay: the kind is cluster-scoped and no OperatorGroup of all namespaces confirms that this operator watches them all"
+		case len(watched) == 0:
+			continue // said once for all kinds
 		case kind.gvk.Version == "":
 			why = "operands stay: no version is served"
 		default:
@@ -130,6 +138,21 @@ func (k *cleaner) operandKinds() []operandKind {
 		k.skip(olmcore.RefOf(crd), why)
 	}
 	return kinds
+}
+
+// notInstalledByThisCSV is why a CRD that the CSV merely names is left alone: who
+// may write a CSV may name any.
+const notInstalledByThisCSV = "no InstallPlan recorded on the CRD that it came with this ClusterServiceVersion"
+
+// sayUnreached says once which of the annotated targets nothing confirms.
+func (k *cleaner) sayUnreached(reached targets) {
+	annotated, ok := annotatedTargets(k.c)
+	switch {
+	case !ok:
+		k.skip(olmcore.RefOf(k.c), "operands stay: annotation olm.targetNamespaces is absent")
+	case !reached.all() && slices.ContainsFunc(annotated, func(n string) bool { return !reached.contains(n) }):
+		k.skip(olmcore.RefOf(k.c), "operands stay outside of "+reached.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names")
+	}
 }
 
 // spares says why the instances of a CRD stay, or in which targets of other

@@ -29,6 +29,7 @@ func leaving(t *testing.T) csv.Input {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	deploy(t, &in)
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
+	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
 	in.Deletion = csv.Deletion{
 		Peers:          olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		Namespaces:     olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),

@@ -193,6 +193,7 @@ func leavingNow() csv.Input {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	in.Deployments = olmcore.Found(installed().DeepCopy())
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
+	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
 	in.Deletion = csv.Deletion{
 		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(namespace("ns", nil)),
 		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),

@@ -30,6 +30,11 @@ var coolKind = schema.GroupKind{Group: "example.com", Kind: "Cool"}
 func dying(t *rapid.T) csv.Input {
 	in := likely(t)
 	c := in.ClusterServiceVersion
+	for _, crd := range in.CustomResourceDefinitions.Items {
+		if rapid.IntRange(0, 9).Draw(t, "came alongside") > 0 {
+			cameAlongside(crd, "ns/cool.v1")
+		}
+	}
 	deleted := time.Duration(rapid.SampledFrom([]int{0, 1, 10, 29, 30, 61, 300, 600, 3600}).Draw(t, "deleted for")) * time.Second
 	c.DeletionTimestamp = ago(deleted)
 	c.Spec.Cleanup.Enabled = rapid.Bool().Draw(t, "cleanup")

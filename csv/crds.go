@@ -101,6 +101,18 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 const alongsidePrefix = "operatorframework.io/installed-alongside-"
 
+// cameWith reports whether an InstallPlan recorded on a CRD that it came with this
+// very CSV. CRDs are the administrator's: what they carry is believed, other than
+// what a CSV says about itself.
+func cameWith(c *version, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for key, value := range crd.Annotations {
+		if strings.HasPrefix(key, alongsidePrefix) && value == c.Namespace+"/"+c.Name {
+			return true
+		}
+	}
+	return incarnationOf(c).Owns(crd.Labels)
+}
+
 // installedAlongside returns the older versions of this CSV that a CRD came
 // with, as long as it did not come with this one too: the new version's CRD has
 // not been applied yet.

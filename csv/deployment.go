@@ -81,6 +81,14 @@ func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
 	return d, nil
 }
 
+// incarnationOf is the owner that only this very CSV is, not another one of its
+// name.
+func incarnationOf(c *version) olmcore.Owner {
+	owner := ownerOf(c)
+	owner.UID = c.UID
+	return owner
+}
+
 func setAnnotation(m *metav1.ObjectMeta, key, value string) {
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}

@@ -133,6 +133,11 @@ func establishedCRD() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
+// cameAlongside records what an InstallPlan does: that a CRD came with a CSV.
+func cameAlongside(crd *apiextensionsv1.CustomResourceDefinition, csv string) {
+	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": csv}
+}
+
 // deploy adds the Deployments that InstallReady asks for, available.
 func deploy(t testing.TB, in *csv.Input) {
 	t.Helper()

@@ -44,7 +44,7 @@ func (g *gatherer) deletion() {
 	}
 	d := &g.in.Deletion
 	d.Namespaces = list[*corev1.Namespace](g, "", nil)
-	if watched, _ := annotatedTargets(c); !watched.all() {
+	if watched := reach(&g.in); !watched.all() {
 		d.Namespaces.Items = slices.DeleteFunc(slices.Clone(d.Namespaces.Items), func(n *corev1.Namespace) bool {
 			return n.Name != c.Namespace && !watched.contains(n.Name)
 		})

@@ -112,6 +112,11 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	if rapid.IntRange(0, 3).Draw(t, "lean") == 0 { // an operator that is nothing but its Deployment
 		v.Spec.InstallStrategy.StrategySpec.ClusterPermissions, objects = nil, nil
 	}
+	definition := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
+	require.NoError(t, h.c.Edit(definition, func(o olmcore.Object) {
+		annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{fmt.Sprint("operatorframework.io/installed-alongside-", i): "ns/" + v.Name})
+		o.SetAnnotations(annotations)
+	}))
 	if object {
 		objects = append(objects, v, copyOf(v))
 	}

@@ -100,8 +100,8 @@ type Deletion struct {
 	// Peers are the other CSVs of all namespaces, copies left out, that own or
 	// require a CRD which this one owns. More of them do no harm.
 	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Namespaces are the CSV's own and its target namespaces; all when it targets
-	// all.
+	// Namespaces are the CSV's own and those in which operands may be deleted; all
+	// when that is everywhere.
 	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of
 	// kube-system, that carry the CSV's three owner labels.
@@ -153,7 +153,8 @@ type Config struct {
 	GateReplacing bool
 	// RepairPermissions creates the ServiceAccounts, Roles and bindings that an
 	// InstallPlan would have created for the CSV and that are missing. Without it
-	// they stand in Outcome.Repair.
+	// they stand in Outcome.Repair. What it grants stands in the spec of the CSV:
+	// set it only where CSVs are written by none but InstallPlans and administrators.
 	RepairPermissions bool
 	// KeyPrefix starts our own annotation keys. Empty: olmcore.KeyPrefix.
 	KeyPrefix string

@@ -125,12 +125,12 @@ func updateDeployment(live, want *appsv1.Deployment, as *corev1.ObjectReference)
 	return u
 }
 
-// installIdentity is the ServiceAccount that the OperatorGroup prescribes.
+// installIdentity is the ServiceAccount that the OperatorGroup prescribes, nil
+// when it prescribes none or its status does not confirm it.
 func installIdentity(in *Input) *corev1.ObjectReference {
-	if len(in.OperatorGroups.Items) != 1 {
-		return nil
-	}
-	account, _ := olmcore.AccountOf(in.OperatorGroups.Items[0]) // unconfirmed: nothing is installed
+	m := machine{in}
+	g, _ := m.group()
+	account, _ := olmcore.AccountOf(g) // unconfirmed: nothing is installed
 	return account
 }
 

@@ -30,8 +30,7 @@ type membership struct {
 }
 
 func (m membership) isWritten(c *version) bool {
-	return m.group == nil || c.Annotations[operatorsv1.OperatorGroupAnnotationKey] == m.group.Name &&
-		c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] == m.group.Namespace && m.targets.isWritten(c)
+	return m.group == nil || isMember(c, m.group) && m.targets.isWritten(c)
 }
 
 // metadataUpdate brings finalizer, API labels and group annotations about in one

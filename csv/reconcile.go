@@ -54,7 +54,7 @@ func Reconcile(in Input) (Outcome, error) {
 	if len(d.report) > 0 {
 		out.Repair = repairs(m.in, d.report)
 	}
-	if in.Config.RepairPermissions {
+	if _, missing := m.accountMissing(); in.Config.RepairPermissions && !missing {
 		out.Actions, out.Repair = append(out.Actions, out.Repair...), nil
 	}
 	return out, nil

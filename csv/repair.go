@@ -17,7 +17,8 @@ const labelPermissionsHash = "olm.permissions.hash"
 
 // repairs returns what creates the ServiceAccounts, roles and bindings that an
 // InstallPlan makes for the CSV and that are not there: all names and labels are
-// those of the plan's. The account "default" is Kubernetes' own.
+// those of the plan's, and so is the identity. The account "default" is
+// Kubernetes' own.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, RBACForClusterServiceVersion.
 func repairs(in *Input, report []v1alpha1.RequirementStatus) []olmcore.Action {
@@ -26,13 +27,14 @@ func repairs(in *Input, report []v1alpha1.RequirementStatus) []olmcore.Action {
 		return nil
 	}
 	var actions []olmcore.Action
+	as := installIdentity(in)
 	seen := map[olmcore.Key]bool{}
 	add := func(o olmcore.Object) {
 		key := olmcore.KeyOf(o)
 		if !seen[key] && !in.exists(key) {
-			actions = append(actions, olmcore.CreateOf(o, olmcore.Cause{
+			actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: as, Cause: olmcore.Cause{
 				Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + in.ClusterServiceVersion.Name + " created it, and it is gone",
-			}))
+			}})
 		}
 		seen[key] = true
 	}

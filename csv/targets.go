@@ -39,6 +39,61 @@ func annotatedTargets(c *version) (t targets, ok bool) {
 	return strings.Split(value, ","), true
 }
 
+// reach returns the namespaces in which a clean-up may delete operands. Whoever
+// writes a CSV may write any namespace into its annotations, so they only narrow
+// what the OperatorGroup of the namespace selects by its status. The group must be
+// the one that the CSV names, alone in the namespace, and not be on its way out;
+// without it nothing but the CSV's own namespace is reached, and no
+// cluster-scoped kind.
+func reach(in *Input) targets {
+	c := in.ClusterServiceVersion
+	annotated, ok := annotatedTargets(c)
+	if !ok {
+		return nil
+	}
+	selected := targets{c.Namespace}
+	m := machine{in}
+	if g, _ := m.group(); g != nil && g.DeletionTimestamp == nil && isMember(c, g) {
+		if t, computed := groupTargets(g); computed {
+			selected = t
+		}
+	}
+	switch {
+	case annotated.all() && selected.all():
+		return selected
+	case annotated.all():
+		return selected.named()
+	case selected.all():
+		return annotated.named()
+	}
+	return slices.DeleteFunc(annotated.named(), func(n string) bool { return !selected.contains(n) })
+}
+
+// isMember reports whether the annotations of a CSV name a group.
+func isMember(c *version, g *operatorsv1.OperatorGroup) bool {
+	return c.Annotations[operatorsv1.OperatorGroupAnnotationKey] == g.Name &&
+		c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] == g.Namespace
+}
+
+// named are the namespaces that have a name, each once: a list that holds the
+// empty name beside others selects no more than the others.
+func (t targets) named() targets {
+	names := slices.DeleteFunc(slices.Sorted(slices.Values(t)), func(n string) bool { return n == metav1.NamespaceAll })
+	return slices.Compact(names)
+}
+
+func (t targets) String() string {
+	switch {
+	case t.all():
+		return "all namespaces"
+	case len(t) == 0:
+		return "no namespace"
+	case len(t) == 1:
+		return "namespace " + t[0]
+	}
+	return "namespaces " + strings.Join(t, ", ")
+}
+
 // isWritten reports whether the annotation says just these targets. None is said
 // by having no annotation.
 func (t targets) isWritten(c *version) bool {
