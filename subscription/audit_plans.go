@@ -73,7 +73,10 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 			f.repair(false, removalOf(p)...)
 		}
 	}
-	switch names := p.Spec.ClusterServiceVersionNames; {
+	switch names, newer := p.Spec.ClusterServiceVersionNames, a.newerThan(p); {
+	case newer != "":
+		a.add(p, info, created, AuditSupersededPlan, "status.phase", "InstallPlan ", newer, " is newer, and every Subscription that this plan is for refers to a newer one").
+			repair(false, removalOf(p)...)
 	case latest != "":
 		a.add(p, info, created, AuditSupersededPlan, "status.phase", "Subscription ", latest, " refers to the plan and has what it brings")
 	case len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return a.v.csv(name) == nil }):
@@ -84,6 +87,28 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 			repair(false, removalOf(p)...)
 	}
 	a.approval(p, referenced)
+}
+
+// newerThan returns the newest plan that a Subscription for which a plan was made refers
+// to instead; empty unless all of them do.
+func (a *audit) newerThan(p *v1alpha1.InstallPlan) string {
+	newest := p
+	for _, s := range a.v.subs {
+		if !a.v.contributes(s, p) && !olmcore.OwnedBy(p, s.UID) || s.Status.InstallPlanRef == nil {
+			continue
+		}
+		other := a.v.plan(s.Status.InstallPlanRef.Name)
+		if other == nil || !refersTo(s, other) || other.Spec.Generation <= p.Spec.Generation {
+			return ""
+		}
+		if other.Spec.Generation > newest.Spec.Generation {
+			newest = other
+		}
+	}
+	if newest == p {
+		return ""
+	}
+	return newest.Name
 }
 
 // owners audits the references of a plan to Subscriptions, and returns the UIDs of

@@ -205,7 +205,8 @@ const (
 	AuditContentDuplicate = "ContentDuplicate"
 	// AuditStatuslessPlan: a plan was created and never given its steps. Delete it.
 	AuditStatuslessPlan = "StatuslessPlan"
-	// AuditSupersededPlan: a plan in progress brings only what is there already. Delete it.
+	// AuditSupersededPlan: a plan in progress brings only what is there already, or every
+	// Subscription that it is for refers to a newer one. Delete it.
 	AuditSupersededPlan = "SupersededPlan"
 	// AuditOrphanPlan: nobody refers to a plan in progress or owns it. Delete it.
 	AuditOrphanPlan = "OrphanPlan"

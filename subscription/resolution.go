@@ -254,7 +254,7 @@ func (v *view) applyAnswer(d *verdict) {
 	}
 	if !a.speaks {
 		if a.plan != nil {
-			v.rescue(d)
+			v.catchUp(d)
 		}
 		return
 	}
@@ -267,7 +267,7 @@ func (v *view) applyAnswer(d *verdict) {
 		return
 	}
 	if !a.apply || d.sub.DeletionTimestamp != nil || !decision.Changed || decision.CurrentCSV == "" {
-		v.rescue(d)
+		v.catchUp(d)
 		return
 	}
 	if a.plan == nil {
@@ -284,24 +284,44 @@ func (v *view) applyAnswer(d *verdict) {
 	d.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + a.plan.Name + " brings " + d.currentCSV}
 }
 
-// rescue moves a Subscription from a plan that was never given its content to
-// the plan of the answer, when that one brings the same CSV: no later resolution
-// decides about it again, and nobody will run the old plan.
-func (v *view) rescue(d *verdict) {
+// catchUp moves a Subscription that waits for a version to the plan of the answer when
+// that one brings the version too and the plan that it refers to does not run: one that
+// never got its content, one that waits for its approval, one that failed. No later
+// resolution decides about it again, and of two plans that wait the newer one has what
+// the older one may not have any more: the versions of all others.
+func (v *view) catchUp(d *verdict) {
 	a := &v.answer
 	ref := d.sub.Status.InstallPlanRef
 	if a.plan == nil || !a.apply || ref == nil || d.currentCSV == "" || d.sub.DeletionTimestamp != nil ||
 		samePlan(ref, a.plan.UID, a.plan.Name) || !slices.Contains(a.plan.Spec.ClusterServiceVersionNames, d.currentCSV) {
 		return
 	}
-	if old := v.plan(ref.Name); old == nil || !samePlan(ref, old.UID, old.Name) || !isStatusless(old) {
+	old := v.plan(ref.Name)
+	if old == nil || !samePlan(ref, old.UID, old.Name) {
 		return
+	}
+	why := "never got its steps"
+	if !isStatusless(old) {
+		if !a.speaks || isTerminal(a.plan) || a.plan.Spec.Generation <= old.Spec.Generation || v.csv(d.currentCSV) != nil {
+			return
+		}
+		switch stageOf(old) {
+		case StageNotYetReconciled, StageRequiresApproval:
+			why = "is older and waits for its approval"
+			if old.Spec.Approved {
+				return // and about to run
+			}
+		case StageFailed:
+			why = "failed"
+		default:
+			return
+		}
 	}
 	d.state = v1alpha1.SubscriptionStateUpgradePending
 	d.setReference(a.plan)
 	d.generation = max(d.generation, a.plan.Spec.Generation)
 	d.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + a.plan.Name + " brings " + d.currentCSV +
-		" instead of " + ref.Name + ", which never got its steps"}
+		" instead of " + ref.Name + ", which " + why}
 }
 
 func (a *answer) decisionFor(name string) *olmcore.SubscriptionDecision {

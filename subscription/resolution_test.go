@@ -358,3 +358,58 @@ func TestEqualRequestsHaveEqualFingerprints(t *testing.T) {
 	three := reconcile(t, inputOf(a, newSub("b", func(s *v1alpha1.Subscription) { s.Generation = 2 }))).Resolve
 	require.NotEqual(t, one.Fingerprint, three.Fingerprint)
 }
+
+// TestAWaitingSubscriptionFollowsTheNewestPlan that brings its version: "b" joins, and
+// the plan made for it brings what "a" waits for, too.
+func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
+	at := func(generation int) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = generation }
+	}
+	brings := func(names ...string) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = names }
+	}
+	both := brings("etcd.v1", "vault.v1")
+	broken := func(p *v1alpha1.InstallPlan) { failed(9)(p); p.Status.StartTime = secondp(3) }
+	for name, tc := range map[string]struct {
+		old, made *v1alpha1.InstallPlan
+		csv       *v1alpha1.ClusterServiceVersion
+		alone     bool // the answer changes no Subscription
+		want      string
+	}{
+		"the old one waits":                          {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "p"},
+		"both wait by now":                           {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "RequiresApproval", manual(1), at(2), both), want: "p"},
+		"the old one has no phase":                   {old: newPlan("old", "", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "p"},
+		"the old one failed":                         {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), want: "p"},
+		"the old one is approved":                    {old: newPlan("old", "RequiresApproval", manual(2)), made: newPlan("p", "", empty, at(2), both), want: "old"},
+		"the old one runs":                           {old: newPlan("old", "Installing", manual(2), started(9)), made: newPlan("p", "", empty, at(2), both), want: "old"},
+		"the old one is the newer":                   {old: newPlan("old", "RequiresApproval", manual(1), at(3)), made: newPlan("p", "", empty, at(2), both), want: "old"},
+		"the new one brings another version":         {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), brings("vault.v1")), want: "old"},
+		"the new one has ended":                      {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "Failed", broken, at(2), both), want: "old"},
+		"the version is there":                       {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), csv: newCSV("etcd.v1"), want: "old"},
+		"nothing else is decided":                    {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), alone: true, want: "old"},
+		"nothing else, and the old one has no steps": {old: newPlan("old", "", empty), made: newPlan("p", "", empty, at(2), both), alone: true, want: "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newSub("a", follows("old", "etcd.v1"), pending("RequiresApproval", 6))
+			in := inputOf(a, newSub("b"), tc.old, tc.made)
+			if tc.csv != nil {
+				in.ClusterServiceVersions = append(in.ClusterServiceVersions, tc.csv)
+			}
+			in.Resolution = bring(in, "vault.v1", "b")
+			if tc.alone {
+				in.Resolution = bring(in, "vault.v1")
+			}
+			out := reconcile(t, in)
+			got := statusOf(t, in, out, "a")
+			require.Equal(t, tc.want, got.InstallPlanRef.Name)
+			require.Equal(t, "etcd.v1", got.CurrentCSV)
+			if tc.want == "p" {
+				require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), got.State)
+				require.Equal(t, 2, got.InstallPlanGeneration)
+			}
+			carryOut(t, &in, out)
+			out = reconcile(t, in)
+			require.Equal(t, tc.want, statusOf(t, in, out, "a").InstallPlanRef.Name)
+		})
+	}
+}
