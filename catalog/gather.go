@@ -27,7 +27,7 @@ import (
 // is asked for the Pods of this CatalogSource alone.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	in := Input{Config: config, NodesKnown: !config.IgnoreNodes}
-	o, err := r.Get(ctx, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind), key.Namespace, key.Name)
+	o, err := olmcore.GetKind(ctx, r, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind), key.Namespace, key.Name)
 	if err != nil {
 		return Input{}, err
 	}
