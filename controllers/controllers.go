@@ -80,6 +80,9 @@ type Options struct {
 	// Sweeps adds the controllers Sweep and CSVSweep, Operators the one that keeps
 	// the Operator objects.
 	Sweeps, Operators bool
+	// Live says that Readers are no caches but the API server, or a copy of all it
+	// has: an InstallPlan that they do not find does not exist.
+	Live bool
 	// Asked, when set, hears every request that a reconcile came with.
 	Asked func(controller string, key types.NamespacedName, request any)
 }

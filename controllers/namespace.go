@@ -131,6 +131,7 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 		return olmcore.Result{}, err
 	}
 	in.Now, in.LastRun, in.Histories, in.Observations, in.Resolution = now, last, n.histories, seen, n.answer
+	in.Live = s.options.Live
 	out, err := subscription.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err

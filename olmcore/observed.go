@@ -44,7 +44,7 @@ func (e *NotReadError) Error() string {
 		text = fmt.Sprintf("%s objects of namespace %s were not read", e.Kind.Kind, e.Namespace)
 	}
 	if e.Unknown != "" {
-		text += ": unknown without them is " + e.Unknown
+		text += ", so " + e.Unknown + " is unknown"
 	}
 	return text
 }

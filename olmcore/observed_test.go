@@ -182,7 +182,7 @@ func TestNeededSaysWhatCannotBeTold(t *testing.T) {
 	_, err = olmcore.List[*v1alpha1.Subscription](t.Context(), s, "ns", nil)
 	err = olmcore.Needed(err, "what is wanted")
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
-	require.EqualError(t, err, "Subscription objects of namespace ns were not read: unknown without them is what is wanted")
+	require.EqualError(t, err, "Subscription objects of namespace ns were not read, so what is wanted is unknown")
 	require.Equal(t, err, olmcore.Needed(err, "less"), "the innermost caller knows best")
 	require.EqualError(t, &olmcore.NotReadError{Kind: podKind}, "Pod objects were not read")
 	require.NoError(t, olmcore.Needed(nil, "a"))

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -134,8 +135,11 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 // known says what is known of the catalogs of a namespace: nothing, when the input
 // holds none of them. A catalog whose content was given counts as healthy.
 func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
-	resolver := controllers.Catalogs{GlobalNamespace: r.globalNamespace(), Content: r.catalogs.Content}
+	resolver := controllers.Catalogs{GlobalNamespace: r.global, Content: r.catalogs.Content}
 	known, err := resolver.Known(ctx, reader, namespace)
+	if errors.Is(err, olmcore.ErrNotRead) {
+		return nil, nil
+	}
 	if err != nil || len(known.Sources) == 0 {
 		return nil, err
 	}
@@ -146,12 +150,9 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 	return known, nil
 }
 
-// globalNamespace is the namespace whose catalogs all namespaces see: that of the
-// first --catalog, else the one that most Subscriptions name beside their own.
-func (r *runner) globalNamespace() string {
-	if r.catalogs.GlobalNamespace != "" {
-		return r.catalogs.GlobalNamespace
-	}
+// mostNamed is the namespace that most Subscriptions name beside their own, if
+// any: most likely the one whose catalogs all namespaces see.
+func (r *runner) mostNamed() string {
 	count := map[string]int{}
 	for _, s := range r.subscriptions("") {
 		if s.Spec != nil && s.Spec.CatalogSourceNamespace != s.Namespace {

@@ -3,8 +3,10 @@
 // Command dryrun reads Kubernetes objects and prints what OLM's semantics would
 // do about them, and why. It changes nothing and talks to no cluster.
 //
-//	kubectl get catalogsources,subscriptions,installplans,csv,pods,nodes -A -o yaml | go run ./examples/dryrun
+//	go run ./examples/dryrun --complete cluster.yaml
 //	go run ./examples/dryrun --settle --output json world.yaml
+//
+// --help prints the kubectl command that writes such a cluster.yaml.
 package main
 
 import (
@@ -38,6 +40,8 @@ type options struct {
 	output  string
 	settle  bool
 	advance time.Duration
+	// complete: kinds of which the input has no objects have none.
+	complete bool
 	// catalogs are those of --catalog.
 	catalogs *catalogs
 	files    []string
@@ -60,7 +64,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	r, err := dryRun(cluster, o)
+	r, err := dryRun(cluster, scopesOf(objects, o), o)
 	if err != nil {
 		return fail(stderr, err, exitInternal)
 	}
@@ -75,21 +79,30 @@ func fail(stderr io.Writer, err error, code int) int {
 	return code
 }
 
+const usage = `usage: dryrun [flags] [FILE...]
+Reads Kubernetes YAML or JSON (stdin without FILE), prints what OLM's semantics would do
+about it and why, and changes nothing. For a whole cluster:
+
+  %s > cluster.yaml
+  dryrun --complete cluster.yaml
+
+`
+
 func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	o := options{now: clock, catalogs: &catalogs{}}
 	flags := flag.NewFlagSet("dryrun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	now := flags.String("now", "", "the time to decide at, RFC 3339 (default: the clock's)")
 	flags.StringVar(&o.output, "output", "table", "table, json or yaml")
-	flags.BoolVar(&o.settle, "settle", false, "run the actions in a simulated cluster until nothing is left to do")
+	flags.BoolVar(&o.complete, "complete", false, "the input is all there is: kinds that it has no objects of have none (default: nothing is concluded from such kinds)")
+	flags.BoolVar(&o.settle, "settle", false, "run the actions in a simulated cluster that holds the input and nothing else, until nothing is left to do")
 	flags.DurationVar(&o.advance, "advance", 10*time.Minute, "with --settle: how far to move the clock at most")
 	flags.Var(o.catalogs, "catalog", "NAMESPACE/NAME=PATH: resolve Subscriptions against this file-based catalog, a file (.gz allowed) or a folder; repeatable")
 	flags.StringVar(&o.catalogs.explain, "explain", "", "with --catalog: say why this bundle is or is not chosen")
 	flags.Usage = func() {} // only --help prints it; an error is one line
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(stderr, "usage: dryrun [--now T] [--output table|json|yaml] [--settle] [--advance D] [--catalog NAMESPACE/NAME=PATH]... [--explain BUNDLE] [FILE...]")
-			fmt.Fprintln(stderr, "Reads Kubernetes YAML or JSON (stdin without FILE) and prints what would be done and why.")
+			fmt.Fprintf(stderr, usage, kubectlGet())
 			flags.SetOutput(stderr)
 			flags.PrintDefaults()
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestOutput(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, worlds, 5)
 	for _, world := range worlds {
-		for suffix, args := range map[string][]string{"": {world}, ".settled": {"--settle", world}} {
+		for suffix, args := range map[string][]string{"": {"--complete", world}, ".settled": {"--settle", world}} {
 			code, got, errs := runDry(t, "", args...)
 			require.Zero(t, code, errs)
 			golden(t, strings.TrimSuffix(world, ".yaml")+suffix+".out", got)
@@ -51,11 +52,11 @@ func TestOutput(t *testing.T) {
 // needs, one cannot be satisfied, and both are told why.
 func TestResolvesAgainstACatalog(t *testing.T) {
 	const dir = "testdata/resolve/"
-	code, got, errs := runDry(t, "", "--catalog", "olm/community="+dir+"catalog.yaml", "--explain", "backup.v1.0.0", dir+"subscriptions.yaml")
+	code, got, errs := runDry(t, "", "--complete", "--catalog", "olm/community="+dir+"catalog.yaml", "--explain", "backup.v1.0.0", dir+"subscriptions.yaml")
 	require.Zero(t, code, errs)
 	golden(t, dir+"subscriptions.out", got)
 
-	code, again, errs := runDry(t, "", "--catalog", "olm/community="+dir+"catalog", "--explain", "backup.v1.0.0", dir+"subscriptions.yaml")
+	code, again, errs := runDry(t, "", "--complete", "--catalog", "olm/community="+dir+"catalog", "--explain", "backup.v1.0.0", dir+"subscriptions.yaml")
 	require.Zero(t, code, errs)
 	require.Equal(t, got, again, "a folder is the same catalog")
 
@@ -74,7 +75,7 @@ func TestResolvesAgainstACatalog(t *testing.T) {
 // TestResolvesAgainstAPublishedCatalog: the same of a catalog that is published.
 func TestResolvesAgainstAPublishedCatalog(t *testing.T) {
 	catalog := filepath.Join(realdata.Dir(t), "catalogs", "community-prod-ocp4.19.fbc.jsonl.gz")
-	code, got, errs := runDry(t, "", "--catalog", "olm/community-operators="+catalog, "testdata/resolve/published.yaml")
+	code, got, errs := runDry(t, "", "--complete", "--catalog", "olm/community-operators="+catalog, "testdata/resolve/published.yaml")
 	require.Zero(t, code, errs)
 	for _, line := range []string{
 		"Catalog olm/community-operators: 319 packages, 537 channels, 5603 bundles",
@@ -97,7 +98,7 @@ func TestABrokenCatalogIsReadAndSaysSo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	broken := string(text) + "---\nschema: olm.bundle\n---\nschema: olm.channel\npackage: backup\nname: stable\n---\n\t:"
 	require.NoError(t, os.WriteFile(file, []byte(broken), 0o600))
-	code, got, errs := runDry(t, "", "--catalog", "olm/community="+file, "testdata/resolve/subscriptions.yaml")
+	code, got, errs := runDry(t, "", "--complete", "--catalog", "olm/community="+file, "testdata/resolve/subscriptions.yaml")
 	require.Zero(t, code, errs)
 	require.Contains(t, got, "Catalog olm/community: 3 packages, 4 channels, 4 bundles\n")
 	require.Contains(t, got, "  not used     "+file+": document 11: package: is empty\n")
@@ -149,7 +150,7 @@ func golden(t *testing.T, file, got string) {
 }
 
 func TestJSONHasTheDocumentedShape(t *testing.T) {
-	_, out, _ := runDry(t, "", "--output", "json", "testdata/subscription.yaml")
+	_, out, _ := runDry(t, "", "--complete", "--output", "json", "testdata/subscription.yaml")
 	var got map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	require.Equal(t, "2026-01-01T12:00:00Z", got["now"])
@@ -167,7 +168,7 @@ func TestJSONHasTheDocumentedShape(t *testing.T) {
 	require.Equal(t, "updateStatus", action["verb"])
 	require.Contains(t, action["patch"], "status")
 
-	_, text, _ := runDry(t, "", "--output", "yaml", "testdata/subscription.yaml")
+	_, text, _ := runDry(t, "", "--complete", "--output", "yaml", "testdata/subscription.yaml")
 	var same map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &same))
 	require.Empty(t, cmp.Diff(got, same))
@@ -210,7 +211,7 @@ func TestWhatCannotBeReadIsOneLineAndExitCode2(t *testing.T) {
 	}
 	code, _, errs := runDry(t, "", "--help")
 	require.Zero(t, code)
-	require.Contains(t, errs, "usage: dryrun [--now T]")
+	require.Contains(t, errs, "usage: dryrun [flags] [FILE...]")
 }
 
 // settled is the part of a settled report that a test looks at.
@@ -235,7 +236,7 @@ func requireAtRest(t testing.TB, end settled) {
 	t.Helper()
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": end.World})
 	require.NoError(t, err)
-	code, out, errs := runDry(t, string(list), "--now", end.Now, "--output", "json")
+	code, out, errs := runDry(t, string(list), "--complete", "--now", end.Now, "--output", "json")
 	require.Zero(t, code, errs)
 	var again settled
 	require.NoError(t, json.Unmarshal([]byte(out), &again))
@@ -283,8 +284,10 @@ func TestEveryPublishedBundle(t *testing.T) {
 				require.NoError(t, err)
 				text.Write(document)
 			}
-			code, _, errs := runDry(t, text.String())
-			require.Zero(t, code, errs)
+			for _, args := range [][]string{nil, {"--complete"}} {
+				code, _, errs := runDry(t, text.String(), args...)
+				require.Zero(t, code, errs)
+			}
 			requireAtRest(t, settleJSON(t, text.String()))
 		})
 	}
@@ -300,7 +303,7 @@ func FuzzRun(f *testing.F) {
 		f.Add(string(text), true)
 	}
 	f.Fuzz(func(t *testing.T, text string, settle bool) {
-		args := []string{"--now", "2026-01-01T12:00:00Z", "--output", "json"}
+		args := []string{"--now", "2026-01-01T12:00:00Z", "--output", "json", "--complete=" + strconv.FormatBool(len(text)%2 == 0)}
 		if settle {
 			args = append(args, "--settle")
 		}

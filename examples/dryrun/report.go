@@ -19,7 +19,9 @@ type report struct {
 	Now string `json:"now"`
 	// Catalogs are those of --catalog.
 	Catalogs []catalogRead `json:"catalogs,omitempty"`
-	Results  []result      `json:"results"`
+	// NotRead are the kinds that decisions need and the input does not tell of.
+	NotRead []unreadKind `json:"notRead,omitempty"`
+	Results []result     `json:"results"`
 	// World holds every object after --settle.
 	World []map[string]any `json:"world,omitempty"`
 }
@@ -33,6 +35,8 @@ type result struct {
 	Transitions []olmcore.Transition `json:"transitions"`
 	Diagnostics []olmcore.Diagnostic `json:"diagnostics"`
 	Requests    []any                `json:"requests"`
+	// Undecided: kinds were not read without which nothing can be said.
+	Undecided bool `json:"undecided,omitempty"`
 	// Resolution is what the catalogs of --catalog lead to.
 	Resolution   *answer `json:"resolution,omitempty"`
 	RequeueAfter string  `json:"requeueAfter,omitempty"`
@@ -71,6 +75,7 @@ func printTable(w io.Writer, r *report) error {
 	for _, c := range r.Catalogs {
 		c.print(&b)
 	}
+	printUnread(&b, r.NotRead)
 	for _, result := range r.Results {
 		result.print(&b)
 	}
@@ -78,7 +83,7 @@ func printTable(w io.Writer, r *report) error {
 		b.WriteString("no CatalogSource, Subscription, InstallPlan or ClusterServiceVersion in the input\n")
 	}
 	if len(r.World) > 0 {
-		fmt.Fprintf(&b, "\nThe world then holds %d objects (--output json or yaml prints them).\n", len(r.World))
+		fmt.Fprintf(&b, "\nThe world, which was the input and nothing else, then holds %d objects (--output json or yaml prints them).\n", len(r.World))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -106,7 +111,10 @@ func (r result) print(b *strings.Builder) {
 	if r.Resolution != nil {
 		r.Resolution.print(b)
 	}
-	if r.Resolution == nil && len(r.Actions)+len(r.Transitions)+len(r.Diagnostics)+len(r.Requests) == 0 {
+	if r.Undecided {
+		b.WriteString("  undecided    without what is not in the input\n")
+	}
+	if !r.Undecided && r.Resolution == nil && len(r.Actions)+len(r.Transitions)+len(r.Diagnostics)+len(r.Requests) == 0 {
 		b.WriteString("  nothing to do\n")
 	}
 	if r.RequeueAfter != "" {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/installplan"
@@ -23,48 +24,69 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// dryRun asks every package what it would do in a simulated cluster.
-func dryRun(cluster *fake.Cluster, o options) (*report, error) {
-	r := &runner{ctx: context.Background(), cluster: cluster, results: map[olmcore.Key]*result{}, catalogs: o.catalogs}
+// dryRun asks every package what it would do about what the input tells of; with
+// --settle in a simulated cluster that holds the input and nothing else.
+func dryRun(cluster *fake.Cluster, scopes []olmcore.Scope, o options) (*report, error) {
+	r := &runner{ctx: context.Background(), cluster: cluster, reader: cluster, results: map[olmcore.Key]*result{}, catalogs: o.catalogs}
+	r.global = cmp.Or(r.catalogs.GlobalNamespace, r.mostNamed())
 	if o.settle {
 		return r.settle(o.advance)
 	}
-	if err := r.look(); err != nil {
+	input, err := observe(cluster, scopes)
+	if err != nil {
 		return nil, err
 	}
-	return r.report(), nil
+	r.reader = input
+	if err := r.look(input.Snapshot); err != nil {
+		return nil, err
+	}
+	all := r.report()
+	all.NotRead = unread(input.asked)
+	return all, nil
 }
 
 // runner collects what is done and said, by object.
 type runner struct {
 	ctx     context.Context
 	cluster *fake.Cluster
+	// reader is what decisions look at: the input or, with --settle, the cluster.
+	reader  olmcore.Reader
 	results map[olmcore.Key]*result
+	// global is the namespace whose catalogs all namespaces see.
+	global string
+	// named are the Subscriptions of the namespaces that were looked at.
+	named map[string]*namespaceNames
 	// catalogs answer what Subscriptions ask for, when there are any.
 	catalogs *catalogs
 }
 
 // newOLM returns the controllers and has their requests collected.
-func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) *olm.OLM {
-	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, Asked: asked, CatalogsOf: r.known}, Disconnected: true}
-	nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil)
-	o.Catalog.IgnoreNodes = err == nil && len(nodes) == 0
+func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM, error) {
+	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
 	if len(r.catalogs.Content) > 0 {
 		o.Resolve, o.Fingerprint = r.resolve, r.fingerprint
 	}
-	return o
+	if sources, err := olmcore.List[*v1alpha1.CatalogSource](r.ctx, r.cluster, "", nil); err != nil || len(sources) == 0 {
+		return o, err
+	}
+	nodes, err := olmcore.Observe[*corev1.Node](r.ctx, r.reader, "", nil)
+	o.Catalog.IgnoreNodes = len(nodes.Items) == 0
+	return o, err
 }
 
 // newestKubernetes satisfies every minKubeVersion: objects do not tell the
 // version of their API server.
 const newestKubernetes = "v1.999.0"
 
-// look reconciles every key once and runs nothing.
-func (r *runner) look() error {
-	o := r.newOLM(r.asked)
+// look reconciles every key of the input once and runs nothing.
+func (r *runner) look(input olmcore.Reader) error {
+	o, err := r.newOLM(r.asked)
+	if err != nil {
+		return err
+	}
 	for _, c := range tolerant(o.Controllers()) {
-		for _, key := range c.Keys(r.cluster) {
-			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
+		for _, key := range c.Keys(input) {
+			found, err := c.Reconcile(r.ctx, r.reader, key, r.cluster.Now(), nil)
 			if err != nil {
 				return err
 			}
@@ -92,14 +114,17 @@ func (r *runner) audit() error {
 		}
 	}
 	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
-		in, err := subscription.Gather(r.ctx, r.cluster, key.Namespace, subscription.Config{})
+		in, err := subscription.Gather(r.ctx, r.reader, key.Namespace, subscription.Config{})
+		if errors.Is(err, olmcore.ErrNotRead) {
+			continue // its reconcile said so
+		}
 		if err != nil {
 			return err
 		}
-		if in.Catalogs, err = r.known(r.ctx, r.cluster, key.Namespace); err != nil {
+		if in.Catalogs, err = r.known(r.ctx, r.reader, key.Namespace); err != nil {
 			return err
 		}
-		in.Now = r.cluster.Now()
+		in.Now, in.Live = r.cluster.Now(), true
 		findings, err := subscription.Audit(in)
 		if errors.Is(err, olmcore.ErrInvalidInput) {
 			continue // its reconcile said so
@@ -140,7 +165,11 @@ func (r *runner) settle(advance time.Duration) (*report, error) {
 			return nil, err
 		}
 	}
-	d := &fake.Driver{Cluster: r.cluster, Controllers: tolerant(r.newOLM(r.asked).Controllers())}
+	o, err := r.newOLM(r.asked)
+	if err != nil {
+		return nil, err
+	}
+	d := &fake.Driver{Cluster: r.cluster, Controllers: tolerant(o.Controllers())}
 	if err := d.RunUntilIdle(r.ctx, advance); err != nil {
 		return nil, err
 	}
@@ -150,7 +179,10 @@ func (r *runner) settle(advance time.Duration) (*report, error) {
 		}
 	}
 	// What they would wait for, seen afresh.
-	for _, c := range tolerant(r.newOLM(nil).Controllers()) {
+	if o, err = r.newOLM(nil); err != nil {
+		return nil, err
+	}
+	for _, c := range tolerant(o.Controllers()) {
 		for _, key := range c.Keys(r.cluster) {
 			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
 			if err != nil {
@@ -173,19 +205,25 @@ func (r *runner) settle(advance time.Duration) (*report, error) {
 	return all, nil
 }
 
-// tolerant turns an input that a package refuses into a diagnostic: one bad
-// object must not hide the others.
+// reasonUndecided stands for what cannot be decided, as a kind was not read.
+const reasonUndecided = "Undecided"
+
+// tolerant turns an input that a package refuses, and one that lacks what was not
+// read, into a diagnostic: one object must not hide the others.
 func tolerant(controllers []fake.Controller) []fake.Controller {
 	for i := range controllers {
 		c := &controllers[i]
 		reconcile := c.Reconcile
 		c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
 			found, err := reconcile(ctx, r, key, now, last)
-			if !errors.Is(err, olmcore.ErrInvalidInput) {
+			reason := "InvalidInput"
+			if errors.Is(err, olmcore.ErrNotRead) {
+				reason = reasonUndecided
+			} else if !errors.Is(err, olmcore.ErrInvalidInput) {
 				return found, err
 			}
 			return olmcore.Result{Diagnostics: []olmcore.Diagnostic{{
-				Severity: olmcore.Error, Reason: "InvalidInput", Message: err.Error(),
+				Severity: olmcore.Error, Reason: reason, Message: err.Error(),
 				Target: olmcore.Ref{APIVersion: c.Kind.Group, Kind: c.Kind.Kind, Namespace: key.Namespace, Name: key.Name},
 			}}}, nil
 		}
@@ -216,10 +254,37 @@ func (r *runner) add(e fake.Event) error {
 		about.Transitions = append(about.Transitions, *e.Transition)
 	case e.Diagnostic != nil && e.Diagnostic.Reason == installplan.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
 		// the answer says so of all bundles at once
+	case e.Diagnostic != nil && isUndecided(e.Diagnostic.Reason):
+		r.undecided(e)
 	case e.Diagnostic != nil:
 		r.about(e, e.Diagnostic.Target).say(*e.Diagnostic)
 	}
 	return nil
+}
+
+// isUndecided reports whether a diagnostic says that something was not read. The
+// report names each such kind once.
+func isUndecided(reason string) bool {
+	return reason == reasonUndecided || reason == csv.ReasonNotObserved
+}
+
+// undecided marks the results of a key, for want of a kind. Others that the input
+// lacks are named at once, so that none of them is missed in the next try.
+func (r *runner) undecided(e fake.Event) {
+	if input, ok := r.reader.(*observed); ok {
+		for _, k := range olmcore.Kinds() {
+			if slices.Contains(k.ReadBy, packageOf[e.Controller]) && !input.Holds(k.GroupKind(), "") {
+				input.asked[k.GroupKind()] = true
+			}
+		}
+	}
+	if e.Controller != controllers.Subscription {
+		r.result(kindOf[e.Controller], e.Key).Undecided = true
+		return
+	}
+	for _, s := range r.subscriptions(e.Key.Namespace) {
+		r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: s.Namespace, Name: s.Name}).Undecided = true
+	}
 }
 
 // about returns the result that an event belongs to: that of the reconciled
@@ -228,24 +293,42 @@ func (r *runner) about(e fake.Event, target olmcore.Ref) *result {
 	if e.Controller != controllers.Subscription {
 		return r.result(kindOf[e.Controller], e.Key)
 	}
-	name := e.Key.Name
-	subs := r.subscriptions(e.Key.Namespace)
-	for _, s := range subs {
-		plan := s.Status.InstallPlanRef
-		switch {
-		case target.Kind == v1alpha1.SubscriptionKind && target.Name == s.Name,
-			target.Kind == v1alpha1.InstallPlanKind && plan != nil && plan.Name == target.Name,
-			target.Kind == v1alpha1.ClusterServiceVersionKind && target.Name == s.Status.InstalledCSV:
-			name = s.Name
-		}
-	}
-	if target.Kind == v1alpha1.SubscriptionKind {
+	names := r.namesIn(e.Key.Namespace)
+	name := cmp.Or(e.Key.Name, names.first)
+	switch target.Kind {
+	case v1alpha1.SubscriptionKind:
 		name = target.Name
-	}
-	if name == "" && len(subs) > 0 {
-		name = subs[0].Name
+	case v1alpha1.InstallPlanKind:
+		name = cmp.Or(names.ofPlan[target.Name], name)
+	case v1alpha1.ClusterServiceVersionKind:
+		name = cmp.Or(names.ofCSV[target.Name], name)
 	}
 	return r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: e.Key.Namespace, Name: name})
+}
+
+// namespaceNames are the Subscriptions of a namespace by what they refer to.
+type namespaceNames struct {
+	first         string
+	ofPlan, ofCSV map[string]string
+}
+
+func (r *runner) namesIn(namespace string) *namespaceNames {
+	if names := r.named[namespace]; names != nil {
+		return names
+	}
+	names := &namespaceNames{ofPlan: map[string]string{}, ofCSV: map[string]string{}}
+	for _, s := range r.subscriptions(namespace) {
+		names.first = cmp.Or(names.first, s.Name)
+		names.ofCSV[s.Status.InstalledCSV] = s.Name
+		if plan := s.Status.InstallPlanRef; plan != nil {
+			names.ofPlan[plan.Name] = s.Name
+		}
+	}
+	if r.named == nil {
+		r.named = map[string]*namespaceNames{}
+	}
+	r.named[namespace] = names
+	return names
 }
 
 func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
@@ -254,6 +337,12 @@ func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
 		return nil
 	}
 	return subs
+}
+
+// packageOf is the package that decides for each controller.
+var packageOf = map[string]string{
+	controllers.Catalog: "catalog", controllers.InstallPlan: "installplan", controllers.Group: "csv", controllers.CSV: "csv",
+	controllers.Subscription: "subscription",
 }
 
 // kindOf is the kind that each controller reconciles.

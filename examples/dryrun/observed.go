@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// kubectlGet is the command that writes a complete input: all kinds that a decision
+// may look at.
+func kubectlGet() string {
+	var resources []string
+	for _, k := range olmcore.Kinds() {
+		if len(k.ReadBy) > 0 {
+			resources = append(resources, k.Resource())
+		}
+	}
+	return "kubectl get " + strings.Join(resources, ",") + " -A -o yaml"
+}
+
+// scopesOf is what the input tells of: the kinds that occur in it and, when it is
+// complete, all kinds that a decision may look at. Catalogs that --catalog names
+// need no CatalogSource.
+func scopesOf(read []manifest.Object, o options) []olmcore.Scope {
+	var scopes []olmcore.Scope
+	seen := map[schema.GroupKind]bool{}
+	for _, object := range read {
+		if kind := olmcore.GVKOf(object.Object).GroupKind(); !seen[kind] {
+			seen[kind] = true
+			scopes = append(scopes, olmcore.Scope{Kind: kind})
+		}
+	}
+	for _, k := range olmcore.Kinds() {
+		if o.complete && len(k.ReadBy) > 0 || len(o.catalogs.Content) > 0 && k.GroupKind() == catalogSources {
+			scopes = append(scopes, olmcore.Scope{Kind: k.GroupKind()})
+		}
+	}
+	return scopes
+}
+
+var (
+	catalogSources = schema.GroupKind{Group: "operators.coreos.com", Kind: "CatalogSource"}
+	definitions    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+)
+
+// observed is the input as a Reader. It notes which kinds were asked for that the
+// input does not tell of.
+type observed struct {
+	*olmcore.Snapshot
+	cluster *fake.Cluster
+	asked   map[schema.GroupKind]bool
+}
+
+func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
+	// Without scopes, namespaces that the cluster made for what is in them would
+	// count as read.
+	told := map[schema.GroupKind]bool{}
+	for _, s := range scopes {
+		told[s.Kind] = true
+	}
+	objects := slices.DeleteFunc(cluster.Objects(), func(o olmcore.Object) bool { return !told[olmcore.GVKOf(o).GroupKind()] })
+	snapshot, err := olmcore.NewSnapshot(objects, scopes...)
+	return &observed{Snapshot: snapshot, cluster: cluster, asked: map[schema.GroupKind]bool{}}, err
+}
+
+// Get implements olmcore.Reader.
+func (r *observed) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	o, err := r.Snapshot.Get(ctx, gvk, namespace, name)
+	return o, r.note(gvk, err)
+}
+
+// List implements olmcore.Reader.
+func (r *observed) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	objects, err := r.Snapshot.List(ctx, gvk, namespace, selector)
+	return objects, r.note(gvk, err)
+}
+
+// note keeps what was not read. A kind of which no CustomResourceDefinition is in
+// an input that has them is not served, so it has no objects.
+func (r *observed) note(gvk schema.GroupVersionKind, err error) error {
+	if !errors.Is(err, olmcore.ErrNotRead) {
+		return err
+	}
+	if r.Holds(definitions, "") && !r.cluster.Serves(gvk) {
+		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	r.asked[gvk.GroupKind()] = true
+	return err
+}
+
+// unreadKind is a kind that the input does not tell of although a decision needs it.
+type unreadKind struct {
+	Kind string `json:"kind"`
+	// Resource is its name for kubectl get.
+	Resource string `json:"resource"`
+	// Unknown says what cannot be told without it.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// unread returns the kinds that were asked for, sorted by resource.
+func unread(asked map[schema.GroupKind]bool) []unreadKind {
+	var all []unreadKind
+	for gk := range asked {
+		k, known := olmcore.KindOf(gk)
+		one := unreadKind{Kind: gk.Kind, Resource: k.Resource(), Unknown: k.Unknown}
+		if !known {
+			one.Resource, one.Unknown = strings.ToLower(gk.Kind)+"."+gk.Group, "what there is of them"
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b unreadKind) int { return cmp.Compare(a.Resource, b.Resource) })
+	return all
+}
+
+func printUnread(b *strings.Builder, kinds []unreadKind) {
+	if len(kinds) == 0 {
+		return
+	}
+	width := 0
+	for _, k := range kinds {
+		width = max(width, len(k.Resource))
+	}
+	b.WriteString("\nThe input has none of these kinds, so what they would tell is left open:\n")
+	for _, k := range kinds {
+		fmt.Fprintf(b, "  %-*s  %s\n", width, k.Resource, k.Unknown)
+	}
+	b.WriteString("Add them (--help prints the whole kubectl command), or say --complete if the cluster has none.\n")
+}
