@@ -143,6 +143,7 @@ type Set struct {
 	options     *Options
 	catalogs    memory[catalogMemory]
 	checkpoints memory[*csv.Checkpoint]
+	judged      memory[*csv.Judged]
 
 	mu         sync.Mutex // guards what follows
 	namespaces map[string]*namespace
@@ -231,6 +232,7 @@ func sweepAffected(o olmcore.Object) []types.NamespacedName {
 func (s *Set) Forget() {
 	s.catalogs.clear()
 	s.checkpoints.clear()
+	s.judged.clear()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.namespaces)

@@ -113,10 +113,12 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedNam
 	if err != nil {
 		if olmcore.Classify(err) == olmcore.Gone {
 			s.checkpoints.drop(key)
+			s.judged.drop(key)
 		}
 		return olmcore.Result{}, err
 	}
-	in.Now, in.LastRun, in.KubernetesVersion, in.Checkpoint = now, last, s.options.KubernetesVersion, s.checkpoints.get(key)
+	in.Now, in.LastRun, in.KubernetesVersion = now, last, s.options.KubernetesVersion
+	in.Checkpoint, in.Judged = s.checkpoints.get(key), s.judged.get(key)
 	out, err := csv.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -125,6 +127,7 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedNam
 		s.ask(CSV, key, kind)
 	}
 	s.checkpoints.set(key, csv.CheckpointOf(in))
+	s.judged.set(key, out.Judged)
 	return out.Result, nil
 }
 

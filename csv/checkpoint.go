@@ -20,7 +20,6 @@ type Checkpoint struct {
 	config            Config
 	kubernetesVersion string
 	servedAPIs        olmcore.Observed[schema.GroupVersionKind]
-	frozenGeneration  int64
 	lists             []listVersion
 	objects           []objectVersion
 }
@@ -49,7 +48,7 @@ func CheckpointOf(in Input) *Checkpoint {
 	}
 	p := &Checkpoint{
 		config: in.Config, kubernetesVersion: in.KubernetesVersion,
-		servedAPIs: olmcore.Found(slices.Clone(in.ServedAPIs.Items)...), frozenGeneration: in.FrozenGeneration,
+		servedAPIs: olmcore.Found(slices.Clone(in.ServedAPIs.Items)...),
 	}
 	p.servedAPIs.Complete = in.ServedAPIs.Complete
 	w := walk{record: p}
@@ -61,9 +60,9 @@ func CheckpointOf(in Input) *Checkpoint {
 
 // holds reports whether nothing changed since the checkpoint was taken.
 func (p *Checkpoint) holds(in *Input) bool {
-	if p == nil || in.ClusterServiceVersion == nil || in.ClusterServiceVersion.DeletionTimestamp != nil || in.Now.IsZero() || in.RBACChanged ||
+	if p == nil || in.ClusterServiceVersion == nil || in.ClusterServiceVersion.DeletionTimestamp != nil || in.Now.IsZero() ||
 		p.kubernetesVersion != in.KubernetesVersion || p.servedAPIs.Complete != in.ServedAPIs.Complete || !slices.Equal(p.servedAPIs.Items, in.ServedAPIs.Items) ||
-		p.frozenGeneration != in.FrozenGeneration || !sameConfig(&p.config, &in.Config) {
+		!sameConfig(&p.config, &in.Config) {
 		return false
 	}
 	w := walk{compare: p}

@@ -194,7 +194,7 @@ var oddities = map[string]oddity{
 			Class: class, Message: "no", Count: rapid.IntRange(1, 9).Draw(t, "count"), First: now.Add(-time.Hour), Last: now,
 		}}
 	},
-	"RBAC changed": func(_ *rapid.T, in *csv.Input) { in.RBACChanged = true },
+	"RBAC changed": func(_ *rapid.T, in *csv.Input) { in.Judged = &csv.Judged{Account: "another"} },
 	"unread": func(t *rapid.T, in *csv.Input) {
 		lists := unreadable(in)
 		*lists[rapid.SampledFrom(slices.Sorted(maps.Keys(lists))).Draw(t, "list")] = false

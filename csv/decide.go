@@ -172,15 +172,6 @@ func (m *machine) unknownModes() []olmcore.Diagnostic {
 	return said
 }
 
-// frozen holds a CSV that lacks permissions until somebody changed something.
-func (m *machine) frozen() decision {
-	thawed := m.in.RBACChanged || m.in.FrozenGeneration != 0 && m.in.FrozenGeneration != m.c().Generation
-	if !thawed {
-		return m.stay("G3")
-	}
-	return move("Thaw", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, "Cluster resources changed state")
-}
-
 // group returns the one OperatorGroup of the namespace, nil unless there is
 // exactly one.
 func (m *machine) group() (g *operatorsv1.OperatorGroup, count int) {

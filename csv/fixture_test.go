@@ -97,7 +97,7 @@ func input(phase phaseName, why reason, message string) csv.Input {
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}},
 		}),
 		ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: olmcore.Found[*rbacv1.ClusterRoleBinding](),
-		Deployments: olmcore.Found[*appsv1.Deployment](),
+		Deployments: olmcore.Found[*appsv1.Deployment](), Grants: olmcore.Found[olmcore.Ref](),
 	}
 	return in
 }

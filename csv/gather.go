@@ -27,9 +27,8 @@ import (
 
 // Gather reads what Reconcile looks at. A CSV that does not exist is an error for
 // which apierrors.IsNotFound holds; a read that failed is an error too, never an
-// empty list. Now, KubernetesVersion, ServedAPIs, LastRun and Checkpoint are the
-// caller's to fill in, and the thaw hints where it knows more than the objects
-// tell.
+// empty list. Now, KubernetesVersion, ServedAPIs, LastRun, Judged and Checkpoint
+// are the caller's to fill in.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -40,7 +39,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	}
 	g := gatherer{ctx: ctx, r: r, in: Input{ClusterServiceVersion: c, Config: config}}
 	for _, read := range []func(){
-		g.groups, g.definitions, g.deployments, g.neighbours, g.subscriptions, g.apiServices, g.permissions, g.thaw, g.deletion,
+		g.groups, g.definitions, g.deployments, g.neighbours, g.subscriptions, g.apiServices, g.permissions, g.grants, g.deletion,
 	} {
 		if read(); g.err != nil {
 			return Input{}, g.err

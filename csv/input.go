@@ -20,8 +20,8 @@ import (
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it.
-// Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, FrozenGeneration
-// and Checkpoint.
+// Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, Judged and
+// Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -79,14 +79,17 @@ type Input struct {
 	// have the name of a Deployment of its install strategy.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 
-	// FrozenGeneration is the CSV's generation at which the caller saw it become
-	// Failed with reason InstallComponentFailedNoRetry; 0 when it does not know.
-	// A CSV with another generation is tried again.
-	FrozenGeneration int64
-	// RBACChanged says that a Role, RoleBinding or ServiceAccount of the namespace,
-	// or the group's ServiceAccount, changed since then: try again. Gather tells it
-	// from the times of the objects, so a deletion is for the caller to notice.
-	RBACChanged bool
+	// Grants are what decides about the rights of the account that installs, with
+	// UID and resourceVersion: the Roles, RoleBindings and ServiceAccounts of the
+	// namespace, the ClusterRoles that these bind, and the ClusterRoleBindings of the
+	// account that the OperatorGroup prescribes, with their roles. They are looked at
+	// while the CSV is InstallReady, or Failed with reason
+	// InstallComponentFailedNoRetry.
+	Grants olmcore.Observed[olmcore.Ref]
+	// Judged is Outcome.Judged of the last call for this CSV; optional. Without it a
+	// CSV that failed for want of permissions is tried again with growing pauses
+	// alone.
+	Judged *Judged
 	// Checkpoint is what CheckpointOf returned for an earlier converged Input of
 	// this CSV; optional.
 	Checkpoint *Checkpoint

@@ -22,6 +22,8 @@ type Outcome struct {
 	// InstallPlan made and that are missing, for display. With
 	// Config.RepairPermissions they are among the Actions instead.
 	Repair []olmcore.Action
+	// Judged is memory for the next Input, nil when there is nothing to remember.
+	Judged *Judged
 }
 
 // Reconcile decides about one ClusterServiceVersion: its metadata, its phase,
@@ -50,7 +52,7 @@ func Reconcile(in Input) (Outcome, error) {
 	}
 	m := machine{&in}
 	d := m.decide()
-	out := Outcome{Result: m.build(&d)}
+	out := Outcome{Result: m.build(&d), Judged: m.remembered(&d)}
 	if len(d.report) > 0 {
 		out.Repair = repairs(m.in, d.report)
 	}

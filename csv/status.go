@@ -75,12 +75,17 @@ func hasSucceeded(s *v1alpha1.ClusterServiceVersionStatus) bool {
 // failedInstalls counts the failed installations since the last success that
 // the history shows.
 func failedInstalls(s *v1alpha1.ClusterServiceVersionStatus) int {
+	return sinceSuccess(s, v1alpha1.CSVReasonComponentFailed)
+}
+
+// sinceSuccess counts the entries with a reason since the last success.
+func sinceSuccess(s *v1alpha1.ClusterServiceVersionStatus, reason v1alpha1.ConditionReason) int {
 	n := 0
 	for _, c := range slices.Backward(s.Conditions) {
 		if c.Phase == v1alpha1.CSVPhaseSucceeded {
 			break
 		}
-		if c.Reason == v1alpha1.CSVReasonComponentFailed {
+		if c.Reason == reason {
 			n++
 		}
 	}

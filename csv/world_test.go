@@ -38,6 +38,7 @@ func controllers(config csv.Config) []fake.Controller {
 
 // controllersWith lets a test say what only a caller knows.
 func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller {
+	judged := map[types.NamespacedName]*csv.Judged{}
 	return []fake.Controller{{
 		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
@@ -55,9 +56,10 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 			if err != nil {
 				return olmcore.Result{}, err
 			}
-			in.Now, in.LastRun, in.KubernetesVersion = now, last, kubernetesVersion
+			in.Now, in.LastRun, in.KubernetesVersion, in.Judged = now, last, kubernetesVersion, judged[key]
 			hint(&in)
 			out, err := csv.Reconcile(in)
+			judged[key] = out.Judged
 			return out.Result, err
 		},
 	}}
