@@ -42,9 +42,9 @@ func Audit(in Input) ([]Finding, error) {
 	if err := v.fill(&in); err != nil {
 		return nil, err
 	}
-	a := audit{v: &v, byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[types.UID]string{}}
+	a := audit{v: &v, byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[string]string{}}
 	for _, s := range v.subs {
-		a.byUID[s.UID], a.keys[s.UID] = s, a.key(s)
+		a.byUID[s.UID], a.keys[s.Name] = s, a.key(s)
 	}
 	for _, s := range v.subs {
 		a.subscription(s)
@@ -66,7 +66,7 @@ func Audit(in Input) ([]Finding, error) {
 type audit struct {
 	v        *view
 	byUID    map[types.UID]*v1alpha1.Subscription
-	keys     map[types.UID]string // their component label keys
+	keys     map[string]string // their component label keys, by name: a UID may be there twice
 	findings []Finding
 }
 
@@ -296,7 +296,7 @@ func (a *audit) labels() {
 	}
 	keys := map[string]*v1alpha1.Subscription{}
 	for _, s := range a.v.subs {
-		key := a.keys[s.UID]
+		key := a.keys[s.Name]
 		other := keys[key]
 		if key == "" {
 			continue

@@ -159,7 +159,7 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 // association compares the two ways in which a plan belongs to a Subscription; live
 // are the owners that exist.
 func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, live map[types.UID]bool) {
-	key := a.keys[s.UID]
+	key := a.keys[s.Name]
 	if key == "" {
 		return
 	}

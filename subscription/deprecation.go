@@ -16,7 +16,7 @@ type Entry struct {
 	Catalog                  types.NamespacedName
 	Package, Channel, Bundle string
 	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are what the
-	// catalog says to those who use it; nil where it is not deprecated.
+	// catalog says to those who use it, as it says it; nil where it is not deprecated.
 	PackageDeprecation, ChannelDeprecation, BundleDeprecation *string
 }
 
@@ -77,7 +77,8 @@ func (p *deprecation) lacks(have []v1alpha1.SubscriptionCondition) bool {
 	return false
 }
 
-// judgeDeprecation decides what is said of the deprecation of what is installed.
+// judgeDeprecation decides what is said of the deprecation of what is installed: each
+// message of the catalog, after what it is about.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
 // updateDeprecatedStatus. Differs: a deprecation without a message shows too, and
@@ -103,18 +104,19 @@ func (v *view) judgeDeprecation(d *verdict) {
 	if d.sub.Spec.Channel == "" {
 		levels[1] = nil
 	}
+	about := [...][2]string{{"olm.package/", e.Package}, {"olm.channel/", e.Channel}, {"olm.bundle/", e.Bundle}}
 	var parts [2*len(levels) - 1]string
 	n := 0
 	for i, text := range levels {
 		if text == nil {
 			continue
 		}
-		p.present[i], p.message[i] = true, *text
+		p.present[i], p.message[i] = true, joined(d.said(deprecationTypes[i]), about[i][0], about[i][1], ": ", *text)
 		if n > 0 {
 			parts[n] = "; "
 			n++
 		}
-		parts[n] = *text
+		parts[n] = p.message[i]
 		n++
 	}
 	if n > 0 {

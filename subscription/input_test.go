@@ -129,6 +129,17 @@ var oddInputs = map[string]func(*subscription.Input){
 		in.Resolution = bring(*in, "x", "a")
 		in.Resolution.Resolution.Failure = &olmcore.ResolutionFailure{}
 	},
+	"two Subscriptions of one UID, the first without a spec": func(in *subscription.Input) {
+		twin := newSub("b")
+		twin.UID = "a-uid"
+		in.Subscriptions[0].Spec = nil
+		in.Subscriptions = append(in.Subscriptions, twin)
+	},
+	"two Subscriptions of one UID, the second without a spec": func(in *subscription.Input) {
+		twin := newSub("b", func(s *v1alpha1.Subscription) { s.Spec = nil })
+		twin.UID = "a-uid"
+		in.Subscriptions = append(in.Subscriptions, twin)
+	},
 	"a component of no kind": func(in *subscription.Input) { in.Components = append(in.Components, newPlan("x", "")) },
 	"two components of one name": func(in *subscription.Input) {
 		in.Components = []olmcore.Object{newPlan("x", ""), newPlan("x", "Failed")}
@@ -162,6 +173,11 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 				change(&in)
 				require.NoError(t, invariant.Laws(result, in))
 				checkSafety(t, in)
+				subscription.Assess(in)
+				_, err := subscription.Audit(in)
+				require.NoError(t, err)
+				_, err = subscription.PlanDeletion(in)
+				require.NoError(t, err)
 			})
 		}
 	}

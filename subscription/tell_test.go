@@ -63,7 +63,7 @@ func TestWrittenConditionsAreTold(t *testing.T) {
 			records(newCatalog("olm", "cool", true)), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy))}, func(in *subscription.Input) {
 			in.Catalogs = sources(newCatalog("olm", "cool", true))
 			in.Catalogs.Entries = []subscription.Entry{entryOf("etcd.v1", nil, nil, new("old"))}
-		}, "a BundleDeprecated >True : old | a Deprecated >True : old", ""},
+		}, "a BundleDeprecated >True : olm.bundle/etcd.v1: old | a Deprecated >True : olm.bundle/etcd.v1: old", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf()
