@@ -611,7 +611,7 @@ Connect cool.olm.svc:50051
 		in.Subscribers = []string{"team-b", "team-a"}
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  {"registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
+  {"registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T01:00:00Z"}}
 Connection "CONNECTING" -> "READY" () at 00:00:00 Exact
 notify [olm team-a team-b]
 `},
@@ -651,7 +651,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example
   Available=Unknown Connecting: registry at registry.example:50051
   Progressing=False Complete: nothing left to do
   Degraded=False AsExpected: nothing needs attention
-  {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"IDLE","lastConnect":"2026-01-01T00:00:00Z"}}
+  {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"IDLE","lastConnect":null}}
 State "Serving" -> "Unknown" (Connecting) at 01:00:00 NotAfter
 Connect registry.example:50051
 `},

@@ -89,11 +89,10 @@ func (v *view) available(b []byte) condition {
 
 func (v *view) availableAddress(b []byte) condition {
 	c := condition{kind: ConditionAvailable, status: metav1.ConditionUnknown, reason: ReasonConnecting}
-	switch connection := v.in.Connection; {
-	case connection == nil || connection.Address != v.cs.Spec.Address:
-	case isConnected(connection):
+	switch {
+	case v.link.isConnected():
 		c.status, c.reason = metav1.ConditionTrue, ReasonConnectionReady
-	case connection.State == "TRANSIENT_FAILURE" || connection.State == "SHUTDOWN":
+	case v.link.state == stateFailure || v.link.state == stateShutdown:
 		c.status, c.reason = metav1.ConditionFalse, ReasonConnectionFailed
 	}
 	c.message = append(append(b, "registry at "...), v.cs.Spec.Address...)

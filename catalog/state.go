@@ -166,7 +166,7 @@ func Assess(in Input) Assessment {
 	if v.mode != modeAddress {
 		a.Replicas = v.set.replicas
 	}
-	a.Connected = in.Connection != nil && in.Connection.Address == v.wantedAddress() && isConnected(in.Connection)
+	a.Connected = in.Connection != nil && in.Connection.Address == v.wantedAddress() && linkOf(in.Connection).isConnected()
 	if c := a.Conditions[1]; c.Reason != ReasonComplete {
 		a.WaitingFor, a.WaitingText = c.Reason, c.Message
 	}

@@ -142,7 +142,7 @@ func (v *view) transitions(c *statusChange, available metav1.Condition) (changes
 	if before != nil {
 		t.From = before.LastObservedState
 	}
-	if at := v.in.Connection.LastTransition; !at.IsZero() {
+	if at := v.connectionSince(after); !at.IsZero() {
 		t.At, t.Bound = olmcore.Timestamp(at), olmcore.Exact
 	}
 	return append(changes, t)

@@ -57,6 +57,7 @@ type desk struct {
 	hashes  hashes
 	problem specProblem
 	poll    polling
+	link    link
 	// blocked is the Reason of modeBlocked.
 	blocked string
 	// taken is the name of an object that belongs to somebody else.
@@ -97,6 +98,7 @@ func observe(in *Input, d *desk, room []podFacts) view {
 	v.pods = v.judgeAll(room)
 	v.tally = v.count()
 	v.observePolling()
+	v.link = v.observeLink()
 	for i := range v.pods {
 		if n := v.pods[i].node; n != NodeHealthy && n != NodeNotObserved && n != "" {
 			v.disruption = massDisruption(in.Nodes)
