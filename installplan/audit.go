@@ -25,7 +25,7 @@ func (s *sweep) relations(p *v1alpha1.InstallPlan) {
 	}
 	proven := s.provenByLabel(p, len(s.result.Diagnostics) > before)
 	s.labels(&in)
-	if len(proven) > 0 || in.needsRepair() {
+	if len(proven) > 0 || in.lacksRelation() || in.mustBeManual() {
 		s.result.Actions = append(s.result.Actions, repairOf(in, proven)...)
 	}
 }
@@ -33,7 +33,7 @@ func (s *sweep) relations(p *v1alpha1.InstallPlan) {
 // repairOf takes a copy of the input, which keeps that of plans in order off the
 // heap.
 func repairOf(in Input, proven []*v1alpha1.Subscription) []olmcore.Action {
-	d := decision{in: &in}
+	d := decision{in: &in, sweeping: true}
 	d.repair(proven...)
 	return d.result.Actions
 }

@@ -48,7 +48,9 @@ func TestBreachesOfContract(t *testing.T) {
 			var breach *olmcore.InputError
 			require.ErrorAs(t, err, &breach)
 			require.Equal(t, field, breach.Field)
-			require.Zero(t, installplan.Assess(in))
+			assessment, assessErr := installplan.Assess(in)
+			require.Equal(t, err, assessErr)
+			require.Zero(t, assessment)
 		})
 	}
 	good := createInput([]*v1alpha1.Subscription{subscription("a")}, operator("a"))
@@ -107,7 +109,7 @@ func TestOddObjectsAreSurvived(t *testing.T) {
 				_, err := olmcore.RecordOf(a)
 				require.NoError(t, err)
 			}
-			installplan.Assess(in)
+			_, _ = installplan.Assess(in)
 		})
 	}
 }

@@ -315,12 +315,12 @@ func TestFailedPlans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(failed, []*v1alpha1.Step{c.step}, ownedBy(c.sub), started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = c.message })
-			require.Equal(t, c.want, installplan.Assess(input(p, with(c.observed...), with(c.sub))).State)
+			require.Equal(t, c.want, assess(t, input(p, with(c.observed...), with(c.sub))).State)
 		})
 	}
 	empty := input(plan(failed, nil))
 	same(t, olmcore.Result{}, reconcile(t, empty))
-	require.Equal(t, installplan.StateFailed, installplan.Assess(empty).State)
+	require.Equal(t, installplan.StateFailed, assess(t, empty).State)
 }
 
 // TestMessagesGoWithTheirPhase: what an earlier phase said is not said by the next.

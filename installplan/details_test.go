@@ -191,5 +191,5 @@ func TestLongMessagesAreCut(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
 	in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: "a\xffb", Count: 1}}
 	require.Equal(t, "retrying execution due to error: error creating role r: a\uFFFDb", statusOf(in, reconcile(t, in)).Message)
-	require.Equal(t, installplan.StateRetrying, installplan.Assess(in).State)
+	require.Equal(t, installplan.StateRetrying, assess(t, in).State)
 }

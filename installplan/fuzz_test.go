@@ -78,7 +78,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			return
 		}
-		installplan.Assess(in)
+		_, _ = installplan.Assess(in)
 		for _, a := range r.Actions {
 			if _, err := olmcore.RecordOf(a); err != nil {
 				t.Fatal(err)

@@ -155,9 +155,6 @@ func withStatus(status v1alpha1.StepStatus, s *v1alpha1.Step) *v1alpha1.Step {
 func plan(phase v1alpha1.InstallPlanPhase, steps []*v1alpha1.Step, change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
 	p := &v1alpha1.InstallPlan{ObjectMeta: meta("install-x")}
 	p.Spec = v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, Generation: 1, ClusterServiceVersionNames: []string{}}
-	if phase != v1alpha1.InstallPlanPhaseComplete && phase != v1alpha1.InstallPlanPhaseFailed {
-		p.Finalizers = []string{installplan.Finalizer}
-	}
 	p.Status = v1alpha1.InstallPlanStatus{Phase: phase, Plan: steps, CatalogSources: []string{"cool"}}
 	for _, s := range steps {
 		if s != nil && s.Resource.Kind == "ClusterServiceVersion" {
@@ -167,8 +164,13 @@ func plan(phase v1alpha1.InstallPlanPhase, steps []*v1alpha1.Step, change ...fun
 	for _, f := range change {
 		f(p)
 	}
+	if p.DeletionTimestamp != nil && phase != complete && phase != failed {
+		held(p)
+	}
 	return p
 }
+
+func held(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }
 
 func started(d time.Duration) func(*v1alpha1.InstallPlan) {
 	return func(p *v1alpha1.InstallPlan) { p.Status.StartTime = ago(d) }
@@ -221,6 +223,12 @@ func reconcile(t testing.TB, in installplan.Input) olmcore.Result {
 	result, err := installplan.Reconcile(in)
 	require.NoError(t, err)
 	return result
+}
+
+func assess(t require.TestingT, in installplan.Input) installplan.Assessment {
+	a, err := installplan.Assess(in)
+	require.NoError(t, err)
+	return a
 }
 
 // statusOf returns the status that a round stores, the plan's own when none.

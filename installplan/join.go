@@ -108,7 +108,7 @@ func (c *creation) join(plan *v1alpha1.InstallPlan) {
 func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 	return a.Spec.Approval == b.Spec.Approval && a.Spec.Approved == b.Spec.Approved &&
 		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, olmcore.SameOwnerReference) &&
-		equalMaps(a.Labels, b.Labels) && equalMaps(a.Annotations, b.Annotations) && slices.Equal(a.Finalizers, b.Finalizers)
+		equalMaps(a.Labels, b.Labels) && equalMaps(a.Annotations, b.Annotations)
 }
 
 func equalMaps(a, b map[string]string) bool {

@@ -34,6 +34,9 @@ const (
 	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow
 	// what was observed. Nothing to do for the user.
 	ReasonPlanProgressed = "PlanProgressed"
+	// ReasonPlanDone: every step of the plan is applied, so that it needs its finalizer
+	// no more. Nothing to do for the user.
+	ReasonPlanDone = "PlanDone"
 	// ReasonStepAbsent: the object of a step does not exist. Nothing to do for
 	// the user.
 	ReasonStepAbsent = "StepAbsent"

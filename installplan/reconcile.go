@@ -24,29 +24,28 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	if err := in.validate(); err != nil {
 		return olmcore.Result{}, err
 	}
-	if in.isHistory() {
+	if in.isComplete() && !in.needsRepair() {
 		return olmcore.Result{}, nil
 	}
-	d, err := newDecision(in)
+	d, err := newDecision(in, false)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	return d.result, nil
 }
 
-// isHistory reports that the plan is Complete and in order: nothing will ever be
-// done about it. This is the path of nearly every plan, so it neither allocates
-// nor looks at steps.
-func (in *Input) isHistory() bool {
+// isComplete reports that the plan is Complete and stays: nothing but its relations
+// will ever be looked at. This is the path of nearly every plan, so it neither
+// allocates nor looks at steps.
+func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
-	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil &&
-		!terminating(in.Namespace) && !in.needsRepair()
+	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !terminating(in.Namespace)
 }
 
 // newDecision decides about a copy of the input, which stays off the heap on
 // the path above.
-func newDecision(in Input) (*decision, error) {
-	d := &decision{in: &in}
+func newDecision(in Input, assessing bool) (*decision, error) {
+	d := &decision{in: &in, assessing: assessing}
 	return d, d.decide()
 }
 
@@ -59,6 +58,10 @@ type decision struct {
 	// next is a copy of the plan with the status that this round stores; nil until
 	// a rule needs it.
 	next *v1alpha1.InstallPlan
+	// assessing: relations that are not in order are passed over.
+	assessing bool
+	// sweeping: the finalizer is Reconcile's.
+	sweeping bool
 	// steps are the actions on step objects.
 	steps []olmcore.Action
 	// schemas are the changes that custom resources were judged for.
@@ -82,7 +85,7 @@ func (d *decision) decide() error {
 		d.state = StateNamespaceTerminating
 		d.abandon()
 		return nil
-	case d.in.needsRepair():
+	case d.in.mustBeManual() || d.in.needsRepair() && !d.assessing:
 		d.state = StateRepairing
 		d.repair()
 		return nil
@@ -94,9 +97,22 @@ func (d *decision) decide() error {
 		return err
 	}
 	d.next = copyPlan(plan)
-	err := d.advance()
+	if err := d.advance(); err != nil {
+		return err
+	}
+	if d.next.Status.Phase == v1alpha1.InstallPlanPhaseComplete && d.in.releasable() && !d.assessing {
+		d.release()
+		return nil
+	}
 	d.finish()
-	return err
+	return nil
+}
+
+// release takes the finalizer off before the plan is Complete, so that a plan which
+// is Complete rests.
+func (d *decision) release() {
+	d.removeFinalizer(olmcore.Cause{Reason: ReasonPlanDone, Message: "every step is applied"})
+	d.result.Requeue(d.retryInterval())
 }
 
 // copyPlan is DeepCopy with all steps in one piece of memory.

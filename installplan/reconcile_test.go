@@ -94,14 +94,14 @@ func TestGates(t *testing.T) {
 	running := plan(installing, steps())
 	bare := plan(none, nil)
 	young := plan(none, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *ago(time.Minute) })
-	unowned := plan(installing, steps(), ownedBy(a))
+	unowned := plan(installing, steps(), ownedBy(a), held)
 	holding := plan(complete, steps(), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other", installplan.Finalizer} })
 	bound := plan(installing, steps(), func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account })
 	recovered := plan(requiresApproval, steps(), func(p *v1alpha1.InstallPlan) {
 		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
 		failedCheck(noGroup)(&p.Status)
 	})
-	odd := plan("Odd", steps())
+	odd, busy := plan("Odd", steps()), plan(installing, steps(), held)
 
 	for name, c := range map[string]struct {
 		in   installplan.Input
@@ -133,12 +133,12 @@ func TestGates(t *testing.T) {
 			in: input(plan(complete, steps(), deleting)),
 		},
 		"G1: a namespace that is being deleted gets nothing installed": {
-			in: input(running, func(in *installplan.Input) {
+			in: input(busy, func(in *installplan.Input) {
 				in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
 			}),
 			want: olmcore.Result{
-				Actions:     updated(running, installplan.ReasonNamespaceTerminating, "the namespace is being deleted", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
-				Diagnostics: []olmcore.Diagnostic{diagnostic(running, olmcore.Info, installplan.ReasonNamespaceTerminating, "", "namespace ops is being deleted")},
+				Actions:     updated(busy, installplan.ReasonNamespaceTerminating, "the namespace is being deleted", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
+				Diagnostics: []olmcore.Diagnostic{diagnostic(busy, olmcore.Info, installplan.ReasonNamespaceTerminating, "", "namespace ops is being deleted")},
 			},
 		},
 		"G2: a Subscription that refers to the plan becomes its owner": {
@@ -296,6 +296,7 @@ func TestPhases(t *testing.T) {
 	dead := plan(installing, one(notPresent), started(10*time.Minute))
 	leaving := plan(installing, one(created), started(time.Hour))
 	healed := plan(installing, one(notPresent), started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = "retrying execution due to error: x" })
+	holding := plan(installing, one(notPresent), started(time.Second), held)
 	last := plan(installing, one(notPresent), started(time.Second))
 	scoped := plan(failed, one(unknown), started(time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "scoped"}
@@ -416,6 +417,14 @@ func TestPhases(t *testing.T) {
 			in: input(healed),
 			want: olmcore.Result{
 				Actions:      append(only(healed, installplan.StateApplying, message("")), createCSV()),
+				RequeueAfter: 5 * time.Second,
+			},
+		},
+		"I7: before the plan is complete its finalizer goes, so that it rests then": {
+			in: input(holding, with(csv("a.v1"))),
+			want: olmcore.Result{
+				Actions: []olmcore.Action{olmcore.UpdateOf(holding, plan(installing, one(notPresent), started(time.Second)),
+					olmcore.Cause{Reason: installplan.ReasonPlanDone, Message: "every step is applied"})},
 				RequeueAfter: 5 * time.Second,
 			},
 		},

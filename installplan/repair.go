@@ -14,8 +14,14 @@ import (
 
 // needsRepair reports whether the plan's owner references, component labels,
 // finalizer or approval must be corrected. It does not allocate when nothing
-// is wrong.
+// is wrong. That a plan lacks the finalizer is no reason for a write.
 func (in *Input) needsRepair() bool {
+	return in.lacksRelation() || in.mustBeManual() || in.mustRelease()
+}
+
+// lacksRelation reports whether an owner reference or component label of the plan
+// must be corrected.
+func (in *Input) lacksRelation() bool {
 	plan := in.InstallPlan
 	for _, s := range in.Subscriptions {
 		if s == nil {
@@ -35,7 +41,7 @@ func (in *Input) needsRepair() bool {
 			return true
 		}
 	}
-	return hasDuplicateOwner(plan) || in.wantsFinalizer() != slices.Contains(plan.Finalizers, Finalizer) || in.mustBeManual()
+	return hasDuplicateOwner(plan)
 }
 
 // repair makes the plan's relations whole; extra Subscriptions become owners
@@ -62,10 +68,12 @@ func (d *decision) repair(extra ...*v1alpha1.Subscription) {
 		}
 	}
 	relate(after, owners, packages, d.in.Config)
-	if d.in.wantsFinalizer() {
-		addFinalizer(after)
-	} else {
+	switch {
+	case d.sweeping:
+	case d.in.mustRelease():
 		after.Finalizers = withoutFinalizer(after.Finalizers)
+	case !d.in.Config.DisableFinalizer && !terminal(plan.Status.Phase) && len(plan.Status.Plan) > 0:
+		addFinalizer(after)
 	}
 	if after.Spec.ClusterServiceVersionNames == nil {
 		after.Spec.ClusterServiceVersionNames = []string{}
@@ -222,20 +230,15 @@ func lacksLabel(plan *v1alpha1.InstallPlan, pkg string) bool {
 	return !has
 }
 
-// wantsFinalizer: a plan holds on as long as it could leave something behind.
-func (in *Input) wantsFinalizer() bool {
-	if in.Config.DisableFinalizer {
-		return false
-	}
-	if !terminal(in.InstallPlan.Status.Phase) {
-		return true
-	}
-	for _, s := range in.Subscriptions {
-		if in.leavesMark(s) {
-			return true
-		}
-	}
-	return false
+// mustRelease: the plan has the finalizer, and is done or plans shall have none.
+func (in *Input) mustRelease() bool {
+	return in.Config.DisableFinalizer && slices.Contains(in.InstallPlan.Finalizers, Finalizer) ||
+		terminal(in.InstallPlan.Status.Phase) && in.releasable()
+}
+
+// releasable: the plan has the finalizer, and nothing but what runs needs it.
+func (in *Input) releasable() bool {
+	return slices.Contains(in.InstallPlan.Finalizers, Finalizer) && !slices.ContainsFunc(in.Subscriptions, in.leavesMark)
 }
 
 func addFinalizer(plan *v1alpha1.InstallPlan) {

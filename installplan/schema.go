@@ -37,10 +37,10 @@ func SchemaChanges(in Input) ([]SchemaChange, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	if in.isHistory() || !slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Resource.Kind == kindCRD }) {
+	if in.isComplete() || !slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Resource.Kind == kindCRD }) {
 		return nil, nil
 	}
-	d, err := newDecision(in)
+	d, err := newDecision(in, false)
 	return d.schemas, err
 }
 

@@ -196,7 +196,7 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 						Status: corev1.ConditionTrue, Reason: "StepFailed", Message: p.Status.Message, LastTransitionTime: ago(c.since), LastUpdateTime: ago(c.since)})
 				}
 			}), with(c.sub))
-			got := installplan.Assess(in)
+			got := assess(t, in)
 			require.Equal(t, c.want, got.State)
 			require.Equal(t, c.requeue, got.RequeueAfter)
 			if c.want == installplan.StateRetried {

@@ -18,7 +18,8 @@ const (
 	StateDeleting State = "Deleting"
 	// StateNamespaceTerminating: its namespace is being deleted.
 	StateNamespaceTerminating State = "NamespaceTerminating"
-	// StateRepairing: its owners, labels, finalizer or approval are corrected first.
+	// StateRepairing: its approval is corrected first, as a Subscription that owns it
+	// wants to be asked.
 	StateRepairing State = "Repairing"
 	// StateWithoutStatus: it never got its steps.
 	StateWithoutStatus State = "WithoutStatus"
@@ -59,7 +60,6 @@ const (
 
 // Assessment is the decision about a plan without the objects it needs.
 type Assessment struct {
-	// State is empty when the input is invalid.
 	State State
 	// Phase is the phase after this round.
 	Phase v1alpha1.InstallPlanPhase
@@ -69,22 +69,22 @@ type Assessment struct {
 	RequeueAfter time.Duration
 }
 
-// Assess returns what Reconcile decides about a plan. It does not allocate when
-// the plan is Complete and in order.
-func Assess(in Input) Assessment {
-	if in.validate() != nil {
-		return Assessment{}
+// Assess returns what a plan is doing: what Reconcile decides about it once its
+// owner references, labels and finalizer are in order, as they need not be on plans
+// that OLM made. It does not allocate when the plan is Complete. The error is an
+// *olmcore.InputError.
+func Assess(in Input) (Assessment, error) {
+	if err := in.validate(); err != nil {
+		return Assessment{}, err
 	}
-	if in.isHistory() {
-		return Assessment{State: StateComplete, Phase: v1alpha1.InstallPlanPhaseComplete, Message: in.InstallPlan.Status.Message}
+	if in.isComplete() {
+		return Assessment{State: StateComplete, Phase: v1alpha1.InstallPlanPhaseComplete, Message: in.InstallPlan.Status.Message}, nil
 	}
-	d, err := newDecision(in)
+	d, err := newDecision(in, true)
 	if err != nil {
-		return Assessment{}
+		return Assessment{}, err
 	}
-	return Assessment{
-		State: d.state, Phase: d.phase(), Message: d.message(), RequeueAfter: d.result.RequeueAfter,
-	}
+	return Assessment{State: d.state, Phase: d.phase(), Message: d.message(), RequeueAfter: d.result.RequeueAfter}, nil
 }
 
 // Edge is one edge of the phase diagram.

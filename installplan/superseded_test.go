@@ -143,7 +143,7 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 					require.NotEqual(t, failed, statusOf(in, r).Phase)
 					continue
 				}
-				require.Equal(t, installplan.StateSuperseded, installplan.Assess(in).State)
+				require.Equal(t, installplan.StateSuperseded, assess(t, in).State)
 				same(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, describe(r))
 				want := p.Status
 				want.Phase, want.Message = failed, "superseded by InstallPlan "+c.by

@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -199,8 +200,9 @@ func TestRelationsThatNeedNoRepair(t *testing.T) {
 		"an owner under another name":                {plan: plan(complete, nil, ownedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{subscription("a", refersTo("install-x"))}, repair: true},
 		"an owner that controls":                     {plan: plan(complete, nil, ownedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{subscription("a", refersTo("install-x"))}, repair: true},
 		"no finalizer where there shall be none":     {plan: plan(installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true}},
-		"a finalizer where there shall be none":      {plan: plan(installing, nil), config: installplan.Config{DisableFinalizer: true}, repair: true},
-		"a mark that is left, without finalizer":     {plan: plan(complete, nil, ownedBy(marked)), subs: []olmcore.Object{marked}, repair: true},
+		"a finalizer where there shall be none":      {plan: plan(installing, nil, held), config: installplan.Config{DisableFinalizer: true}, repair: true},
+		"a running plan without finalizer":           {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")})},
+		"a mark that is left, without finalizer":     {plan: plan(complete, nil, ownedBy(marked)), subs: []olmcore.Object{marked}},
 		"a mark of one that moved on":                {plan: plan(complete, nil, ownedBy(marked)), subs: []olmcore.Object{subscription("g", generated("install-x"), refersTo("install-y"))}},
 		"a Manual owner of a finished plan":          {plan: plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a)), subs: []olmcore.Object{subscription("a", manual)}},
 		"a Manual owner of a plan that has started":  {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a), started(time.Second)), subs: []olmcore.Object{subscription("a", manual)}},
@@ -211,7 +213,8 @@ func TestRelationsThatNeedNoRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(c.subs...))
 			in.Config = c.config
-			require.Equal(t, c.repair, installplan.Assess(in).State == installplan.StateRepairing)
+			actions := reconcile(t, in).Actions
+			require.Equal(t, c.repair, len(actions) > 0 && slices.Contains([]string{installplan.ReasonRelationRepaired, installplan.ReasonManualOwner}, reasonOf(actions[0])))
 		})
 	}
 }

@@ -146,11 +146,10 @@ func TestOddPlansOfTheNamespace(t *testing.T) {
 	require.Equal(t, 1, made(t, create(t, in)).Spec.Generation)
 
 	null := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
-		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources, p.Finalizers = nil, nil, nil
+		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources = nil, nil
 	})
-	after := reconcile(t, input(null)).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
+	after := reconcile(t, input(null, with(subscription("a", refersTo("install-x"))))).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
 	require.NotNil(t, after.Spec.ClusterServiceVersionNames)
-	null.Finalizers = []string{installplan.Finalizer}
 	in2 := input(null)
 	require.NotNil(t, statusOf(in2, reconcile(t, in2)).CatalogSources)
 }

@@ -114,10 +114,10 @@ func LostBundles(in Input) ([]v1alpha1.BundleLookup, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	if len(in.InstallPlan.Status.BundleLookups) == 0 || in.isHistory() {
+	if len(in.InstallPlan.Status.BundleLookups) == 0 || in.isComplete() {
 		return nil, nil
 	}
-	d, err := newDecision(in)
+	d, err := newDecision(in, false)
 	return d.lost, err
 }
 
