@@ -50,8 +50,12 @@ type Options struct {
 	// Namespaces is a shard: only objects of these namespaces are reconciled, and no
 	// work is done that is the whole cluster's. Empty: all.
 	Namespaces []string
-	// KubernetesVersion is the API server's gitVersion.
+	// KubernetesVersion is the API server's gitVersion, such as v1.36.2. Without it the
+	// image templates of CatalogSources are left alone.
 	KubernetesVersion string
+	// IgnoreImageTemplates leaves them alone, too: for callers who only assume the
+	// version, such as a dry run.
+	IgnoreImageTemplates bool
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see;
 	// empty means DefaultGlobalNamespace. It stands for Catalog's
 	// GlobalCatalogNamespace where that is empty.

@@ -5,8 +5,10 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
@@ -32,6 +34,10 @@ func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.Namespace
 		}
 		return olmcore.Result{}, err
 	}
+	template, err := s.template(in.CatalogSource, now)
+	if err != nil || changesSpec(template.Actions) {
+		return template, err // the Pods follow the image that is served next
+	}
 	known := s.catalogs.get(key)
 	in.Now, in.LastRun, in.PodHash = now, last, known.podHash
 	in.Connection = s.connection(in, known.address)
@@ -52,7 +58,34 @@ func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.Namespace
 	}
 	s.catalogs.set(key, known)
 	s.outdate(out.Notify.ResolveNamespaces)
-	return out.Result, nil
+	return withTemplate(out.Result, template, key), nil
+}
+
+// template makes spec.image follow the image template of a CatalogSource.
+func (s *Set) template(cs *v1alpha1.CatalogSource, now time.Time) (olmcore.Result, error) {
+	if s.options.KubernetesVersion == "" || s.options.IgnoreImageTemplates {
+		return olmcore.Result{}, nil
+	}
+	return catalog.Template(catalog.TemplateInput{Now: now, CatalogSource: cs, ServerVersion: s.options.KubernetesVersion})
+}
+
+func changesSpec(actions []olmcore.Action) bool {
+	return slices.ContainsFunc(actions, func(a olmcore.Action) bool { _, ok := a.(olmcore.Update); return ok })
+}
+
+// withTemplate adds the status that a template asks for, unless the CatalogSource is
+// written already: one object is written once.
+func withTemplate(r, template olmcore.Result, key types.NamespacedName) olmcore.Result {
+	written := slices.ContainsFunc(r.Actions, func(a olmcore.Action) bool {
+		_, target, _ := a.Describe()
+		return target.GVK() == catalogKind && target.Namespace == key.Namespace && target.Name == key.Name
+	})
+	if written {
+		return r
+	}
+	r.Actions = append(r.Actions, template.Actions...)
+	r.Diagnostics = append(r.Diagnostics, template.Diagnostics...)
+	return r
 }
 
 func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {

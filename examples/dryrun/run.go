@@ -62,7 +62,7 @@ type runner struct {
 
 // newOLM returns the controllers and has their requests collected.
 func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM, error) {
-	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
+	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, IgnoreImageTemplates: true, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
 	if len(r.catalogs.Content) > 0 {
 		o.Resolve, o.Fingerprint = r.resolve, r.fingerprint
 	}
