@@ -34,6 +34,7 @@ type chain struct {
 	installedAt time.Time
 	knows       bool
 	remembers   bool // the chain goes on where the last one ended
+	superseded  bool // the plan will never be executed: it has no later stage
 
 	list   []olmcore.Transition
 	gaps   []olmcore.Diagnostic
@@ -117,11 +118,11 @@ func (c *chain) replace(reason string) {
 	if c.from == StageNoPlan {
 		return
 	}
-	if reason == ReasonPlanReplaced && c.from != StageComplete && c.from != StageMissing {
+	if reason == ReasonPlanReplaced && c.from != StageComplete && c.from != StageMissing && !c.superseded {
 		c.gap(gapReplacedPlan, "the end of the old plan, last seen as "+string(c.from)+", was not observed")
 	}
 	c.step(StageNoPlan, seen(c.now), olmcore.CertaintyObserved, wish{reason: reason})
-	c.fromAt, c.installedAt, c.knows, c.remembers, c.latest = time.Time{}, time.Time{}, false, false, time.Time{}
+	c.fromAt, c.installedAt, c.knows, c.remembers, c.superseded, c.latest = time.Time{}, time.Time{}, false, false, false, time.Time{}
 }
 
 // vanish adds the edge to Missing.
@@ -170,6 +171,9 @@ func (c *chain) reach(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
 	case !reachable(c.from, to):
 		c.gap(gapOutOfBandEdit, "no controller takes a plan from "+string(c.from)+" to "+string(to))
 		c.end(to, plan, seenAt).OutOfBand = true
+	case to == StageFailed && isSuperseded(plan):
+		c.end(to, plan, seenAt)
+		c.superseded = true
 	default:
 		c.fill(to, plan)
 		skips := (to == StageComplete || to == StageFailed) && c.from != StageInstalling
@@ -320,6 +324,13 @@ func ended(plan *v1alpha1.InstallPlan, to Stage) bool {
 		return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed
 	}
 	return false
+}
+
+// isSuperseded reports whether a plan was ended without having been executed, because
+// another one took its place.
+func isSuperseded(plan *v1alpha1.InstallPlan) bool {
+	c := installed(plan)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
 }
 
 // hasFailed reports whether the plan carries the failure of an earlier try.

@@ -31,6 +31,7 @@
 //	                         └──────────► RequiresApproval ─────┘    ▼ │ retry
 //	                     approval Manual              approved      Failed
 //
+//	before Installing ──► Failed   a later plan took the plan's place (Superseded)
 //	any stage ──► Missing   the plan was deleted
 //	any stage ──► NoPlan    the reference was cleared or moved to another plan
 //

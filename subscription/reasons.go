@@ -30,6 +30,10 @@ const (
 	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"
 )
 
+// reasonSuperseded is the reason of condition Installed of a plan that package
+// installplan never executes, because a later one took its place.
+const reasonSuperseded = "Superseded"
+
 // Reasons of Transitions that no condition gives.
 const (
 	// ReasonInstallPlanComplete: the plan is done; nothing to do.

@@ -43,9 +43,9 @@ const (
 // status.
 var edges = map[Stage][]Stage{
 	StageNoPlan:           {StageNotYetReconciled},
-	StageNotYetReconciled: {StagePlanning, StageRequiresApproval, StageInstalling},
-	StagePlanning:         {StageRequiresApproval, StageInstalling},
-	StageRequiresApproval: {StageInstalling},
+	StageNotYetReconciled: {StagePlanning, StageRequiresApproval, StageInstalling, StageFailed},
+	StagePlanning:         {StageRequiresApproval, StageInstalling, StageFailed},
+	StageRequiresApproval: {StageInstalling, StageFailed}, // superseded
 	StageInstalling:       {StageComplete, StageFailed},
 	StageFailed:           {StageInstalling},
 }

@@ -358,3 +358,14 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	require.Empty(t, stages(out.Result))
 	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
+
+// TestAPlanThatWasSupersededIsToldWithoutAGap: it failed without having been executed,
+// which is nothing out of band.
+func TestAPlanThatWasSupersededIsToldWithoutAGap(t *testing.T) {
+	superseded := newPlan("p", "Failed", manual(1), installedIs("False", "Superseded", "superseded by InstallPlan q", 50))
+	in := inputOf(newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 55)), superseded, newPlan("q", "", manual(1), func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = second(49) }))
+	in.Histories = historyOf("RequiresApproval")
+	out := reconcile(t, in)
+	require.Equal(t, "A>F F>- ->N", stages(out.Result))
+	require.Empty(t, gaps(out.Result))
+}
