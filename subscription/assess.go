@@ -32,14 +32,13 @@ type SubscriptionAssessment struct {
 	Writes bool
 }
 
-// Assess returns the decision for each Subscription of the namespace. For an
-// invalid Input it is the zero Assessment; Reconcile says what is wrong.
-func Assess(in Input) Assessment {
+// Assess returns the decision for each Subscription of the namespace. The error is the
+// *olmcore.InputError of Reconcile.
+func Assess(in Input) (a Assessment, err error) {
 	var v view
-	if err := v.fill(&in); err != nil {
-		return Assessment{}
+	if err = v.fill(&in); err != nil {
+		return a, err
 	}
-	var a Assessment
 	var anyNeeds, anyMoved bool
 	var d verdict
 	for _, sub := range v.subs {
@@ -59,5 +58,5 @@ func Assess(in Input) Assessment {
 		anyNeeds, anyMoved = anyNeeds || d.needs(), anyMoved || d.moved
 	}
 	a.Gate = v.gate(anyNeeds, anyMoved)
-	return a
+	return a, nil
 }

@@ -106,7 +106,11 @@ func ExampleAssess() {
 		panic(err)
 	}
 	in.Now = time.Date(2026, 3, 1, 10, 0, 30, 0, time.UTC)
-	for _, s := range subscription.Assess(in).Subscriptions {
+	assessment, err := subscription.Assess(in)
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range assessment.Subscriptions {
 		fmt.Println(s.Name, s.State, s.InstallPlan, s.Stage)
 	}
 	// Output:

@@ -50,7 +50,7 @@ func FuzzObjects(f *testing.F) {
 		}
 		checkSafety(t, in)
 		require.NoError(t, invariant.Separate(out.Result))
-		_ = subscription.Assess(in)
+		assess(t, in)
 		for _, h := range out.Histories {
 			if _, err := subscription.DecodeHistory(h.Encode()); h.Encode() != "{}" {
 				require.NoError(t, err)

@@ -189,6 +189,12 @@ func reconcile(t testing.TB, in subscription.Input) subscription.Outcome {
 	return out
 }
 
+func assess(t require.TestingT, in subscription.Input) subscription.Assessment {
+	a, err := subscription.Assess(in)
+	require.NoError(t, err)
+	return a
+}
+
 // statusOf returns the status that an Outcome leaves a Subscription with.
 func statusOf(t require.TestingT, in subscription.Input, out subscription.Outcome, name string) v1alpha1.SubscriptionStatus {
 	for _, a := range out.Actions {

@@ -270,13 +270,21 @@ func (v *view) fill(in *Input) (err error) {
 		return err
 	}
 	v.answerOf(&v.answer, in.Resolution)
-	return nil
+	return v.answer.check()
 }
 
 func checkRest(in *Input) error {
 	for i, g := range in.OperatorGroups {
 		if g == nil {
-			return &olmcore.InputError{Field: fmt.Sprintf("OperatorGroups[%d]", i), Problem: "is nil"}
+			return badItem("OperatorGroups", i, "is nil")
+		}
+		if g.Name == "" || g.Namespace != in.Namespace {
+			return badMeta("OperatorGroups", i, g.Name, g.Namespace, in.Namespace)
+		}
+		for _, before := range in.OperatorGroups[:i] {
+			if before.Name == g.Name {
+				return badItem("OperatorGroups", i, "is "+g.Name+" once more")
+			}
 		}
 	}
 	for i, o := range in.Components {

@@ -42,8 +42,14 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 		"ClusterServiceVersions holds": func(in *subscription.Input) {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV("etcd.v1"))
 		},
-		"OperatorGroups[1]":    func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, nil) },
-		"Components[0]":        func(in *subscription.Input) { in.Components = []olmcore.Object{(*corev1.Pod)(nil)} },
+		"OperatorGroups[1]":                    func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, nil) },
+		"Components[0]":                        func(in *subscription.Input) { in.Components = []olmcore.Object{(*corev1.Pod)(nil)} },
+		"OperatorGroups[0] is in namespace":    func(in *subscription.Input) { in.OperatorGroups[0].Namespace = "x" },
+		"OperatorGroups[1] is group once more": func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, in.OperatorGroups[0]) },
+		"Decisions holds a twice": func(in *subscription.Input) {
+			in.Resolution = bring(*in, "etcd.v1", "a")
+			in.Resolution.Resolution.Decisions = append(in.Resolution.Resolution.Decisions, in.Resolution.Resolution.Decisions[0])
+		},
 		"Observations[0].Plan": func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
 		"Resolution.Attempts":  func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
 		"Catalogs.Sources[2]": func(in *subscription.Input) { // as it was handed in, not as it is sorted
@@ -61,7 +67,8 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 		_, err := subscription.Reconcile(in)
 		require.ErrorIs(t, err, olmcore.ErrInvalidInput, field)
 		require.ErrorContains(t, err, field)
-		require.Zero(t, subscription.Assess(in))
+		_, assessErr := subscription.Assess(in)
+		require.Equal(t, err, assessErr)
 	}
 }
 
@@ -173,7 +180,7 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 				change(&in)
 				require.NoError(t, invariant.Laws(result, in))
 				checkSafety(t, in)
-				subscription.Assess(in)
+				assess(t, in)
 				_, err := subscription.Audit(in)
 				require.NoError(t, err)
 				_, err = subscription.PlanDeletion(in)
@@ -195,7 +202,7 @@ func TestASubscriptionWithoutASpecIsReportedAndLeftAlone(t *testing.T) {
 // TestAssessAgreesWithReconcile: the same decision, without objects.
 func TestAssessAgreesWithReconcile(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), newPlan("p", "Failed", failed(9)))
-	got := subscription.Assess(in)
+	got := assess(t, in)
 	for i := range got.Subscriptions {
 		got.Subscriptions[i].Whole = subscription.Whole{} // whole_test.go
 	}

@@ -319,7 +319,7 @@ func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 			}
 			require.Equal(t, tc.want, string(got.State)+" "+ref)
 			require.Equal(t, tc.reasons, reasons(out.Result))
-			whole := subscription.Assess(in).Subscriptions[0].Whole
+			whole := assess(t, in).Subscriptions[0].Whole
 			findings, err := subscription.Audit(in)
 			require.NoError(t, err)
 			if ref == "" {

@@ -87,6 +87,16 @@ func (v *view) answerOf(a *answer, in *Resolved) {
 	}
 }
 
+// check reports a Subscription that is decided about twice.
+func (a *answer) check() error {
+	for i := range a.decisions {
+		if i > 0 && a.decisions[i].Name == a.decisions[i-1].Name {
+			return &olmcore.InputError{Field: "Resolution.Resolution.Decisions", Problem: "holds " + a.decisions[i].Name + " twice"}
+		}
+	}
+	return nil
+}
+
 // isSpent reports whether an answer was carried out to its end before a
 // Subscription was made to forget it: the plan is complete, what it brought is
 // gone, and the Subscription was written after the resolution. To carry such an

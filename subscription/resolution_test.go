@@ -247,7 +247,7 @@ func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
 		}))
 		in.OperatorGroups = make([]*operatorsv1.OperatorGroup, count)
 		for i := range in.OperatorGroups {
-			in.OperatorGroups[i] = &operatorsv1.OperatorGroup{ObjectMeta: meta("g")}
+			in.OperatorGroups[i] = &operatorsv1.OperatorGroup{ObjectMeta: meta([]string{"g", "h"}[i])}
 		}
 		out := reconcile(t, in)
 		require.Equal(t, subscription.GateBlocked, out.Gate)
@@ -345,7 +345,7 @@ func TestGate(t *testing.T) {
 				in = failForward(in)
 			}
 			require.Equal(t, tc.want, reconcile(t, in).Gate)
-			require.Equal(t, tc.want, subscription.Assess(in).Gate)
+			require.Equal(t, tc.want, assess(t, in).Gate)
 		})
 	}
 }

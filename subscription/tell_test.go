@@ -171,7 +171,7 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 		require.Equal(t, step.want, got, i)
 		carryOut(t, &in, out)
 	}
-	whole := subscription.Assess(in).Subscriptions[0].Whole
+	whole := assess(t, in).Subscriptions[0].Whole
 	require.Equal(t, "retry: denied", whole.Message)
 
 	fresh := inputOf(newSub("a", follows("p", "etcd.v1")), saying("retry: denied"))

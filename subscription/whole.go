@@ -40,6 +40,9 @@ const (
 	PhaseFailed Phase = "Failed"
 	// PhaseStuck: nothing failed, and yet nothing will ever happen.
 	PhaseStuck Phase = "Stuck"
+	// PhaseDeleting: the Subscription is being deleted. What it installed stays, and no
+	// newer version is looked for.
+	PhaseDeleting Phase = "Deleting"
 )
 
 // Whole is the answer to "is it installed yet?" for one Subscription.
@@ -56,11 +59,29 @@ type Whole struct {
 	Advice string
 }
 
-// whole judges a Subscription that was judged. What stops everything comes
-// first, then the plan, then what the plan brought.
+// whole judges a Subscription that was judged, with advice for what takes long.
 func (v *view) whole(d *verdict) Whole {
+	w := v.wholeOf(d)
+	if w.Advice == "" && !w.Since.IsZero() && v.now.Sub(w.Since) >= longTime {
+		w.Advice = v.adviceOn(d, &w)
+	}
+	return w
+}
+
+// wholeOf answers without advice about time. What stops everything comes first, then
+// the plan, then what the plan brought.
+func (v *view) wholeOf(d *verdict) Whole {
 	self := olmcore.RefOf(d.sub).Unversioned()
-	switch {
+	switch at := d.sub.DeletionTimestamp; {
+	case at != nil:
+		w := Whole{PhaseDeleting, self, at.Time, "", "the Subscription is being deleted", ""}
+		if v.csv(d.installedCSV) != nil {
+			w.Message += "; CSV " + d.installedCSV + " stays"
+		}
+		if len(d.sub.Finalizers) > 0 {
+			w.Advice = "It waits for who put the finalizers " + listed(d.sub.Finalizers) + " on it."
+		}
+		return w
 	case d.skip:
 		return Whole{PhaseFailed, self, d.sub.CreationTimestamp.Time, ReasonInvalidSpec, "the Subscription has no spec", "Delete the Subscription and create it with a spec."}
 	case d.seen.invalid:
@@ -132,7 +153,7 @@ func (v *view) worded(d *verdict, t v1alpha1.SubscriptionConditionType, want wis
 		}
 		return w, true
 	case !want.keep && want.conditionType == t:
-		return Whole{Since: v.now, Reason: want.reason, Message: want.message}, true
+		return Whole{Reason: want.reason, Message: want.message}, true // since when is written nowhere yet
 	}
 	return Whole{}, false
 }
@@ -144,12 +165,11 @@ func (v *view) works(csv string) bool {
 
 func (v *view) resolving(d *verdict) Whole {
 	w := Whole{PhaseResolving, olmcore.RefOf(d.sub).Unversioned(), d.sub.CreationTimestamp.Time, "", "the namespace has to be resolved", ""}
-	if at := d.sub.DeletionTimestamp; at != nil {
-		w.Phase, w.Since, w.Message, w.Advice = PhaseStuck, at.Time, "the Subscription is being deleted, and nothing is resolved for it", "Create the Subscription again once it is gone."
-		return w
+	if at := d.sub.Status.LastUpdated.Time; at.After(w.Since) {
+		w.Since = at
 	}
 	if d.seen.stage == StageMissing {
-		w.Since, w.Reason, w.Message = d.sub.Status.LastUpdated.Time, v1alpha1.ReferencedInstallPlanNotFound, "the InstallPlan was deleted"
+		w.Reason, w.Message = v1alpha1.ReferencedInstallPlanNotFound, "the InstallPlan was deleted"
 	}
 	if health, ok := v.worded(d, v1alpha1.SubscriptionCatalogSourcesUnhealthy, d.health); ok && !d.health.off {
 		spec := d.sub.Spec
@@ -303,6 +323,9 @@ func (v *view) wholeOfCSV(d *verdict) Whole {
 	case v1alpha1.CSVPhasePending:
 		if strings.Contains(string(c.Status.Reason), "NotMet") || c.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
 			w.Advice = "Provide what status.requirementStatus of the ClusterServiceVersion lists as not met."
+			if names := unmet(c); len(names) > 0 {
+				w.Message, w.Advice = strings.TrimPrefix(w.Message+": "+listed(names), ": "), "Provide what is not met: "+listed(names)+"."
+			}
 		}
 	}
 	return w

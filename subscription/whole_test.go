@@ -45,7 +45,7 @@ func TestIsItInstalledYet(t *testing.T) {
 		reason   string
 		advice   string // a word of it
 	}{
-		"nothing is known yet":             {inputOf(newSub("a")), "Resolving", "Subscription a", 0, "", ""},
+		"nothing is known yet":             {inputOf(newSub("a")), "Resolving", "Subscription a", 5, "", ""},
 		"the namespace cannot be resolved": {inputOf(newSub("a", unsolvable)), "Failed", "Namespace ops", 7, "ConstraintsNotSatisfiable", "Change"},
 		"it cannot be resolved, but the old version runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, unsolvable), complete, newCSV("etcd.v1")),
 			"Degraded", "Namespace ops", 7, "ConstraintsNotSatisfiable", "Change"},
@@ -97,13 +97,13 @@ func TestIsItInstalledYet(t *testing.T) {
 			"Degraded", "ClusterServiceVersion etcd.v1", 50, "", ""},
 		"the catalog is gone, the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool missing", 9)), complete, newCSV("etcd.v1", inPhase("Succeeded"))),
 			"Installed", " ", 40, "UnhealthyCatalogSourceFound", "catalogs"},
-		"it is being deleted, and nothing is there":  {inputOf(newSub("a", leaving(50))), "Stuck", "Subscription a", 50, "", "again"},
-		"it is being deleted, and the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, unsolvable, leaving(50)), complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
+		"it is being deleted, and nothing is there":  {inputOf(newSub("a", leaving(50))), "Deleting", "Subscription a", 50, "", "finalizer"},
+		"it is being deleted, and the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, unsolvable, leaving(50)), complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Deleting", "Subscription a", 50, "", "finalizer"},
 		"no spec":                {inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })), "Failed", "Subscription a", 0, "InvalidSpec", "spec"},
 		"a reference gone wrong": {inputOf(newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })), "Stuck", "Subscription a", 5, "RefInvalid", "Clear"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := subscription.Assess(tc.in).Subscriptions[0].Whole
+			w := assess(t, tc.in).Subscriptions[0].Whole
 			require.Equal(t, tc.phase, w.Phase)
 			require.Equal(t, tc.blocking, w.Blocking.Kind+" "+w.Blocking.Name)
 			require.Equal(t, epoch.Add(time.Duration(tc.since)*time.Second), w.Since)
@@ -116,38 +116,105 @@ func TestIsItInstalledYet(t *testing.T) {
 
 func TestWhatNeverMovesIsStuck(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))
-	require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, subscription.PhaseInstalling, assess(t, in).Subscriptions[0].Whole.Phase)
 	in.Now = in.Now.Add(time.Hour)
-	require.Equal(t, subscription.PhaseStuck, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, subscription.PhaseStuck, assess(t, in).Subscriptions[0].Whole.Phase)
 
 	for _, in := range []subscription.Input{
 		inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no operator group", 55))),
 		inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)), newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
 	} {
-		require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+		require.Equal(t, subscription.PhaseInstalling, assess(t, in).Subscriptions[0].Whole.Phase)
 		in.Now = in.Now.Add(time.Hour)
-		w := subscription.Assess(in).Subscriptions[0].Whole
+		w := assess(t, in).Subscriptions[0].Whole
 		require.Equal(t, subscription.PhaseStuck, w.Phase)
 		require.NotEmpty(t, w.Advice)
 	}
 
 	in = inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }))
-	require.Equal(t, subscription.PhaseInstalling, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, subscription.PhaseInstalling, assess(t, in).Subscriptions[0].Whole.Phase)
 	in.Now = in.Now.Add(time.Hour)
-	require.Equal(t, subscription.PhaseStuck, subscription.Assess(in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, subscription.PhaseStuck, assess(t, in).Subscriptions[0].Whole.Phase)
+}
+
+// TestWhatTakesLongComesWithAdvice that names what it waits for.
+func TestWhatTakesLongComesWithAdvice(t *testing.T) {
+	waiting, latest := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newSub("a", follows("p", "etcd.v1"), installed)
+	complete := newPlan("p", "Complete", started(3), done(9))
+	step := func(kind, name string, status v1alpha1.StepStatus) *v1alpha1.Step {
+		return &v1alpha1.Step{Resource: v1alpha1.StepResource{Kind: kind, Name: name}, Status: status}
+	}
+	running := newPlan("p", "Installing", started(4), func(p *v1alpha1.InstallPlan) {
+		p.Status.Plan = []*v1alpha1.Step{step("ClusterServiceVersion", "etcd.v1", "Present"), step("CustomResourceDefinition", "etcds", "WaitingForApi"), nil, step("Service", "etcd", "")}
+	})
+	unpacks := newPlan("p", "Installing", started(4), func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupPending, Status: "True"}}}}
+	})
+	installing := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = v1alpha1.CSVPhaseInstalling })
+	for name, tc := range map[string]struct {
+		in    subscription.Input
+		phase subscription.Phase
+		want  string
+	}{
+		"a plan that runs":           {inputOf(waiting, running), "Installing", "Look at what the InstallPlan's steps wait for: CustomResourceDefinition etcds is WaitingForApi, Service etcd is Unknown."},
+		"bundles that are unpacked":  {inputOf(waiting, unpacks), "Unpacking", "Look at the Jobs that unpack the bundles, and whether the bundle images can be pulled."},
+		"a plan without a phase":     {inputOf(waiting, newPlan("p", "")), "Installing", "Look whether the controller runs and sees the InstallPlan."},
+		"a version that is set up":   {inputOf(latest, complete, installing), "Installing", "Look at the ClusterServiceVersion's status and its Deployments."},
+		"a namespace to be resolved": {inputOf(newSub("a")), "Resolving", "Look whether the controller runs and reaches the catalogs."},
+	} {
+		tc.in.Now = second(500).Time
+		require.Empty(t, assess(t, tc.in).Subscriptions[0].Whole.Advice, name)
+		tc.in.Now = epoch.Add(time.Hour)
+		w := assess(t, tc.in).Subscriptions[0].Whole
+		require.Equal(t, tc.phase, w.Phase, name)
+		require.Equal(t, tc.want, w.Advice, name)
+	}
+}
+
+// TestRequirementsThatAreNotMetAreNamed, five at most.
+func TestRequirementsThatAreNotMetAreNamed(t *testing.T) {
+	is := func(kind, name string, status v1alpha1.StatusReason) v1alpha1.RequirementStatus {
+		return v1alpha1.RequirementStatus{Kind: kind, Name: name, Status: status}
+	}
+	account := is("ServiceAccount", "etcd", "PresentNotSatisfied")
+	account.Dependents = []v1alpha1.DependentStatus{{Kind: "PolicyRule", Status: "Satisfied", Message: "x"}, {Kind: "PolicyRule", Status: "NotSatisfied", Message: "namespaced rule: pods"}}
+	c := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Phase, c.Status.Reason, c.Status.Message = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"
+		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{is("CustomResourceDefinition", "etcds", "Present"), is("CustomResourceDefinition", "vaults", "NotPresent"), account}
+	})
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), c)
+	w := assess(t, in).Subscriptions[0].Whole
+	const names = "CustomResourceDefinition vaults is NotPresent, ServiceAccount etcd is PresentNotSatisfied (PolicyRule: namespaced rule: pods)"
+	require.Equal(t, "one or more requirements couldn't be found: "+names, w.Message)
+	require.Equal(t, "Provide what is not met: "+names+".", w.Advice)
+
+	for range 9 {
+		c.Status.RequirementStatus = append(c.Status.RequirementStatus, is("Secret", "x", "NotPresent"))
+	}
+	require.Contains(t, assess(t, in).Subscriptions[0].Whole.Message, "Secret x is NotPresent and 6 more")
+}
+
+// TestSinceWhenIsNotInvented: what is about to be written first has no time yet.
+func TestSinceWhenIsNotInvented(t *testing.T) {
+	in := inputOf(newSub("a"))
+	in.OperatorGroups = nil
+	require.Zero(t, assess(t, in).Subscriptions[0].Whole.Since)
+	out := reconcile(t, in)
+	carryOut(t, &in, out)
+	require.Equal(t, now, assess(t, in).Subscriptions[0].Whole.Since)
 }
 
 func TestWhatBlocksAResolution(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.OperatorGroups = append(in.OperatorGroups, &operatorsv1.OperatorGroup{ObjectMeta: meta("second")})
-	w := subscription.Assess(in).Subscriptions[0].Whole
+	w := assess(t, in).Subscriptions[0].Whole
 	require.Equal(t, subscription.PhaseFailed, w.Phase)
 	require.Equal(t, "found 2 operatorGroups, expected 1", w.Message)
 	require.Contains(t, w.Advice, "exactly one OperatorGroup")
 
 	in = inputOf(newSub("a"))
 	in.Catalogs = sources(newCatalog("olm", "other", true))
-	w = subscription.Assess(in).Subscriptions[0].Whole
+	w = assess(t, in).Subscriptions[0].Whole
 	require.Equal(t, subscription.PhaseResolving, w.Phase)
 	require.Equal(t, "CatalogSource olm/cool", w.Blocking.Kind+" "+w.Blocking.Namespace+"/"+w.Blocking.Name)
 	require.Equal(t, "targeted catalogsource olm/cool missing", w.Message)
@@ -158,7 +225,7 @@ func TestWhatBlocksAResolution(t *testing.T) {
 func TestEveryAnswerIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
-		for _, s := range subscription.Assess(in).Subscriptions {
+		for _, s := range assess(t, in).Subscriptions {
 			require.NotEmpty(t, s.Whole.Phase)
 			require.Equal(t, s.Whole.Phase == subscription.PhaseInstalled, s.Whole.Blocking == olmcore.Ref{})
 			require.False(t, s.Whole.Since.After(in.Now.Add(time.Hour)))

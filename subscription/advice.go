@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// longTime is how long a step on the way may take before there is advice about it.
+const longTime = 10 * time.Minute
+
+// maxNamed is how many objects a message names at most.
+const maxNamed = 5
+
+// adviceOn is for what goes on by itself, and should have got further by now.
+func (v *view) adviceOn(d *verdict, w *Whole) string {
+	switch w.Phase {
+	case PhaseUnpacking:
+		return "Look at the Jobs that unpack the bundles, and whether the bundle images can be pulled."
+	case PhaseResolving:
+		return "Look whether the controller runs and reaches the catalogs."
+	case PhaseInstalling, PhaseUpgrading:
+	default:
+		return ""
+	}
+	switch {
+	case w.Blocking.Kind == v1alpha1.ClusterServiceVersionKind:
+		return "Look at the ClusterServiceVersion's status and its Deployments."
+	case d.seen.plan == nil || d.seen.stage != StageInstalling:
+		return "Look whether the controller runs and sees the InstallPlan."
+	}
+	if open := unfinished(d.seen.plan); len(open) > 0 {
+		return "Look at what the InstallPlan's steps wait for: " + listed(open) + "."
+	}
+	return "Look whether the controller runs: no step of the InstallPlan is left."
+}
+
+// unfinished names the steps of a plan that are not done.
+func unfinished(plan *v1alpha1.InstallPlan) []string {
+	var names []string
+	for _, s := range plan.Status.Plan {
+		if s != nil && s.Status != v1alpha1.StepStatusCreated && s.Status != v1alpha1.StepStatusPresent {
+			names = append(names, s.Resource.Kind+" "+s.Resource.Name+" is "+string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown)))
+		}
+	}
+	return names
+}
+
+// listed joins names, and says how many more there are.
+func listed(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return strings.Join(names[:maxNamed], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, ", ")
+}
+
+// unmet names the requirements of a CSV that are not met.
+func unmet(c *v1alpha1.ClusterServiceVersion) []string {
+	var names []string
+	for i := range c.Status.RequirementStatus {
+		r := &c.Status.RequirementStatus[i]
+		if r.Status == v1alpha1.RequirementStatusReasonPresent {
+			continue
+		}
+		name := r.Kind + " " + r.Name + " is " + string(r.Status)
+		for j := range r.Dependents {
+			if r.Dependents[j].Status == v1alpha1.DependentStatusReasonNotSatisfied {
+				name += " (" + r.Dependents[j].Kind + ": " + r.Dependents[j].Message + ")"
+				break
+			}
+		}
+		names = append(names, name)
+	}
+	return names
+}
