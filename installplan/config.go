@@ -97,6 +97,15 @@ type Config struct {
 	// SupportedKinds are the kinds, of any group, that steps may have besides
 	// those that the package knows by itself. nil = OLM's eleven.
 	SupportedKinds []string
+	// OverwriteUnmanaged: a step takes over an object that exists and was not handed
+	// to OLM, as OLM does. False: the plan is refused unless the object is as the
+	// step wants it already; label olm.managed=true hands it over.
+	OverwriteUnmanaged bool
+	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns
+	// it, as OLM does. False: only in ways that take nothing away from others; the
+	// annotation olmcore/changeable-by on it names namespaces, separated by commas,
+	// whose plans may change it regardless.
+	ChangeOwnedCRDs bool
 	// KeyPrefix starts the keys of our own annotations. Empty =
 	// olmcore.KeyPrefix.
 	KeyPrefix string
@@ -151,6 +160,7 @@ type ownKey struct{ full, name string }
 
 var (
 	ownAccount      = ownKey{olmcore.KeyPrefix + "service-account", "service-account"}
+	ownChangeable   = ownKey{olmcore.KeyPrefix + "changeable-by", "changeable-by"}
 	ownContentHash  = ownKey{olmcore.KeyPrefix + "content-hash", "content-hash"}
 	ownContributors = ownKey{olmcore.KeyPrefix + "contributors", "contributors"}
 	ownPackages     = ownKey{olmcore.KeyPrefix + "packages", "packages"}
@@ -166,6 +176,7 @@ func (c Config) key(k ownKey) string {
 }
 
 func (c Config) accountKey() string      { return c.key(ownAccount) }
+func (c Config) changeableKey() string   { return c.key(ownChangeable) }
 func (c Config) contentHashKey() string  { return c.key(ownContentHash) }
 func (c Config) contributorsKey() string { return c.key(ownContributors) }
 func (c Config) packagesKey() string     { return c.key(ownPackages) }

@@ -220,16 +220,17 @@ func TestADefinitionIsWritten(t *testing.T) {
 	}
 	ours, users := bounded(1), bounded(1)
 	ours.Labels = map[string]string{"olm.managed": "true"}
+	users.Labels = map[string]string{"olm.managed": "true"}
 	ours.Annotations = map[string]string{"operatorframework.io/installed-alongside-" + alongsideHash("ops/a.v0"): "ops/a.v0"}
 	for name, c := range map[string]struct {
 		existing []olmcore.Object
 		noted    []string
 	}{
-		"where there was none":                {noted: []string{"ops/a.v1"}},
-		"that its only owner had":             {existing: []olmcore.Object{owning("a.v0"), ours}, noted: []string{"ops/a.v0", "ops/a.v1"}},
-		"that another version had":            {existing: []olmcore.Object{owning("b.v1"), ours}, noted: []string{"ops/a.v1"}},
-		"that somebody made, and nobody owns": {existing: []olmcore.Object{users}, noted: []string{"ops/a.v1"}},
-		"whose version is there already":      {existing: []olmcore.Object{owning("a.v1")}, noted: []string{"ops/a.v1"}},
+		"where there was none":                    {noted: []string{"ops/a.v1"}},
+		"that its only owner had":                 {existing: []olmcore.Object{owning("a.v0"), ours}, noted: []string{"ops/a.v0", "ops/a.v1"}},
+		"that another version had":                {existing: []olmcore.Object{owning("b.v1"), ours}, noted: []string{"ops/a.v1"}},
+		"that was handed to OLM, and nobody owns": {existing: []olmcore.Object{users}, noted: []string{"ops/a.v1"}},
+		"whose version is there already":          {existing: []olmcore.Object{owning("a.v1")}, noted: []string{"ops/a.v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := world(t, c.existing...)

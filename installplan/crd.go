@@ -25,6 +25,7 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 	for key := range recorded {
 		delete(annotations, key)
 	}
+	delete(annotations, e.d.in.Config.changeableKey()) // the administrator's alone
 	metadataOf(want)["annotations"] = annotations
 	hash, err := stepHash(want)
 	if err != nil {
@@ -44,6 +45,9 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 		return e.create(t, want)
 	}
 	have := t.observed.(*apiextensionsv1.CustomResourceDefinition)
+	if !isManagedCRD(have) && !e.d.in.Config.OverwriteUnmanaged {
+		return e.unmanagedCRD(have, desired)
+	}
 	if e.isSettledCRD(t, have, hash) {
 		return e.awaitEstablished(have)
 	}
@@ -63,6 +67,9 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 	after.Spec = desired.Spec
 	if e.convertedElsewhere(have) {
 		after.Spec.Conversion = have.Spec.Conversion.DeepCopy()
+	}
+	if v := e.respectOwners(t, have, after); v.refused() {
+		return v
 	}
 	if v := e.changeCRD(t, have, after); v.outcome != pending {
 		return v

@@ -88,14 +88,14 @@ func TestTwoStepsOfOneObjectAddUp(t *testing.T) {
 // nothing, but for what the API server gave.
 func TestWhatAnUpdateReplaces(t *testing.T) {
 	role, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
-		&rbacv1.Role{ObjectMeta: meta("x"), Rules: rules()})
+		&rbacv1.Role{ObjectMeta: handedOver("x"), Rules: rules()})
 	require.Empty(t, role.Rules, "null is nothing")
 
 	secret, _ := update(t, step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`),
-		&corev1.Secret{ObjectMeta: meta("x"), Type: corev1.SecretTypeTLS})
+		&corev1.Secret{ObjectMeta: handedOver("x"), Type: corev1.SecretTypeTLS})
 	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
 
-	have := &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{
+	have := &corev1.Service{ObjectMeta: handedOver("x"), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), ClusterIP: "10.0.0.1",
 		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30002}},
 	}}
@@ -151,9 +151,15 @@ func TestWhoseObjectItIs(t *testing.T) {
 	} {
 		have := &corev1.ConfigMap{ObjectMeta: meta("x")}
 		c.meta(have)
-		got, _ := update(t, step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`), have)
-		require.Equal(t, c.managed, olmcore.OwnedBy(got, "uid-a.v1"), name)
-		require.Equal(t, c.managed, got.Labels["olm.managed"] == "true", name)
+		s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+		if !c.managed {
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+			require.Equal(t, []string{installplan.ReasonStepRefused}, reasons(reconcile(t, in)), name)
+			continue
+		}
+		got, _ := update(t, s, have)
+		require.True(t, olmcore.OwnedBy(got, "uid-a.v1"), name)
+		require.Equal(t, "true", got.Labels["olm.managed"], name)
 	}
 }
 

@@ -27,9 +27,10 @@ import (
 // that it started.
 func TestFaultsOnlyDelay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		objects := []olmcore.Object{userSubscription("rich")}
+		objects, written := []olmcore.Object{userSubscription("rich")}, map[string]string{"Service": "service", "ConfigMap": "config"}
 		if maybe(t, "over objects that are there") {
 			objects = append(objects, existing()...)
+			delete(written, "Service") // the user's
 		}
 		c, err := newWorld(objects...)
 		require.NoError(t, err)
@@ -60,8 +61,8 @@ func TestFaultsOnlyDelay(t *testing.T) {
 		require.Equal(t, complete, p.Status.Phase, p.Status.Message)
 		require.Empty(t, p.Finalizers)
 		require.Equal(t, "", p.Status.Message)
-		for _, kind := range []string{"Service", "ConfigMap"} {
-			o, err := c.Get(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: kind}, ns, map[string]string{"Service": "service", "ConfigMap": "config"}[kind])
+		for kind, name := range written {
+			o, err := c.Get(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: kind}, ns, name)
 			require.NoError(t, err)
 			require.NotEmpty(t, o.GetAnnotations()[stepHash])
 		}
@@ -113,6 +114,7 @@ func TestWhatIsRejectedFailsThePlanAfterAMinute(t *testing.T) {
 func TestAFailedPlanHealsWhenItsCauseIsGone(t *testing.T) {
 	o := operator("a", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: bare("x")}, crdObject("v1"))
 	old := crdObject("v0")
+	old.Labels = map[string]string{"olm.managed": "true"}
 	c := world(t, userSubscription("a"), old)
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
 	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))

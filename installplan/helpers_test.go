@@ -46,6 +46,13 @@ func clusterMeta(name string) metav1.ObjectMeta {
 	return m
 }
 
+// handedOver is the metadata of an object that OLM manages.
+func handedOver(name string) metav1.ObjectMeta {
+	m := meta(name)
+	m.Labels = map[string]string{"olm.managed": "true"}
+	return m
+}
+
 func subscription(name string, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
 	s := &v1alpha1.Subscription{ObjectMeta: meta(name), Spec: &v1alpha1.SubscriptionSpec{
 		Package: name, Channel: "stable", CatalogSource: "cool", CatalogSourceNamespace: "olm",
@@ -103,11 +110,12 @@ func crdObject(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// installed is a CustomResourceDefinition as the cluster has it.
+// installed is a CustomResourceDefinition as the cluster has it, handed to OLM.
 func installed(crd *apiextensionsv1.CustomResourceDefinition, established bool) *apiextensionsv1.CustomResourceDefinition {
 	crd = crd.DeepCopy()
 	m := clusterMeta(crd.Name)
-	m.Labels, m.Annotations = crd.Labels, crd.Annotations
+	m.Labels, _ = olmcore.MergeLabels(crd.Labels, map[string]string{"olm.managed": "true"})
+	m.Annotations = crd.Annotations
 	crd.ObjectMeta = m
 	status := apiextensionsv1.ConditionFalse
 	if established {

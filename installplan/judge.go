@@ -145,6 +145,9 @@ func (e *evaluation) update(t *target, want map[string]any, hash string, owners 
 			Cause: olmcore.Cause{Reason: ReasonStepImmutable, Message: field + " differs and cannot be changed"}}
 		return verdict{status: v1alpha1.StepStatusUnknown}
 	}
+	if !managed && !e.d.in.Config.OverwriteUnmanaged && t.key.Kind != "ServiceAccount" {
+		return unmanagedObject(t, have, want)
+	}
 	if e.taken(t, hash, owners, managed) || e.altered(t) {
 		return verdict{outcome: done}
 	}

@@ -92,8 +92,14 @@ func fold(first, second map[string]any, kind string) map[string]any {
 func merge(have, want map[string]any, kind string, managed bool) map[string]any {
 	out := runtime.DeepCopyJSON(have)
 	want = runtime.DeepCopyJSON(want)
-	union(out, want, "labels", func(key string) bool { return managed || !saysOwned(key) })
-	union(out, want, "annotations", func(string) bool { return true })
+	// An account of somebody keeps what he says of it: annotations give accounts
+	// rights in clouds.
+	kept := func(field, key string) bool {
+		_, has := stringsOf(metadataOf(have), field)[key]
+		return has && !managed && kind == "ServiceAccount"
+	}
+	union(out, want, "labels", func(key string) bool { return (managed || !saysOwned(key)) && !kept("labels", key) })
+	union(out, want, "annotations", func(key string) bool { return !kept("annotations", key) })
 	if kind == "ServiceAccount" {
 		unionByName(want, have, "secrets")
 		unionByName(want, have, "imagePullSecrets")

@@ -267,7 +267,7 @@ func versioned(v string, change ...func(*v1alpha1.ClusterServiceVersion)) func(*
 func TestCustomResourceDefinitionsAreShared(t *testing.T) {
 	prefix := "operatorframework.io/installed-alongside-"
 	have := installed(crdObject("v1"), true)
-	have.Labels = map[string]string{"theirs": "kept"}
+	have.Labels = map[string]string{"theirs": "kept", "olm.managed": "true"}
 	have.Annotations = map[string]string{
 		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
 		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("there/gone.v1"): "there/gone.v1",
@@ -277,7 +277,13 @@ func TestCustomResourceDefinitionsAreShared(t *testing.T) {
 		c.Namespace = "there"
 		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
 	}))
-	got, _ := update(t, crdStep("a.v1", "v1", "v2"), have, neighbour)
+	wider := crdObject("v1", "v2")
+	wider.Spec.Versions[0].Storage, wider.Spec.Versions[1].Storage = true, false
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", wider)
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, neighbour)))
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	got := r.Actions[0].(olmcore.Update).After.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
+	delete(got.Annotations, stepHash)
 	require.Equal(t, map[string]string{"theirs": "kept", "olm.managed": "true"}, got.Labels)
 	require.Equal(t, map[string]string{
 		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",

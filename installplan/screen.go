@@ -278,5 +278,6 @@ const (
 
 func isRefusal(message string) bool {
 	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(message, r) }) ||
+		strings.Contains(message, unmanagedMiddle) ||
 		strings.HasSuffix(message, " is immutable") && strings.Contains(message, immutableMiddle)
 }

@@ -83,6 +83,7 @@ func TestASharedObjectIsNotFoughtOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			own := csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
 			in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(own, csv("b.v1"), c.have))
+			in.Config.OverwriteUnmanaged = true // what is a user's, too
 			in.LastRun = olmcore.Outcomes{olmcore.KeyOf(c.have): {Count: 1}}
 			r := reconcile(t, in)
 			if !c.left {

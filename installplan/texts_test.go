@@ -49,6 +49,9 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 		"definition": {step: crdStep("", "v1"), observed: installed(other(crdObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.observed != nil {
+				c.observed.SetLabels(map[string]string{"olm.managed": "true"})
+			}
 			said := func(class olmcore.ErrorClass, objects ...olmcore.Object) v1alpha1.InstallPlanStatus {
 				if name == "pull Secret" {
 					pull := &corev1.Secret{ObjectMeta: inOLM("x")}

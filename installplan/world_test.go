@@ -50,7 +50,8 @@ func rich() olmcore.Operator {
 var things = installplan.Config{SupportedKinds: []string{"Thing"}}
 
 // existing are objects that the operator's steps meet: one of ours, with another
-// content, one that cannot be changed, and one of a user.
+// content, one that cannot be changed, and one of a user that has what the step
+// wants and more.
 func existing() []olmcore.Object {
 	ours := map[string]string{"olm.managed": "true"}
 	return []olmcore.Object{
@@ -58,7 +59,7 @@ func existing() []olmcore.Object {
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "binding", Labels: ours},
 			RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "service", Labels: map[string]string{"user": "yes"}},
-			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}}},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"user": "yes"}}},
 	}
 }
 
@@ -126,16 +127,18 @@ func onlyPlan(t require.TestingT, c *fake.Cluster) *v1alpha1.InstallPlan {
 	return all[0]
 }
 
-// TestAUsersObjectSurvives: it is given the content, never an owner.
+// TestAUsersObjectSurvives: it is used as it is.
 func TestAUsersObjectSurvives(t *testing.T) {
 	c := world(t, append(existing(), userSubscription("rich"))...)
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
 	require.NoError(t, d.Settle(t.Context()))
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 	service, err := olmcore.Get[*corev1.Service](t.Context(), c, ns, "service")
 	require.NoError(t, err)
 	require.Empty(t, service.OwnerReferences)
-	require.Equal(t, int32(80), service.Spec.Ports[0].Port)
+	require.Empty(t, service.Annotations)
+	require.Equal(t, map[string]string{"user": "yes"}, service.Labels)
+	require.Equal(t, map[string]string{"user": "yes"}, service.Spec.Selector)
 	config, err := olmcore.Get[*corev1.ConfigMap](t.Context(), c, ns, "config")
 	require.NoError(t, err)
 	require.Len(t, config.OwnerReferences, 1)
