@@ -231,7 +231,7 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	if n.answer == nil {
 		return olmcore.Result{}, nil
 	}
-	in, err := installplan.GatherCreate(ctx, r, name, n.answer.Resolution, s.options.InstallPlan)
+	in, err := installplan.GatherCreate(ctx, r, name, n.answer.Resolution, s.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
@@ -277,7 +277,7 @@ func (s *Set) unpack(ctx context.Context, r olmcore.Reader, name string, lookup 
 	if !s.unpacks() {
 		return lookup, nil
 	}
-	in, err := installplan.GatherUnpack(ctx, r, name, lookup, s.options.InstallPlan)
+	in, err := installplan.GatherUnpack(ctx, r, name, lookup, s.planConfig())
 	if err != nil {
 		return lookup, err
 	}

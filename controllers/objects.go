@@ -88,6 +88,13 @@ func withTemplate(r, template olmcore.Result, key types.NamespacedName) olmcore.
 	return r
 }
 
+// planConfig is the configuration of plans, which shares the global namespace.
+func (s *Set) planConfig() installplan.Config {
+	config := s.options.InstallPlan
+	config.GlobalNamespace = cmp.Or(config.GlobalNamespace, s.options.GlobalNamespace, DefaultGlobalNamespace)
+	return config
+}
+
 func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
 	if s.options.Connection == nil {
 		return nil
@@ -96,7 +103,7 @@ func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
 }
 
 func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
-	in, err := installplan.Gather(ctx, r, key, s.options.InstallPlan)
+	in, err := installplan.Gather(ctx, r, key, s.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
@@ -124,7 +131,7 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 }
 
 func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
-	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.options.InstallPlan)
+	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}

@@ -53,11 +53,17 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		}
 		return namespace
 	case *corev1.Secret:
-		// One that holds registry credentials may be copied to any namespace.
+		// One that holds registry credentials may be copied to any namespace, any one
+		// by OLM's way.
 		if x.Type == corev1.SecretTypeDockerConfigJson || x.Type == corev1.SecretTypeDockercfg || x.Type == corev1.SecretTypeOpaque || x.Type == "" {
 			return everywhere
 		}
 		return namespace
+	case *v1alpha1.CatalogSource:
+		if len(x.Spec.Secrets) > 0 {
+			return everywhere // it may be the one that allows a copy
+		}
+		return nil
 	case *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 		return everywhere
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:

@@ -5,6 +5,7 @@ package installplan
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"time"
 
@@ -59,6 +60,23 @@ func bundlesOf(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	}
 	return found
 }
+
+// mayRefer reports whether plans of a namespace may be made of what was unpacked
+// in another: in their own, where their catalogs are, and where those are that
+// all namespaces see.
+func (c Config) mayRefer(plan, bundle string) bool {
+	return bundle == plan || bundle == or(c.GlobalNamespace, or(c.OLMNamespace, DefaultOLMNamespace))
+}
+
+// ownBundles are the bundlesOf a plan that it may refer to.
+func (c Config) ownBundles(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
+	own := bundlesOf(plan)
+	maps.DeleteFunc(own, func(key types.NamespacedName, _ bool) bool { return !c.mayRefer(plan.Namespace, key.Namespace) })
+	return own
+}
+
+// maxBundles bounds the unpacked bundles that a plan may refer to.
+const maxBundles = 100
 
 // refersToBundles adds to set what a plan needs: what its steps refer to, and
 // what its pending lookups are being unpacked into.

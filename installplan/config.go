@@ -62,6 +62,10 @@ type Config struct {
 	DisableFinalizer bool
 	// OLMNamespace is where pull Secrets are copied from. Empty = "olm".
 	OLMNamespace string
+	// GlobalNamespace is where the catalogs are that all namespaces see: besides
+	// those of its own namespace a plan may refer to bundles that were unpacked
+	// there. Empty = OLMNamespace.
+	GlobalNamespace string
 	// ContributorsOnly: a new plan is owned by the Subscriptions that it changes
 	// or installs, not by all of the namespace.
 	ContributorsOnly bool
@@ -101,6 +105,9 @@ type Config struct {
 	// to OLM, as OLM does. False: the plan is refused unless the object is as the
 	// step wants it already; label olm.managed=true hands it over.
 	OverwriteUnmanaged bool
+	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does.
+	// False: only registry credentials that a CatalogSource of OLMNamespace lists.
+	CopyAnySecret bool
 	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns
 	// it, as OLM does. False: only in ways that take nothing away from others; the
 	// annotation olmcore/changeable-by on it names namespaces, separated by commas,

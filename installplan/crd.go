@@ -5,6 +5,7 @@ package installplan
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 	if e.isSettledCRD(t, have, hash) {
 		return e.awaitEstablished(have)
 	}
-	if newer := e.newerOwner(t, have); newer != "" {
+	if newer := e.newerOwner(t, have); newer != "" && (narrowed(have, desired) != "" || narrowed(desired, have) == "") {
 		e.d.diagnose(olmcore.Info, ReasonNewerCRDKept, stepPath(t.steps[0]), "CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)
 		return e.changeCRD(t, have, have.DeepCopy())
 	}
@@ -87,7 +88,7 @@ func (e *evaluation) isSettledCRD(t *target, have *apiextensionsv1.CustomResourc
 }
 
 func (e *evaluation) recordedAlongside(t *target, have *apiextensionsv1.CustomResourceDefinition) bool {
-	return !slices.ContainsFunc(t.operators(), func(name string) bool { return have.Annotations[ownAlongside(e.plan.Namespace, name)] == "" })
+	return !slices.ContainsFunc(t.operators(), func(name string) bool { return !recordsAlongside(have.Annotations, e.plan.Namespace+"/"+name) })
 }
 
 // takenCRD is taken for a CustomResourceDefinition: the step's own entry shows
@@ -267,10 +268,32 @@ func (e *evaluation) convertedElsewhere(have *apiextensionsv1.CustomResourceDefi
 	return slices.ContainsFunc(e.d.in.ClusterServiceVersions, keeps) || slices.ContainsFunc(e.d.in.Alongside, keeps)
 }
 
-func ownAlongside(namespace, name string) string {
+func ownAlongside(value string) string {
 	h := fnv.New64a()
-	h.Write([]byte(namespace + "/" + name))
+	h.Write([]byte(value))
 	return fmt.Sprintf("%s%x", alongsidePrefix, h.Sum64())
+}
+
+// recordsAlongside reports whether annotations name a ClusterServiceVersion,
+// under whatever key.
+func recordsAlongside(annotations map[string]string, value string) bool {
+	for key, have := range annotations {
+		if have == value && strings.HasPrefix(key, alongsidePrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// record adds an entry. OLM's hash is one for which another name of the same hash
+// is easily found: an entry of another stays, and the new one gets a key of its
+// own.
+func record(annotations map[string]any, value string) {
+	key := ownAlongside(value)
+	if have, taken := annotations[key]; taken && have != value {
+		key += "-" + olmcore.NameSuffix(20, value)
+	}
+	annotations[key] = value
 }
 
 // alongsideOf returns the entries of annotations that name
@@ -288,13 +311,14 @@ func alongsideOf(annotations map[string]any) map[string]string {
 // addAlongside adds to annotations the recorded entries whose
 // ClusterServiceVersion is still there, and the step's own.
 func (e *evaluation) addAlongside(annotations map[string]any, recorded map[string]string, resolving []string) {
-	for _, value := range recorded {
+	for _, key := range slices.Sorted(maps.Keys(recorded)) {
+		value := recorded[key]
 		namespace, name, _ := strings.Cut(value, "/")
 		if csv := e.csvAt(namespace, name); csv != nil && !copied(csv) {
-			annotations[ownAlongside(namespace, name)] = value
+			record(annotations, value)
 		}
 	}
 	for _, name := range resolving {
-		annotations[ownAlongside(e.plan.Namespace, name)] = e.plan.Namespace + "/" + name
+		record(annotations, e.plan.Namespace+"/"+name)
 	}
 }

@@ -34,7 +34,8 @@ func TestEveryWriteRunsAsTheGroupsAccount(t *testing.T) {
 	} {
 		in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second), bound), scope)
 		in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
-		in.PullSecrets = []*corev1.Secret{{ObjectMeta: meta("pull")}, {ObjectMeta: inOLM("pull")}}
+		in.PullSecrets = []*corev1.Secret{{ObjectMeta: meta("pull")}, {ObjectMeta: inOLM("pull"), Type: corev1.SecretTypeDockerConfigJson}}
+		in.CatalogSources = []*v1alpha1.CatalogSource{pullCatalog("pull")}
 		if c.have != nil {
 			with(c.have)(&in)
 		}

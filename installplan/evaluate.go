@@ -66,6 +66,7 @@ type evaluation struct {
 	csvSteps map[string]bool // see versions
 	referred map[pinnedRef]referred
 	contents map[*corev1.ConfigMap]bundleContent
+	inflated int // bytes of the files in contents
 }
 
 // target is one object that one or more steps describe.
@@ -110,7 +111,7 @@ func (d *decision) evaluate(preflight bool) (*evaluation, error) {
 	if err := e.index(); err != nil {
 		return nil, err
 	}
-	if len(plan.Status.Plan) > or(d.in.Config.MaxSteps, DefaultMaxSteps) {
+	if len(plan.Status.Plan) > or(d.in.Config.MaxSteps, DefaultMaxSteps) || len(bundlesOf(plan)) > maxBundles {
 		for i := range e.verdicts {
 			e.verdicts[i].status = recorded(plan.Status.Plan[i])
 		}

@@ -74,7 +74,7 @@ func joinNames[T olmcore.Object](objects []T) string {
 // unusedBundles returns the unpacked bundles that the plan is the last to refer
 // to, and that are old enough that nobody is about to.
 func (d *decision) unusedBundles() []*corev1.ConfigMap {
-	mine := bundlesOf(d.in.InstallPlan)
+	mine := d.in.Config.ownBundles(d.in.InstallPlan)
 	if len(mine) == 0 || len(d.in.ConfigMaps) == 0 {
 		return nil
 	}

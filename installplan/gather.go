@@ -220,8 +220,11 @@ func (g *gatherer) pullSecret(name string) error {
 		return err
 	}
 	s, err := olmcore.Get[*corev1.Secret](g.ctx, g.r, or(g.in.Config.OLMNamespace, DefaultOLMNamespace), name)
-	if err == nil && s != nil {
-		g.in.PullSecrets = append(g.in.PullSecrets, s)
+	if err != nil || s == nil {
+		return err
+	}
+	if g.in.PullSecrets = append(g.in.PullSecrets, s); len(g.in.PullSecrets) == 1 && !g.in.Config.CopyAnySecret {
+		g.in.CatalogSources, err = olmcore.List[*v1alpha1.CatalogSource](g.ctx, g.r, s.Namespace, nil)
 	}
 	return err
 }
@@ -393,7 +396,10 @@ func (g *gatherer) leftBundles() error {
 
 // bundles reads the ConfigMaps that the plan's steps refer to.
 func (g *gatherer) bundles() error {
-	refs := bundlesOf(g.in.InstallPlan)
+	refs := g.in.Config.ownBundles(g.in.InstallPlan)
+	if len(refs) > maxBundles {
+		return nil // none of it will be applied
+	}
 	keys := make([]types.NamespacedName, 0, len(refs))
 	for key := range refs {
 		keys = append(keys, key)

@@ -73,7 +73,8 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		step("a.v1", "example.com", "v1", "Thing", "t", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"}}`),
 		step("a.v1", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`),
 	}, func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = olmReference("scoped") })
-	r := reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, account, namespace, group(),
+	catalog := pullCatalog("pull")
+	r := reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, group(),
 		subscription("elsewhere", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 	config := installplan.Config{SupportedKinds: []string{"Thing", "ServiceMonitor"}}
 	got, err := installplan.Gather(t.Context(), r, key, config)
@@ -82,7 +83,7 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		InstallPlan: p, Namespace: namespace, Subscriptions: []*v1alpha1.Subscription{sub}, OperatorGroups: []*operatorsv1.OperatorGroup{group()},
 		ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version}, Alongside: []*v1alpha1.ClusterServiceVersion{neighbour},
 		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: []olmcore.Object{role, renamed, thing},
-		PullSecrets: []*corev1.Secret{pull}, ServiceAccount: account, Config: config,
+		PullSecrets: []*corev1.Secret{pull}, CatalogSources: []*v1alpha1.CatalogSource{catalog}, ServiceAccount: account, Config: config,
 	}, got)
 	require.Len(t, got.CustomResourceDefinitions, 1)
 	require.Zero(t, r.kinds["ServiceMonitor"], "a kind that is not served is not asked for")
@@ -143,23 +144,25 @@ func TestAffected(t *testing.T) {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"a plan":                           {plan(complete, nil), []types.NamespacedName{key}},
-		"a namespace":                      {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, inNamespace},
-		"a Subscription":                   {subscription("x"), inNamespace},
-		"a group":                          {group(), inNamespace},
-		"a version":                        {csv("x"), inNamespace},
-		"a version that owns definitions":  {owning, everywhere},
-		"an account":                       {&corev1.ServiceAccount{ObjectMeta: named}, inNamespace},
-		"a role":                           {&rbacv1.Role{ObjectMeta: named}, inNamespace},
-		"a role of the cluster":            {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, everywhere},
-		"a definition":                     {crdObject("v1"), everywhere},
-		"registry credentials":             {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeDockerConfigJson}, everywhere},
-		"a token":                          {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
-		"something of a namespace":         {thing("ServiceMonitor", ns), inNamespace},
-		"something of the cluster":         {thing("ConsoleLink", ""), everywhere},
-		"a Pod":                            {&corev1.Pod{ObjectMeta: named}, nil},
-		"nothing":                          {nil, nil},
-		"a nil plan in an interface value": {(*v1alpha1.InstallPlan)(nil), nil},
+		"a plan":                            {plan(complete, nil), []types.NamespacedName{key}},
+		"a namespace":                       {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, inNamespace},
+		"a Subscription":                    {subscription("x"), inNamespace},
+		"a group":                           {group(), inNamespace},
+		"a version":                         {csv("x"), inNamespace},
+		"a version that owns definitions":   {owning, everywhere},
+		"an account":                        {&corev1.ServiceAccount{ObjectMeta: named}, inNamespace},
+		"a role":                            {&rbacv1.Role{ObjectMeta: named}, inNamespace},
+		"a role of the cluster":             {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, everywhere},
+		"a definition":                      {crdObject("v1"), everywhere},
+		"registry credentials":              {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeDockerConfigJson}, everywhere},
+		"a catalog that lists pull Secrets": {pullCatalog("pull"), everywhere},
+		"a catalog without":                 {pullCatalog(), nil},
+		"a token":                           {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
+		"something of a namespace":          {thing("ServiceMonitor", ns), inNamespace},
+		"something of the cluster":          {thing("ConsoleLink", ""), everywhere},
+		"a Pod":                             {&corev1.Pod{ObjectMeta: named}, nil},
+		"nothing":                           {nil, nil},
+		"a nil plan in an interface value":  {(*v1alpha1.InstallPlan)(nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) { same(t, c.want, installplan.Affected(c.object)) })
 	}

@@ -53,6 +53,9 @@ type Input struct {
 	OtherPlans []*v1alpha1.InstallPlan
 	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets []*corev1.Secret
+	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is
+	// copied. Needed, and gathered, only with PullSecrets.
+	CatalogSources []*v1alpha1.CatalogSource
 	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names;
 	// nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount

@@ -92,6 +92,9 @@ func (e *evaluation) judgePullSecret(t *target) verdict {
 		if s == nil || s.Name != t.key.Name || s.Namespace != from {
 			continue
 		}
+		if !e.isPullSecret(s) {
+			return verdict{outcome: blocked, message: fmt.Sprintf("secret %s is no pull secret that a catalog of namespace %s lists", s.Name, from)}
+		}
 		t.action = olmcore.Create{
 			Target: refOf(t), As: e.identity(t.kind), Cause: olmcore.Cause{Reason: ReasonStepAbsent, Message: "Secret is absent"},
 			Object: (&corev1.Secret{
@@ -105,6 +108,18 @@ func (e *evaluation) judgePullSecret(t *target) verdict {
 		return verdict{asked: v1alpha1.StepStatusNotPresent}
 	}
 	return verdict{outcome: blocked, message: fmt.Sprintf("secret %s does not exist - secrets %q not found", t.key.Name, t.key.Name)}
+}
+
+// isPullSecret reports whether a Secret may be copied to any namespace that asks:
+// it holds registry credentials, and a catalog that all namespaces see needs it.
+func (e *evaluation) isPullSecret(s *corev1.Secret) bool {
+	if e.d.in.Config.CopyAnySecret {
+		return true
+	}
+	return (s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg) &&
+		slices.ContainsFunc(e.d.in.CatalogSources, func(c *v1alpha1.CatalogSource) bool {
+			return c != nil && c.Namespace == s.Namespace && c.DeletionTimestamp == nil && slices.Contains(c.Spec.Secrets, s.Name)
+		})
 }
 
 // judgeObject is the rule of all kinds whose content is kept up to date.

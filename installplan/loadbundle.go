@@ -29,8 +29,12 @@ const (
 	encodingGzip              = "gzip+base64"
 )
 
-// maxFileBytes bounds one file of a bundle once it is inflated.
-const maxFileBytes = 64 << 20
+// maxBundleBytes bounds the files of a bundle together once they are inflated,
+// maxInflatedBytes those of all bundles that a plan refers to.
+const (
+	maxBundleBytes   = 64 << 20
+	maxInflatedBytes = 256 << 20
+)
 
 // LoadBundle reads the bundle that was unpacked into a ConfigMap: Image is the
 // image that it says it comes from, Objects are its manifests in the order of
@@ -112,26 +116,35 @@ func filesOf(cm *corev1.ConfigMap) (map[string][]byte, error) {
 	for name, text := range cm.Data {
 		files[name] = []byte(text)
 	}
+	left := int64(maxBundleBytes)
 	for _, name := range slices.Sorted(maps.Keys(cm.BinaryData)) {
 		data := cm.BinaryData[name]
 		if cm.Annotations[annotationContentEncoding] == encodingGzip {
 			var err error
-			if data, err = inflate(data); err != nil {
+			if data, err = inflate(data, left); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
+			left -= int64(len(data))
 		}
 		files[name] = data
 	}
 	return files, nil
 }
 
-func inflate(data []byte) ([]byte, error) {
+func sizeOf(files map[string][]byte) (size int) {
+	for _, data := range files {
+		size += len(data)
+	}
+	return size
+}
+
+func inflate(data []byte, limit int64) ([]byte, error) {
 	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(data)))
 	if err != nil {
 		return nil, err
 	}
-	out, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
-	if err == nil && len(out) > maxFileBytes {
+	out, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(out)) > limit {
 		err = errors.New("it is too large")
 	}
 	return out, err

@@ -16,7 +16,7 @@ import (
 // namedVersions returns the ClusterServiceVersions that steps describe, resolve
 // to or name as owners, and those that definitions record. all: any may count.
 func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomResourceDefinition, bundles []*corev1.ConfigMap) (names map[string]bool, all bool) {
-	names, all = map[string]bool{}, slices.ContainsFunc(bundles, namesVersions)
+	names, all = map[string]bool{}, nameVersions(bundles)
 	for _, s := range plan.Status.Plan {
 		if s == nil {
 			continue
@@ -52,16 +52,23 @@ func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomRes
 	return names, all
 }
 
-// namesVersions reports whether what was unpacked may name versions of its own:
-// as owners, or as installed alongside a definition.
-func namesVersions(cm *corev1.ConfigMap) bool {
-	files, err := filesOf(cm)
-	if err != nil {
-		return false // nothing is made of it
-	}
-	for _, data := range files {
-		if bytes.Contains(data, []byte("ownerReferences")) || bytes.Contains(data, []byte(alongsidePrefix)) {
+// nameVersions reports whether what was unpacked may name versions of its own: as
+// owners, or as installed alongside a definition. What is too much to look at
+// may.
+func nameVersions(bundles []*corev1.ConfigMap) bool {
+	inflated := 0
+	for _, cm := range bundles {
+		files, err := filesOf(cm)
+		if err != nil {
+			continue // nothing is made of it
+		}
+		if inflated += sizeOf(files); inflated > maxInflatedBytes {
 			return true
+		}
+		for _, data := range files {
+			if bytes.Contains(data, []byte("ownerReferences")) || bytes.Contains(data, []byte(alongsidePrefix)) {
+				return true
+			}
 		}
 	}
 	return false

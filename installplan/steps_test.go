@@ -307,6 +307,7 @@ func TestAPullSecretIsCopied(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
 	in.PullSecrets = []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "pull", UID: "x", Annotations: map[string]string{"no": "no"}},
 		Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}}}
+	in.CatalogSources = []*v1alpha1.CatalogSource{pullCatalog("pull")}
 	r := reconcile(t, in)
 	same(t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

@@ -54,9 +54,11 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 			}
 			said := func(class olmcore.ErrorClass, objects ...olmcore.Object) v1alpha1.InstallPlanStatus {
 				if name == "pull Secret" {
-					pull := &corev1.Secret{ObjectMeta: inOLM("x")}
+					pull := &corev1.Secret{ObjectMeta: inOLM("x"), Type: corev1.SecretTypeDockerConfigJson}
 					objects = nil
-					in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), func(in *installplan.Input) { in.PullSecrets = []*corev1.Secret{pull} })
+					in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), func(in *installplan.Input) {
+						in.PullSecrets, in.CatalogSources = []*corev1.Secret{pull}, []*v1alpha1.CatalogSource{pullCatalog("x")}
+					})
 					in.LastRun = outcomes(t, in, class)
 					return statusOf(in, reconcile(t, in))
 				}

@@ -59,6 +59,10 @@ func (e *evaluation) content(cm *corev1.ConfigMap) bundleContent {
 	}
 	var c bundleContent
 	files, err := filesOf(cm)
+	e.inflated += sizeOf(files)
+	if err == nil && e.inflated > maxInflatedBytes {
+		err = errors.New("the bundles of the plan are too large together")
+	}
 	if c.err = err; err == nil {
 		c.bundle, _ = decodeFiles(cm, files)
 		c.digest = digestOf(files)
@@ -75,6 +79,9 @@ func (e *evaluation) content(cm *corev1.ConfigMap) bundleContent {
 
 // rebuild makes the steps of a bundle again, as they were planned.
 func (e *evaluation) rebuild(s *v1alpha1.Step, ref pinnedRef) (steps []*v1alpha1.Step, problem string) {
+	if !e.d.in.Config.mayRefer(e.plan.Namespace, ref.Namespace) {
+		return nil, fmt.Sprintf("error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s", ref.bundleRef, e.plan.Namespace, ref.Namespace)
+	}
 	var err error
 	i := slices.IndexFunc(e.d.in.ConfigMaps, func(cm *corev1.ConfigMap) bool {
 		return cm != nil && cm.Namespace == ref.Namespace && cm.Name == ref.Name

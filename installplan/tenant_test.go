@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// pullCatalog is a catalog that all namespaces see and that needs a pull Secret.
+func pullCatalog(secrets ...string) *v1alpha1.CatalogSource {
+	return &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
+}
+
+// TestOnlyPullSecretsOfCatalogsAreCopied: a tenant's plan names no other Secret of
+// OLM's namespace and gets it.
+func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
+	going := pullCatalog("pull")
+	going.DeletionTimestamp = ago(0)
+	tenants := pullCatalog("pull")
+	tenants.Namespace = ns
+	for name, c := range map[string]struct {
+		kind    corev1.SecretType
+		catalog *v1alpha1.CatalogSource
+		copied  bool
+	}{
+		"registry credentials that a catalog lists":             {corev1.SecretTypeDockerConfigJson, pullCatalog("x", "pull"), true},
+		"registry credentials of the old form":                  {corev1.SecretTypeDockercfg, pullCatalog("pull"), true},
+		"registry credentials that no catalog lists":            {corev1.SecretTypeDockerConfigJson, pullCatalog("x"), false},
+		"registry credentials that a catalog listed that goes":  {corev1.SecretTypeDockerConfigJson, going, false},
+		"registry credentials that a catalog of a tenant lists": {corev1.SecretTypeDockerConfigJson, tenants, false},
+		"a certificate":       {corev1.SecretTypeTLS, pullCatalog("pull"), false},
+		"a token":             {corev1.SecretTypeServiceAccountToken, pullCatalog("pull"), false},
+		"a Secret of no type": {"", pullCatalog("pull"), false},
+		"registry credentials, no catalog at all": {corev1.SecretTypeDockerConfigJson, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
+			in.PullSecrets = []*corev1.Secret{{ObjectMeta: inOLM("pull"), Type: c.kind, Data: map[string][]byte{"key": []byte("secret")}}}
+			in.CatalogSources = []*v1alpha1.CatalogSource{nil, c.catalog}
+			r := reconcile(t, in)
+			if c.copied {
+				require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(r))
+			} else {
+				require.Equal(t, []string{status}, describe(r))
+				require.Equal(t, "retrying execution due to error: secret pull is no pull secret that a catalog of namespace olm lists", statusOf(in, r).Message)
+			}
+			in.Config.CopyAnySecret = true
+			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(reconcile(t, in)))
+		})
+	}
+}
+
+// referenceIn is a step that stands for an object of an unpacked bundle.
+func referenceIn(namespace string) *v1alpha1.Step {
+	return step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+bundleName+
+		`","namespace":"`+namespace+`","catalogSourceName":"cool","catalogSourceNamespace":"`+namespace+`","replaces":"","properties":"{}"}`)
+}
+
+// TestAPlanRefersToNoBundleOfAnotherTenant: what was unpacked in another namespace
+// is not read, not installed, not unpacked again with the credentials of that
+// namespace, and not deleted with the plan.
+func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
+	for namespace, allowed := range map[string]bool{"olm": true, ns: true, "victim": false} {
+		t.Run(namespace, func(t *testing.T) {
+			cm := filled(map[string]string{"csv.yaml": etcdCSV})
+			cm.Namespace, cm.CreationTimestamp = namespace, *ago(100 * time.Hour)
+			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: "CatalogSource", Name: "cool", UID: "x"}}
+			p := plan(installing, []*v1alpha1.Step{referenceIn(namespace)}, started(time.Second), func(p *v1alpha1.InstallPlan) {
+				l := lookup(t)
+				l.CatalogSourceRef = &corev1.ObjectReference{Namespace: namespace, Name: "cool"}
+				p.Status.BundleLookups = []v1alpha1.BundleLookup{l}
+			})
+			in := input(p, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} })
+			r := reconcile(t, in)
+			if allowed {
+				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, describe(r))
+			} else {
+				require.Equal(t, []string{status}, describe(r))
+				require.Contains(t, statusOf(in, r).Message, "no plan of namespace ops may refer to namespace victim")
+			}
+
+			in.ConfigMaps = nil
+			lost, err := installplan.LostBundles(in)
+			require.NoError(t, err)
+			require.Equal(t, allowed, len(lost) == 1, "unpacked again")
+
+			gathered, err := installplan.Gather(t.Context(), reader(t, p, cm, group()), key, installplan.Config{})
+			require.NoError(t, err)
+			require.Equal(t, allowed, len(gathered.ConfigMaps) == 1, "read")
+
+			doomed := p.DeepCopy()
+			doomed.DeletionTimestamp = ago(0)
+			r = reconcile(t, input(doomed, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} }))
+			deletes := 0
+			for _, a := range r.Actions {
+				if _, ok := a.(olmcore.Delete); ok {
+					deletes++
+				}
+			}
+			require.Equal(t, allowed, deletes == 1, "deleted")
+		})
+	}
+	in := input(plan(installing, []*v1alpha1.Step{referenceIn("catalogs")}, started(time.Second)))
+	in.Config.GlobalNamespace = "catalogs"
+	require.NotContains(t, statusOf(in, reconcile(t, in)).Message, "may refer")
+}
+
+// TestABundleIsInflatedWithinBounds: what is small in a ConfigMap may be large
+// outside.
+func TestABundleIsInflatedWithinBounds(t *testing.T) {
+	cm := filled(nil)
+	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
+	file := zipped(t, strings.Repeat("#", 40<<20))
+	cm.BinaryData = map[string][]byte{"a": file}
+	_, _, err := installplan.LoadBundle(cm)
+	require.NoError(t, err)
+	cm.BinaryData = map[string][]byte{"a": file, "b": file}
+	_, _, err = installplan.LoadBundle(cm)
+	require.EqualError(t, err, "b: it is too large", "together, too")
+
+	var steps []*v1alpha1.Step
+	for i := range 101 {
+		s := referenceIn(ns)
+		s.Resource.Manifest = strings.Replace(s.Resource.Manifest, bundleName, fmt.Sprintf("%s%03d", bundleName[3:], i), 1)
+		steps = append(steps, s)
+	}
+	r := reader(t, plan(installing, steps, started(time.Second)), group())
+	in, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
+	require.NoError(t, err)
+	require.Zero(t, r.kinds["ConfigMap"], "a plan of too many bundles reads none")
+	in.Now = noon
+	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	in.InstallPlan = plan(installing, steps[:100], started(time.Second))
+	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestAnAliasBombIsRefused quickly, as a manifest.
+func TestAnAliasBombIsRefused(t *testing.T) {
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := range 30 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
+	}
+	begin := time.Now()
+	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\n"+bomb)}, started(time.Second)))
+	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	require.Less(t, time.Since(begin), 10*time.Second)
+}
+
+// TestAForgedHashHidesNoOwner: the key under which OLM notes who brought a
+// definition is a hash for which another name is easily found.
+func TestAForgedHashHidesNoOwner(t *testing.T) {
+	const victim, evil = "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"
+	require.Equal(t, alongsideHash(victim+"/a.v1"), alongsideHash(evil+"/a.v1"))
+	in := func(namespace string) *v1alpha1.ClusterServiceVersion {
+		return csv("a.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = namespace }))
+	}
+	have := installed(thing(), true)
+	have.Annotations = recordedFor(victim + "/a.v1")
+	round := func(have *definition, change ...func(*definition)) olmcore.Result {
+		s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
+		g := group()
+		g.Namespace = evil
+		return reconcile(t, installplan.Input{
+			Now:                       noon,
+			InstallPlan:               plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Namespace = evil }),
+			OperatorGroups:            []*operatorsv1.OperatorGroup{g},
+			ClusterServiceVersions:    []*v1alpha1.ClusterServiceVersion{in(evil)},
+			Alongside:                 []*v1alpha1.ClusterServiceVersion{in(victim)},
+			CustomResourceDefinitions: []*definition{have},
+		})
+	}
+	r := round(have)
+	require.Len(t, r.Actions, 1)
+	after := r.Actions[0].(olmcore.Update).After.(*definition)
+	noted := map[string]string{}
+	for key, value := range after.Annotations {
+		if strings.HasPrefix(key, alongside) {
+			noted[value] = strings.TrimPrefix(key, alongside)
+		}
+	}
+	hash := alongsideHash(victim + "/a.v1")
+	require.Equal(t, hash, noted[victim+"/a.v1"])
+	require.Regexp(t, "^"+hash+"-[a-z0-9]{20}$", noted[evil+"/a.v1"])
+	require.Empty(t, validation.IsQualifiedName(alongside+noted[evil+"/a.v1"]))
+
+	// It is noted once, and the other still owns the definition.
+	for _, r := range []olmcore.Result{round(after), round(after, convertedBy("evil", "eavesdropper"))} {
+		require.Len(t, r.Actions, 1)
+		require.IsType(t, olmcore.UpdateStatus{}, r.Actions[0])
+	}
+}
+
+// TestAForgedNewerVersionHoldsNoSchemaBack: a version of another namespace that
+// calls itself a newer one of the package keeps no field from the operator.
+func TestAForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
+	more := specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })
+	have := installed(thing(), true)
+	have.Annotations = recordedFor("evil/a.v9")
+	forged := csv("a.v9", versioned("9.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }))
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(more))
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, forged)))
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	require.Equal(t, thing(more).Spec.Versions, r.Actions[0].(olmcore.Update).After.(*definition).Spec.Versions)
+	require.NotContains(t, reasons(r), installplan.ReasonNewerCRDKept)
+}
