@@ -102,7 +102,7 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 			require.Equal(t, allowed, len(gathered.ConfigMaps) == 1, "read")
 
 			doomed := p.DeepCopy()
-			doomed.DeletionTimestamp = ago(0)
+			doomed.DeletionTimestamp, doomed.Finalizers = ago(0), []string{installplan.Finalizer}
 			r = reconcile(t, input(doomed, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} }))
 			deletes := 0
 			for _, a := range r.Actions {
