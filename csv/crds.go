@@ -9,6 +9,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 func crdRequirements(in *Input) []v1alpha1.RequirementStatus {
@@ -56,10 +58,6 @@ func crdRequirement(in *Input, list []v1alpha1.CRDDescription, i int, owned bool
 			continue
 		}
 		described++
-		if kind := crd.Spec.Names.Kind; kind != list[j].Kind {
-			r.Status, r.Message = reqNotSatisfied, fmt.Sprintf("CRD kind is %s, want %s", kind, list[j].Kind)
-			return r
-		}
 		if !serves(crd, list[j].Version) && !slices.Contains(unserved, list[j].Version) {
 			unserved = append(unserved, list[j].Version)
 		}
@@ -76,6 +74,27 @@ func crdRequirement(in *Input, list []v1alpha1.CRDDescription, i int, owned bool
 		r.Status, r.Message, r.UUID = reqPresent, "CRD is present and Established condition is true", string(crd.UID)
 	}
 	return r
+}
+
+// kindMismatches names the descriptions whose CRD has another kind. They count
+// all the same: OLM compares name and version alone.
+func (m *machine) kindMismatches() []olmcore.Diagnostic {
+	var said []olmcore.Diagnostic
+	check := func(list []v1alpha1.CRDDescription, path string) {
+		for i, d := range list {
+			at := indexNamed(m.in.CustomResourceDefinitions.Items, "", d.Name)
+			if at < 0 || m.in.CustomResourceDefinitions.Items[at].Spec.Names.Kind == d.Kind {
+				continue
+			}
+			said = append(said, olmcore.Diagnostic{
+				Severity: olmcore.Warning, Reason: ReasonCRDKindMismatch, Target: olmcore.RefOf(m.c()), Path: fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
+				Message: fmt.Sprintf("the kind of CRD %s is %s, not %s", d.Name, m.in.CustomResourceDefinitions.Items[at].Spec.Names.Kind, d.Kind),
+			})
+		}
+	}
+	check(m.c().Spec.CustomResourceDefinitions.Owned, "owned")
+	check(m.c().Spec.CustomResourceDefinitions.Required, "required")
+	return said
 }
 
 const crdVersionNotServed = "CRD version not served"

@@ -38,6 +38,25 @@ func ownerOf(c *version) olmcore.Owner {
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
+	return deploymentLaid(in, i, asMeant)
+}
+
+// isCurrentHash reports whether a hash label is that of the desired Deployment, or
+// what OLM would have written for the same CSV and configuration: adopting a
+// cluster restarts nothing.
+func isCurrentHash(in *Input, i int, want *appsv1.Deployment, hash string) bool {
+	if want.Labels[labelSpecHash] == hash {
+		return true
+	}
+	for _, o := range [...]overlay{asOLM, asOLMDetached} {
+		if other, err := deploymentLaid(in, i, o); err == nil && other.Labels[labelSpecHash] == hash {
+			return true
+		}
+	}
+	return false
+}
+
+func deploymentLaid(in *Input, i int, o overlay) (*appsv1.Deployment, error) {
 	c := in.ClusterServiceVersion
 	entry := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i]
 	d := &appsv1.Deployment{
@@ -63,13 +82,13 @@ func desiredDeployment(in *Input, i int) (*appsv1.Deployment, error) {
 		}
 	}
 	if sub := subscriptionOf(in); sub != nil {
-		applyConfig(d, sub.Spec.Config, in.Config.ProxyEnv)
+		o.applyConfig(d, sub.Spec.Config, in.Config.ProxyEnv)
 	} else if len(in.Config.ProxyEnv) > 0 {
-		applyConfig(d, &v1alpha1.SubscriptionConfig{}, in.Config.ProxyEnv)
+		o.applyConfig(d, &v1alpha1.SubscriptionConfig{}, in.Config.ProxyEnv)
 	}
 	for k := range d.Spec.Template.Spec.Containers {
 		container := &d.Spec.Template.Spec.Containers[k]
-		container.Env = mergeEnv(container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: c.Name}})
+		container.Env = o.mergeEnv(container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: c.Name}})
 	}
 	d.Spec.RevisionHistoryLimit = new(int32(1))
 	hash, err := olmcore.Hash(d.Spec)

@@ -49,6 +49,7 @@ func TestAPILabelsOfEverySort(t *testing.T) {
 	}
 	in := input(none, "", "")
 	c := in.ClusterServiceVersion
+	c.Finalizers = nil
 	c.Labels = map[string]string{"mine": "x", label("Old", "v1", "example.com"): "provided"}
 	c.Spec.CustomResourceDefinitions.Required = []v1alpha1.CRDDescription{{Name: "hots.example.com", Version: "v1", Kind: "Hot"}}
 	c.Spec.APIServiceDefinitions = v1alpha1.APIServiceDefinitions{

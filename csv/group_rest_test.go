@@ -120,7 +120,7 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 		}},
 		"nobody provides it":         {"listed", func(in *csv.GroupInput) { in.ClusterServiceVersions.Items = nil }},
 		"only a copy provides it":    {"listed", func(in *csv.GroupInput) { csvOf(in).Status.Reason = v1alpha1.CSVReasonCopied }},
-		"it is shut out":             {"listed", func(in *csv.GroupInput) { hold(csvOf(in), failed, "UnsupportedOperatorGroup", "", 0) }},
+		"its operator was stopped":   {"listed", func(in *csv.GroupInput) { hold(csvOf(in), failed, "InterOperatorGroupOwnerConflict", "", 0) }},
 		"a role is gone":             {"listed", func(in *csv.GroupInput) { in.ClusterRoles.Items = in.ClusterRoles.Items[1:] }},
 		"a role lost a label":        {"listed", role(func(r *rbacv1.ClusterRole) { delete(r.Labels, "olm.owner") })},
 		"a role is not managed":      {"listed", role(func(r *rbacv1.ClusterRole) { delete(r.Labels, "olm.managed") })},

@@ -191,8 +191,7 @@ func (in *GroupInput) namespaceLabels() []olmcore.Action {
 // when nothing is to be taken. While a CSV is about to add an API it waits.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, pruneProvidedAPIs.
-// Differs: CSVs that an install mode or the group itself keeps from running
-// provide nothing.
+// Differs: CSVs whose operator was stopped for its APIs provide nothing.
 func (in *GroupInput) pruned() olmcore.Action {
 	g := in.OperatorGroup
 	if !in.ClusterServiceVersions.Complete || g.Spec.StaticProvidedAPIs || in.apisAreProvided() {
@@ -219,18 +218,12 @@ func (in *GroupInput) pruned() olmcore.Action {
 	return listAPIs(g, kept)
 }
 
-// isShutOut reports whether a CSV is Failed because of its OperatorGroup.
+// isShutOut reports whether a CSV was Failed, and its operator stopped, because of
+// the APIs that it provides. One that is Failed because of its OperatorGroup in
+// another way keeps its APIs: its operator may run on.
 func isShutOut(c *version) bool {
-	if c.Status.Phase != v1alpha1.CSVPhaseFailed {
-		return false
-	}
-	switch c.Status.Reason {
-	case v1alpha1.CSVReasonInvalidInstallModes, v1alpha1.CSVReasonNoTargetNamespaces, v1alpha1.CSVReasonUnsupportedOperatorGroup,
-		v1alpha1.CSVReasonNoOperatorGroup, v1alpha1.CSVReasonTooManyOperatorGroups,
-		v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs:
-		return true
-	}
-	return false
+	return c.Status.Phase == v1alpha1.CSVPhaseFailed && (c.Status.Reason == v1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
+		c.Status.Reason == v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 }
 
 // isGroupRoleName reports whether a name can be that of a group's ClusterRole.

@@ -220,9 +220,15 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 			in.ClusterServiceVersions.Items[0].Status.Phase = pending
 			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
 		}, []string{"annotate Hot.v1.example.com", "roles"}},
-		"a CSV that the group shuts out provides nothing": {func(in *csv.GroupInput) {
-			hold(in.ClusterServiceVersions.Items[0], failed, "UnsupportedOperatorGroup", "", 0)
+		"a CSV that was stopped for its APIs provides nothing": {func(in *csv.GroupInput) {
+			hold(in.ClusterServiceVersions.Items[0], failed, "InterOperatorGroupOwnerConflict", "", 0)
 		}, []string{"annotate Hot.v1.example.com"}},
+		"one that the group does not support keeps its APIs": {func(in *csv.GroupInput) {
+			hold(in.ClusterServiceVersions.Items[0], failed, "UnsupportedOperatorGroup", "", 0)
+		}, nil},
+		"nor one without targets": {func(in *csv.GroupInput) {
+			hold(in.ClusterServiceVersions.Items[0], failed, "NoTargetNamespaces", "", 0)
+		}, nil},
 		"a copy provides nothing": {func(in *csv.GroupInput) {
 			in.ClusterServiceVersions.Items[0].Status.Reason = "Copied"
 		}, []string{"annotate Hot.v1.example.com"}},

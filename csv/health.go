@@ -167,7 +167,7 @@ func judgeHash(in *Input, i int, live *appsv1.Deployment, from origin) (what ail
 	if err != nil {
 		return incomputable, "calculated deployment install is bad", false
 	}
-	if want.Labels[labelSpecHash] != hash {
+	if !isCurrentHash(in, i, want, hash) {
 		return outdated, fmt.Sprintf("deployment changed old hash=%s, new hash=%s", hash, want.Labels[labelSpecHash]), false
 	}
 	return healthy, "", live.Annotations[installedFromKey(in)] == "" || !from.isTelling()

@@ -40,7 +40,7 @@ func install(in *Input) installation {
 			return installation{bad: true}
 		}
 		at := indexNamed(in.Deployments.Items, want.Namespace, want.Name)
-		if at >= 0 && isInstalled(in, in.Deployments.Items[at], want) {
+		if at >= 0 && isInstalled(in, i, in.Deployments.Items[at], want) {
 			continue
 		}
 		if failed, stop := todo.judge(in, want); stop {
@@ -80,12 +80,12 @@ func (todo *installation) judge(in *Input, want *appsv1.Deployment) (failed inst
 
 // isInstalled compares what marks a Deployment as the wanted one. The live spec
 // is full of the API server's defaults, so its hash label speaks for it.
-func isInstalled(in *Input, live, want *appsv1.Deployment) bool {
+func isInstalled(in *Input, i int, live, want *appsv1.Deployment) bool {
 	if live.DeletionTimestamp != nil || !isOwnedAlone(live.OwnerReferences, want.OwnerReferences[0]) {
 		return false
 	}
 	for key, value := range want.Labels {
-		if key == labelSpecHash && hasForeignCertificates(in, live) {
+		if key == labelSpecHash && (hasForeignCertificates(in, live) || isCurrentHash(in, i, want, live.Labels[key])) {
 			continue
 		}
 		if have, ok := live.Labels[key]; !ok || have != value {

@@ -53,7 +53,7 @@ func crdMet(in *Input, d *v1alpha1.CRDDescription, at int, owned bool) bool {
 		}
 	}
 	crd := items[at]
-	return crd.DeletionTimestamp == nil && crd.Spec.Names.Kind == d.Kind && serves(crd, d.Version) && isEstablished(crd) &&
+	return crd.DeletionTimestamp == nil && serves(crd, d.Version) && isEstablished(crd) &&
 		!(owned && cameBefore(in, crd))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -33,14 +34,13 @@ func (m membership) isWritten(c *version) bool {
 	return m.group == nil || isMember(c, m.group) && m.targets.isWritten(c)
 }
 
-// metadataUpdate brings finalizer, API labels and group annotations about in one
-// write; nil when they are as they should be. labels says whether the spec is
+// metadataUpdate brings finalizer and group annotations about in one write; nil
+// when they are as they should be. The API labels go along, and are no reason for
+// a write of their own: OLM has given them up. labels says whether the spec is
 // sound enough to make labels from it.
 func metadataUpdate(c *version, labels bool, m membership) olmcore.Action {
-	held := slices.Contains(c.Finalizers, Finalizer)
-	labelled := !labels || apiLabelsAreSet(c)
-	member := m.isWritten(c)
-	if held && labelled && member {
+	held, member := slices.Contains(c.Finalizers, Finalizer), m.isWritten(c)
+	if held && member {
 		return nil
 	}
 	after := c.DeepCopy()
@@ -52,78 +52,44 @@ func metadataUpdate(c *version, labels bool, m membership) olmcore.Action {
 		if len(m.targets) > 0 {
 			after.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey] = strings.Join(m.targets, ",")
 		}
-		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + m.group.Name + " does"}
 	}
-	if !labelled {
+	if held {
+		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + m.group.Name + " does"}
+	} else {
+		after.Finalizers = append(after.Finalizers, Finalizer)
+	}
+	if labels {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, apiLabels(c))
-		why = olmcore.Cause{Reason: ReasonAPILabelsChanged, Message: "the olm.api labels do not say what the spec provides and requires"}
-	}
-	if !held {
-		after.Finalizers = append(after.Finalizers, Finalizer)
-		why = olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "clean-up must run before this ClusterServiceVersion goes"}
 	}
 	return olmcore.UpdateOf(c, after, why)
-}
-
-// eachAPI calls visit with the hash that OLM's labels use for each API that the
-// spec names.
-func eachAPI(c *version, visit func(hash uint64, value string)) {
-	spec := &c.Spec
-	for i := range spec.CustomResourceDefinitions.Owned {
-		d := &spec.CustomResourceDefinitions.Owned[i]
-		_, group, _ := strings.Cut(d.Name, ".")
-		visit(apiHash(d.Kind, d.Version, group), apiProvided)
-	}
-	for i := range spec.APIServiceDefinitions.Owned {
-		d := &spec.APIServiceDefinitions.Owned[i]
-		visit(apiHash(d.Kind, d.Version, d.Group), apiProvided)
-	}
-	for i := range spec.CustomResourceDefinitions.Required {
-		d := &spec.CustomResourceDefinitions.Required[i]
-		_, group, _ := strings.Cut(d.Name, ".")
-		visit(apiHash(d.Kind, d.Version, group), apiRequired)
-	}
-	for i := range spec.APIServiceDefinitions.Required {
-		d := &spec.APIServiceDefinitions.Required[i]
-		visit(apiHash(d.Kind, d.Version, d.Group), apiRequired)
-	}
 }
 
 func apiHash(kind, version, group string) uint64 {
 	return fnv64(fnv64(fnv64(fnv64(fnv64(fnv64Offset, kind), "."), version), "."), group)
 }
 
+// apiLabels are OLM's labels for the APIs that the spec names; what it provides
+// and requires is required.
 func apiLabels(c *version) map[string]string {
-	want := map[string]string{}
-	eachAPI(c, func(hash uint64, value string) { want[apiLabelPrefix+strconv.FormatUint(hash, 16)] = value })
-	return want
-}
-
-// apiLabelsAreSet answers without allocating when every API has its own label
-// and nothing else has one; odd cases build the whole set.
-func apiLabelsAreSet(c *version) bool {
-	wanted, exact := 0, true
-	var buf [len(apiLabelPrefix) + 16]byte
-	eachAPI(c, func(hash uint64, value string) {
-		wanted++
-		key := strconv.AppendUint(append(buf[:0], apiLabelPrefix...), hash, 16)
-		exact = exact && c.Labels[string(key)] == value
-	})
-	have := 0
-	for key := range c.Labels {
-		if strings.HasPrefix(key, apiLabelPrefix) {
-			have++
+	labels := map[string]string{}
+	add := func(kind, version, group, value string) {
+		labels[apiLabelPrefix+strconv.FormatUint(apiHash(kind, version, group), 16)] = value
+	}
+	crds := func(list []v1alpha1.CRDDescription, value string) {
+		for _, d := range list {
+			_, group, _ := strings.Cut(d.Name, ".")
+			add(d.Kind, d.Version, group, value)
 		}
 	}
-	if exact && have == wanted {
-		return true
-	}
-	want := apiLabels(c)
-	for key, value := range want {
-		if c.Labels[key] != value {
-			return false
+	services := func(list []v1alpha1.APIServiceDescription, value string) {
+		for _, d := range list {
+			add(d.Kind, d.Version, d.Group, value)
 		}
 	}
-	return have == len(want)
+	crds(c.Spec.CustomResourceDefinitions.Owned, apiProvided)
+	services(c.Spec.APIServiceDefinitions.Owned, apiProvided)
+	crds(c.Spec.CustomResourceDefinitions.Required, apiRequired)
+	services(c.Spec.APIServiceDefinitions.Required, apiRequired)
+	return labels
 }

@@ -116,7 +116,7 @@ func (m *machine) installReady() decision {
 	}
 	d := move("T23", v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy")
 	d.actions = removals(m.in)
-	d.diagnostics = m.notInstalled()
+	d.diagnostics = append(m.notInstalled(), m.kindMismatches()...)
 	return d
 }
 

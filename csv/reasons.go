@@ -6,8 +6,6 @@ package csv
 const (
 	// ReasonFinalizerMissing: the clean-up finalizer is put on. Nothing to do.
 	ReasonFinalizerMissing = "FinalizerMissing"
-	// ReasonAPILabelsChanged: the olm.api labels follow the spec. Nothing to do.
-	ReasonAPILabelsChanged = "APILabelsChanged"
 	// ReasonGroupChanged: the annotations follow the OperatorGroup. Nothing to do.
 	ReasonGroupChanged = "GroupChanged"
 	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its
@@ -54,6 +52,9 @@ const (
 	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not
 	// have, which supports nothing. Correct spec.installModes.
 	ReasonUnknownInstallMode = "UnknownInstallMode"
+	// ReasonCRDKindMismatch: the CSV describes a CRD with another kind than it has.
+	// It is installed all the same. Correct spec.customresourcedefinitions.
+	ReasonCRDKindMismatch = "CRDKindMismatch"
 	// ReasonReplacesCycle: CSVs replace each other in a circle; the newest is taken
 	// for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"

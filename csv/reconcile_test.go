@@ -300,14 +300,23 @@ func TestGates(t *testing.T) {
 			},
 			want: to(failed, "InvalidInstallStrategy", "permissions[0]: serviceAccountName is empty"),
 		},
-		"G5 API labels follow the spec": {
+		"G5 API labels go along with another write": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Labels = map[string]string{"olm.api.1": "provided", "kept": "yes"}
+				c(in).Finalizers = nil
 			},
-			want: metadata(csv.ReasonAPILabelsChanged, "the olm.api labels do not say what the spec provides and requires",
+			want: metadata(csv.ReasonFinalizerMissing, "clean-up must run before this ClusterServiceVersion goes",
 				func(c *v1alpha1.ClusterServiceVersion) {
+					c.Finalizers = []string{csv.Finalizer}
 					c.Labels = map[string]string{"kept": "yes", "olm.api.c38844a2fa17abf0": "provided"}
 				}),
+		},
+		"G5 API labels are not written for themselves": {
+			phase: succeeded, reason: "InstallSucceeded", message: "install strategy completed with no errors", change: func(t *testing.T, in *csv.Input) {
+				deploy(t, in)
+				c(in).Labels = nil
+			},
+			want: nothing,
 		},
 		"G6 there is no OperatorGroup": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups.Items = nil },

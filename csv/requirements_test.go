@@ -4,6 +4,7 @@ package csv_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -81,7 +82,7 @@ func TestRequirements(t *testing.T) {
 		}, crd("NotPresent", "CRD version not served: v1alpha1", "")},
 		"the kind is another": {"CustomResourceDefinition", func(in *csv.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Names.Kind = "Hot"
-		}, crd("PresentNotSatisfied", "CRD kind is Hot, want Cool", "")},
+		}, crd("Present", present, "crd")},
 		"a CRD came with the version before":   {"CustomResourceDefinition", alongside("ns/cool.v0"), crd("PresentNotSatisfied", "CRD installed alongside other CSV(s): cool.v0", "")},
 		"a CRD came with this version":         {"CustomResourceDefinition", alongside("ns/cool.v1"), crd("Present", present, "crd")},
 		"a CRD came with another namespace's":  {"CustomResourceDefinition", alongside("other/cool.v0"), crd("Present", present, "crd")},
@@ -181,4 +182,23 @@ func TestMinimumKubernetesVersion(t *testing.T) {
 			require.Equal(t, c.status != "Present", csv.Assess(in).Reason == "RequirementsNotMet")
 		})
 	}
+}
+
+// TestACRDOfAnotherKindIsNamedOnce, when the CSV is installed: OLM compares name
+// and version alone, so it is no obstacle.
+func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
+	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
+	deploy(t, &in)
+	in.CustomResourceDefinitions.Items[0].Spec.Names.Kind = "Hot"
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, []olmcore.Diagnostic{{
+		Severity: olmcore.Warning, Reason: csv.ReasonCRDKindMismatch, Target: olmcore.RefOf(in.ClusterServiceVersion),
+		Path: "spec.customresourcedefinitions.owned[0].kind", Message: "the kind of CRD cools.example.com is Hot, not Cool",
+	}}, out.Diagnostics)
+	require.Len(t, out.Transitions, 1)
+	require.Equal(t, "Installing", out.Transitions[0].To)
+
+	hold(in.ClusterServiceVersion, succeeded, "InstallSucceeded", "install strategy completed with no errors", time.Hour)
+	check(t, in, olmcore.Result{})
 }
