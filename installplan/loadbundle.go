@@ -40,7 +40,8 @@ const (
 // image that it says it comes from, Objects are its manifests in the order of
 // their keys, as olmcore.Decode types them. Values that are no manifest are left
 // out, as is all but the first document of a value; a Diagnostic says so where
-// something may be lost, and where there is more than one ClusterServiceVersion.
+// something may be lost, names keys that are spelt in another case than the fields
+// they count for, and says where there is more than one ClusterServiceVersion.
 // Properties stay empty: they are not in the ConfigMap. An error that is no
 // *olmcore.InputError says that the content cannot be decoded.
 //
@@ -68,7 +69,7 @@ func decodeFiles(cm *corev1.ConfigMap, files map[string][]byte) (olmcore.Bundle,
 	}
 	versions := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		object, extra, err := decodeFile(files[name])
+		object, keys, extra, err := decodeFile(files[name])
 		if err != nil {
 			if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json") {
 				report(ReasonManifestSkipped, "%s is no manifest: %s", name, clip(err.Error()))
@@ -77,6 +78,9 @@ func decodeFiles(cm *corev1.ConfigMap, files map[string][]byte) (olmcore.Bundle,
 		}
 		if extra {
 			report(ReasonExtraDocumentsIgnored, "%s holds more than one document", name)
+		}
+		for _, key := range keys {
+			report(ReasonKeyCase, "%s: %s", name, key)
 		}
 		if object == nil {
 			continue
@@ -92,22 +96,22 @@ func decodeFiles(cm *corev1.ConfigMap, files map[string][]byte) (olmcore.Bundle,
 	return bundle, found
 }
 
-// decodeFile returns the object that a file describes; nil when the file is well
-// formed and describes none.
-func decodeFile(data []byte) (object olmcore.Object, extra bool, err error) {
+// decodeFile returns the object that a file describes, nil when the file is well
+// formed and describes none, and its keys that are spelt in another case.
+func decodeFile(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra bool, err error) {
 	first, extra, err := firstDocument(string(data))
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	var id identity
 	if err := json.Unmarshal(first, &id); err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if id.Kind == "" || id.APIVersion == "" {
-		return nil, extra, nil
+		return nil, nil, extra, nil
 	}
-	object, err = olmcore.Decode(first)
-	return object, extra, err
+	object, keys, err = olmcore.DecodeKeys(first)
+	return object, keys, extra, err
 }
 
 // filesOf returns the decoded values of a ConfigMap.

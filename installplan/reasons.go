@@ -250,6 +250,10 @@ const (
 	// ReasonManifestSkipped: a file of a bundle cannot be read and is left out. The
 	// author of the bundle corrects it.
 	ReasonManifestSkipped = "ManifestSkipped"
+	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM
+	// reads it all the same, but for CustomResourceDefinitions; an API server would
+	// not. The author of the bundle corrects it.
+	ReasonKeyCase = "KeyCase"
 )
 
 // Reasons of the diagnostics that adapters ask for.

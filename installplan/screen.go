@@ -154,6 +154,11 @@ func (e *evaluation) describe(i int, s *v1alpha1.Step) (*target, verdict) {
 	} else {
 		m.gvk = kind.gvk
 	}
+	var keys []olmcore.KeyCase
+	m.object, keys = olmcore.FoldKeys(m.object, olmcore.NewObject(m.gvk))
+	for _, key := range keys {
+		e.d.warn(ReasonKeyCase, stepPath(i), "the manifest of %s: %s", s.Resource.Name, key)
+	}
 	if m.name == "" {
 		return nil, verdict{outcome: blocked, message: fmt.Sprintf("object of step %s has no name", s.Resource.Name)}
 	}

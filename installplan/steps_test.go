@@ -315,3 +315,23 @@ func TestAPullSecretIsCopied(t *testing.T) {
 		Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")},
 	}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
 }
+
+// TestManifestsDecodeInAnyCase: as encoding/json reads them, and so OLM.
+func TestManifestsDecodeInAnyCase(t *testing.T) {
+	manifest := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},"spec":{"MinKubeVersion":"1.30.0",
+		"install":{"strategy":"deployment","spec":{"permissions":[{"serviceaccountname":"x","rules":[]}]}}}}`
+	in := input(plan(installing, []*v1alpha1.Step{step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1", manifest)}, started(time.Second)))
+	result := reconcile(t, in)
+	require.Equal(t, []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}, reasons(result))
+	var made *v1alpha1.ClusterServiceVersion
+	for _, a := range result.Actions {
+		if c, ok := a.(olmcore.Create); ok {
+			made = c.Object.(*v1alpha1.ClusterServiceVersion)
+		}
+	}
+	require.Equal(t, "1.30.0", made.Spec.MinKubeVersion)
+	require.Equal(t, "x", made.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName)
+
+	role := step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "r", `{"metadata":{"name":"r"},"Rules":[{"Verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)
+	require.Equal(t, []string{"get"}, applied(t, role, csv("a.v1")).(*rbacv1.Role).Rules[0].Verbs)
+}

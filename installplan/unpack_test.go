@@ -333,6 +333,13 @@ func TestLoadBundle(t *testing.T) {
 	require.Equal(t, "etcd.v1", bundle.Objects[0].GetName(), "in the order of the keys")
 	same(t, []string{"ExtraDocumentsIgnored", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
 
+	bundle, found, err = installplan.LoadBundle(filled(map[string]string{"a.yaml": strings.Replace(etcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
+	require.NoError(t, err)
+	require.Equal(t, "1.30.0", bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.MinKubeVersion)
+	require.Len(t, found, 1)
+	require.Equal(t, installplan.ReasonKeyCase, found[0].Reason)
+	require.Equal(t, "a.yaml: spec.MinKubeVersion is read as minKubeVersion, which an API server does not", found[0].Message)
+
 	packed := filled(nil)
 	packed.Annotations["olm.contentEncoding"] = "gzip+base64"
 	packed.BinaryData = map[string][]byte{"a.yaml": zipped(t, etcdCSV)}

@@ -135,5 +135,6 @@ func init() {
 		t := reflect.TypeOf(k.object)
 		gvkByType[t] = k.GroupVersionKind
 		typeByGVK[k.GroupVersionKind] = t.Elem()
+		learnFields(t)
 	}
 }

@@ -3,6 +3,7 @@
 package olmcore
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kjson "sigs.k8s.io/json"
 )
 
 // GVKOf returns an object's group, version and kind: by its Go type for the
@@ -42,34 +44,62 @@ func NewObject(gvk schema.GroupVersionKind) Object {
 }
 
 // Decode reads one object from JSON, as NewObject would type it. The input must
-// carry apiVersion and kind; otherwise the error is an *InputError.
+// carry apiVersion and kind; otherwise the error is an *InputError. Other keys
+// of typed objects are matched with fields as encoding/json does, in any case, but
+// for those of a CustomResourceDefinition: as OLM does. See DecodeKeys.
 func Decode(data []byte) (Object, error) {
+	o, _, err := DecodeKeys(data)
+	return o, err
+}
+
+// DecodeKeys is Decode that says which keys differ from the name of a field in
+// case alone, sorted by path; nil for none, and for kinds without a Go type.
+func DecodeKeys(data []byte) (Object, []KeyCase, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(data, &meta); err != nil {
-		return nil, &InputError{Field: "object", Problem: "is not a JSON object: " + err.Error()}
+		return nil, nil, &InputError{Field: "object", Problem: "is not a JSON object: " + err.Error()}
 	}
 	switch {
 	case meta.Kind == "":
-		return nil, &InputError{Field: "kind", Problem: "is empty"}
+		return nil, nil, &InputError{Field: "kind", Problem: "is empty"}
 	case meta.APIVersion == "":
-		return nil, &InputError{Field: "apiVersion", Problem: "is empty"}
+		return nil, nil, &InputError{Field: "apiVersion", Problem: "is empty"}
 	}
 	o := NewObject(meta.GroupVersionKind())
-	if err := decodeInto(data, o); err != nil {
-		return nil, &InputError{Field: meta.Kind, Problem: "cannot be decoded: " + err.Error()}
+	keys, err := decodeInto(data, o)
+	if err != nil {
+		return nil, nil, &InputError{Field: meta.Kind, Problem: "cannot be decoded: " + err.Error()}
 	}
-	return o, nil
+	return o, keys, nil
 }
 
-func decodeInto(data []byte, o Object) error {
-	if _, ok := o.(*v1alpha1.CatalogSource); !ok {
-		return utiljson.Unmarshal(data, o)
+func decodeInto(data []byte, o Object) ([]KeyCase, error) {
+	if _, untyped := o.(*unstructured.Unstructured); untyped {
+		return nil, utiljson.Unmarshal(data, o)
+	}
+	if _, special := o.(*v1alpha1.CatalogSource); !special {
+		unknown, err := kjson.UnmarshalStrict(data, o, kjson.DisallowUnknownFields)
+		if err != nil || len(unknown) == 0 {
+			return nil, err
+		}
 	}
 	var m map[string]any
 	if err := utiljson.Unmarshal(data, &m); err != nil {
-		return err
+		return nil, err
 	}
-	return FromMap(m, o)
+	m, keys := FoldKeys(m, o)
+	if _, special := o.(*v1alpha1.CatalogSource); special {
+		return keys, fromMap(m, o)
+	}
+	if len(keys) == 0 {
+		return nil, nil // it is decoded
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	reflect.ValueOf(o).Elem().SetZero()
+	return keys, utiljson.Unmarshal(text, o)
 }
 
 // ToMap returns an object as JSON values, with apiVersion and kind set and
@@ -102,19 +132,25 @@ func ToMap(o Object) (map[string]any, error) {
 // FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from
 // JSON values, which it copies. A CatalogSource whose spec.updateStrategy is {}
 // becomes one with an empty UpdateStrategy: the API type's own decoder panics on it.
-// The error says what does not fit, or is an *InputError as that of ToMap.
+// Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as that of ToMap.
 func FromMap(m map[string]any, o Object) error {
 	if isNil(o) {
 		return &InputError{Field: "object", Problem: "is nil"}
 	}
-	switch o := o.(type) {
-	case *unstructured.Unstructured:
+	if u, ok := o.(*unstructured.Unstructured); ok {
 		object, err := copyJSON(m)
 		if err != nil {
 			return err
 		}
-		o.Object = object
+		u.Object = object
 		return nil
+	}
+	m, _ = FoldKeys(m, o)
+	return fromMap(m, o)
+}
+
+func fromMap(m map[string]any, o Object) error {
+	switch o := o.(type) {
 	case *v1alpha1.CatalogSource:
 		m, empty := withoutEmptyStrategy(m)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, o); err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
 )
 
 func main() {
@@ -68,6 +69,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 	if err != nil {
 		return fail(stderr, err, exitInternal)
 	}
+	r.Input = spellings(objects)
 	if err := printers[o.output](stdout, r); err != nil {
 		return fail(stderr, err, exitInternal)
 	}
@@ -142,6 +144,17 @@ func read(files []string, stdin io.Reader) ([]manifest.Object, error) {
 		all = append(all, found...)
 	}
 	return all, nil
+}
+
+// spellings lists the keys that the API spells in another case.
+func spellings(read []manifest.Object) []string {
+	var found []string
+	for _, o := range read {
+		for _, key := range o.Keys {
+			found = append(found, fmt.Sprintf("%s: document %d: %s: %s", o.File, o.Document, olmcore.KeyOf(o.Object), key))
+		}
+	}
+	return found
 }
 
 func readFile(name string) ([]manifest.Object, error) {

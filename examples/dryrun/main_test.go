@@ -182,6 +182,12 @@ func TestNothingToSay(t *testing.T) {
 	require.JSONEq(t, `{"now":"2026-01-01T12:00:00Z","results":[]}`, out)
 }
 
+func TestKeysInAnotherCaseAreNamed(t *testing.T) {
+	code, out, errs := runDry(t, "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a, namespace: b}\nspec: {MinKubeVersion: 1.30.0}\n")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "\nIn the input:\n  stdin: document 1: ClusterServiceVersion b/a: spec.MinKubeVersion is read as minKubeVersion, which an API server does not\n")
+}
+
 func TestWhatCannotBeReadIsOneLineAndExitCode2(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\nkind: Pod\n"), 0o600))

@@ -19,6 +19,8 @@ type report struct {
 	Now string `json:"now"`
 	// Catalogs are those of --catalog.
 	Catalogs []catalogRead `json:"catalogs,omitempty"`
+	// Input is what is odd about the input.
+	Input []string `json:"input,omitempty"`
 	// NotRead are the kinds that decisions need and the input does not tell of.
 	NotRead []unreadKind `json:"notRead,omitempty"`
 	Results []result     `json:"results"`
@@ -74,6 +76,9 @@ func printTable(w io.Writer, r *report) error {
 	fmt.Fprintf(&b, "At %s:\n", r.Now)
 	for _, c := range r.Catalogs {
 		c.print(&b)
+	}
+	if len(r.Input) > 0 {
+		fmt.Fprintf(&b, "\nIn the input:\n  %s\n", strings.Join(r.Input, "\n  "))
 	}
 	printUnread(&b, r.NotRead)
 	for _, result := range r.Results {

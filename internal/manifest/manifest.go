@@ -37,6 +37,8 @@ type Object struct {
 	File string
 	// Document counts from 1.
 	Document int
+	// Keys are those that are spelt in another case than the API does.
+	Keys []olmcore.KeyCase
 }
 
 // Read returns the objects of all documents in r: YAML documents or a stream of
@@ -55,7 +57,8 @@ func Read(file string, r io.Reader) ([]Object, error) {
 			return nil, &Error{File: file, Document: i + 1, Err: err}
 		}
 		for _, o := range found {
-			objects = append(objects, Object{Object: o, File: file, Document: i + 1})
+			o.File, o.Document = file, i+1
+			objects = append(objects, o)
 		}
 	}
 	return objects, nil
@@ -129,7 +132,7 @@ func isJSON(r *bufio.Reader) bool {
 // maxDepth bounds lists within lists.
 const maxDepth = 8
 
-func decode(document []byte, depth int) ([]olmcore.Object, error) {
+func decode(document []byte, depth int) ([]Object, error) {
 	if len(document) == 0 || string(document) == "null" {
 		return nil, nil
 	}
@@ -139,16 +142,16 @@ func decode(document []byte, depth int) ([]olmcore.Object, error) {
 	}
 	// An object that does not fit is no list; Decode below says what is wrong.
 	if json.Unmarshal(document, &list) != nil || list.Items == nil || !isList(list.Kind) {
-		o, err := olmcore.Decode(document)
+		o, keys, err := olmcore.DecodeKeys(document)
 		if err != nil {
 			return nil, err
 		}
-		return []olmcore.Object{o}, nil
+		return []Object{{Object: o, Keys: keys}}, nil
 	}
 	if depth == maxDepth {
 		return nil, fmt.Errorf("lists are nested more than %d deep", maxDepth)
 	}
-	var objects []olmcore.Object
+	var objects []Object
 	for i, item := range list.Items {
 		found, err := decode(item, depth+1)
 		if err != nil {
