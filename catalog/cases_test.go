@@ -644,6 +644,17 @@ updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example
   Degraded=False AsExpected: nothing needs attention
   {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 `},
+	"the Pods of a registry at an address are its own": {func(in *catalog.Input) {
+		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" })
+		in.Connection.Address = "registry.example:50051"
+		in.Pods[0].OwnerReferences, in.Services, in.ServiceAccounts, in.NetworkPolicies = nil, nil, nil, nil
+	}, `
+updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example:50051)
+  Available=True ConnectionReady: registry at registry.example:50051
+  Progressing=False Complete: nothing left to do
+  Degraded=False AsExpected: nothing needs attention
+  {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
+`},
 	"a registry at an address that is not connected": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" })
 	}, `

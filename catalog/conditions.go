@@ -298,6 +298,11 @@ func (v *view) appendCause(b []byte, cause string) []byte {
 		}
 	case ReasonConnectionFailed:
 		return v.appendConnectionFailure(b)
+	case ReasonForeignPod:
+		if v.mode == modeAddress {
+			return b // no Service selects it: whoever runs the registry may label its Pods
+		}
+		return v.appendPods(b, cause)
 	default:
 		return v.appendPods(b, cause)
 	}
