@@ -4,12 +4,10 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -23,9 +21,6 @@ const (
 	accountSuffix = "-configmap-server"
 	roleSuffix    = "-configmap-reader"
 	bindingSuffix = "-server-configmap-reader"
-
-	// cleanupFinalizer holds a CatalogSource until its ConfigMap is free again.
-	cleanupFinalizer = "operators.coreos.com/catalogsource-cleanup"
 )
 
 func fromConfigMap(cs *v1alpha1.CatalogSource) bool {
@@ -77,15 +72,23 @@ func (v *view) contentHash() string {
 	return v.hashes.content
 }
 
+// knowsContent reports whether a Pod says what it was made for, as those that are made
+// here do.
+func (v *view) knowsContent(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[v.set.prefix+keyConfigMapHash]
+	return ok
+}
+
 // sameContent reports whether a Pod was made for what the ConfigMap holds. One that
-// OLM made says only which version it was.
+// OLM made says only which version it was, and with AdoptUserConfigMap the version
+// counts for all.
 func (v *view) sameContent(pod *corev1.Pod) bool {
 	cm := v.configMap()
 	if cm == nil || v.mode != modeConfigMap {
 		return true
 	}
-	if hash, ok := pod.Annotations[v.set.prefix+keyConfigMapHash]; ok {
-		return hash == v.contentHash()
+	if v.knowsContent(pod) && (!v.in.Config.AdoptUserConfigMap || v.needsAdoption()) {
+		return pod.Annotations[v.set.prefix+keyConfigMapHash] == v.contentHash()
 	}
 	if pod.Labels[labelConfigMapVersion] != cm.ResourceVersion || len(pod.Spec.Containers) != 1 {
 		return false
@@ -110,80 +113,30 @@ func (v *view) wantedReference() *v1alpha1.ConfigMapResourceReference {
 	}
 }
 
-// adoptionAction makes the user's ConfigMap a dependant of the CatalogSource, as
-// OLM does, once a finalizer makes sure that it does not go with it.
-func (v *view) adoptionAction(statusFirst bool) olmcore.Action {
+// needsAdoption reports whether the user's ConfigMap is to become a dependant of the
+// CatalogSource, as OLM makes it one.
+func (v *view) needsAdoption() bool {
 	cm := v.configMap()
 	if !v.in.Config.AdoptUserConfigMap || v.mode != modeConfigMap || cm == nil || cm.DeletionTimestamp != nil {
-		return nil
+		return false
 	}
 	_, labelled := cm.Labels[olmcore.LabelManaged]
-	held := slices.Contains(v.cs.Finalizers, cleanupFinalizer)
-	if labelled && held && owns(v.cs.UID, cm.OwnerReferences) {
+	return !labelled || !owns(v.cs.UID, cm.OwnerReferences)
+}
+
+// adoptionAction gives the ConfigMap OLM's label and an owner.
+func (v *view) adoptionAction() olmcore.Action {
+	if !v.needsAdoption() {
 		return nil
 	}
-	cause := olmcore.Cause{Reason: ReasonConfigMapAdopted, Message: "the catalog is made from the config map"}
-	if !held {
-		if statusFirst {
-			return nil
-		}
-		cs := v.in.CatalogSource
-		after := cs.DeepCopy()
-		after.Finalizers = append(after.Finalizers, cleanupFinalizer)
-		return olmcore.UpdateOf(cs, after, cause)
-	}
+	cm := v.configMap()
 	after := cm.DeepCopy()
-	if !labelled {
+	if _, labelled := cm.Labels[olmcore.LabelManaged]; !labelled {
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "false"})
 	}
 	if !owns(v.cs.UID, cm.OwnerReferences) {
 		owner := olmcore.OwnerReferenceTo(v.in.CatalogSource)
 		after.OwnerReferences, _ = olmcore.AddOwnerReferences(after.OwnerReferences, []metav1.OwnerReference{owner})
 	}
-	return olmcore.UpdateOf(cm, after, cause)
-}
-
-// releaseActions give adopted ConfigMaps back: before the CatalogSource goes, and
-// when it is made from another one. One that is being deleted needs no help. A
-// controller that was behind may have adopted one after the finalizer went.
-func (v *view) releaseActions(statusFirst bool) (actions []olmcore.Action) {
-	cs := v.in.CatalogSource
-	held := slices.Contains(cs.Finalizers, cleanupFinalizer)
-	if !held && !v.in.Config.AdoptUserConfigMap {
-		return nil
-	}
-	keep := ""
-	if cs.DeletionTimestamp == nil && v.in.Config.AdoptUserConfigMap && fromConfigMap(cs) {
-		keep = cs.Spec.ConfigMap
-	}
-	cause := olmcore.Cause{Reason: ReasonConfigMapReleased, Message: "the config map outlives the catalog"}
-	adopted := slices.Clone(v.in.AdoptedConfigMaps)
-	if v.in.ConfigMap != nil {
-		adopted = append(adopted, v.in.ConfigMap)
-	}
-	adopted = slices.DeleteFunc(adopted, func(cm *corev1.ConfigMap) bool {
-		return cm == nil || cm.Namespace != cs.Namespace || cm.DeletionTimestamp != nil || !owns(cs.UID, cm.OwnerReferences) || cm.Name == keep
-	})
-	slices.SortFunc(adopted, func(a, b *corev1.ConfigMap) int { return strings.Compare(a.Name, b.Name) })
-	for i, cm := range adopted {
-		if i > 0 && adopted[i-1].Name == cm.Name {
-			continue
-		}
-		after := cm.DeepCopy()
-		after.OwnerReferences = withoutOwner(after.OwnerReferences, cs.UID)
-		if len(after.OwnerReferences) == 0 && after.Labels[olmcore.LabelManaged] == "false" {
-			delete(after.Labels, olmcore.LabelManaged)
-		}
-		actions = append(actions, olmcore.UpdateOf(cm, after, cause))
-	}
-	if len(actions) > 0 || keep != "" || statusFirst || !held {
-		return actions
-	}
-	after := cs.DeepCopy()
-	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == cleanupFinalizer })
-	return []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}
-}
-
-func withoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerReference {
-	return slices.DeleteFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == uid })
+	return olmcore.UpdateOf(cm, after, olmcore.Cause{Reason: ReasonConfigMapAdopted, Message: "the catalog is made from the config map"})
 }

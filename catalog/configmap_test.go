@@ -257,50 +257,51 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	require.Empty(t, without.input(t).PodDisruptionBudgets)
 }
 
-// TestTheUsersConfigMapIsItsOwn: by default nothing is written to it; adopted, it
-// outlives the CatalogSource.
+// TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives
+// the CatalogSource.
 func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
 	w := mappedWorld(t, catalog.Config{}, mapped())
-	cm := w.input(t).ConfigMap
-	require.Empty(t, cm.Labels)
-	require.Empty(t, cm.OwnerReferences)
-
-	w = mappedWorld(t, catalog.Config{AdoptUserConfigMap: true}, mapped())
 	in := w.input(t)
-	require.Equal(t, map[string]string{"olm.managed": "false"}, in.ConfigMap.Labels)
-	require.True(t, olmcore.OwnedBy(in.ConfigMap, in.CatalogSource.UID))
-	require.Equal(t, []string{"operators.coreos.com/catalogsource-cleanup"}, in.CatalogSource.Finalizers)
-
-	// Made from another ConfigMap, it gives the first one back.
-	another := content()
-	another.Name = "another"
-	require.NoError(t, w.Cluster.Create(another))
-	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.ConfigMap = "another" }))
-	w.run(t, time.Hour)
-	in = w.input(t)
-	require.True(t, olmcore.OwnedBy(in.ConfigMap, in.CatalogSource.UID))
-	require.Len(t, in.AdoptedConfigMaps, 1)
-	require.Equal(t, "another", in.AdoptedConfigMaps[0].Name)
-	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.ConfigMap = "content" }))
-	w.run(t, time.Hour)
-	in = w.input(t)
-
+	require.Empty(t, in.ConfigMap.Labels)
+	require.Empty(t, in.ConfigMap.OwnerReferences)
 	require.NoError(t, w.Cluster.Delete(olmcore.RefOf(in.CatalogSource)))
 	w.run(t, time.Hour)
 	left, err := olmcore.Get[*corev1.ConfigMap](t.Context(), w.Cluster, "olm", "content")
 	require.NoError(t, err)
 	require.NotNil(t, left)
-	require.Empty(t, left.Labels)
-	require.Empty(t, left.OwnerReferences)
-	_, err = catalog.Gather(t.Context(), w.Cluster, coolKey, catalog.Config{})
-	require.Error(t, err, "the CatalogSource is gone")
+}
 
-	// With the option off again the ConfigMap is given back, and the finalizer goes.
-	w = mappedWorld(t, catalog.Config{AdoptUserConfigMap: true}, mapped())
-	off := &world{Cluster: w.Cluster, Driver: &fake.Driver{Cluster: w.Cluster, Controllers: []fake.Controller{controller(catalog.Config{})}}}
-	off.run(t, time.Hour)
-	require.Empty(t, off.input(t).CatalogSource.Finalizers)
-	require.Empty(t, off.input(t).ConfigMap.OwnerReferences)
+// TestAnAdoptedConfigMapIsTheCatalogs, as in OLM: the first Pod is made from the version
+// that the adoption gave it, each edit replaces the Pod, and it goes with its catalog.
+func TestAnAdoptedConfigMapIsTheCatalogs(t *testing.T) {
+	w := mappedWorld(t, catalog.Config{AdoptUserConfigMap: true}, mapped())
+	in := w.input(t)
+	require.Equal(t, map[string]string{"olm.managed": "false"}, in.ConfigMap.Labels)
+	require.True(t, olmcore.OwnedBy(in.ConfigMap, in.CatalogSource.UID))
+	require.Empty(t, in.CatalogSource.Finalizers)
+	first := in.Pods[0].Name
+	made := 0
+	for _, e := range w.Events {
+		if c, ok := e.Action.(olmcore.Create); ok && c.Target.Kind == "Pod" {
+			made++
+		}
+	}
+	require.Equal(t, 1, made)
+	require.Equal(t, in.ConfigMap.ResourceVersion, in.Pods[0].Labels["olm.configMapResourceVersion"])
+
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "content", func(cm *corev1.ConfigMap) { cm.Labels["a"] = "b" }))
+	w.run(t, time.Hour)
+	in = w.input(t)
+	require.Len(t, in.Pods, 1)
+	require.NotEqual(t, first, in.Pods[0].Name)
+	require.Equal(t, in.ConfigMap.ResourceVersion, in.Pods[0].Labels["olm.configMapResourceVersion"])
+	require.Equal(t, in.ConfigMap.ResourceVersion, in.CatalogSource.Status.ConfigMapResource.ResourceVersion)
+
+	require.NoError(t, w.Cluster.Delete(olmcore.RefOf(in.CatalogSource)))
+	w.run(t, time.Hour)
+	left, err := olmcore.Get[*corev1.ConfigMap](t.Context(), w.Cluster, "olm", "content")
+	require.NoError(t, err)
+	require.Nil(t, left)
 }
 
 // TestWhatAFormerTypeNeededGoes once the present one serves, and not before.

@@ -178,16 +178,7 @@ func (in *Input) gatherAround(ctx context.Context, r olmcore.Reader, key types.N
 			return err
 		}
 	}
-	if !in.Config.AdoptUserConfigMap && !slices.Contains(in.CatalogSource.Finalizers, cleanupFinalizer) {
-		return nil
-	}
-	all, err := olmcore.List[*corev1.ConfigMap](ctx, r, key.Namespace, nil)
-	for _, cm := range all {
-		if olmcore.OwnedBy(cm, in.CatalogSource.UID) {
-			in.AdoptedConfigMaps = append(in.AdoptedConfigMaps, cm)
-		}
-	}
-	return err
+	return nil
 }
 
 // subscribers lists the other namespaces with a Subscription to a CatalogSource.

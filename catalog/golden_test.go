@@ -204,7 +204,8 @@ func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
 }
 
 // TestAnAdoptedConfigMapServerIsLeftAlone: OLM applies all of grpcPodConfig to a
-// config map server. What it made runs on, with its memory target.
+// config map server, and does not replace it when that or the server's image changes.
+// What it made runs on, with its memory target.
 func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
 	for name, config := range map[string]*v1alpha1.GrpcPodConfig{
 		"memoryTarget":   {MemoryTarget: new(resource.MustParse("60Mi"))},
@@ -224,6 +225,8 @@ func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
 			out, err := catalog.Reconcile(in)
 			require.NoError(t, err)
 			require.Empty(t, done(out), "%s %s", name, profile)
+			require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
+			in.Config.ConfigMapServerImage = "another:v1"
 			require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
 		}
 	}

@@ -169,13 +169,11 @@ func dashedEqual(have, name string) bool {
 }
 
 // infraActions creates what is missing and repairs what differs, in place.
-// While the status is to be written, nothing else of the CatalogSource is.
-func (v *view) infraActions(statusFirst bool) (actions []olmcore.Action) {
+func (v *view) infraActions() (actions []olmcore.Action) {
 	if !v.runsPods() {
-		return v.releaseActions(statusFirst)
+		return nil
 	}
-	actions = v.releaseActions(statusFirst)
-	if a := v.adoptionAction(statusFirst); a != nil {
+	if a := v.adoptionAction(); a != nil {
 		actions = append(actions, a)
 	}
 	if a := v.accountAction(); a != nil {

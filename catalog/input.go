@@ -54,10 +54,6 @@ type Input struct {
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
 	// ConfigMap is the one that spec.configMap names; nil when it does not exist.
 	ConfigMap *corev1.ConfigMap
-	// AdoptedConfigMaps are those of the namespace with an owner reference to the
-	// CatalogSource. They are looked at only with Config.AdoptUserConfigMap, and while
-	// it has the finalizer that this puts there.
-	AdoptedConfigMaps []*corev1.ConfigMap
 	// Connection is the state of the caller's gRPC client for this CatalogSource;
 	// nil when it has none.
 	Connection *Connection
@@ -181,10 +177,9 @@ type Config struct {
 	// PinDigest makes the Pods that stand in for others run the very content that is
 	// served, by digest, whatever the image's tag points to by then.
 	PinDigest bool
-	// AdoptUserConfigMap labels and owns the ConfigMap of the user, as OLM does. A
-	// finalizer on the CatalogSource gives it back before that goes; a ConfigMap that
-	// a reconcile of old observations owned once more goes with a CatalogSource that
-	// is deleted before the next one.
+	// AdoptUserConfigMap labels and owns the ConfigMap of the user, as OLM does: it is
+	// garbage collected with the CatalogSource, stays owned when another one is named,
+	// and each edit of it, also of its labels, replaces the Pods.
 	AdoptUserConfigMap bool
 	// KeepLeftovers leaves alone what a former source type needed.
 	KeepLeftovers bool

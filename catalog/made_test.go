@@ -102,19 +102,15 @@ func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 		switch a := action.(type) {
 		case olmcore.Update:
 			before, after := a.Before, a.After
-			mine := []string{"operators.coreos.com/catalogsource-cleanup"}
-			for _, finalizer := range before.GetFinalizers() {
-				require.True(t, slices.Contains(after.GetFinalizers(), finalizer) || slices.Contains(mine, finalizer))
-			}
+			require.Equal(t, before.GetFinalizers(), after.GetFinalizers())
 			for key := range before.GetLabels() {
 				_, kept := after.GetLabels()[key]
-				require.True(t, kept || key == "olm.managed" && a.Target.Kind == "ConfigMap", "%s of %s is lost", key, a.Target)
+				require.True(t, kept, "%s of %s is lost", key, a.Target)
 			}
 			for _, ref := range before.GetOwnerReferences() {
 				kept := slices.ContainsFunc(after.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
 				predecessor := ref.Kind == "CatalogSource" && ref.Name == in.CatalogSource.Name && ref.UID != in.CatalogSource.UID
-				released := a.Target.Kind == "ConfigMap" && ref.UID == in.CatalogSource.UID
-				require.True(t, kept || predecessor || released, "%s is no owner of %s any more", ref.Name, a.Target)
+				require.True(t, kept || predecessor, "%s is no owner of %s any more", ref.Name, a.Target)
 			}
 			if a.Target.Kind == "Pod" {
 				require.Equal(t, before.(*corev1.Pod).Spec, after.(*corev1.Pod).Spec, "more than labels")

@@ -15,7 +15,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake/invariant"
@@ -217,68 +216,34 @@ func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
 	}
 }
 
-// TestAConfigMapIsAdoptedOnce: its label and owner, whichever is missing, and only
-// after the finalizer, which waits for the status.
+// TestAConfigMapIsAdoptedOnce: its label and owner, whichever is missing, and the Pods
+// are made after that.
 func TestAConfigMapIsAdoptedOnce(t *testing.T) {
 	base := mappedInput(t, catalog.Config{AdoptUserConfigMap: true})
 	owners := base.ConfigMap.OwnerReferences
-	another := func(name string, change func(*corev1.ConfigMap)) func(*catalog.Input) {
-		return func(in *catalog.Input) {
-			cm := base.ConfigMap.DeepCopy()
-			cm.Name, cm.UID = name, types.UID(name)
-			change(cm)
-			in.AdoptedConfigMaps = append(in.AdoptedConfigMaps, cm, nil, cm)
-		}
-	}
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
 		want   []string
 	}{
 		"it is adopted":          {func(*catalog.Input) {}, nil},
-		"the label is gone":      {func(in *catalog.Input) { in.ConfigMap.Labels = nil }, []string{"content " + catalog.ReasonConfigMapAdopted}},
+		"the label is gone":      {func(in *catalog.Input) { in.ConfigMap.Labels = nil }, []string{"update content ConfigMapAdopted"}},
 		"another label is there": {func(in *catalog.Input) { in.ConfigMap.Labels["olm.managed"] = "true" }, nil},
-		"the owner is gone":      {func(in *catalog.Input) { in.ConfigMap.OwnerReferences = nil }, []string{"content " + catalog.ReasonConfigMapAdopted}},
+		"the owner is gone":      {func(in *catalog.Input) { in.ConfigMap.OwnerReferences = nil }, []string{"update content ConfigMapAdopted"}},
+		"nothing is adopted yet": {func(in *catalog.Input) { in.ConfigMap.OwnerReferences, in.Pods = nil, nil }, []string{"update content ConfigMapAdopted"}},
+		"nothing is made yet":    {func(in *catalog.Input) { in.Pods = nil }, []string{"create a Pod PodMissing"}},
+		"another owner is there": {func(in *catalog.Input) {
+			in.ConfigMap.OwnerReferences = append(in.ConfigMap.OwnerReferences, metav1.OwnerReference{UID: "x"})
+		}, nil},
+		"it was edited":             {func(in *catalog.Input) { in.ConfigMap.ResourceVersion += "0" }, []string{"create a Pod PodOutdated"}},
+		"the option is off":         {func(in *catalog.Input) { in.Config.AdoptUserConfigMap = false }, nil},
+		"it was edited, and is off": {func(in *catalog.Input) { in.Config.AdoptUserConfigMap, in.ConfigMap.ResourceVersion = false, "99" }, nil},
 		"it goes": {func(in *catalog.Input) {
 			in.ConfigMap.OwnerReferences, in.ConfigMap.DeletionTimestamp = nil, &metav1.Time{Time: start}
 		}, nil},
-		"without finalizer":                        {func(in *catalog.Input) { in.CatalogSource.Finalizers = nil; in.ConfigMap.OwnerReferences = nil }, []string{"cool " + catalog.ReasonConfigMapAdopted}},
-		"adopted by OLM, which knows no finalizer": {func(in *catalog.Input) { in.CatalogSource.Finalizers = nil }, []string{"cool " + catalog.ReasonConfigMapAdopted}},
-		"adopted by one that was behind": {func(in *catalog.Input) {
-			in.CatalogSource.Finalizers = nil
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.Image = "grpc", "x" })
-		}, []string{"content " + catalog.ReasonConfigMapReleased}},
-		"given back": {func(in *catalog.Input) {
-			in.CatalogSource.Finalizers, in.AdoptedConfigMaps, in.ConfigMap.OwnerReferences = nil, nil, nil
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.Image = "grpc", "x" })
-		}, nil},
-		"the status comes first": {func(in *catalog.Input) {
-			in.CatalogSource.Finalizers = nil
-			in.ConfigMap.OwnerReferences = nil
-			in.CatalogSource.Status.Message = "x"
-		}, nil},
-		"it was another one":         {another("b", func(*corev1.ConfigMap) {}), []string{"b " + catalog.ReasonConfigMapReleased}},
-		"it was another, which goes": {another("b", func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{Time: start} }), nil},
-		"somebody else's":            {another("b", func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].UID = "x" }), nil},
-		"of another namespace":       {another("b", func(cm *corev1.ConfigMap) { cm.Namespace = "x" }), nil},
-		"the option is off": {func(in *catalog.Input) {
-			in.Config.AdoptUserConfigMap = false
-			another("b", func(*corev1.ConfigMap) {})(in)
-		},
-			[]string{"b " + catalog.ReasonConfigMapReleased, "content " + catalog.ReasonConfigMapReleased}},
-		"all are given back": {func(in *catalog.Input) {
-			in.Config.AdoptUserConfigMap, in.AdoptedConfigMaps, in.ConfigMap.OwnerReferences = false, nil, nil
-		},
-			[]string{"cool " + catalog.ReasonConfigMapReleased}},
-		"all are, and the status comes first": {func(in *catalog.Input) {
-			in.Config.AdoptUserConfigMap, in.AdoptedConfigMaps, in.ConfigMap.OwnerReferences = false, nil, nil
-			in.CatalogSource.Status.Message = "x"
-		}, nil},
-		"it goes, with an adopted one": {func(in *catalog.Input) {
-			in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now))
-		}, []string{"content " + catalog.ReasonConfigMapReleased}},
+		"the CatalogSource goes": {func(in *catalog.Input) { in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now)) }, nil},
 		"an image now": {func(in *catalog.Input) {
 			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.Image = "grpc", "x" })
-		}, []string{"content " + catalog.ReasonConfigMapReleased}},
+		}, []string{"create a Pod PodOutdated"}},
 	} {
 		in := invariant.Clone(base)
 		test.change(&in)
@@ -288,28 +253,19 @@ func TestAConfigMapIsAdoptedOnce(t *testing.T) {
 		checkLeft(t, in, out)
 		var got []string
 		for _, a := range out.Actions {
-			u, ok := a.(olmcore.Update)
-			if !ok || u.Target.Kind != "ConfigMap" && u.Target.Kind != "CatalogSource" {
-				continue
-			}
-			got = append(got, u.Target.Name+" "+u.Cause.Reason)
-			if u.Cause.Reason == catalog.ReasonConfigMapAdopted && u.Target.Kind == "ConfigMap" {
-				require.Equal(t, owners, u.After.GetOwnerReferences(), name)
-				require.Contains(t, u.After.GetLabels(), "olm.managed", name)
-			}
-			if u.Cause.Reason == catalog.ReasonConfigMapReleased && u.Target.Kind == "ConfigMap" {
-				require.Empty(t, u.After.GetOwnerReferences(), name)
-				require.Empty(t, u.After.GetLabels(), name)
+			verb, target, cause := a.Describe()
+			switch {
+			case target.Kind == "ConfigMap":
+				after := a.(olmcore.Update).After
+				require.Equal(t, owners, after.GetOwnerReferences(), name)
+				require.Contains(t, after.GetLabels(), "olm.managed", name)
+				got = append(got, string(verb)+" "+target.Name+" "+cause.Reason)
+			case target.Kind == "Pod":
+				got = append(got, string(verb)+" a Pod "+cause.Reason)
 			}
 		}
 		require.Equal(t, test.want, got, name)
 	}
-	in := invariant.Clone(base)
-	in.Config.AdoptUserConfigMap, in.AdoptedConfigMaps = false, nil
-	in.ConfigMap.OwnerReferences = append(in.ConfigMap.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "x", UID: "x"})
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"olm.managed": "false"}, out.Actions[0].(olmcore.Update).After.GetLabels(), "another one owns it still")
 }
 
 // TestAnAddressThatDoesNotAnswer is no catalog that serves.

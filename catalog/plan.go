@@ -70,6 +70,9 @@ func (v *view) planPods() plan {
 	default:
 		v.planRefill(&pl)
 	}
+	if v.needsAdoption() {
+		pl.creates = nil // they would be made from a version that the adoption ends
+	}
 	v.heedRefusal(&pl)
 	v.planCleanup(&pl)
 	v.planSurplus(&pl)

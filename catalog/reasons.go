@@ -183,8 +183,6 @@ const (
 	ReasonBudgetObsolete = "BudgetObsolete"
 	// ReasonConfigMapAdopted: the user's ConfigMap becomes a dependant.
 	ReasonConfigMapAdopted = "ConfigMapAdopted"
-	// ReasonConfigMapReleased: the user's ConfigMap is given back.
-	ReasonConfigMapReleased = "ConfigMapReleased"
 	// ReasonSourceTypeChanged: the object served a former source type.
 	ReasonSourceTypeChanged = "SourceTypeChanged"
 	// ReasonStatusChanged: the status no longer tells what is observed.

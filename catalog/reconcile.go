@@ -36,7 +36,7 @@ func Reconcile(in Input) (Outcome, error) {
 	status := v.compareStatus(&conditions)
 
 	out := Outcome{Connection: v.connectionRequest(), Notify: v.notify(&pl, &status)}
-	out.Actions = append(v.infraActions(status.changed), v.podActions(&pl)...)
+	out.Actions = append(v.infraActions(), v.podActions(&pl)...)
 	out.Actions = append(out.Actions, v.leftoverActions(&conditions[0])...)
 	if pl.pause > 0 && !status.changed && len(out.Actions) == len(pl.creates) {
 		out.Actions = nil
