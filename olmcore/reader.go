@@ -140,6 +140,15 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
+// Indexer is what a Reader may be besides whose answers stay the same for as long
+// as it lives: it keeps an index that a Gather made of a list, so that all calls share
+// it. Without it a Gather goes through the list.
+type Indexer interface {
+	// Index returns the value that was kept for a key, a pointer or a map; the first
+	// time it is what build returns. It is not changed afterwards.
+	Index(key string, build func() any) any
+}
+
 func typed[T Object](o Object) (T, error) {
 	object, ok := o.(T)
 	if !ok {

@@ -62,6 +62,7 @@ type observed struct {
 	*olmcore.Snapshot
 	cluster *fake.Cluster
 	asked   map[schema.GroupKind]bool
+	indexes map[string]any
 }
 
 func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
@@ -73,7 +74,17 @@ func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
 	}
 	objects := slices.DeleteFunc(cluster.Objects(), func(o olmcore.Object) bool { return !told[olmcore.GVKOf(o).GroupKind()] })
 	snapshot, err := olmcore.NewSnapshot(objects, scopes...)
-	return &observed{Snapshot: snapshot, cluster: cluster, asked: map[schema.GroupKind]bool{}}, err
+	return &observed{Snapshot: snapshot, cluster: cluster, asked: map[schema.GroupKind]bool{}, indexes: map[string]any{}}, err
+}
+
+// Index implements olmcore.Indexer: the input does not change.
+func (r *observed) Index(key string, build func() any) any {
+	index, kept := r.indexes[key]
+	if !kept {
+		index = build()
+		r.indexes[key] = index
+	}
+	return index
 }
 
 // Get implements olmcore.Reader.
