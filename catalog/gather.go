@@ -19,7 +19,7 @@ import (
 )
 
 // Gather reads the Input of one CatalogSource. It does not set Now, Connection,
-// PodHash and LastRun, which only the caller knows. A CatalogSource that does
+// ResolvedDigest, Jitter, PodHash and LastRun, which only the caller knows. A CatalogSource that does
 // not exist is an error for which apierrors.IsNotFound holds.
 //
 // It reads the Pods and Subscriptions of whole namespaces and all Nodes: let r
