@@ -4,6 +4,7 @@ package olmcore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -57,6 +58,10 @@ func Decode(data []byte) (Object, error) {
 func DecodeKeys(data []byte) (Object, []KeyCase, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(data, &meta); err != nil {
+		var other *json.UnmarshalTypeError
+		if errors.As(err, &other) && other.Field == "" {
+			return nil, nil, &InputError{Field: "object", Problem: "is not a JSON object: it is of type " + other.Value}
+		}
 		return nil, nil, &InputError{Field: "object", Problem: "is not a JSON object: " + err.Error()}
 	}
 	switch {

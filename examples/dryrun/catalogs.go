@@ -118,6 +118,9 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 		return olmcore.Resolution{}, err
 	}
 	result := resolution.Resolve(in)
+	if input, ok := reader.(*observed); ok && input.guessing {
+		return result.Resolution, nil
+	}
 	explained := resolution.Explanation{}
 	if r.catalogs.explain != "" {
 		explained = resolution.Explain(in, "", r.catalogs.explain)

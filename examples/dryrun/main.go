@@ -107,8 +107,9 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 			fmt.Fprintf(stderr, usage, kubectlGet())
 			flags.SetOutput(stderr)
 			flags.PrintDefaults()
+			return o, err
 		}
-		return o, err
+		return o, fmt.Errorf("%w (--help lists the flags)", err)
 	}
 	if _, ok := printers[o.output]; !ok {
 		return o, fmt.Errorf("--output %q is none of %s", o.output, strings.Join(slices.Sorted(maps.Keys(printers)), ", "))

@@ -61,10 +61,10 @@ func TestResolvesAgainstACatalog(t *testing.T) {
 	require.Equal(t, got, again, "a folder is the same catalog")
 
 	for args, want := range map[string]string{
-		"--catalog community=x":   `dryrun: invalid value "community=x" for flag -catalog: "community=x" is not NAMESPACE/NAME=PATH` + "\n",
-		"--catalog a/b=missing":   `dryrun: invalid value "a/b=missing" for flag -catalog: stat missing: no such file or directory` + "\n",
+		"--catalog community=x":   `dryrun: invalid value "community=x" for flag -catalog: "community=x" is not NAMESPACE/NAME=PATH (--help lists the flags)` + "\n",
+		"--catalog a/b=missing":   `dryrun: invalid value "a/b=missing" for flag -catalog: stat missing: no such file or directory (--help lists the flags)` + "\n",
 		"--explain backup.v1.0.0": "dryrun: --explain needs --catalog\n",
-		"--catalog /b=testdata":   `dryrun: invalid value "/b=testdata" for flag -catalog: "/b=testdata" is not NAMESPACE/NAME=PATH` + "\n",
+		"--catalog /b=testdata":   `dryrun: invalid value "/b=testdata" for flag -catalog: "/b=testdata" is not NAMESPACE/NAME=PATH (--help lists the flags)` + "\n",
 	} {
 		code, _, errs := runDry(t, "", strings.Fields(args)...)
 		require.Equal(t, exitUsage, code)
@@ -202,8 +202,9 @@ func TestWhatCannotBeReadIsOneLineAndExitCode2(t *testing.T) {
 		"an object twice":   {pod + pod, nil, "dryrun: stdin: document 2: Pod b/a stands in stdin, document 1, already\n"},
 		"an unserved version": {`{"apiVersion":"v9","kind":"Namespace","metadata":{"name":"a"}}`, nil,
 			"dryrun: stdin: document 1: Namespace a: no matches for kind \"Namespace\" in version \"v9\"\n"},
+		"text":                {"hello", nil, "dryrun: stdin: document 1: invalid input: object is not a JSON object: it is of type string\n"},
 		"no such file":        {"", []string{"missing.yaml"}, "dryrun: open missing.yaml: no such file or directory\n"},
-		"an unknown flag":     {"", []string{"--what"}, "dryrun: flag provided but not defined: -what\n"},
+		"an unknown flag":     {"", []string{"--what"}, "dryrun: flag provided but not defined: -what (--help lists the flags)\n"},
 		"an unknown output":   {"", []string{"--output", "xml"}, "dryrun: --output \"xml\" is none of json, table, yaml\n"},
 		"a time that is none": {"", []string{"--now", "noon"}, "dryrun: --now \"noon\" is no RFC 3339 time such as 2026-01-02T15:04:05Z\n"},
 		"a negative advance":  {"", []string{"--advance", "-1s"}, "dryrun: --advance -1s is negative\n"},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,6 +64,9 @@ type observed struct {
 	cluster *fake.Cluster
 	asked   map[schema.GroupKind]bool
 	indexes map[string]any
+	// guessing: what was not read is taken for absent, to find out what else would be
+	// asked for.
+	guessing bool
 }
 
 func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
@@ -90,13 +94,19 @@ func (r *observed) Index(key string, build func() any) any {
 // Get implements olmcore.Reader.
 func (r *observed) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	o, err := r.Snapshot.Get(ctx, gvk, namespace, name)
-	return o, r.note(gvk, err)
+	if err = r.note(gvk, err); r.guessing && errors.Is(err, olmcore.ErrNotRead) {
+		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
+	}
+	return o, err
 }
 
 // List implements olmcore.Reader.
 func (r *observed) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	objects, err := r.Snapshot.List(ctx, gvk, namespace, selector)
-	return objects, r.note(gvk, err)
+	if err = r.note(gvk, err); r.guessing && errors.Is(err, olmcore.ErrNotRead) {
+		err = nil
+	}
+	return objects, err
 }
 
 // note keeps what was not read. A kind of which no CustomResourceDefinition is in

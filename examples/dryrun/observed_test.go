@@ -68,6 +68,17 @@ func TestNothingIsConcludedFromKindsThatAreNotInTheInput(t *testing.T) {
 	require.Empty(t, reportOf(t, dump, "--complete").NotRead)
 }
 
+// TestNothingIsResolvedWithoutWhatIsInstalled: the CSVs, plans and the like of the
+// namespace were not read.
+func TestNothingIsResolvedWithoutWhatIsInstalled(t *testing.T) {
+	const dir = "testdata/resolve/"
+	code, out, errs := runDry(t, "", "--catalog", "olm/community="+dir+"catalog.yaml", dir+"subscriptions.yaml")
+	require.Zero(t, code, errs)
+	require.NotContains(t, out, "  resolves ")
+	require.Contains(t, out, "\n  clusterserviceversions.operators.coreos.com ")
+	require.NotContains(t, out, "\n  catalogsources", "--catalog names them")
+}
+
 // TestWhatACompleteInputLacksDoesNotExist: there is no cache that could be late.
 func TestWhatACompleteInputLacksDoesNotExist(t *testing.T) {
 	input := partial(largeCluster(tenantObjects), "Subscription", "OperatorGroup")

@@ -37,7 +37,7 @@ func dryRun(cluster *fake.Cluster, scopes []olmcore.Scope, o options) (*report, 
 		return nil, err
 	}
 	r.reader = input
-	if err := r.look(input.Snapshot); err != nil {
+	if err := r.look(input); err != nil {
 		return nil, err
 	}
 	all := r.report()
@@ -79,20 +79,31 @@ func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM
 const newestKubernetes = "v1.999.0"
 
 // look reconciles every key of the input once and runs nothing.
-func (r *runner) look(input olmcore.Reader) error {
+func (r *runner) look(input *observed) error {
 	o, err := r.newOLM(r.asked)
 	if err != nil {
 		return err
 	}
-	for _, c := range tolerant(o.Controllers()) {
-		for _, key := range c.Keys(input) {
-			found, err := c.Reconcile(r.ctx, r.reader, key, r.cluster.Now(), nil)
+	guess, err := r.newOLM(nil)
+	if err != nil {
+		return err
+	}
+	guesses := guess.Controllers()
+	for i, c := range tolerant(o.Controllers()) {
+		for _, key := range c.Keys(input.Snapshot) {
+			found, err := c.Reconcile(r.ctx, input, key, r.cluster.Now(), nil)
 			if err != nil {
 				return err
 			}
 			for _, e := range events(c.Name, key, found) {
 				if err := r.add(e); err != nil {
 					return err
+				}
+				if e.Diagnostic != nil && e.Diagnostic.Reason == reasonUndecided {
+					// All that is missing is to be named, not the first kind alone.
+					input.guessing = true
+					_, _ = guesses[i].Reconcile(r.ctx, input, key, r.cluster.Now(), nil)
+					input.guessing = false
 				}
 			}
 			r.requeue(c.Name, key, found.RequeueAfter)
@@ -268,16 +279,8 @@ func isUndecided(reason string) bool {
 	return reason == reasonUndecided || reason == csv.ReasonNotObserved
 }
 
-// undecided marks the results of a key, for want of a kind. Others that the input
-// lacks are named at once, so that none of them is missed in the next try.
+// undecided marks the results of a key.
 func (r *runner) undecided(e fake.Event) {
-	if input, ok := r.reader.(*observed); ok {
-		for _, k := range olmcore.Kinds() {
-			if slices.Contains(k.ReadBy, packageOf[e.Controller]) && !input.Holds(k.GroupKind(), "") {
-				input.asked[k.GroupKind()] = true
-			}
-		}
-	}
 	if e.Controller != controllers.Subscription {
 		r.result(kindOf[e.Controller], e.Key).Undecided = true
 		return
@@ -337,12 +340,6 @@ func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
 		return nil
 	}
 	return subs
-}
-
-// packageOf is the package that decides for each controller.
-var packageOf = map[string]string{
-	controllers.Catalog: "catalog", controllers.InstallPlan: "installplan", controllers.Group: "csv", controllers.CSV: "csv",
-	controllers.Subscription: "subscription",
 }
 
 // kindOf is the kind that each controller reconciles.
