@@ -108,6 +108,21 @@ func incarnationOf(c *version) olmcore.Owner {
 	return owner
 }
 
+// labelComponents puts the component labels of a CSV on an object that is made for it: in
+// this write, so that no other one has to bring them. What exists already is package
+// subscription's.
+func labelComponents(o olmcore.Object, c *version) {
+	add := map[string]string{}
+	for key, value := range c.Labels {
+		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+			add[key] = value
+		}
+	}
+	if labels, changed := olmcore.MergeLabels(o.GetLabels(), add); changed {
+		o.SetLabels(labels)
+	}
+}
+
 func setAnnotation(m *metav1.ObjectMeta, key, value string) {
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}

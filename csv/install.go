@@ -48,6 +48,7 @@ func install(in *Input) installation {
 		}
 		switch {
 		case at < 0:
+			labelComponents(want, in.ClusterServiceVersion)
 			todo.actions = append(todo.actions, olmcore.Create{
 				Target: olmcore.RefOf(want), Object: want, As: as,
 				Cause: olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " does not exist"},

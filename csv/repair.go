@@ -32,6 +32,7 @@ func repairs(in *Input, report []v1alpha1.RequirementStatus) []olmcore.Action {
 	add := func(o olmcore.Object) {
 		key := olmcore.KeyOf(o)
 		if !seen[key] && !in.exists(key) {
+			labelComponents(o, in.ClusterServiceVersion)
 			actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: as, Cause: olmcore.Cause{
 				Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + in.ClusterServiceVersion.Name + " created it, and it is gone",
 			}})

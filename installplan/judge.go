@@ -198,6 +198,7 @@ func (e *evaluation) change(t *target, after olmcore.Object) verdict {
 func (e *evaluation) create(t *target, want map[string]any) verdict {
 	labels := stringsOf(metadataOf(want), "labels")
 	labels[olmcore.LabelManaged] = "true"
+	e.labelComponents(t, want, labels)
 	metadataOf(want)["labels"] = labels
 	o, err := e.typed(t, want)
 	if err != nil {

@@ -38,6 +38,9 @@ func hasKey(labels map[string]string, key []byte) bool {
 // lack. No label is removed but that of an earlier package from a Subscription.
 // wrote says that the Subscription has a status write in this result already.
 //
+// Objects are made with their labels by packages installplan and csv; what is put here
+// repairs. So nothing of a CSV is labelled while package csv takes it somewhere.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption
 // controller. Differs: InstallPlans are package installplan's.
 func (v *view) label(out *Outcome, missing []componentKey, sub *v1alpha1.Subscription, wrote bool) []componentKey {
@@ -66,6 +69,9 @@ func (v *view) label(out *Outcome, missing []componentKey, sub *v1alpha1.Subscri
 	if _, ok := sub.Labels[key]; !ok && !wrote {
 		missing = append(missing, componentKey{sub, key, false})
 	}
+	if c != nil && v.isRestless(out, c) {
+		c = nil
+	}
 	if c != nil {
 		if _, ok := c.Labels[key]; !ok {
 			missing = append(missing, componentKey{c, key, false})
@@ -77,7 +83,7 @@ func (v *view) label(out *Outcome, missing []componentKey, sub *v1alpha1.Subscri
 // labelRest adds what the CSVs own, and makes one action for each object.
 func (v *view) labelRest(out *Outcome, missing []componentKey) {
 	for _, o := range v.components {
-		missing = v.componentKeys(missing, o)
+		missing = v.componentKeys(out, missing, o)
 	}
 	if len(missing) > 0 {
 		out.Actions = append(out.Actions, labelUpdates(missing)...)
@@ -108,7 +114,7 @@ func (v *view) staleKeys(missing []componentKey, sub *v1alpha1.Subscription) []c
 }
 
 // componentKeys adds the keys that an object lacks of the CSVs that own it.
-func (v *view) componentKeys(missing []componentKey, o olmcore.Object) []componentKey {
+func (v *view) componentKeys(out *Outcome, missing []componentKey, o olmcore.Object) []componentKey {
 	if !isWritable(o) {
 		return missing
 	}
@@ -123,31 +129,46 @@ func (v *view) componentKeys(missing []componentKey, o olmcore.Object) []compone
 			continue
 		}
 		if c := v.csv(ref.Name); c != nil && c.UID == ref.UID && c.UID != "" {
-			missing = inherit(missing, o, labels, c)
+			missing = v.inherit(out, missing, o, labels, c)
 		}
 	}
 	if owner, ok := olmcore.OwnerOf(labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == v.namespace {
 		if c := v.csv(owner.Name); c != nil && (owner.UID == "" || owner.UID == c.UID) {
-			missing = inherit(missing, o, labels, c)
+			missing = v.inherit(out, missing, o, labels, c)
 		}
 	}
 	if o.GetNamespace() == "" && kind == "CustomResourceDefinition" {
 		for _, c := range v.csvs {
 			if slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
-				missing = inherit(missing, o, labels, c)
+				missing = v.inherit(out, missing, o, labels, c)
 			}
 		}
 	}
 	return missing
 }
 
+// isRestless reports whether package csv is writing a CSV and what belongs to it: in a
+// phase that it will leave, until it has been there for the AuditGrace.
+func (v *view) isRestless(out *Outcome, c *v1alpha1.ClusterServiceVersion) bool {
+	if c.Status.Phase == v1alpha1.CSVPhaseSucceeded || c.Status.Phase == v1alpha1.CSVPhaseFailed {
+		return false
+	}
+	start := c.CreationTimestamp.Time
+	if at := c.Status.LastTransitionTime; at != nil && at.After(start) {
+		start = at.Time
+	}
+	left := v.config.AuditGrace - since(start, v.now)
+	out.Requeue(max(left, 0))
+	return left > 0
+}
+
 // inherit adds the component keys of a CSV that labels lack.
-func inherit(missing []componentKey, o olmcore.Object, labels map[string]string, c *v1alpha1.ClusterServiceVersion) []componentKey {
+func (v *view) inherit(out *Outcome, missing []componentKey, o olmcore.Object, labels map[string]string, c *v1alpha1.ClusterServiceVersion) []componentKey {
 	if c.DeletionTimestamp != nil || isCopied(c) {
 		return missing
 	}
 	for key := range c.Labels {
-		if _, ok := labels[key]; !ok && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+		if _, ok := labels[key]; !ok && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) && !v.isRestless(out, c) {
 			missing = append(missing, componentKey{o, key, false})
 		}
 	}

@@ -139,3 +139,38 @@ func TestLabelKeys(t *testing.T) {
 		require.Empty(t, reconcile(t, answered(inputOf(sub))).Actions, pkg)
 	}
 }
+
+// TestWhatIsBeingSetUpIsNotLabelledMeanwhile: package csv writes the same objects then.
+func TestWhatIsBeingSetUpIsNotLabelledMeanwhile(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: meta("x")}
+	for _, tc := range []struct {
+		phase    v1alpha1.ClusterServiceVersionPhase
+		labelled bool // the CSV itself, which then brings the label to what it owns
+		at       int
+		want     string
+	}{
+		{"", false, 60, ""}, {"Pending", false, 60, ""}, {"InstallReady", false, 60, ""}, {"Installing", true, 60, ""}, {"Replacing", true, 60, ""},
+		{"Succeeded", false, 60, "etcd.v1"}, {"Succeeded", true, 60, "x"}, {"Failed", false, 60, "etcd.v1"},
+		{"Pending", false, 50 + 119, ""}, {"Pending", false, 50 + 120, "etcd.v1"}, {"Pending", true, 50 + 120, "x"},
+	} {
+		c := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+			c.Status.Phase, c.Status.LastTransitionTime = tc.phase, secondp(50)
+			if !tc.labelled {
+				c.Labels = nil
+			}
+		})
+		account.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(c)}
+		in := answered(inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), c, account))
+		in.Now = second(tc.at).Time
+		out := reconcile(t, in)
+		var got []string
+		for _, a := range out.Actions {
+			_, target, _ := a.Describe()
+			got = append(got, target.Name)
+		}
+		require.Equal(t, tc.want, strings.Join(got, " "), "%+v", tc)
+		if tc.want == "" {
+			require.Equal(t, second(50).Add(subscription.DefaultAuditGrace).Sub(in.Now), out.RequeueAfter, "%+v", tc)
+		}
+	}
+}
