@@ -278,8 +278,8 @@ func checkRest(in *Input) error {
 		if g == nil {
 			return badItem("OperatorGroups", i, "is nil")
 		}
-		if g.Name == "" || g.Namespace != in.Namespace {
-			return badMeta("OperatorGroups", i, g.Name, g.Namespace, in.Namespace)
+		if g.Namespace != "" && g.Namespace != in.Namespace { // only their number and one field count
+			return badMeta("OperatorGroups", i, "group", g.Namespace, in.Namespace)
 		}
 		for _, before := range in.OperatorGroups[:i] {
 			if before.Name == g.Name {
