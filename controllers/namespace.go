@@ -247,6 +247,9 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 		}
 	}
 	next := *n.answer
+	if n.planKey == (olmcore.Key{}) {
+		next.PlanError = "" // whoever made it, the plan is there, or none is needed
+	}
 	if s.unpacks() {
 		next.Unpacking = &subscription.Unpacking{}
 	}

@@ -43,6 +43,20 @@ var lawWorlds = map[string]func(*world) error{
 		w.heads["alpha"]++
 		return nil
 	},
+	"an upgrade waits for approval": func(w *world) error {
+		if err := w.subscribe("alpha", v1alpha1.ApprovalManual); err != nil {
+			return err
+		}
+		if err := w.driver.RunFor(w.ctx, time.Minute); err != nil {
+			return err
+		}
+		if err := w.approveAll(); err != nil {
+			return err
+		}
+		err := w.driver.RunFor(w.ctx, time.Minute)
+		w.heads["alpha"]++
+		return err
+	},
 	"an operator is removed": func(w *world) error {
 		if err := w.subscribe("alpha", v1alpha1.ApprovalAutomatic); err != nil {
 			return err
@@ -111,5 +125,11 @@ func TestActionsMayBeRepeated(t *testing.T) {
 func TestActionsMayBeLost(t *testing.T) {
 	for name, prepare := range lawWorlds {
 		t.Run(name, func(t *testing.T) { require.NoError(t, invariant.Resumable(whole(t, prepare))) })
+	}
+}
+
+func TestTwoManagersComeToRest(t *testing.T) {
+	for name, prepare := range lawWorlds {
+		t.Run(name, func(t *testing.T) { require.NoError(t, invariant.TwoManagers(whole(t, prepare))) })
 	}
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/olmcore/olm/fake"
+)
+
+// minPatience is how long the managers of TwoManagers have at least.
+const minPatience = 30 * time.Minute
+
+// TwoManagers checks that two managers which look after one world at once write
+// nothing once the world stands still, whatever each of them remembers: every
+// write of an undisturbed run goes wrong once, in each way that a write can, so
+// that one manager remembers a failure that the other has long made good.
+// Controllers is called once for each manager, which must have its own memory;
+// Rounds and Ignore do not count.
+func TwoManagers(w World) error {
+	writes, err := w.managed(nil)
+	if err != nil {
+		return fmt.Errorf("two managers: %w", err)
+	}
+	for i, write := range writes {
+		verb, target, _ := write.Action.Describe()
+		for _, mode := range []fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash} {
+			if _, err := w.managed(&fake.Fault{Nth: i + 1, Mode: mode}); err != nil {
+				return fmt.Errorf("two managers, %s at write %d, %s %s: %w", mode, i+1, verb, target, err)
+			}
+		}
+	}
+	return nil
+}
+
+// managed runs the world under two managers, with a fault unless it is nil, and
+// returns what they wrote. The error says what they still write when the world
+// stands still.
+func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
+	cluster, err := w.New()
+	if err != nil {
+		return nil, err
+	}
+	d := &fake.Driver{Cluster: cluster, Controllers: slices.Concat(w.Controllers(cluster), w.Controllers(cluster))}
+	if fault != nil {
+		cluster.Inject(*fault)
+	}
+	ctx, patience := context.Background(), max(w.Patience, minPatience)
+	if err := d.RunFor(ctx, patience); err != nil {
+		return nil, err
+	}
+	writes := actionsOf(d.Events)
+	d.Events = nil
+	if err := d.RunFor(ctx, patience); err != nil {
+		return nil, err
+	}
+	if late := actionsOf(d.Events); len(late) > 0 {
+		return nil, errors.New("at rest they still write\n" + fake.Format(late[:min(len(late), 20)]))
+	}
+	return writes, nil
+}
+
+func actionsOf(events []fake.Event) []fake.Event {
+	return slices.DeleteFunc(events, func(e fake.Event) bool { return e.Action == nil })
+}
