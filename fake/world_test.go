@@ -3,6 +3,7 @@
 package fake_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -128,7 +128,7 @@ func dump(t testing.TB, c *fake.Cluster) string {
 		require.NoError(t, err)
 		all = append(all, m)
 	}
-	text, err := yaml.Marshal(all)
+	text, err := json.MarshalIndent(all, "", "  ")
 	require.NoError(t, err)
 	return string(text)
 }

@@ -139,7 +139,13 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 
+var bundles = map[string][]olmcore.Object{}
+
+// bundle returns the manifests of a version, which are shared.
 func bundle(pkg string, version int) []olmcore.Object {
+	if known := bundles[csvName(pkg, version)]; known != nil {
+		return known
+	}
 	text := strings.NewReplacer("PKG", pkg, "VERSION", fmt.Sprint(version)).Replace(bundleText)
 	var objects []olmcore.Object
 	for document := range strings.SplitSeq(text, "\n---\n") {
@@ -153,6 +159,7 @@ func bundle(pkg string, version int) []olmcore.Object {
 		}
 		objects = append(objects, o)
 	}
+	bundles[csvName(pkg, version)] = objects
 	return objects
 }
 
