@@ -219,10 +219,16 @@ func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription
 		return nil, err
 	}
 	answer := &subscription.Resolved{Resolution: resolution, At: now}
-	if before != nil && (resolution.Failure != nil && before.Resolution.Failure != nil || before.PlanError != "") {
+	if before != nil && (failed(resolution) && failed(before.Resolution) || before.PlanError != "") {
 		answer.Attempts = before.Attempts + 1
 	}
 	return answer, nil
+}
+
+// failed reports whether a resolution failed, or did for one of its
+// Subscriptions.
+func failed(r olmcore.Resolution) bool {
+	return r.Failure != nil || slices.ContainsFunc(r.Decisions, func(d olmcore.SubscriptionDecision) bool { return d.Failure != nil })
 }
 
 // plan returns what installplan.Create needs for the answer that is there, and

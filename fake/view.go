@@ -22,6 +22,11 @@ const maxLag = 1024
 // for each kind by a number of events of its own, and only ever moves forward.
 // A new View is up to date; from then on it moves when it is told to.
 type View struct {
+	// Watch, when set, is told each event that the view takes in after it did, as a
+	// watch is: old is nil for a new object, next for one that is gone. A Restart
+	// tells nothing.
+	Watch func(old, next olmcore.Object)
+
 	name    string
 	cluster *Cluster
 	tables  map[schema.GroupKind]*table
@@ -114,6 +119,9 @@ func (v *View) next(k schema.GroupKind) bool {
 		t.remove(e.old.GetNamespace(), e.old.GetName())
 	} else {
 		t.put(e.next)
+	}
+	if v.Watch != nil {
+		v.Watch(e.old, e.next)
 	}
 	return true
 }

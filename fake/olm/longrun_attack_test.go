@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// stepAttack: a tenant writes what he may in his namespace, to reach what he may
+// not.
+func (h *history) stepAttack(r *rand.Rand) {
+	h.figures.Attacks++
+	pick(r, []func(*history, *rand.Rand){
+		(*history).attackWithCleanup, (*history).attackWithWiderReach, (*history).attackByDeletion, (*history).attackWithGroup,
+		(*history).attackWithPlan, (*history).attackWithCatalog, (*history).attackWithOwners, (*history).attackWithVersion,
+	})(h, r)
+}
+
+// attackWithCleanup: a version whose clean-up would reach everything.
+func (h *history) attackWithCleanup(r *rand.Rand) {
+	c := bundle("helm", 1)[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
+	c.Namespace, c.Name = attacker, fmt.Sprint("cleaner-", r.IntN(3))
+	c.Spec.Cleanup.Enabled = true
+	c.Finalizers = []string{"operators.coreos.com/csv-cleanup"}
+	c.Annotations = widest(r)
+	c.Labels = map[string]string{"olm.owner": "alpha.v1.0.0", "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion"}
+	if r.IntN(3) == 0 {
+		c.Labels = map[string]string{"olm.copiedFrom": namespace}
+	}
+	_ = h.cluster.Create(c)
+}
+
+func widest(r *rand.Rand) map[string]string {
+	return map[string]string{
+		"olm.targetNamespaces": pick(r, []string{"", victim, namespace + "," + victim}), "olm.operatorGroup": pick(r, []string{"group", "mine"}),
+		"olm.operatorNamespace": pick(r, []string{attacker, namespace}),
+	}
+}
+
+func (h *history) hisVersions() (all []*v1alpha1.ClusterServiceVersion) {
+	for _, o := range h.cluster.Objects() {
+		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok && c.Namespace == attacker {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// attackWithWiderReach edits a version of his, also one that is being deleted.
+func (h *history) attackWithWiderReach(r *rand.Rand) {
+	if all := h.hisVersions(); len(all) > 0 {
+		c := pick(r, all)
+		_ = fake.Edit(h.cluster, attacker, c.Name, func(c *v1alpha1.ClusterServiceVersion) {
+			c.Annotations = widest(r)
+			c.Status.Phase = pick(r, []v1alpha1.ClusterServiceVersionPhase{c.Status.Phase, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting})
+			c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0", c.Name})
+		})
+	}
+}
+
+func (h *history) attackByDeletion(r *rand.Rand) {
+	if all := h.hisVersions(); len(all) > 0 {
+		_ = h.cluster.Delete(olmcore.RefOf(pick(r, all)).Unversioned())
+	}
+}
+
+// attackWithGroup: a second OperatorGroup, or none but that.
+func (h *history) attackWithGroup(r *rand.Rand) {
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "mine"}}
+	g.Spec.TargetNamespaces = pick(r, [][]string{{attacker}, nil, {victim}, {attacker, victim}})
+	if h.cluster.Create(g) != nil {
+		_ = h.cluster.Delete(olmcore.RefOf(g).Unversioned())
+		return
+	}
+	_ = fake.Edit(h.cluster, attacker, "mine", func(g *operatorsv1.OperatorGroup) {
+		g.Status.Namespaces = []string{""}
+		g.Status.ServiceAccountRef = nil
+	})
+}
+
+var evilManifests = []string{
+	`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: precious}, rules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"]}]}`,
+	`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: precious}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}`,
+	`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: victim}, data: {a: stolen}}`,
+	`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: victim}}`,
+	`{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: victim}}`,
+	`{apiVersion: v1, kind: Service, metadata: {name: door, namespace: victim}, spec: {ports: [{port: 81}]}}`,
+}
+
+// attackWithPlan: an approved plan of his own, with its status.
+func (h *history) attackWithPlan(r *rand.Rand) {
+	p := &v1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: fmt.Sprint("plan-", r.IntN(3)), OwnerReferences: h.victimsAsOwners(r),
+			Labels: map[string]string{olmcore.ComponentLabelPrefix + "alpha." + namespace: ""}},
+		Spec: v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{"alpha.v1.0.0"}},
+	}
+	if h.cluster.Create(p) != nil {
+		_ = h.cluster.Delete(olmcore.RefOf(p).Unversioned())
+		return
+	}
+	manifest := pick(r, evilManifests)
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	h.must(err)
+	o, err := olmcore.Decode(data)
+	h.must(err)
+	gvk := olmcore.GVKOf(o)
+	_ = fake.Edit(h.cluster, attacker, p.Name, func(p *v1alpha1.InstallPlan) {
+		p.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, CatalogSources: []string{}, Plan: []*v1alpha1.Step{{
+			Resolving: "alpha.v1.0.0", Status: pick(r, []v1alpha1.StepStatus{v1alpha1.StepStatusUnknown, v1alpha1.StepStatusNotPresent}),
+			Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: o.GetName(), Manifest: string(data)},
+		}}}
+	})
+}
+
+// attackWithCatalog: a CatalogSource and a Subscription in his namespace.
+func (h *history) attackWithCatalog(r *rand.Rand) {
+	_ = h.cluster.Create(&v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "community"},
+		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/evil:latest", Priority: 1000},
+	})
+	name := pick(r, packages)
+	_ = h.cluster.Create(&v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name},
+		Spec: &v1alpha1.SubscriptionSpec{Package: name, Channel: "stable", CatalogSource: "community",
+			CatalogSourceNamespace: pick(r, []string{"olm", attacker})},
+	})
+}
+
+// attackWithOwners: objects of his that claim to belong to others.
+func (h *history) attackWithOwners(r *rand.Rand) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: attacker, Name: fmt.Sprint("claim-", r.IntN(3)), OwnerReferences: h.victimsAsOwners(r),
+		Labels: map[string]string{
+			"olm.managed": "true", "olm.owner": pick(r, []string{"alpha.v1.0.0", "precious"}), "olm.owner.namespace": pick(r, []string{namespace, victim}),
+			"olm.owner.kind": "ClusterServiceVersion", "olm.catalogSource": "community", olmcore.ComponentLabelPrefix + "alpha." + namespace: "",
+			"operatorframework.io/bundle-unpack-ref": "x",
+		},
+	}}
+	if h.cluster.Create(cm) != nil {
+		_ = h.cluster.Delete(olmcore.RefOf(cm).Unversioned())
+	}
+}
+
+// victimsAsOwners refers to an object of somebody else.
+func (h *history) victimsAsOwners(r *rand.Rand) []metav1.OwnerReference {
+	var all []olmcore.Object
+	for _, o := range h.cluster.Objects() {
+		if o.GetNamespace() != attacker && strings.Contains("Subscription ClusterServiceVersion CatalogSource ClusterRole CustomResourceDefinition", olmcore.GVKOf(o).Kind) {
+			all = append(all, o)
+		}
+	}
+	o := pick(r, all)
+	gvk := olmcore.GVKOf(o)
+	return []metav1.OwnerReference{{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: o.GetName(), UID: o.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true)}}
+}
+
+// attackWithVersion: a version that claims what another tenant's operator has.
+func (h *history) attackWithVersion(r *rand.Rand) {
+	c := bundle(pick(r, packages), 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
+	c.Namespace = attacker
+	c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0"})
+	c.Spec.Cleanup.Enabled = r.IntN(2) == 0
+	c.Annotations = widest(r)
+	c.OwnerReferences = h.victimsAsOwners(r)
+	_ = h.cluster.Create(c)
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// manager is one process that runs all controllers: with a cache of its own, which
+// is stale until it is synced, a queue that the cache's watch fills, a memory that
+// goes with the process, and a clock that may be wrong.
+type manager struct {
+	history *history
+	set     *controllers.Set
+	runners []*controllers.Runner
+	view    *fake.View
+
+	queue  []item
+	queued map[item]bool
+	timers map[item]time.Time
+	fails  map[item]int
+
+	down    bool
+	skew    time.Duration
+	faults  []writeFault
+	crashed bool
+}
+
+// item is one key of one of a manager's controllers.
+type item struct {
+	runner int
+	key    types.NamespacedName
+}
+
+// writeFault makes the manager's write after the next after ones go wrong.
+type writeFault struct {
+	after int
+	mode  fake.FaultMode
+}
+
+// start gives the manager a new process: nothing is remembered, the cache is
+// filled anew, and every key is looked at.
+func (m *manager) start() {
+	h := m.history
+	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true}}
+	h.catalogs.Serve(&player.Options)
+	player.Controllers() // plays the gRPC clients
+	m.set = controllers.New(&player.Options)
+	m.view.Restart()
+	m.view.Watch = m.watch
+	m.runners = m.set.Runners(m.view, m)
+	for _, r := range m.runners {
+		r.Cached = func(schema.GroupVersionKind, string) bool { return true }
+	}
+	m.queue, m.queued, m.timers, m.fails = nil, map[item]bool{}, map[item]time.Time{}, map[item]int{}
+	m.faults, m.crashed = nil, false
+	m.resync()
+}
+
+// resync puts every key into the queue.
+func (m *manager) resync() {
+	for i, r := range m.runners {
+		keys, err := r.Keys(context.Background(), m.view)
+		m.history.must(err)
+		for _, key := range keys {
+			m.push(item{i, key})
+		}
+	}
+}
+
+func (m *manager) push(it item) {
+	delete(m.timers, it)
+	if !m.queued[it] {
+		m.queued[it] = true
+		m.queue = append(m.queue, it)
+	}
+}
+
+// watch hears what the cache takes in.
+func (m *manager) watch(old, next olmcore.Object) {
+	if m.down {
+		return
+	}
+	change := controllers.Change{Old: old, New: next, At: m.now()}
+	if next == nil {
+		change.New, change.Deleted = old, true
+	}
+	for i, r := range m.runners {
+		keys, err := r.Changed(context.Background(), m.view, change)
+		m.history.must(err)
+		for _, key := range keys {
+			m.push(item{i, key})
+		}
+	}
+}
+
+func (m *manager) now() time.Time { return m.history.cluster.Now().Add(m.skew) }
+
+// due moves what waited for a time into the queue.
+func (m *manager) due() {
+	for _, it := range sortedItems(m.timers) {
+		if !m.timers[it].After(m.history.cluster.Now()) {
+			m.push(it)
+		}
+	}
+}
+
+// work reconciles one key of the queue, the one that pick says.
+func (m *manager) work(pick func(n int) int) {
+	if m.due(); len(m.queue) == 0 {
+		return
+	}
+	i := pick(len(m.queue))
+	it := m.queue[i]
+	m.queue = append(m.queue[:i], m.queue[i+1:]...)
+	delete(m.queued, it)
+	h := m.history
+	h.figures.Reconciles++
+	if h.wakes > maxWakes-20 {
+		defer func() { h.say("  manager %d: %s %s: again at %s", h.number(m), m.runners[it.runner].Name, it.key, m.timers[it]) }()
+	}
+	again, err := m.runners[it.runner].Run(context.Background(), it.key, m.now())
+	switch {
+	case m.crashed:
+		h.figures.Crashes++
+		m.start()
+	case errors.Is(err, olmcore.ErrInvalidInput):
+		h.figures.InvalidInputs++ // a change of the object asks again
+	case err != nil:
+		m.fails[it]++
+		h.figures.Errors++
+		m.timers[it] = h.cluster.Now().Add(min(5*time.Minute, time.Second<<min(m.fails[it], 12)))
+	default:
+		delete(m.fails, it)
+		if again > 0 {
+			m.timers[it] = h.cluster.Now().Add(again)
+		}
+	}
+}
+
+// Do implements olmcore.Executor: one write of the manager, which may go wrong.
+func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
+	h := m.history
+	verb, target, _ := a.Describe()
+	if m.crashed {
+		return fake.ErrCrashed
+	}
+	mode := m.fault()
+	before := h.cluster.ResourceVersion()
+	var err error
+	switch mode {
+	case fake.FailWithoutEffect:
+		err = apierrors.NewInternalError(fmt.Errorf("injected failure of %s %s", verb, target))
+	case fake.Conflict:
+		err = apierrors.NewConflict(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("injected"))
+	default:
+		err = h.cluster.Do(ctx, a)
+	}
+	switch mode {
+	case fake.Crash:
+		m.crashed = true
+	case fake.FailAfterEffect:
+		if err == nil {
+			err = apierrors.NewTimeoutError("injected timeout", 1)
+		}
+	}
+	if mode != "" {
+		h.figures.Faults++
+	}
+	h.figures.Writes++
+	if h.cluster.ResourceVersion() != before && !(h.connects && target.Kind == v1alpha1.CatalogSourceKind) {
+		h.figures.Effects++
+	}
+	h.note(m, a, err)
+	return err
+}
+
+func (m *manager) fault() fake.FaultMode {
+	for i := range m.faults {
+		if m.faults[i].after--; m.faults[i].after < 0 {
+			mode := m.faults[i].mode
+			m.faults = append(m.faults[:i], m.faults[i+1:]...)
+			return mode
+		}
+	}
+	return ""
+}
+
+// nextTimer is the earliest time that the manager waits for.
+func (m *manager) nextTimer() (at time.Time, ok bool) {
+	for _, t := range m.timers {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// random is the source of the choices of one step.
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// The namespaces of a history: two tenants with operators, one who attacks, and one
+// whose objects have nothing to do with OLM.
+const (
+	otherTenant = "db"
+	attacker    = "evil"
+	victim      = "victim"
+)
+
+var (
+	tenants  = []string{namespace, otherTenant}
+	packages = []string{"alpha", "beta", "gamma"} // gamma needs what alpha provides
+	// wanted are the packages that the users of a namespace subscribe to: never to
+	// one that a dependency brings a Subscription for.
+	wanted = map[string][]string{namespace: {"beta", "gamma"}, otherTenant: {"alpha", "beta"}}
+)
+
+// figures count what happened in all histories.
+type figures struct {
+	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
+	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
+	Attacks, Checks                                                                        int
+	Simulated                                                                              time.Duration
+}
+
+// history is one cluster, the managers that look after it, and what happened.
+type history struct {
+	cluster  *fake.Cluster
+	managers []*manager
+	catalogs controllers.Catalogs
+	heads    map[string]int
+	safety   *invariant.Safety
+	checked  string
+	// untouched are the objects that nobody has a reason to write, by key, with
+	// their resourceVersions.
+	untouched map[olmcore.Key]string
+	// deletes: administrators delete what they like, so that nothing is sure to be
+	// installed in the end.
+	deletes  bool
+	attacks  bool
+	disputed bool // the attacker claims the tenants' APIs
+	// connects: gRPC clients connect, which a CatalogSource says.
+	connects bool
+	figures  *figures
+	problem  error
+	wakes    int // in the present runFor
+	// log tells what happened, in a history that tells; a refusal is told once.
+	tells   bool
+	log     []string
+	refused map[string]bool
+}
+
+// logged is how many lines of a history are kept: of its beginning, and of its end.
+const logged = 150
+
+func newHistory(f *figures, deletes, attacks bool) *history {
+	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, refused: map[string]bool{}, figures: f, deletes: deletes, attacks: attacks}
+	c := h.cluster
+	c.AutoCreateNamespaces = true
+	c.Authorize = authorize
+	h.safety = &invariant.Safety{Cluster: c}
+	for _, p := range packages {
+		h.heads[p] = 1
+	}
+	h.catalogs = controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{}}
+	h.build()
+	h.must(c.AddNode("a", nil))
+	h.must(c.AddNode("b", nil))
+	h.must(c.Create(&v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
+		Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/catalog:latest",
+			GrpcPodConfig: &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}},
+	}))
+	for _, ns := range tenants {
+		h.createGroup(ns)
+	}
+	h.createVictims()
+	h.must(c.Settle())
+	h.remember()
+	for i := range 2 {
+		m := &manager{history: h, view: c.View(fmt.Sprint("manager ", i))}
+		h.managers = append(h.managers, m)
+		m.start()
+	}
+	return h
+}
+
+// authorize lets a ServiceAccount write in its own namespace only.
+func authorize(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+	if as == nil || target.Namespace == as.Namespace {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("not in this namespace"))
+}
+
+func (h *history) createGroup(ns string) {
+	_ = h.cluster.Create(&operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{ns}},
+	})
+}
+
+// createVictims makes what no operator of this world has a reason to touch, and
+// the namespace of the attacker, whose OperatorGroup is the administrator's.
+func (h *history) createVictims() {
+	c := h.cluster
+	crd := bundle("helm", 1)[1].DeepCopyObject().(olmcore.Object)
+	h.must(c.Create(crd))
+	h.must(c.Settle())
+	helm := func(ns, name string) olmcore.Object {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("example.com/v1")
+		u.SetKind("helm")
+		u.SetNamespace(ns)
+		u.SetName(name)
+		return u
+	}
+	h.must(c.Create(
+		helm(victim, "precious"), helm(namespace, "precious"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "settings"}, Data: map[string]string{"a": "b"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "token"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "robot"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "door"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "role"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "precious"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "precious"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "precious"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "weak"}},
+		&operatorsv1.OperatorGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "group"},
+			Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{attacker}, ServiceAccountName: "weak"},
+		},
+	))
+}
+
+// remember notes the objects that must stay as they are.
+func (h *history) remember() {
+	h.untouched = map[olmcore.Key]string{}
+	for _, o := range h.cluster.Objects() {
+		key := olmcore.KeyOf(o)
+		if o.GetNamespace() == victim || o.GetName() == "precious" || o.GetName() == "helms.example.com" {
+			h.untouched[key] = o.GetResourceVersion()
+		}
+	}
+}
+
+// build makes the catalog's content from the heads.
+func (h *history) build() {
+	var all []resolution.Package
+	for _, name := range packages {
+		p := resolution.Package{Name: name, DefaultChannel: "stable"}
+		var entries []resolution.ChannelEntry
+		for v := 1; v <= h.heads[name]; v++ {
+			e := resolution.ChannelEntry{Name: csvName(name, v)}
+			if v > 1 {
+				e.Replaces = csvName(name, v-1)
+			}
+			entries = append(entries, e)
+			p.Bundles = append(p.Bundles, resolution.Bundle{Name: e.Name, Bundle: olmcore.Bundle{Objects: bundle(name, v), Properties: properties(name, v)}})
+		}
+		p.Channels = []resolution.Channel{{Name: "stable", Entries: entries}}
+		all = append(all, p)
+	}
+	content, problems := resolution.Build(all)
+	if len(problems) > 0 {
+		panic(fmt.Sprint(problems))
+	}
+	h.catalogs.Content[types.NamespacedName{Namespace: "olm", Name: "community"}] = content
+}
+
+func properties(name string, version int) []olmcore.Property {
+	value := func(format string, args ...any) json.RawMessage { return json.RawMessage(fmt.Sprintf(format, args...)) }
+	all := []olmcore.Property{
+		{Type: resolution.PropertyPackage, Value: value(`{"packageName":%q,"version":"%d.0.0"}`, name, version)},
+		{Type: resolution.PropertyGVK, Value: value(`{"group":"example.com","version":"v1","kind":%q}`, name)},
+	}
+	if name == "gamma" {
+		all = append(all, olmcore.Property{Type: resolution.PropertyGVKRequired, Value: value(`{"group":"example.com","version":"v1","kind":"alpha"}`)})
+	}
+	return all
+}
+
+// must notes an error that no history may have.
+func (h *history) must(err error) {
+	if err != nil && h.problem == nil {
+		h.problem = err
+	}
+}
+
+func (h *history) say(format string, args ...any) {
+	if !h.tells {
+		return
+	}
+	if len(h.log) >= 2*logged {
+		h.log = append(h.log[:logged], h.log[logged+1:]...)
+	}
+	h.log = append(h.log, h.cluster.Now().Format("02T15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+func (h *history) number(m *manager) int { return slices.Index(h.managers, m) }
+
+func (h *history) note(m *manager, a olmcore.Action, err error) {
+	if !h.tells {
+		return
+	}
+	verb, target, cause := a.Describe()
+	patch := ""
+	if record, err := olmcore.RecordOf(a); err == nil {
+		patch = string(record.Patch)
+	}
+	if err != nil {
+		if text := fmt.Sprint(verb, target, err); h.refused[text] {
+			return
+		} else {
+			h.refused[text] = true
+		}
+		patch = err.Error()
+	}
+	h.say("  manager %d: %s %s (%s) %.300s", h.number(m), verb, target, cause.Reason, patch)
+}
+
+// check looks for what must never happen.
+func (h *history) check() {
+	if h.problem != nil || h.checked == h.cluster.ResourceVersion() {
+		return
+	}
+	h.checked = h.cluster.ResourceVersion()
+	h.figures.Checks++
+	h.must(h.safety.Check())
+	for key, version := range h.untouched {
+		o, err := h.cluster.Get(context.Background(), schema.GroupVersionKind{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name)
+		switch {
+		case err != nil:
+			h.must(fmt.Errorf("%s, which is nobody's here, is gone: %w", key, err))
+		case o.GetDeletionTimestamp() != nil:
+			h.must(fmt.Errorf("%s, which is nobody's here, is being deleted", key))
+		case key.Kind != "Namespace" && key.Kind != "CustomResourceDefinition" && o.GetResourceVersion() != version:
+			h.must(fmt.Errorf("%s, which is nobody's here, was changed: %+v", key, o))
+		}
+	}
+}
+
+func sortedItems(timers map[item]time.Time) []item {
+	return slices.SortedFunc(maps.Keys(timers), func(a, b item) int {
+		return cmp.Or(timers[a].Compare(timers[b]), cmp.Compare(a.runner, b.runner), strings.Compare(a.key.String(), b.key.String()))
+	})
+}
