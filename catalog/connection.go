@@ -114,7 +114,11 @@ func (v *view) observeLink() link {
 // laterLink returns the recorded connection or that of the own client.
 func (v *view) laterLink(have link, own *Connection) link {
 	mine := linkOf(own)
-	later := mine.connected.After(have.connected.Time) && !mine.connected.After(v.in.Now) // the future is another clock's
+	later := mine.connected.After(have.connected.Time)
+	if later && mine.connected.After(v.in.Now) { // the future is another clock's
+		v.waitFor(mine.connected.Sub(v.in.Now))
+		later = false
+	}
 	if !later {
 		mine.connected = have.connected
 	}

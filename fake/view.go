@@ -81,10 +81,10 @@ func (v *View) Restart() {
 	}
 }
 
-// Sync brings every kind to the present.
+// Sync brings every kind to the present, one after the other in their order.
 func (v *View) Sync() {
-	for k := range v.cluster.logs {
-		v.syncKind(k)
+	for _, gvk := range v.Behind() {
+		v.syncKind(gvk.GroupKind())
 	}
 	v.cluster.compact()
 }

@@ -180,8 +180,22 @@ func TestWhatWasWaitedForIsSaidNoMore(t *testing.T) {
 		"written by somebody else":                                  "written by somebody else",
 	} {
 		in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
+		in.LastRun = ran("r")
 		require.Equal(t, want, statusOf(in, reconcile(t, in)).Message)
 	}
+}
+
+// ran is the memory of a Role that was written.
+func ran(name string) olmcore.Outcomes {
+	return olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: name}: {Count: 1}}
+}
+
+// TestANewProcessTakesNoErrorBack: what another controller was refused may be
+// refused again.
+func TestANewProcessTakesNoErrorBack(t *testing.T) {
+	const message = "retrying execution due to error: no"
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
+	require.Equal(t, message, statusOf(in, reconcile(t, in)).Message)
 }
 
 // TestLongMessagesAreCut between two characters.

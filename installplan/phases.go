@@ -189,7 +189,9 @@ func (d *decision) progress(e *evaluation) {
 		}
 	case slices.ContainsFunc(e.verdicts, func(v verdict) bool { return v.outcome != done }):
 		d.state = StateApplying
-		if strings.HasPrefix(status.Message, retryingPrefix) || strings.HasPrefix(status.Message, waitingPrefix) ||
+		// Without a memory of the last run an error may be as good as new: it stays, or
+		// a new process would take back what another one says.
+		if strings.HasPrefix(status.Message, retryingPrefix) && len(d.in.LastRun) > 0 || strings.HasPrefix(status.Message, waitingPrefix) ||
 			strings.HasSuffix(status.Message, notUnpacked) {
 			status.Message = ""
 		}

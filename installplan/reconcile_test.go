@@ -414,7 +414,7 @@ func TestPhases(t *testing.T) {
 			},
 		},
 		"I6: a message goes with its cause": {
-			in: input(healed),
+			in: input(healed, func(in *installplan.Input) { in.LastRun = ran("a") }),
 			want: olmcore.Result{
 				Actions:      append(only(healed, installplan.StateApplying, message("")), createCSV()),
 				RequeueAfter: 5 * time.Second,
