@@ -131,7 +131,9 @@ func (m *manager) work(pick func(n int) int) {
 	h := m.history
 	h.figures.Reconciles++
 	if h.wakes > maxWakes-20 {
-		defer func() { h.say("  manager %d: %s %s: again at %s", h.number(m), m.runners[it.runner].Name, it.key, m.timers[it]) }()
+		defer func() {
+			h.say("  manager %d: %s %s: again at %s", h.number(m), m.runners[it.runner].Name, it.key, m.timers[it])
+		}()
 	}
 	again, err := m.runners[it.runner].Run(context.Background(), it.key, m.now())
 	switch {
