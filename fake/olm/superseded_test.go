@@ -138,8 +138,13 @@ func TestAPlanOfWhatWasOvertakenIsNotLeftForOthers(t *testing.T) {
 func (w *world) install(objects []olmcore.Object) error {
 	for _, o := range objects {
 		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+			c = c.DeepCopy()
 			c.Namespace, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = namespace, nil
+			o = c
+		}
+		if err := w.cluster.Create(o); err != nil {
+			return err
 		}
 	}
-	return w.cluster.Create(objects...)
+	return nil
 }
