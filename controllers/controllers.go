@@ -160,14 +160,14 @@ func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: map[string]*namespace{}}
 	s.Controllers = []Controller{
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: subscriptionAffected, Reconcile: s.subscription, notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: installplan.Affected, Reconcile: s.installPlan},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.subscription, notice: s.notice},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.installPlan},
 		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: csv.GroupAffected, Reconcile: s.group},
 		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: installplan.SweepAffected, Reconcile: s.sweep},
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(installplan.SweepAffected), Reconcile: s.sweep},
 			Controller{
 				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
 				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.sweepCSVs,

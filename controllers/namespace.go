@@ -46,8 +46,12 @@ func (s *Set) notice(old, next olmcore.Object, deleted bool, now time.Time) {
 			n.seen = append(n.seen[max(0, len(n.seen)-maxSeen+1):], subscription.Observation{At: now, Plan: o, Deleted: deleted})
 		}
 	case *v1alpha1.CatalogSource:
-		if before, known := old.(*v1alpha1.CatalogSource); deleted || !known || before.Generation != o.Generation {
+		before, known := old.(*v1alpha1.CatalogSource)
+		switch changed := deleted || !known || before.Generation != o.Generation; {
+		case changed && o.Namespace == s.globalNamespace():
 			s.CatalogsChanged()
+		case changed:
+			s.outdate([]string{o.Namespace})
 		}
 	}
 }
@@ -98,6 +102,33 @@ func (s *Set) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.namespaces, name)
+}
+
+// globalNamespace is the namespace whose CatalogSources all namespaces see.
+func (s *Set) globalNamespace() string {
+	return cmp.Or(s.options.GlobalNamespace, DefaultGlobalNamespace)
+}
+
+// local keeps the changes of one namespace's catalogs, of what is unpacked of
+// them and of pull Secrets to that namespace: only those of the global catalogs
+// and of OLM count for others.
+func (s *Set) local(affected func(olmcore.Object) []types.NamespacedName) func(olmcore.Object) []types.NamespacedName {
+	return func(o olmcore.Object) []types.NamespacedName {
+		keys := affected(o)
+		switch o.(type) {
+		case *v1alpha1.CatalogSource, *corev1.ConfigMap, *batchv1.Job, *corev1.Secret:
+		default:
+			return keys
+		}
+		if namespace := o.GetNamespace(); namespace != s.globalNamespace() && namespace != cmp.Or(s.options.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace) {
+			for i, key := range keys {
+				if key == (types.NamespacedName{}) {
+					keys[i].Namespace = namespace
+				}
+			}
+		}
+		return keys
+	}
 }
 
 // subscriptionAffected adds to the package's own where bundles are unpacked.
@@ -192,7 +223,7 @@ func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace str
 	if s.options.CatalogsOf != nil {
 		return s.options.CatalogsOf(ctx, r, namespace)
 	}
-	return subscription.GatherCatalogs(ctx, r, namespace, cmp.Or(s.options.GlobalNamespace, DefaultGlobalNamespace))
+	return subscription.GatherCatalogs(ctx, r, namespace, s.globalNamespace())
 }
 
 // learn notes why the plan of the answer could not be written. An answer that

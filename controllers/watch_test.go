@@ -3,11 +3,13 @@
 package controllers_test
 
 import (
+	"strings"
 	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,4 +144,55 @@ func TestAShard(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, keys, name)
 	}
+}
+
+// TestATenantsCatalogCountsInItsNamespaceAlone: what somebody does to the catalogs
+// of a namespace, to what is unpacked there and to its Secrets makes no other
+// namespace work.
+func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {
+	set := controllers.New(&controllers.Options{Sweeps: true, GlobalNamespace: "catalogs", InstallPlan: installplan.Config{OLMNamespace: "olm-system"}})
+	meta := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: strings.Repeat("a", 63), Labels: map[string]string{"olm.managed": "true"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Name: "x", UID: "x"}}}
+	}
+	everywhere := types.NamespacedName{}
+	for _, name := range []string{controllers.Subscription, controllers.InstallPlan, controllers.Sweep} {
+		affected := controller(t, set, name).Affected
+		for _, at := range []string{"tenant", "catalogs", "olm-system"} {
+			for _, o := range []olmcore.Object{
+				&v1alpha1.CatalogSource{ObjectMeta: meta(at), Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}},
+				&corev1.ConfigMap{ObjectMeta: meta(at)}, &batchv1.Job{ObjectMeta: meta(at)},
+				&corev1.Secret{ObjectMeta: meta(at), Type: corev1.SecretTypeDockerConfigJson},
+			} {
+				for _, key := range affected(o) {
+					if at == "tenant" {
+						require.NotEqual(t, everywhere, key, "%s of %s", name, olmcore.KeyOf(o))
+						require.Equal(t, at, key.Namespace)
+					}
+				}
+				if _, secret := o.(*corev1.Secret); at != "tenant" && name == controllers.InstallPlan && secret {
+					require.Contains(t, affected(o), everywhere)
+				}
+			}
+		}
+	}
+}
+
+// TestATenantsCatalogMakesNoOtherNamespaceResolve, however often it changes.
+func TestATenantsCatalogMakesNoOtherNamespaceResolve(t *testing.T) {
+	c, set, resolved := started(t)
+	subscriptions := controller(t, set, controllers.Subscription)
+	resolve := func(catalogs string) int {
+		before := *resolved
+		_, err := subscriptions.Changed(t.Context(), c, controllers.Change{At: noon, New: &v1alpha1.CatalogSource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: catalogs, Name: "x", Generation: 7}}})
+		require.NoError(t, err)
+		_, err = subscriptions.Reconcile(t.Context(), c, types.NamespacedName{Namespace: "ops"}, noon, nil)
+		require.NoError(t, err)
+		return *resolved - before
+	}
+	require.Equal(t, 1, resolve("ops"), "at first")
+	require.Equal(t, 0, resolve("tenant"))
+	require.Equal(t, 1, resolve("ops"))
+	require.Equal(t, 1, resolve("olm"))
 }
