@@ -4,6 +4,7 @@ package csv_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -165,6 +166,21 @@ func TestInstalledAsTheGroupsServiceAccount(t *testing.T) {
 	out, err := csv.Reconcile(in)
 	require.NoError(t, err)
 	require.Equal(t, ref, out.Actions[0].Identity())
+}
+
+// TestAGroupsStatusChoosesNoOtherAccount: nothing is installed under an account
+// that the group's spec does not name.
+func TestAGroupsStatusChoosesNoOtherAccount(t *testing.T) {
+	for _, ref := range []*corev1.ObjectReference{{Namespace: "kube-system", Name: "limited"}, {Namespace: "ns", Name: "admin"}} {
+		in := input(installReady, "AllRequirementsMet", "")
+		in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", ref
+		out, err := csv.Reconcile(in)
+		require.NoError(t, err)
+		for _, a := range out.Actions {
+			require.IsType(t, olmcore.UpdateStatus{}, a)
+		}
+		require.Equal(t, 10*time.Second, out.RequeueAfter)
+	}
 }
 
 func TestTakingADeploymentOver(t *testing.T) {

@@ -292,7 +292,7 @@ func (c *creation) meet() *v1alpha1.InstallPlan {
 	var same []*v1alpha1.InstallPlan
 	for _, p := range c.in.InstallPlans {
 		superseded := !terminal(p.Status.Phase) && p.Spec.Generation > 0 && successor(p, c.in.Subscriptions, c.in.Config) != ""
-		if p.DeletionTimestamp == nil && p.Annotations[c.in.Config.contentHashKey()] == c.hash && !superseded {
+		if p.DeletionTimestamp == nil && p.Annotations[c.in.Config.contentHashKey()] == c.hash && !superseded && c.holdsContent(p) {
 			same = append(same, p)
 		}
 	}
@@ -319,6 +319,15 @@ func (c *creation) meet() *v1alpha1.InstallPlan {
 		return newest
 	}
 	return nil
+}
+
+// holdsContent reports whether the steps of a plan, when it has any, are those
+// that its annotation says: anybody who may write plans may write that.
+func (c *creation) holdsContent(p *v1alpha1.InstallPlan) bool {
+	if len(p.Status.Plan) == 0 {
+		return len(p.Status.BundleLookups) == 0
+	}
+	return !slices.Contains(p.Status.Plan, nil) && accountHash(contentHash(c.in.Namespace, p.Status.Plan), c.account) == c.hash
 }
 
 // unseen reports that a Subscription refers to a plan of this very content which

@@ -117,8 +117,10 @@ func TestWhatAMetPlanKeeps(t *testing.T) {
 	waits.InstallPlans, waits.Subscriptions = []*v1alpha1.InstallPlan{p}, unnamed
 	require.Equal(t, []string{installplan.ReasonReferencesAwaited}, reasons(create(t, waits).Result))
 
+	steps, _, err := installplan.StepsFromBundle(operator("a"), ns)
+	require.NoError(t, err)
 	running := p.DeepCopy()
-	running.Status = v1alpha1.InstallPlanStatus{Phase: installing, StartTime: ago(time.Minute), Plan: []*v1alpha1.Step{csvStep("a.v1")}, CatalogSources: []string{}}
+	running.Status = v1alpha1.InstallPlanStatus{Phase: installing, StartTime: ago(time.Minute), Plan: steps, CatalogSources: []string{}}
 	late := subscription("b", manual)
 	in = createInput([]*v1alpha1.Subscription{subs[0], late}, operator("a"))
 	in.InstallPlans = []*v1alpha1.InstallPlan{running}

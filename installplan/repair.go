@@ -162,7 +162,7 @@ func (in *Input) mustOwn(s *v1alpha1.Subscription) bool {
 }
 
 func listed(list, item string) bool {
-	for list != "" {
+	for list != "" && strings.Contains(list, item) { // a list may be long, and looked through often
 		var head string
 		head, list, _ = strings.Cut(list, ",")
 		if head == item {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -215,4 +216,82 @@ func TestAForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
 	require.Equal(t, thing(more).Spec.Versions, r.Actions[0].(olmcore.Update).After.(*definition).Spec.Versions)
 	require.NotContains(t, reasons(r), installplan.ReasonNewerCRDKept)
+}
+
+// TestAPlanThatOnlySaysItHasTheContentIsNotMet: its steps are looked at, so that
+// nobody's Subscription refers to steps that another wrote under its hash.
+func TestAPlanThatOnlySaysItHasTheContentIsNotMet(t *testing.T) {
+	c := world(t, userSubscription("a", manual))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{})}}
+	require.NoError(t, d.Settle(t.Context()))
+	sub, p := fake.Find[*v1alpha1.Subscription](c, ns, "a"), onlyPlan(t, c)
+	sub = sub.DeepCopy()
+	sub.Status = v1alpha1.SubscriptionStatus{}
+	create := func(change func(*v1alpha1.InstallPlan)) installplan.CreateOutcome {
+		met := p.DeepCopy()
+		change(met)
+		out, err := installplan.Create(installplan.CreateInput{
+			Now: c.Now(), Namespace: ns, Subscriptions: []*v1alpha1.Subscription{sub}, InstallPlans: []*v1alpha1.InstallPlan{met},
+			OperatorGroups: []*operatorsv1.OperatorGroup{group()}, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
+		})
+		require.NoError(t, err)
+		return out
+	}
+	require.Equal(t, p.Name, create(func(*v1alpha1.InstallPlan) {}).Plan.Name)
+	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = present }).Plan.Name, "how far it is does not count")
+	for name, forge := range map[string]func(*v1alpha1.InstallPlan){
+		"another manifest": func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = "{}" },
+		"one step more":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, roleStep("a.v1", "evil")) },
+		"an empty step":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, nil) },
+		"a lookup instead": func(p *v1alpha1.InstallPlan) {
+			p.Status.Plan, p.Status.BundleLookups = nil, []v1alpha1.BundleLookup{lookup(t)}
+		},
+	} {
+		out := create(forge)
+		require.Empty(t, out.Plan.Name, name)
+		require.Len(t, out.Actions, 1, name)
+		require.IsType(t, olmcore.Create{}, out.Actions[0], name)
+	}
+}
+
+// TestAPlanWrittenByHandHasTheRightsOfTheGroup: whatever its status says, its
+// steps run as the account that the administrator's group prescribes.
+func TestAPlanWrittenByHandHasTheRightsOfTheGroup(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	steps := []*v1alpha1.Step{
+		csvStep("a.v1"), roleStep("", "r"), crdStep("a.v1", "v1"),
+		step("", rbac, "v1", "ClusterRole", "cr", `{"metadata":{"name":"cr"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}`),
+		step("", rbac, "v1", "ClusterRoleBinding", "crb", `{"metadata":{"name":"crb"},"roleRef":{"apiGroup":"`+rbac+`","kind":"ClusterRole","name":"cr"},"subjects":[{"kind":"User","name":"evil"}]}`),
+		step("", "", "v1", "ServiceAccount", "sa", `{"metadata":{"name":"sa","namespace":"kube-system"}}`),
+		step("", "", "v1", "BundleSecret", "token", `{"metadata":{"name":"token","namespace":"kube-system","annotations":{"kubernetes.io/service-account.name":"admin"}},"type":"kubernetes.io/service-account-token"}`),
+		step("", "scheduling.k8s.io", "v1", "PriorityClass", "pc", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"pc"},"value":1}`),
+	}
+	p := plan(installing, steps, started(time.Second), func(p *v1alpha1.InstallPlan) {
+		p.Status.AttenuatedServiceAccountRef = olmReference("weak")
+		p.Spec.Approved = true
+	})
+	in := input(p, with(csv("a.v1")), func(in *installplan.Input) {
+		in.OperatorGroups, in.ServiceAccount = []*operatorsv1.OperatorGroup{scoped("weak")}, &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+	})
+	written := 0
+	for _, a := range reconcile(t, in).Actions {
+		_, target, _ := a.Describe()
+		switch target.Kind {
+		case "InstallPlan", "CustomResourceDefinition":
+			require.Nil(t, a.Identity(), target)
+			continue
+		}
+		written++
+		require.NotNil(t, a.Identity(), target)
+		require.Equal(t, "weak", a.Identity().Name)
+		require.Equal(t, ns, a.Identity().Namespace)
+		require.Contains(t, []string{"", ns}, target.Namespace)
+	}
+	require.Equal(t, 6, written)
+	forged := in
+	forged.InstallPlan = p.DeepCopy()
+	forged.InstallPlan.Status.AttenuatedServiceAccountRef = nil
+	for _, a := range reconcile(t, forged).Actions {
+		require.IsType(t, olmcore.UpdateStatus{}, a, "the account is recorded first")
+	}
 }
