@@ -17,7 +17,9 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -27,12 +29,16 @@ import (
 // Plan is an olmcore.Executor that applies nothing, and the olmcore.Reader of the
 // cluster as it would be if all was applied. UIDs and resourceVersions are
 // preconditions as they are for an API server, so that what was planned once is not
-// planned over. Nobody is impersonated. A Plan is for one goroutine.
+// planned over. A Plan is for one goroutine.
 type Plan struct {
 	// Snapshot is the cluster as it would be.
 	*olmcore.Snapshot
-	observed *olmcore.Snapshot
-	writes   int
+	// IgnoreAccounts: what must run as a ServiceAccount is planned like the rest, and
+	// happens with the rights of who applies the folder. False: it is refused, as a
+	// manifest cannot say whose rights it is written with.
+	IgnoreAccounts bool
+	observed       *olmcore.Snapshot
+	writes         int
 }
 
 // New returns an empty plan for a cluster as it was observed.
@@ -43,6 +49,10 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 	r, err := olmcore.RecordOf(a)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
+	}
+	if r.As != nil && !p.IgnoreAccounts {
+		return apierrors.NewForbidden(schema.GroupResource{Group: r.Target.GVK().Group, Resource: r.Target.Kind}, r.Target.Name,
+			fmt.Errorf("it must be written as ServiceAccount %s/%s, which a manifest cannot say", r.As.Namespace, r.As.Name))
 	}
 	current := p.Find(r.Target.GVK().GroupKind(), r.Target.Namespace, r.Target.Name)
 	next, err := r.Apply(current)

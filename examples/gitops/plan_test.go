@@ -209,3 +209,18 @@ func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.NoError(t, p.Do(t.Context(), olmcore.CreateOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}, because)))
 	require.Error(t, p.Write(file))
 }
+
+// TestWhatMustRunAsAnAccountIsRefused: who applies a folder of manifests has rights
+// that the account has not.
+func TestWhatMustRunAsAnAccountIsRefused(t *testing.T) {
+	p := newPlan(t)
+	create := olmcore.CreateOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}}, because)
+	create.As = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "weak"}
+	err := p.Do(t.Context(), create)
+	require.True(t, apierrors.IsForbidden(err))
+	require.ErrorContains(t, err, "it must be written as ServiceAccount ns/weak, which a manifest cannot say")
+	require.Empty(t, p.Objects())
+	p.IgnoreAccounts = true
+	require.NoError(t, p.Do(t.Context(), create))
+	require.Len(t, p.Objects(), 1)
+}

@@ -22,18 +22,19 @@ import (
 func main() {
 	out := flag.String("out", "plan", "`FOLDER` to write to")
 	version := flag.String("kubernetes-version", "v1.999.0", "`VERSION` of the cluster's API server")
+	ignoreAccounts := flag.Bool("ignore-accounts", false, "plan what must run as a ServiceAccount, too: it gets the rights of who applies the folder")
 	var catalogs controllers.Catalogs
 	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	flag.Parse()
 	o := controllers.Options{KubernetesVersion: *version, Sweeps: true}
 	catalogs.Serve(&o)
-	if err := run(context.Background(), *out, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
+	if err := run(context.Background(), *out, *ignoreAccounts, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out string, o *controllers.Options, files []string, stdin io.Reader, log io.Writer) error {
+func run(ctx context.Context, out string, ignoreAccounts bool, o *controllers.Options, files []string, stdin io.Reader, log io.Writer) error {
 	objects, err := read(files, stdin)
 	if err != nil {
 		return err
@@ -43,6 +44,7 @@ func run(ctx context.Context, out string, o *controllers.Options, files []string
 		return err
 	}
 	plan := olmgitops.New(observed)
+	plan.IgnoreAccounts = ignoreAccounts
 	runners := controllers.New(o).Runners(observed, plan)
 	for _, r := range runners {
 		r.Told = func(report controllers.Report) { fmt.Fprint(log, report) }
