@@ -36,7 +36,7 @@ func (k *cleaner) conversion() {
 			k.missing("ClusterServiceVersions of all namespaces")
 			return
 		}
-		if k.isConversionClaimed(crd.Name) {
+		if k.isConversionClaimed(crd) {
 			continue
 		}
 		after := crd.DeepCopy()
@@ -70,10 +70,15 @@ func serviceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }
 
-func (k *cleaner) isConversionClaimed(crd string) bool {
+// isConversionClaimed reports whether a live version has a webhook for a CRD: one of
+// the namespace, or one that the CRD came with. Any other may say so.
+func (k *cleaner) isConversionClaimed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, p := range k.peers() {
+		if p.Namespace != k.c.Namespace && !cameWith(p, crd) {
+			continue
+		}
 		for i := range p.Spec.WebhookDefinitions {
-			if slices.Contains(p.Spec.WebhookDefinitions[i].ConversionCRDs, crd) {
+			if slices.Contains(p.Spec.WebhookDefinitions[i].ConversionCRDs, crd.Name) {
 				return true
 			}
 		}

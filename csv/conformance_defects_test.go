@@ -66,9 +66,21 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 		"replaced, and nobody claims it":  {func(in *csv.Input) { successorOf(in, succeeded) }, reset},
 		"replaced, the successor does":    {func(in *csv.Input) { claim(successorOf(in, succeeded)) }, release},
 		"replaced by one that is leaving": {func(in *csv.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
-		"without group annotations":       {func(in *csv.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
-		"the CRD is leaving too":          {func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
-		"the CRD is not ours":             {func(in *csv.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
+		"a version of another namespace says so": {func(in *csv.Input) {
+			s := successorOf(in, succeeded)
+			claim(s)
+			s.Namespace, s.Spec.Replaces = "evil", ""
+		}, reset},
+		"a version of another namespace that it came with, too": {func(in *csv.Input) {
+			s := successorOf(in, succeeded)
+			claim(s)
+			s.Namespace, s.Spec.Replaces = "there", ""
+			crd := in.CustomResourceDefinitions.Items[0]
+			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-1": "there/" + s.Name})
+		}, release},
+		"without group annotations": {func(in *csv.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
+		"the CRD is leaving too":    {func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
+		"the CRD is not ours":       {func(in *csv.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
 		"it is another operator's service": {func(in *csv.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service.Name = "hot-service"
 		}, release},
