@@ -89,7 +89,7 @@ func (g *gatherer) groups() {
 		return
 	}
 	ours := providedAPIs(c)
-	for _, o := range list[*operatorsv1.OperatorGroup](g, "", nil).Items {
+	for _, o := range g.groupsNaming(ours).Items {
 		listsOurs := slices.ContainsFunc(ours, func(a api) bool { return a.isListed(groupAPIs(o)) })
 		if o.Namespace == c.Namespace || !listsOurs {
 			continue
@@ -268,7 +268,7 @@ func (g *gatherer) permissions() {
 			roles = append(roles, b.RoleRef.Name)
 		}
 	}
-	global := list[*rbacv1.ClusterRoleBinding](g, "", nil)
+	global := g.bindingsNaming(c.Namespace, accounts, planned[1])
 	for _, b := range global.Items {
 		if binds(b.Subjects, "") || slices.Contains(planned[1], b.Name) {
 			g.in.ClusterRoleBindings.Items = append(g.in.ClusterRoleBindings.Items, b)
