@@ -162,7 +162,7 @@ func TestDamagedRolesAreRepaired(t *testing.T) {
 		"delete ref of a group": func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.APIGroup = "x" },
 	} {
 		in := invariant.Clone(base)
-		change(in.Roles[0], in.RoleBindings[0])
+		change(in.Roles.Items[0], in.RoleBindings.Items[0])
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		require.Len(t, out.Actions, 1, name)
@@ -171,11 +171,11 @@ func TestDamagedRolesAreRepaired(t *testing.T) {
 		if u, ok := out.Actions[0].(olmcore.Update); ok {
 			switch after := u.After.(type) {
 			case *rbacv1.Role:
-				require.Equal(t, base.Roles[0].Rules, after.Rules, name)
-				require.Equal(t, base.Roles[0].Labels, after.Labels, name)
+				require.Equal(t, base.Roles.Items[0].Rules, after.Rules, name)
+				require.Equal(t, base.Roles.Items[0].Labels, after.Labels, name)
 			case *rbacv1.RoleBinding:
-				require.Equal(t, base.RoleBindings[0].Subjects, after.Subjects, name)
-				require.Equal(t, base.RoleBindings[0].Labels, after.Labels, name)
+				require.Equal(t, base.RoleBindings.Items[0].Subjects, after.Subjects, name)
+				require.Equal(t, base.RoleBindings.Items[0].Labels, after.Labels, name)
 			}
 		}
 	}

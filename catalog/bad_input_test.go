@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -21,18 +23,12 @@ import (
 // oddInputs are inputs that no healthy cluster gives, each made from that of a
 // converged CatalogSource.
 var oddInputs = map[string]func(*catalog.Input){
-	"nil entries everywhere": func(in *catalog.Input) {
-		in.Pods, in.Nodes = append(in.Pods, nil), append(in.Nodes, nil)
-		in.Services, in.ServiceAccounts = append(in.Services, nil), append(in.ServiceAccounts, nil)
-		in.NetworkPolicies = append(in.NetworkPolicies, nil)
-	},
 	"empty objects": func(in *catalog.Input) {
-		in.Pods, in.Nodes = []*corev1.Pod{{}}, []*corev1.Node{{}}
+		in.Pods, in.Nodes.Items = []*corev1.Pod{{}}, []*corev1.Node{{}}
 		in.Services, in.ServiceAccounts = []*corev1.Service{{}}, []*corev1.ServiceAccount{{}}
-		in.NetworkPolicies = []*networkingv1.NetworkPolicy{{}}
-		in.Namespace = &corev1.Namespace{}
+		in.NetworkPolicies.Items = []*networkingv1.NetworkPolicy{{}}
+		in.Namespace = olmNamespace()
 	},
-	"the same Pod twice":         func(in *catalog.Input) { in.Pods = append(in.Pods, in.Pods[0].DeepCopy()) },
 	"a Pod without status":       func(in *catalog.Input) { in.Pods[0].Status = corev1.PodStatus{} },
 	"a Pod without metadata":     func(in *catalog.Input) { in.Pods[0].Annotations, in.Pods[0].Labels = nil, nil },
 	"a Pod without UID":          func(in *catalog.Input) { in.Pods[0].Name, in.Pods[0].OwnerReferences = "other", nil },
@@ -44,7 +40,7 @@ var oddInputs = map[string]func(*catalog.Input){
 			in.Pods[0].Status.Conditions[i].LastTransitionTime = later
 			in.Pods[0].Status.Conditions[i].Status = corev1.ConditionFalse
 		}
-		for _, node := range in.Nodes {
+		for _, node := range in.Nodes.Items {
 			readyOf(node).Status, readyOf(node).LastTransitionTime = corev1.ConditionUnknown, later
 		}
 		in.Connection.LastTransition, in.Connection.State = later.Time, "TRANSIENT_FAILURE"
@@ -52,10 +48,10 @@ var oddInputs = map[string]func(*catalog.Input){
 	"no times": func(in *catalog.Input) {
 		in.Pods[0].CreationTimestamp = metav1.Time{}
 		in.Pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-		in.Nodes[0].Status.Conditions, in.Nodes[1].Status.Conditions = nil, nil
-		in.Nodes[0].CreationTimestamp, in.Nodes[1].CreationTimestamp = metav1.Time{}, metav1.Time{}
+		in.Nodes.Items[0].Status.Conditions, in.Nodes.Items[1].Status.Conditions = nil, nil
+		in.Nodes.Items[0].CreationTimestamp, in.Nodes.Items[1].CreationTimestamp = metav1.Time{}, metav1.Time{}
 	},
-	"no nodes":           func(in *catalog.Input) { in.Nodes = nil },
+	"no nodes":           func(in *catalog.Input) { in.Nodes.Items = nil },
 	"unknown phase":      func(in *catalog.Input) { in.Pods[0].Status.Phase = "Dreaming" },
 	"unknown conditions": func(in *catalog.Input) { in.CatalogSource.Status.Conditions = []metav1.Condition{{Type: "X"}, {}} },
 	"twin conditions": func(in *catalog.Input) {
@@ -114,8 +110,8 @@ var oddInputs = map[string]func(*catalog.Input){
 	"everything belongs to others": func(in *catalog.Input) {
 		other := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "other"}}
 		in.Pods[0].OwnerReferences, in.Services[0].OwnerReferences, in.ServiceAccounts[0].OwnerReferences = other, other, other
-		in.NetworkPolicies[0].OwnerReferences, in.NetworkPolicies[1].OwnerReferences = other, other
-		in.Services[0].Labels, in.NetworkPolicies[0].Spec = nil, networkingv1.NetworkPolicySpec{}
+		in.NetworkPolicies.Items[0].OwnerReferences, in.NetworkPolicies.Items[1].OwnerReferences = other, other
+		in.Services[0].Labels, in.NetworkPolicies.Items[0].Spec = nil, networkingv1.NetworkPolicySpec{}
 	},
 }
 
@@ -131,7 +127,19 @@ func TestWhatBreaksTheContractNamesTheField(t *testing.T) {
 		"CatalogSource.metadata.namespace": func(in *catalog.Input) {
 			in.CatalogSource = &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 		},
-		"Config.BackoffMax":              func(in *catalog.Input) { in.Config.BackoffMax = -1 },
+		"Config.BackoffMax":       func(in *catalog.Input) { in.Config.BackoffMax = -1 },
+		"Namespace.metadata.name": func(in *catalog.Input) { in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}} },
+		"Connection.State":        func(in *catalog.Input) { in.Connection = &catalog.Connection{Address: "a:1", State: "ready"} },
+		"Pods":                    func(in *catalog.Input) { in.Pods = []*corev1.Pod{in.Pods[0], bystander(), in.Pods[0].DeepCopy()} },
+		"Nodes":                   func(in *catalog.Input) { in.Nodes.Complete = false },
+		"Services":                func(in *catalog.Input) { in.Services = append(in.Services, nil) },
+		"ServiceAccounts":         func(in *catalog.Input) { in.ServiceAccounts = append(in.ServiceAccounts, nil) },
+		"NetworkPolicies": func(in *catalog.Input) {
+			in.NetworkPolicies.Items = append(in.NetworkPolicies.Items, in.NetworkPolicies.Items...)
+		},
+		"Roles":                          func(in *catalog.Input) { in.Roles.Items = []*rbacv1.Role{nil} },
+		"RoleBindings":                   func(in *catalog.Input) { in.RoleBindings.Items = []*rbacv1.RoleBinding{nil} },
+		"PodDisruptionBudgets":           func(in *catalog.Input) { in.PodDisruptionBudgets.Items = []*policyv1.PodDisruptionBudget{nil} },
 		"Jitter":                         func(in *catalog.Input) { in.Jitter = math.NaN() },
 		"Config.StartupFailureThreshold": func(in *catalog.Input) { in.Config.StartupFailureThreshold = -1 },
 		"Config.MinPollInterval":         func(in *catalog.Input) { in.Config.MinPollInterval = -1 },
@@ -147,6 +155,10 @@ func TestWhatBreaksTheContractNamesTheField(t *testing.T) {
 		require.ErrorAs(t, err, &input)
 		require.Equal(t, field, input.Field)
 		require.Zero(t, out)
-		require.Zero(t, catalog.Assess(in))
+		a := catalog.Assess(in)
+		require.Equal(t, catalog.StateNotAssessed, a.State)
+		require.Len(t, a.Diagnostics, 1)
+		require.Equal(t, err.Error(), a.Diagnostics[0].Message)
+		require.False(t, catalog.StateServing.CanFollow(a.State) || a.State.CanFollow(catalog.StateServing))
 	}
 }

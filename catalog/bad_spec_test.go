@@ -134,7 +134,7 @@ func TestNoImageIsEverEmpty(t *testing.T) {
 func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
 	cs := mapped()
 	cs.Name, cs.UID = "a.b", "uid"
-	out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: &corev1.Namespace{}, ConfigMap: content()})
+	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
 	require.NoError(t, err)
 	var made []string
 	for _, a := range out.Actions {

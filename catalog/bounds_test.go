@@ -98,13 +98,13 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 			test.change(&in)
 			want, err := catalog.Reconcile(in)
 			require.NoError(t, err)
-			for i, node := range in.Nodes {
-				if !isReady(node) || len(in.Nodes) < 2 || !isReady(in.Nodes[1-i]) {
+			for i, node := range in.Nodes.Items {
+				if !isReady(node) || len(in.Nodes.Items) < 2 || !isReady(in.Nodes.Items[1-i]) {
 					continue
 				}
 				for _, status := range []corev1.ConditionStatus{corev1.ConditionUnknown, corev1.ConditionFalse} {
 					doubtful := invariant.Clone(in)
-					c := readyOf(doubtful.Nodes[i])
+					c := readyOf(doubtful.Nodes.Items[i])
 					c.Status, c.LastTransitionTime = status, metav1.NewTime(in.Now.Add(-10*time.Second))
 					got, err := catalog.Reconcile(doubtful)
 					require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
 		cs := demo()
 		cs.UID = "uid"
 		cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}
-		out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: &corev1.Namespace{}})
+		out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace()})
 		require.NoError(t, err)
 		for _, a := range out.Actions {
 			c, ok := a.(olmcore.Create)

@@ -13,8 +13,8 @@ import (
 )
 
 func (v *view) budget() *policyv1.PodDisruptionBudget {
-	for _, o := range v.in.PodDisruptionBudgets {
-		if o != nil && o.Namespace == v.cs.Namespace && dashedEqual(o.Name, v.cs.Name) {
+	for _, o := range v.in.PodDisruptionBudgets.Items {
+		if o.Namespace == v.cs.Namespace && dashedEqual(o.Name, v.cs.Name) {
 			return o
 		}
 	}
@@ -41,6 +41,9 @@ func (v *view) budgetAction() olmcore.Action {
 			MinAvailable: new(intstr.FromInt32(int32(v.set.replicas - 1))), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			Selector: &metav1.LabelSelector{MatchLabels: servingLabels(v.cs.Name)},
 		}
+	}
+	if have == nil && !v.in.PodDisruptionBudgets.Complete {
+		return nil
 	}
 	if have == nil {
 		return missing(&policyv1.PodDisruptionBudget{ObjectMeta: v.meta(serviceName(v.cs.Name)), Spec: want()})
@@ -70,14 +73,14 @@ func (v *view) replicasSpread(b []byte) condition {
 	switch {
 	case v.set.replicas < 2 || !v.runsPods():
 		return condition{kind: ConditionReplicasSpread}
-	case !v.in.NodesKnown:
+	case !v.in.Nodes.Complete:
 		c.status, c.reason, c.message = metav1.ConditionUnknown, ReasonNodesUnknown, append(b, "the nodes were not read"...)
 		return c
 	}
 	nodes, pods := v.spreadOf()
 	if nodes < pods {
 		usable := 0
-		for _, n := range v.in.Nodes {
+		for _, n := range v.in.Nodes.Items {
 			if v.schedulable(n) {
 				usable++
 			}

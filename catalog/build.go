@@ -56,7 +56,7 @@ func (v *view) freeName(number *int) string {
 	for {
 		name := base + "-" + olmcore.NameSuffix(podSuffix, string(v.cs.UID), v.podHash(0), strconv.Itoa(*number))
 		*number++
-		if !slices.ContainsFunc(v.in.Pods, func(p *corev1.Pod) bool { return p != nil && p.Name == name && p.Namespace == v.cs.Namespace }) {
+		if !slices.ContainsFunc(v.in.Pods, func(p *corev1.Pod) bool { return p.Name == name && p.Namespace == v.cs.Namespace }) {
 			return name
 		}
 	}

@@ -63,7 +63,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: coo
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 Error NodeLost : cool-w4nrrin4qx on a: lost, its node is not ready
 `},
-	"a Pod of a node that was deleted is replaced and removed": {func(in *catalog.Input) { in.Nodes = in.Nodes[1:] }, `
+	"a Pod of a node that was deleted is replaced and removed": {func(in *catalog.Input) { in.Nodes.Items = in.Nodes.Items[1:] }, `
 create Pod olm/cool-2fnkoshaj3 (NodeGone: replaces cool-w4nrrin4qx: node a is gone)
 delete Pod olm/cool-w4nrrin4qx (NodeGone: node a is gone) grace=0 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is gone))
@@ -74,7 +74,7 @@ State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 Error NodeLost : cool-w4nrrin4qx on a: lost, its node is gone
 `},
 	"a Pod of a node just created is not given up": {func(in *catalog.Input) {
-		in.Nodes = in.Nodes[1:]
+		in.Nodes.Items = in.Nodes.Items[1:]
 		for i := range in.Pods[0].Status.Conditions {
 			in.Pods[0].Status.Conditions[i].LastTransitionTime = metav1.NewTime(in.Now.Add(-10 * time.Second))
 		}
@@ -103,16 +103,17 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a cordon alone moves nothing": {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, time.Hour).Spec.Unschedulable = true }, ``},
-	"without nodes nothing is concluded from them": {func(in *catalog.Input) { silence(in, time.Hour); in.NodesKnown = false }, `
+	"without nodes nothing is concluded from them": {func(in *catalog.Input) { silence(in, time.Hour); in.Nodes = olmcore.Observed[*corev1.Node]{} }, `
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
+Info NotRead : Node objects were not read: Pods of nodes that fail are replaced once Kubernetes has evicted them
 again in 10m0s
 `},
 	"when all nodes fail nothing is touched": {func(in *catalog.Input) {
 		silence(in, time.Hour)
-		for _, node := range in.Nodes {
+		for _, node := range in.Nodes.Items {
 			readyOf(node).Status = corev1.ConditionUnknown
 		}
 	}, `
@@ -418,7 +419,7 @@ State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 `},
 
 	// Objects around the Pods.
-	"objects that are gone are made anew": {func(in *catalog.Input) { in.Services, in.ServiceAccounts, in.NetworkPolicies = nil, nil, nil }, `
+	"objects that are gone are made anew": {func(in *catalog.Input) { in.Services, in.ServiceAccounts, in.NetworkPolicies.Items = nil, nil, nil }, `
 create ServiceAccount olm/cool (ObjectMissing: the catalog needs it)
 create NetworkPolicy olm/cool-grpc-server (ObjectMissing: the catalog needs it)
 create NetworkPolicy olm/cool-unpack-bundles (ObjectMissing: the catalog needs it)
@@ -431,7 +432,7 @@ create Service olm/cool (ObjectMissing: the catalog needs it)
 update Service olm/cool (ObjectDiffers: labels, owner or spec differ) {"metadata":{"labels":{"olm.managed":"true","olm.service-spec-hash":"hz6uK4sWf5igtRzty3jHaHnI6Z55t3dy5kRUH"}},"spec":{"ports":[{"name":"grpc","port":50051,"targetPort":50051}]}}
 `},
 	"a damaged NetworkPolicy is repaired in place": {func(in *catalog.Input) {
-		in.NetworkPolicies[0].Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}}
+		in.NetworkPolicies.Items[0].Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{}}
 	}, `
 update NetworkPolicy olm/cool-grpc-server (ObjectDiffers: labels, owner or spec differ) {"spec":{"egress":null}}
 `},
@@ -647,7 +648,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example
 	"the Pods of a registry at an address are its own": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" })
 		in.Connection.Address = "registry.example:50051"
-		in.Pods[0].OwnerReferences, in.Services, in.ServiceAccounts, in.NetworkPolicies = nil, nil, nil, nil
+		in.Pods[0].OwnerReferences, in.Services, in.ServiceAccounts, in.NetworkPolicies.Items = nil, nil, nil, nil
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example:50051)
   Available=True ConnectionReady: registry at registry.example:50051

@@ -159,7 +159,7 @@ func (v *view) isLost(p *podFacts) bool {
 	case p.node == NodeNotReady && !p.ready && past(p.nodeSince, v.set.notReady):
 		p.lost = ReasonNodeNotReady
 	case pod.DeletionTimestamp == nil:
-	case !v.in.NodesKnown && evictedByNode(pod):
+	case !v.in.Nodes.Complete && evictedByNode(pod):
 		p.lost = ReasonEvicted
 	case past(pod.DeletionTimestamp.Time, v.set.stuckTerminating):
 		p.lost = ReasonOverdue

@@ -30,6 +30,10 @@ func mapped() *v1alpha1.CatalogSource {
 	return cs
 }
 
+func olmNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}
+}
+
 // mappedWorld is a cluster in which mapped serves.
 func mappedWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *world {
 	w := newWorld(t, config, cs)
@@ -61,7 +65,7 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 		}
 		cm := content()
 		cm.UID, cm.ResourceVersion = "cm", "7"
-		out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: &corev1.Namespace{}, ConfigMap: cm})
+		out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: cm}))
 		require.NoError(t, err)
 		made := map[string]olmcore.Object{}
 		for _, a := range out.Actions {
@@ -100,7 +104,7 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 	shape := catalog.GoldenShape("configmap-registry-server", catalog.DefaultConfigMapServerImage, "", 5, 5)
 	in := mappedInput(t, catalog.Config{})
 	require.Equal(t, shape.Hash(catalog.ProfileMain), in.Pods[0].Labels["olm.pod-spec-hash"], "account and command are no part of the hash")
-	for _, policy := range in.NetworkPolicies {
+	for _, policy := range in.NetworkPolicies.Items {
 		require.Len(t, policy.Spec.Egress, 2, "the server asks the API server")
 	}
 }
@@ -179,19 +183,25 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 	base := mappedInput(t, catalog.Config{Replicas: 2})
 	for name, damage := range map[string]func(*catalog.Input){
-		"rules":      func(in *catalog.Input) { in.Roles[0].Rules[0].Verbs = []string{"*"} },
-		"more rules": func(in *catalog.Input) { in.Roles[0].Rules = append(in.Roles[0].Rules, rbacv1.PolicyRule{}) },
-		"role label": func(in *catalog.Input) { in.Roles[0].Labels = nil },
-		"subjects":   func(in *catalog.Input) { in.RoleBindings[0].Subjects = nil },
-		"subject":    func(in *catalog.Input) { in.RoleBindings[0].Subjects[0].Name = "default" },
+		"rules": func(in *catalog.Input) { in.Roles.Items[0].Rules[0].Verbs = []string{"*"} },
+		"more rules": func(in *catalog.Input) {
+			in.Roles.Items[0].Rules = append(in.Roles.Items[0].Rules, rbacv1.PolicyRule{})
+		},
+		"role label": func(in *catalog.Input) { in.Roles.Items[0].Labels = nil },
+		"subjects":   func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects = nil },
+		"subject":    func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects[0].Name = "default" },
 		"account":    func(in *catalog.Input) { in.ServiceAccounts[0].Labels = nil },
 		"selector":   func(in *catalog.Input) { in.Services[0].Spec.Selector["olm.managed"] = "true" },
-		"budget":     func(in *catalog.Input) { in.PodDisruptionBudgets[0].Spec.MinAvailable = new(intstr.FromString("50%")) },
-		"OLM's policy": func(in *catalog.Input) {
-			in.NetworkPolicies[0].Spec.PodSelector.MatchLabels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+		"budget": func(in *catalog.Input) {
+			in.PodDisruptionBudgets.Items[0].Spec.MinAvailable = new(intstr.FromString("50%"))
 		},
-		"budget label": func(in *catalog.Input) { in.PodDisruptionBudgets[0].Labels["olm.managed"] = "x" },
-		"unavailable":  func(in *catalog.Input) { in.PodDisruptionBudgets[0].Spec.MaxUnavailable = new(intstr.FromInt32(1)) },
+		"OLM's policy": func(in *catalog.Input) {
+			in.NetworkPolicies.Items[0].Spec.PodSelector.MatchLabels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+		},
+		"budget label": func(in *catalog.Input) { in.PodDisruptionBudgets.Items[0].Labels["olm.managed"] = "x" },
+		"unavailable": func(in *catalog.Input) {
+			in.PodDisruptionBudgets.Items[0].Spec.MaxUnavailable = new(intstr.FromInt32(1))
+		},
 	} {
 		out := reconcile(t, base, damage)
 		require.Len(t, out.Actions, 1, name)
@@ -199,27 +209,29 @@ func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 		require.True(t, ok, name)
 		switch o := update.After.(type) {
 		case *rbacv1.Role:
-			require.Equal(t, base.Roles[0].Rules, o.Rules, name)
+			require.Equal(t, base.Roles.Items[0].Rules, o.Rules, name)
 		case *rbacv1.RoleBinding:
-			require.Equal(t, base.RoleBindings[0].Subjects, o.Subjects, name)
+			require.Equal(t, base.RoleBindings.Items[0].Subjects, o.Subjects, name)
 		case *networkingv1.NetworkPolicy:
-			require.Equal(t, base.NetworkPolicies[0].Spec, o.Spec, name)
+			require.Equal(t, base.NetworkPolicies.Items[0].Spec, o.Spec, name)
 		case *policyv1.PodDisruptionBudget:
-			require.Equal(t, base.PodDisruptionBudgets[0].Spec, o.Spec, name)
+			require.Equal(t, base.PodDisruptionBudgets.Items[0].Spec, o.Spec, name)
 		case *corev1.Service:
 			require.Equal(t, base.Services[0].Spec.Selector, o.Spec.Selector, name)
 		}
 	}
-	out := reconcile(t, base, func(in *catalog.Input) { in.RoleBindings[0].RoleRef.Name = "admin" })
+	out := reconcile(t, base, func(in *catalog.Input) { in.RoleBindings.Items[0].RoleRef.Name = "admin" })
 	require.Len(t, out.Actions, 1)
 	require.IsType(t, olmcore.Delete{}, out.Actions[0], "the API server lets nobody change a roleRef")
 
 	for name, take := range map[string]func(*catalog.Input, []metav1.OwnerReference){
 		"a role": func(in *catalog.Input, by []metav1.OwnerReference) {
-			in.Roles[0].OwnerReferences, in.Roles[0].Rules = by, nil
+			in.Roles.Items[0].OwnerReferences, in.Roles.Items[0].Rules = by, nil
 		},
-		"a binding": func(in *catalog.Input, by []metav1.OwnerReference) { in.RoleBindings[0].OwnerReferences = by },
-		"a budget":  func(in *catalog.Input, by []metav1.OwnerReference) { in.PodDisruptionBudgets[0].OwnerReferences = by },
+		"a binding": func(in *catalog.Input, by []metav1.OwnerReference) { in.RoleBindings.Items[0].OwnerReferences = by },
+		"a budget": func(in *catalog.Input, by []metav1.OwnerReference) {
+			in.PodDisruptionBudgets.Items[0].OwnerReferences = by
+		},
 	} {
 		out := reconcile(t, base, func(in *catalog.Input) {
 			take(in, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "other"}})
@@ -236,9 +248,9 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	w := newWorld(t, catalog.Config{}, cs)
 	w.run(t, time.Minute)
 	in := w.input(t)
-	require.Len(t, in.PodDisruptionBudgets, 1)
-	require.Equal(t, new(intstr.FromInt32(2)), in.PodDisruptionBudgets[0].Spec.MinAvailable)
-	require.Nil(t, in.PodDisruptionBudgets[0].Spec.MaxUnavailable)
+	require.Len(t, in.PodDisruptionBudgets.Items, 1)
+	require.Equal(t, new(intstr.FromInt32(2)), in.PodDisruptionBudgets.Items[0].Spec.MinAvailable)
+	require.Nil(t, in.PodDisruptionBudgets.Items[0].Spec.MaxUnavailable)
 	for _, condition := range catalog.Assess(in).Conditions {
 		if condition.Type == catalog.ConditionReplicasSpread {
 			require.Equal(t, metav1.ConditionTrue, condition.Status, "three Pods on the only two nodes are as spread as can be")
@@ -250,11 +262,11 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Annotations = nil }))
 	w.run(t, time.Hour)
 	in = w.input(t)
-	require.Empty(t, in.PodDisruptionBudgets)
+	require.Empty(t, in.PodDisruptionBudgets.Items)
 	require.Len(t, in.Pods, 1)
 	without := newWorld(t, catalog.Config{Replicas: 2, NoPodDisruptionBudget: true}, cool())
 	without.run(t, time.Hour)
-	require.Empty(t, without.input(t).PodDisruptionBudgets)
+	require.Empty(t, without.input(t).PodDisruptionBudgets.Items)
 }
 
 // TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives
@@ -352,7 +364,7 @@ func TestAStandInRunsTheServedContent(t *testing.T) {
 	for _, pin := range []bool{false, true} {
 		base := converged(t, catalog.Config{PinDigest: pin}, cool())
 		digest := base.Pods[0].Status.ContainerStatuses[0].ImageID
-		out := reconcile(t, base, func(in *catalog.Input) { in.Nodes = in.Nodes[1:] })
+		out := reconcile(t, base, func(in *catalog.Input) { in.Nodes.Items = in.Nodes.Items[1:] })
 		pod := out.Actions[0].(olmcore.Create).Object.(*corev1.Pod)
 		require.Equal(t, base.Pods[0].Labels["olm.pod-spec-hash"], pod.Labels["olm.pod-spec-hash"])
 		if !pin {

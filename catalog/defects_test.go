@@ -38,8 +38,8 @@ func TestWhatUsersOfOLMSufferedFrom(t *testing.T) {
 			[]string{"create a Pod PodTerminated", "delete " + name + " PodTerminated"}},
 		"a healthy Pod is force-deleted because its eviction was refused": {func(in *catalog.Input) {
 			disrupted(in)
-			in.Nodes = in.Nodes[:1]
-			in.Pods[0].Spec.NodeName = in.Nodes[0].Name
+			in.Nodes.Items = in.Nodes.Items[:1]
+			in.Pods[0].Spec.NodeName = in.Nodes.Items[0].Name
 		}, nil},
 		"a service account without label is unhealthy for ever": {func(in *catalog.Input) {
 			in.ServiceAccounts[0].OwnerReferences, in.ServiceAccounts[0].Labels = nil, nil
@@ -47,7 +47,7 @@ func TestWhatUsersOfOLMSufferedFrom(t *testing.T) {
 		"a candidate on a dead node blocks polling": {pollAgo(time.Hour, func(in *catalog.Input) {
 			probe(func(p *corev1.Pod) { unready(p) })(in)
 			in.Pods[1].CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Hour))
-			in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), func(n *corev1.Node) bool { return n.Name == "b" })
+			in.Nodes.Items = slices.DeleteFunc(slices.Clone(in.Nodes.Items), func(n *corev1.Node) bool { return n.Name == "b" })
 			in.Pods[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Hour))
 		}), []string{"delete cool-zz NodeGone"}},
 		"a candidate that has finished blocks polling": {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
@@ -177,7 +177,7 @@ func TestNamesThatGiveNoServiceAreRefused(t *testing.T) {
 		for _, spec := range []v1alpha1.CatalogSourceSpec{cool().Spec, mapped().Spec} {
 			cs := cool()
 			cs.Name, cs.UID, cs.Spec = name, "uid", spec
-			a := catalog.Assess(catalog.Input{Now: start, CatalogSource: cs, Namespace: &corev1.Namespace{}, ConfigMap: content()})
+			a := catalog.Assess(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()})
 			require.Equal(t, valid, a.State != catalog.StateInvalid, "%s: %+v", name, a.Conditions)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,8 +40,9 @@ func ExampleReconcile() {
 		}
 	}
 	outcome, err := catalog.Reconcile(catalog.Input{
-		Now: now, CatalogSource: source, Namespace: &corev1.Namespace{}, Pods: []*corev1.Pod{pod},
-		Nodes: []*corev1.Node{node("a", corev1.ConditionUnknown), node("b", corev1.ConditionTrue)}, NodesKnown: true,
+		Now: now, CatalogSource: source, Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}, Pods: []*corev1.Pod{pod},
+		Nodes:           olmcore.Found(node("a", corev1.ConditionUnknown), node("b", corev1.ConditionTrue)),
+		NetworkPolicies: olmcore.Found[*networkingv1.NetworkPolicy](),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -111,7 +113,7 @@ func Example_emptyUpdateStrategy() {
 			continue
 		}
 		a := catalog.Assess(catalog.Input{
-			Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), CatalogSource: o.(*v1alpha1.CatalogSource), Namespace: &corev1.Namespace{},
+			Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), CatalogSource: o.(*v1alpha1.CatalogSource), Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}},
 		})
 		fmt.Println(strategy, "polls:", !a.NextPoll.IsZero(), a.NextPoll.Format(time.TimeOnly))
 	}

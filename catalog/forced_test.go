@@ -69,8 +69,8 @@ func TestWhoIsForced(t *testing.T) {
 			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-39*time.Second))
 		}), graces{upstream: "Overdue 0"}},
 		"of no node, overdue":           {both(deleted(time.Hour), func(in *catalog.Input) { in.Pods[0].Spec.NodeName = "" }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
-		"of nodes not read, overdue":    {both(deleted(time.Hour), func(in *catalog.Input) { in.NodesKnown = false }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
-		"evicted, of nodes not read":    {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByPodGC") }, graces{lost: "Evicted 0", upstream: "Evicted 0"}},
+		"of nodes not read, overdue":    {both(deleted(time.Hour), func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{} }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
+		"evicted, of nodes not read":    {func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{}; evicted(in, "DeletionByPodGC") }, graces{lost: "Evicted 0", upstream: "Evicted 0"}},
 		"being drained":                 {both(disrupted, deleted(-time.Second)), graces{upstream: "PodDisrupted 0"}},
 		"being drained, forced already": {both(disrupted, deleted(-time.Second), forced), graces{}},
 		"about to be drained":           {disrupted, graces{upstream: "PodDisrupted 0"}},
@@ -130,12 +130,12 @@ func TestOneForceAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	many := func(in *catalog.Input, bad int) {
 		for i := range 6 {
-			n := in.Nodes[1].DeepCopy()
+			n := in.Nodes.Items[1].DeepCopy()
 			n.Name = fmt.Sprint("n", i)
 			if readyOf(n).Status = corev1.ConditionTrue; i < bad {
 				readyOf(n).Status = corev1.ConditionUnknown
 			}
-			in.Nodes = append(in.Nodes, n)
+			in.Nodes.Items = append(in.Nodes.Items, n)
 		}
 	}
 	for name, test := range map[string]struct {

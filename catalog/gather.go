@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -18,15 +19,17 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Input of one CatalogSource. It does not set Now, Connection,
-// ResolvedDigest, Jitter, PodHash and LastRun, which only the caller knows. A CatalogSource that does
-// not exist is an error for which apierrors.IsNotFound holds.
+// Gather reads the Input of one CatalogSource. It does not set Now, ResolvedDigest,
+// Jitter, Connection, PodHash and LastRun, which only the caller knows. A CatalogSource
+// that does not exist is an error for which apierrors.IsNotFound holds. So are, with
+// errors.Is(err, olmcore.ErrNotRead), objects that r did not read and without which
+// nothing can be decided; of others the Input has an Observed that is not complete.
 //
 // It reads the Pods and Subscriptions of whole namespaces and all Nodes: let r
 // be a cache. A Reader that can tell what an owner owns, as olmcore.Snapshot can,
 // is asked for the Pods of this CatalogSource alone.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
-	in := Input{Config: config, NodesKnown: !config.IgnoreNodes}
+	in := Input{Config: config}
 	o, err := olmcore.GetKind(ctx, r, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind), key.Namespace, key.Name)
 	if err != nil {
 		return Input{}, err
@@ -36,24 +39,35 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return Input{}, &olmcore.InputError{Field: "Reader", Problem: "returns CatalogSources as another type"}
 	}
 	in.CatalogSource = cs
-	if in.Namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", key.Namespace); err != nil {
+	if err = in.gatherNamespace(ctx, r); err != nil {
 		return Input{}, err
 	}
 	if err = in.gatherPods(ctx, r, key); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "whether the catalog serves")
 	}
-	if in.NodesKnown {
-		if in.Nodes, err = olmcore.List[*corev1.Node](ctx, r, "", nil); err != nil {
+	if !config.IgnoreNodes {
+		if in.Nodes, err = olmcore.Observe[*corev1.Node](ctx, r, "", nil); err != nil {
 			return Input{}, err
 		}
 	}
 	if err = in.gatherNamed(ctx, r, key); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "what the catalog's Pods are made from")
 	}
 	if key.Namespace == resolveSettings(&config, cs).global {
 		in.Subscribers, err = subscribers(ctx, r, key)
 	}
 	return in, err
+}
+
+// gatherNamespace reads the Namespace, without which the Pods of some CatalogSources can
+// be told, too.
+func (in *Input) gatherNamespace(ctx context.Context, r olmcore.Reader) (err error) {
+	cs := in.CatalogSource
+	in.Namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", cs.Namespace)
+	if c := cs.Spec.GrpcPodConfig; c != nil && c.SecurityContextConfig != "" && errors.Is(err, olmcore.ErrNotRead) {
+		return nil
+	}
+	return olmcore.Needed(err, "the security context of the catalog's Pods")
 }
 
 // ownerIndex is what a Reader may have besides, as olmcore.Snapshot does: then the
@@ -129,15 +143,6 @@ func (in *Input) gatherNamed(ctx context.Context, r olmcore.Reader, key types.Na
 	if err = in.gatherAround(ctx, r, key); err != nil {
 		return err
 	}
-	for which := range policyUnpack + 1 {
-		policy, err := olmcore.Get[*networkingv1.NetworkPolicy](ctx, r, key.Namespace, policyName(key.Name, which))
-		if err != nil {
-			return err
-		}
-		if policy != nil {
-			in.NetworkPolicies = append(in.NetworkPolicies, policy)
-		}
-	}
 	return nil
 }
 
@@ -152,39 +157,29 @@ func (in *Input) gatherAround(ctx context.Context, r olmcore.Reader, key types.N
 	if account != nil {
 		in.ServiceAccounts = append(in.ServiceAccounts, account)
 	}
-	role, err := olmcore.Get[*rbacv1.Role](ctx, r, key.Namespace, key.Name+roleSuffix)
-	if err != nil {
+	if in.NetworkPolicies, err = olmcore.ObserveNamed[*networkingv1.NetworkPolicy](ctx, r, key.Namespace, policyName(key.Name, policyServer), policyName(key.Name, policyUnpack)); err != nil {
 		return err
 	}
-	if role != nil {
-		in.Roles = append(in.Roles, role)
-	}
-	binding, err := olmcore.Get[*rbacv1.RoleBinding](ctx, r, key.Namespace, key.Name+bindingSuffix)
-	if err != nil {
+	if in.Roles, err = olmcore.ObserveNamed[*rbacv1.Role](ctx, r, key.Namespace, key.Name+roleSuffix); err != nil {
 		return err
 	}
-	if binding != nil {
-		in.RoleBindings = append(in.RoleBindings, binding)
-	}
-	budget, err := olmcore.Get[*policyv1.PodDisruptionBudget](ctx, r, key.Namespace, serviceName(key.Name))
-	if err != nil {
+	if in.RoleBindings, err = olmcore.ObserveNamed[*rbacv1.RoleBinding](ctx, r, key.Namespace, key.Name+bindingSuffix); err != nil {
 		return err
 	}
-	if budget != nil {
-		in.PodDisruptionBudgets = append(in.PodDisruptionBudgets, budget)
+	if in.PodDisruptionBudgets, err = olmcore.ObserveNamed[*policyv1.PodDisruptionBudget](ctx, r, key.Namespace, serviceName(key.Name)); err != nil {
+		return err
 	}
 	if name := in.CatalogSource.Spec.ConfigMap; name != "" {
-		if in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, name); err != nil {
-			return err
-		}
+		in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, name)
 	}
-	return nil
+	return err
 }
 
-// subscribers lists the other namespaces with a Subscription to a CatalogSource.
+// subscribers lists the other namespaces with a Subscription to a CatalogSource, as far
+// as they were read.
 func subscribers(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (namespaces []string, err error) {
-	all, err := olmcore.List[*v1alpha1.Subscription](ctx, r, "", nil)
-	for _, s := range all {
+	all, err := olmcore.Observe[*v1alpha1.Subscription](ctx, r, "", nil)
+	for _, s := range all.Items {
 		if s.Spec == nil || s.Spec.CatalogSource != key.Name || s.Spec.CatalogSourceNamespace != key.Namespace || s.Namespace == key.Namespace {
 			continue
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,7 +75,9 @@ func demo() *v1alpha1.CatalogSource {
 // first is what the first reconcile of demo creates, by kind.
 func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace, config catalog.Config) map[string]olmcore.Object {
 	cs.UID, cs.Generation = "uid", 1
-	out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: namespace, Config: config})
+	namespace = namespace.DeepCopy()
+	namespace.Name = cs.Namespace
+	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: namespace, Config: config}))
 	require.NoError(t, err)
 	made := map[string]olmcore.Object{}
 	for _, a := range out.Actions {
@@ -84,6 +89,14 @@ func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace
 		}
 	}
 	return made
+}
+
+// emptyNamespace is an input in which all was read and nothing found.
+func emptyNamespace(in catalog.Input) catalog.Input {
+	in.NetworkPolicies = olmcore.Found[*networkingv1.NetworkPolicy]()
+	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
+	in.PodDisruptionBudgets = olmcore.Found[*policyv1.PodDisruptionBudget]()
+	return in
 }
 
 func TestCreatedObjectsCarryTheHashesOfOLM(t *testing.T) {

@@ -21,6 +21,27 @@ func (v *view) healthy(state State) bool {
 	return false
 }
 
+// unreadKind is a kind that was not read, and what does not happen without it.
+type unreadKind struct{ name, unknown string }
+
+// unread lists the kinds that matter for the CatalogSource and were not read.
+func (v *view) unread() (list []unreadKind) {
+	add := func(read bool, name, unknown string) {
+		if !read {
+			list = append(list, unreadKind{name, unknown})
+		}
+	}
+	in := v.in
+	add(in.Nodes.Complete || in.Config.IgnoreNodes, "Node", "Pods of nodes that fail are replaced once Kubernetes has evicted them")
+	add(in.NetworkPolicies.Complete, "NetworkPolicy", "none is made or repaired")
+	if v.mode == modeConfigMap {
+		add(in.Roles.Complete, "Role", "none is made or repaired")
+		add(in.RoleBindings.Complete, "RoleBinding", "none is made or repaired")
+	}
+	add(in.PodDisruptionBudgets.Complete || !v.wantsBudget(), "PodDisruptionBudget", "none is made or repaired")
+	return list
+}
+
 // upstreamHealthy is what OLM would say: nothing about readiness, nodes or
 // connections.
 //
@@ -34,11 +55,12 @@ func (v *view) upstreamHealthy() bool {
 		return false
 	}
 	for which := range v.policyAt {
-		if o := v.policy(which); o == nil || !policyFits(&o.Spec, v.cs, which) {
+		if o := v.policy(which); o == nil && v.in.NetworkPolicies.Complete || o != nil && !policyFits(&o.Spec, v.cs, which) {
 			return false
 		}
 	}
-	if v.mode == modeConfigMap && (v.role() == nil || v.roleBinding() == nil || v.wantedReference() != v.cs.Status.ConfigMapResource) {
+	if v.mode == modeConfigMap && (v.role() == nil && v.in.Roles.Complete || v.roleBinding() == nil && v.in.RoleBindings.Complete ||
+		v.wantedReference() != v.cs.Status.ConfigMapResource) {
 		return false
 	}
 	for i := range v.pods {

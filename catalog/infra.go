@@ -76,12 +76,12 @@ func (v *view) findObjects() {
 	in, name := v.in, v.cs.Name
 	v.serviceAt, v.accountAt, v.otherAccountAt, v.policyAt = -1, -1, -1, [2]int{-1, -1}
 	for i, o := range in.Services {
-		if o != nil && o.Namespace == v.cs.Namespace && dashedEqual(o.Name, name) {
+		if o.Namespace == v.cs.Namespace && dashedEqual(o.Name, name) {
 			v.serviceAt = i
 		}
 	}
 	for i, o := range in.ServiceAccounts {
-		if o == nil || o.Namespace != v.cs.Namespace {
+		if o.Namespace != v.cs.Namespace {
 			continue
 		}
 		plain, server := o.Name == name, suffixed(o.Name, name, accountSuffix)
@@ -92,9 +92,9 @@ func (v *view) findObjects() {
 			v.otherAccountAt = i
 		}
 	}
-	for i, o := range in.NetworkPolicies {
+	for i, o := range in.NetworkPolicies.Items {
 		for which := range v.policyAt {
-			if o != nil && o.Namespace == v.cs.Namespace && len(o.Name) > len(name) && o.Name[:len(name)] == name && o.Name[len(name):] == policySuffix(which) {
+			if o.Namespace == v.cs.Namespace && len(o.Name) > len(name) && o.Name[:len(name)] == name && o.Name[len(name):] == policySuffix(which) {
 				v.policyAt[which] = i
 			}
 		}
@@ -152,7 +152,7 @@ func (v *view) policy(which int) *networkingv1.NetworkPolicy {
 	if v.policyAt[which] < 0 {
 		return nil
 	}
-	return v.in.NetworkPolicies[v.policyAt[which]]
+	return v.in.NetworkPolicies.Items[v.policyAt[which]]
 }
 
 // dashedEqual reports whether have is serviceName(name).
@@ -267,6 +267,9 @@ func (v *view) serviceFits(s *corev1.Service) bool {
 
 func (v *view) policyAction(have *networkingv1.NetworkPolicy, which int) olmcore.Action {
 	labels := func() map[string]string { return servingLabels(v.cs.Name) }
+	if have == nil && !v.in.NetworkPolicies.Complete {
+		return nil
+	}
 	if have == nil {
 		return missing(&networkingv1.NetworkPolicy{
 			ObjectMeta: metav1.ObjectMeta{

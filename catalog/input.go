@@ -3,6 +3,9 @@
 package catalog
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,32 +17,31 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Slices
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Lists
 // may be in any order and may hold more than is needed; each object at most
-// once. A nil or missing object is one that a completed read did not find.
+// once, and none is nil. A nil or missing object is one that a completed read did not
+// find; of an Observed that is not complete nothing is concluded, and no object of
+// its kind is made.
 type Input struct {
 	// Now is the instant of this reconcile; required.
 	Now time.Time
 	// CatalogSource is the object to reconcile, with its UID; required.
 	CatalogSource *v1alpha1.CatalogSource
-	// Namespace is the Namespace of the CatalogSource. It is looked at only when
-	// spec.grpcPodConfig.securityContextConfig is not set.
+	// Namespace is the Namespace of the CatalogSource. Without it no Pod is made, unless
+	// spec.grpcPodConfig.securityContextConfig says what its labels would.
 	Namespace *corev1.Namespace
 	// Pods are those of the namespace that have the label olm.catalogSource or an
 	// owner reference to the CatalogSource. Of others only the names matter: a Pod that
 	// has lost both keeps its name.
 	Pods []*corev1.Pod
-	// Nodes are all Nodes of the cluster. NodesKnown false means that they were
-	// not read: nothing is then concluded from them. With NodesKnown a Node that
-	// is missing here was deleted.
-	Nodes      []*corev1.Node
-	NodesKnown bool
+	// Nodes are all Nodes of the cluster: one that is missing here was deleted.
+	Nodes olmcore.Observed[*corev1.Node]
 	// Services, ServiceAccounts and NetworkPolicies are those of the namespace, at
 	// least the ones with the names that the CatalogSource uses. A read through a
 	// cache that is filtered by the label olm.managed is not enough.
 	Services        []*corev1.Service
 	ServiceAccounts []*corev1.ServiceAccount
-	NetworkPolicies []*networkingv1.NetworkPolicy
+	NetworkPolicies olmcore.Observed[*networkingv1.NetworkPolicy]
 	// ResolvedDigest is the digest that the image registry gives for spec.image now,
 	// such as sha256:1; optional. When it is the one that is served, a poll needs no
 	// Pod.
@@ -49,9 +51,9 @@ type Input struct {
 	Jitter float64
 	// Roles, RoleBindings and PodDisruptionBudgets are likewise those of the
 	// namespace with the names that the CatalogSource uses.
-	Roles                []*rbacv1.Role
-	RoleBindings         []*rbacv1.RoleBinding
-	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	Roles                olmcore.Observed[*rbacv1.Role]
+	RoleBindings         olmcore.Observed[*rbacv1.RoleBinding]
+	PodDisruptionBudgets olmcore.Observed[*policyv1.PodDisruptionBudget]
 	// ConfigMap is the one that spec.configMap names; nil when it does not exist.
 	ConfigMap *corev1.ConfigMap
 	// Connection is the state of the caller's gRPC client for this CatalogSource;
@@ -74,7 +76,7 @@ type Connection struct {
 	// Address is what the client dials, host:port.
 	Address string
 	// State is the connectivity state: IDLE, CONNECTING, READY, TRANSIENT_FAILURE
-	// or SHUTDOWN.
+	// or SHUTDOWN; any other is an InputError.
 	State string
 	// LastConnect is when this client became READY for the last time; zero: never.
 	LastConnect time.Time
@@ -239,8 +241,51 @@ func (in *Input) validate() error {
 		return &olmcore.InputError{Field: "CatalogSource.metadata.uid", Problem: "is empty"}
 	case !(in.Jitter >= 0 && in.Jitter < 1): // also what is no number
 		return &olmcore.InputError{Field: "Jitter", Problem: "is not between 0 and 1"}
+	case in.Namespace != nil && in.Namespace.Name != in.CatalogSource.Namespace:
+		return &olmcore.InputError{Field: "Namespace.metadata.name", Problem: "is not that of the CatalogSource's namespace"}
+	case in.Connection != nil && !isConnectionState(in.Connection.State):
+		return &olmcore.InputError{Field: "Connection.State", Problem: "is not one of IDLE, CONNECTING, READY, TRANSIENT_FAILURE, SHUTDOWN"}
+	}
+	if err := in.validateLists(); err != nil {
+		return err
 	}
 	return in.Config.validate()
+}
+
+func (in *Input) validateLists() error {
+	return cmp.Or(
+		validateList("Pods", true, in.Pods), validateList("Nodes", in.Nodes.Complete, in.Nodes.Items),
+		validateList("Services", true, in.Services), validateList("ServiceAccounts", true, in.ServiceAccounts),
+		validateList("NetworkPolicies", in.NetworkPolicies.Complete, in.NetworkPolicies.Items),
+		validateList("Roles", in.Roles.Complete, in.Roles.Items), validateList("RoleBindings", in.RoleBindings.Complete, in.RoleBindings.Items),
+		validateList("PodDisruptionBudgets", in.PodDisruptionBudgets.Complete, in.PodDisruptionBudgets.Items),
+	)
+}
+
+// validateList refuses a nil entry, an object that is there twice, and entries of a
+// read that was not completed.
+func validateList[T any, O interface {
+	*T
+	olmcore.Object
+}](field string, complete bool, list []O) error {
+	if !complete && len(list) > 0 {
+		return &olmcore.InputError{Field: field, Problem: "has items of a read that was not completed"}
+	}
+	if i := slices.Index(list, nil); i >= 0 {
+		return &olmcore.InputError{Field: field, Problem: "holds nil"}
+	}
+	byName := func(a, b O) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	}
+	if !slices.IsSortedFunc(list, byName) { // as lists that were read are
+		list = slices.SortedFunc(slices.Values(list), byName)
+	}
+	for i := 1; i < len(list); i++ {
+		if byName(list[i-1], list[i]) == 0 {
+			return &olmcore.InputError{Field: field, Problem: "holds " + list[i].GetNamespace() + "/" + list[i].GetName() + " twice"}
+		}
+	}
+	return nil
 }
 
 func (c *Config) validate() error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // scheduled sets what the scheduler says about the Pod.
@@ -45,7 +46,7 @@ func TestWhatAPodIsWorth(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
 	withoutNode := func(in *catalog.Input) {
-		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), func(n *corev1.Node) bool { return n.Name == "a" })
+		in.Nodes.Items = slices.DeleteFunc(slices.Clone(in.Nodes.Items), func(n *corev1.Node) bool { return n.Name == "a" })
 	}
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
@@ -138,16 +139,22 @@ func TestWhatAPodIsWorth(t *testing.T) {
 			s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}
 			in.Pods[0].Status.ContainerStatuses = append(in.Pods[0].Status.ContainerStatuses, s)
 		}, "Unhealthy Healthy ImagePullFailed for 10m0s"},
-		"a failed sandbox":                {func(in *catalog.Input) { waiting(in, "ContainerCreating") }, "Starting Healthy for 10m0s"},
-		"an image that is never pulled":   {func(in *catalog.Input) { waiting(in, "ErrImageNeverPull") }, "Unhealthy Healthy ImagePullFailed for 10m0s"},
-		"a container that cannot run":     {func(in *catalog.Input) { waiting(in, "RunContainerError") }, "Unhealthy Healthy CrashLooping for 10m0s"},
-		"a broken config":                 {func(in *catalog.Input) { waiting(in, "CreateContainerConfigError") }, "Unhealthy Healthy CrashLooping for 10m0s"},
-		"an eviction of another kind":     {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "EvictionByEvictionAPI") }, "Terminating NotObserved for 2m0s"},
-		"an eviction because of the node": {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByTaintManager") }, "Lost NotObserved Evicted"},
-		"an eviction of a Pod left over":  {func(in *catalog.Input) { in.NodesKnown = false; evicted(in, "DeletionByPodGC") }, "Lost NotObserved Evicted"},
+		"a failed sandbox":              {func(in *catalog.Input) { waiting(in, "ContainerCreating") }, "Starting Healthy for 10m0s"},
+		"an image that is never pulled": {func(in *catalog.Input) { waiting(in, "ErrImageNeverPull") }, "Unhealthy Healthy ImagePullFailed for 10m0s"},
+		"a container that cannot run":   {func(in *catalog.Input) { waiting(in, "RunContainerError") }, "Unhealthy Healthy CrashLooping for 10m0s"},
+		"a broken config":               {func(in *catalog.Input) { waiting(in, "CreateContainerConfigError") }, "Unhealthy Healthy CrashLooping for 10m0s"},
+		"an eviction of another kind": {func(in *catalog.Input) {
+			in.Nodes = olmcore.Observed[*corev1.Node]{}
+			evicted(in, "EvictionByEvictionAPI")
+		}, "Terminating NotObserved for 2m0s"},
+		"an eviction because of the node": {func(in *catalog.Input) {
+			in.Nodes = olmcore.Observed[*corev1.Node]{}
+			evicted(in, "DeletionByTaintManager")
+		}, "Lost NotObserved Evicted"},
+		"an eviction of a Pod left over":  {func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{}; evicted(in, "DeletionByPodGC") }, "Lost NotObserved Evicted"},
 		"an eviction seen with the nodes": {func(in *catalog.Input) { evicted(in, "DeletionByTaintManager") }, "Terminating Healthy for 2m0s"},
 		"an eviction that was taken back": {func(in *catalog.Input) {
-			in.NodesKnown = false
+			in.Nodes = olmcore.Observed[*corev1.Node]{}
 			evicted(in, "DeletionByTaintManager")
 			in.Pods[0].Status.Conditions[len(in.Pods[0].Status.Conditions)-1].Status = corev1.ConditionFalse
 		}, "Terminating NotObserved for 2m0s"},
@@ -245,7 +252,7 @@ func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
 // TestAClusterWithoutNodes is none in which all nodes fail.
 func TestAClusterWithoutNodes(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	out := reconcile(t, base, func(in *catalog.Input) { in.Nodes = nil })
+	out := reconcile(t, base, func(in *catalog.Input) { in.Nodes.Items = nil })
 	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods[0].Name + " NodeGone"}, done(out))
 }
 
@@ -261,19 +268,19 @@ func TestHowManyNodesAreMany(t *testing.T) {
 		{3, 3, "NodeFailover"}, {2, 3, "NodeFailover MassDisruption"}, {9, 11, "NodeFailover MassDisruption"}, {5, 6, "NodeFailover"}, {50, 60, "NodeFailover"},
 	} {
 		in := invariant.Clone(base)
-		good := in.Nodes[1].DeepCopy()
+		good := in.Nodes.Items[1].DeepCopy()
 		silence(&in, time.Hour)
-		bad := in.Nodes[0].DeepCopy()
-		in.Nodes = []*corev1.Node{nil, bad, nil}
+		bad := in.Nodes.Items[0].DeepCopy()
+		in.Nodes.Items = []*corev1.Node{bad}
 		for i := range test.bad - 1 {
 			n := bad.DeepCopy()
 			n.Name = fmt.Sprint("bad", i)
-			in.Nodes = append(in.Nodes, n)
+			in.Nodes.Items = append(in.Nodes.Items, n)
 		}
 		for i := range test.good {
 			n := good.DeepCopy()
 			n.Name = fmt.Sprint("good", i)
-			in.Nodes = append(in.Nodes, n)
+			in.Nodes.Items = append(in.Nodes.Items, n)
 		}
 		a := catalog.Assess(in)
 		got := a.WaitingFor

@@ -28,7 +28,7 @@ func checkKept(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 			unfinished++
 		}
 	}
-	stopped := in.NodesKnown && len(in.Nodes) > 0 && !slices.ContainsFunc(in.Nodes, isReady)
+	stopped := in.Nodes.Complete && len(in.Nodes.Items) > 0 && !slices.ContainsFunc(in.Nodes.Items, isReady)
 	ready := a.Ready
 	for _, action := range out.Actions {
 		verb, target, cause := action.Describe()

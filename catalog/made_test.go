@@ -133,16 +133,16 @@ func requireOwned(t require.TestingT, in catalog.Input, target olmcore.Ref) {
 	for _, o := range in.ServiceAccounts {
 		all = append(all, o)
 	}
-	for _, o := range in.NetworkPolicies {
+	for _, o := range in.NetworkPolicies.Items {
 		all = append(all, o)
 	}
-	for _, o := range in.Roles {
+	for _, o := range in.Roles.Items {
 		all = append(all, o)
 	}
-	for _, o := range in.RoleBindings {
+	for _, o := range in.RoleBindings.Items {
 		all = append(all, o)
 	}
-	for _, o := range in.PodDisruptionBudgets {
+	for _, o := range in.PodDisruptionBudgets.Items {
 		all = append(all, o)
 	}
 	for _, o := range all {

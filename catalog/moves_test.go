@@ -221,7 +221,7 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 		"none is there":       {func(in *catalog.Input) { in.Pods = nil }, "+serving:initial"},
 	} {
 		in := invariant.Clone(base)
-		for _, node := range in.Nodes {
+		for _, node := range in.Nodes.Items {
 			readyOf(node).Status = corev1.ConditionUnknown
 		}
 		// Something must hint at the nodes: a Pod of nobody does not.
@@ -261,9 +261,9 @@ func TestAPollWaits(t *testing.T) {
 			in.Pods[0].Spec.NodeName = "b"
 			setNode(in, corev1.ConditionTrue, time.Minute)
 			for i := range 3 {
-				n := in.Nodes[0].DeepCopy()
+				n := in.Nodes.Items[0].DeepCopy()
 				n.Name, readyOf(n).Status = fmt.Sprint("n", i), corev1.ConditionUnknown
-				in.Nodes = append(in.Nodes, n)
+				in.Nodes.Items = append(in.Nodes.Items, n)
 			}
 		}, "", "NeverPolled"},
 		"a Pod finds no place":           {func(in *catalog.Input) { describeAs(in, in.Pods[0], "unschedulable") }, "", "NeverPolled"},

@@ -39,16 +39,13 @@ const (
 // Gather returns them, are found without a scan.
 func findNode(nodes []*corev1.Node, name string) *corev1.Node {
 	i, _ := slices.BinarySearchFunc(nodes, name, func(n *corev1.Node, name string) int {
-		if n == nil {
-			return -1
-		}
 		return strings.Compare(n.Name, name)
 	})
 	if i < len(nodes) && nodes[i].Name == name {
 		return nodes[i]
 	}
 	for _, n := range nodes {
-		if n != nil && n.Name == name {
+		if n.Name == name {
 			return n
 		}
 	}
@@ -74,10 +71,10 @@ func (v *view) nodeOf(pod *corev1.Pod) (state NodeState, since time.Time) {
 	switch {
 	case pod.Spec.NodeName == "":
 		return NodeUnassigned, pod.CreationTimestamp.Time
-	case !v.in.NodesKnown:
+	case !v.in.Nodes.Complete:
 		return NodeNotObserved, time.Time{}
 	}
-	node := findNode(v.in.Nodes, pod.Spec.NodeName)
+	node := findNode(v.in.Nodes.Items, pod.Spec.NodeName)
 	if node == nil {
 		return NodeGone, boundAt(pod)
 	}
@@ -148,7 +145,7 @@ func tolerated(taint *corev1.Taint, tolerations []corev1.Toleration) bool {
 
 // schedulable reports whether a new registry Pod could run on a node.
 func (v *view) schedulable(n *corev1.Node) bool {
-	if n == nil || n.Spec.Unschedulable || !isNodeReady(n) {
+	if n.Spec.Unschedulable || !isNodeReady(n) {
 		return false
 	}
 	var tolerations []corev1.Toleration
@@ -178,8 +175,8 @@ func (v *view) schedulable(n *corev1.Node) bool {
 
 // otherNode reports whether a new Pod could run elsewhere than on a node.
 func (v *view) otherNode(name string) bool {
-	for _, n := range v.in.Nodes {
-		if n != nil && n.Name != name && v.schedulable(n) {
+	for _, n := range v.in.Nodes.Items {
+		if n.Name != name && v.schedulable(n) {
 			return true
 		}
 	}
@@ -201,9 +198,6 @@ func massDisruption(nodes []*corev1.Node) disruption {
 	const few, share = 2, 0.55
 	all, bad := 0, 0
 	for _, n := range nodes {
-		if n == nil {
-			continue
-		}
 		all++
 		if !isNodeReady(n) {
 			bad++

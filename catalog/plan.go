@@ -161,7 +161,7 @@ func (v *view) planRefill(pl *plan) {
 	steady := t.steady
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.role == roleServing && p.class == ClassDisrupted && !(v.in.NodesKnown && v.otherNode(p.pod.Spec.NodeName)) {
+		if p.role == roleServing && p.class == ClassDisrupted && !(v.in.Nodes.Complete && v.otherNode(p.pod.Spec.NodeName)) {
 			steady++ // there is no better place for it
 		}
 	}

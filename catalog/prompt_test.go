@@ -17,7 +17,7 @@ import (
 // checkPrompt: while no Pod serves or may come to serve, a node could take one and
 // nothing asks for patience, a Pod that serves is created or promoted at once.
 func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
-	if !runsPods(a) || in.NodesKnown && !slices.ContainsFunc(in.Nodes, takesAnything) {
+	if !runsPods(a) || in.Nodes.Complete && !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
 	}
 	running := 0
@@ -77,10 +77,10 @@ func takesAnything(n *corev1.Node) bool {
 // unless all nodes were bad and nothing was touched. One that was to stand in for it
 // may be.
 func checkBetterNode(t require.TestingT, in catalog.Input, out catalog.Outcome) {
-	if !slices.ContainsFunc(in.Nodes, takesAnything) {
+	if !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
 	}
-	for i, node := range in.Nodes {
+	for i, node := range in.Nodes.Items {
 		if node == nil || takesAnything(node) {
 			continue
 		}
@@ -90,8 +90,8 @@ func checkBetterNode(t require.TestingT, in catalog.Input, out catalog.Outcome) 
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(in.Now.Add(-1000 * time.Hour)),
 		}}
 		healed := in
-		healed.Nodes = slices.Clone(in.Nodes)
-		healed.Nodes[i] = better
+		healed.Nodes.Items = slices.Clone(in.Nodes.Items)
+		healed.Nodes.Items[i] = better
 		again, err := catalog.Reconcile(healed)
 		require.NoError(t, err)
 		before := deletedPods(out)

@@ -15,8 +15,8 @@ func suffixed(have, name, suffix string) bool {
 }
 
 func (v *view) role() *rbacv1.Role {
-	for _, o := range v.in.Roles {
-		if o != nil && o.Namespace == v.cs.Namespace && suffixed(o.Name, v.cs.Name, roleSuffix) {
+	for _, o := range v.in.Roles.Items {
+		if o.Namespace == v.cs.Namespace && suffixed(o.Name, v.cs.Name, roleSuffix) {
 			return o
 		}
 	}
@@ -24,8 +24,8 @@ func (v *view) role() *rbacv1.Role {
 }
 
 func (v *view) roleBinding() *rbacv1.RoleBinding {
-	for _, o := range v.in.RoleBindings {
-		if o != nil && o.Namespace == v.cs.Namespace && suffixed(o.Name, v.cs.Name, bindingSuffix) {
+	for _, o := range v.in.RoleBindings.Items {
+		if o.Namespace == v.cs.Namespace && suffixed(o.Name, v.cs.Name, bindingSuffix) {
 			return o
 		}
 	}
@@ -66,6 +66,9 @@ func (v *view) roleAction() olmcore.Action {
 		}}
 	}
 	have := v.role()
+	if have == nil && !v.in.Roles.Complete {
+		return nil
+	}
 	if have == nil {
 		return missing(&rbacv1.Role{ObjectMeta: v.meta(v.cs.Name + roleSuffix), Rules: rules()})
 	}
@@ -92,6 +95,9 @@ func (v *view) bindingAction() olmcore.Action {
 		return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: v.cs.Name + accountSuffix, Namespace: v.cs.Namespace}}
 	}
 	have := v.roleBinding()
+	if have == nil && !v.in.RoleBindings.Complete {
+		return nil
+	}
 	if have == nil {
 		return missing(&rbacv1.RoleBinding{
 			ObjectMeta: v.meta(v.cs.Name + bindingSuffix), Subjects: subjects(),

@@ -139,6 +139,12 @@ const (
 	// ReasonPodConfigUnusual: a field of spec.grpcPodConfig has a value that is used as
 	// it is and seldom meant; check the field.
 	ReasonPodConfigUnusual = "PodConfigUnusual"
+	// ReasonInvalidInput: the caller of Assess breaks the contract; correct the field
+	// that the message names.
+	ReasonInvalidInput = "InvalidInput"
+	// ReasonNotRead: objects of a kind were not read, so that nothing is done about them;
+	// let the Reader read the kind that is named.
+	ReasonNotRead = "NotRead"
 	// ReasonServiceAccountShared: the ServiceAccount of the catalog's name belongs to
 	// somebody else and is used as it is; add the pull secrets to it yourself.
 	ReasonServiceAccountShared = "ServiceAccountShared"

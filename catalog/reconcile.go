@@ -114,6 +114,9 @@ func (v *view) diagnostics(conditions []metav1.Condition) (list []olmcore.Diagno
 	for _, doubt := range v.podConfigDoubts() {
 		say(doubt.severity, doubt.reason, doubt.message, "spec.grpcPodConfig."+doubt.field)
 	}
+	for _, kind := range v.unread() {
+		say(olmcore.Info, ReasonNotRead, kind.name+" objects were not read: "+kind.unknown, "")
+	}
 	if v.accountShared {
 		say(olmcore.Info, ReasonServiceAccountShared, "the service account "+v.account().Name+" belongs to somebody else and is used as it is", "")
 	}

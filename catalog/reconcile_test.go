@@ -120,7 +120,7 @@ func silence(in *catalog.Input, d time.Duration) *corev1.Node {
 }
 
 func setNode(in *catalog.Input, status corev1.ConditionStatus, d time.Duration) *corev1.Node {
-	for _, node := range in.Nodes {
+	for _, node := range in.Nodes.Items {
 		if node.Name == in.Pods[0].Spec.NodeName {
 			readyOf(node).Status = status
 			readyOf(node).LastTransitionTime = metav1.NewTime(in.Now.Add(-d))

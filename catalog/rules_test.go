@@ -148,12 +148,12 @@ func TestDamagedPoliciesAreRepaired(t *testing.T) {
 			}
 		},
 	} {
-		for i := range base.NetworkPolicies {
-			out := reconcile(t, base, func(in *catalog.Input) { damage(&in.NetworkPolicies[i].Spec) })
+		for i := range base.NetworkPolicies.Items {
+			out := reconcile(t, base, func(in *catalog.Input) { damage(&in.NetworkPolicies.Items[i].Spec) })
 			require.Len(t, out.Actions, 1, name)
 			update, ok := out.Actions[0].(olmcore.Update)
 			require.True(t, ok, name)
-			require.Equal(t, base.NetworkPolicies[i].Spec, update.After.(*networkingv1.NetworkPolicy).Spec, name)
+			require.Equal(t, base.NetworkPolicies.Items[i].Spec, update.After.(*networkingv1.NetworkPolicy).Spec, name)
 		}
 	}
 }
@@ -200,13 +200,13 @@ func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 		"a taint that evicts": {func(_ *catalog.Input, other *corev1.Node) {
 			other.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
 		}, false},
-		"no other node":            {func(in *catalog.Input, _ *corev1.Node) { in.Nodes[1] = nil }, false},
-		"nodes that were not read": {func(in *catalog.Input, _ *corev1.Node) { in.NodesKnown = false }, false},
+		"no other node":            {func(in *catalog.Input, _ *corev1.Node) { in.Nodes.Items = in.Nodes.Items[:1] }, false},
+		"nodes that were not read": {func(in *catalog.Input, _ *corev1.Node) { in.Nodes = olmcore.Observed[*corev1.Node]{} }, false},
 	} {
 		out := reconcile(t, base, func(in *catalog.Input) {
 			disrupted(in)
 			in.CatalogSource.Generation = 0 // the hash must not come from the generation that is remembered
-			test.change(in, in.Nodes[1])
+			test.change(in, in.Nodes.Items[1])
 			fresh, err := catalog.Reconcile(*in)
 			require.NoError(t, err)
 			for _, a := range fresh.Actions { // the Pod is made from this spec
@@ -225,11 +225,11 @@ func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	arrange := func(in *catalog.Input) {
 		for _, name := range []string{"c", "d", "e"} {
-			node := in.Nodes[0].DeepCopy()
+			node := in.Nodes.Items[0].DeepCopy()
 			node.Name = name
-			in.Nodes = append(in.Nodes, node)
+			in.Nodes.Items = append(in.Nodes.Items, node)
 		}
-		for i, node := range in.Nodes[:4] {
+		for i, node := range in.Nodes.Items[:4] {
 			if i != 2 {
 				readyOf(node).Status = corev1.ConditionUnknown
 			}

@@ -35,6 +35,9 @@ const (
 	StateInvalid State = "Invalid"
 	// StateDeleting: it is being deleted.
 	StateDeleting State = "Deleting"
+	// StateNotAssessed: Assess was handed an Input that breaks the contract. No
+	// CatalogSource is in this state.
+	StateNotAssessed State = "NotAssessed"
 )
 
 // edges is the state graph: what one reconcile may find after another. Every
@@ -138,11 +141,19 @@ type PodReport struct {
 	Reason string
 }
 
-// Assess returns what Reconcile sees. For an input that Reconcile refuses it is
-// the zero Assessment.
+func notAssessed(in *Input, err error) Assessment {
+	d := olmcore.Diagnostic{Severity: olmcore.Error, Reason: ReasonInvalidInput, Message: err.Error()}
+	if in.CatalogSource != nil {
+		d.Target = olmcore.RefOf(in.CatalogSource).Unversioned()
+	}
+	return Assessment{Recorded: StateNotAssessed, State: StateNotAssessed, Diagnostics: []olmcore.Diagnostic{d}}
+}
+
+// Assess returns what Reconcile sees. An input that Reconcile refuses gives
+// StateNotAssessed, and the error as a Diagnostic with ReasonInvalidInput.
 func Assess(in Input) Assessment {
-	if in.validate() != nil {
-		return Assessment{}
+	if err := in.validate(); err != nil {
+		return notAssessed(&in, err)
 	}
 	v := observe(&in, &desk{}, nil)
 	pl := v.planPods()

@@ -24,7 +24,7 @@ var situations = map[catalog.State]func(*catalog.Input){
 		in.Pods[0].Annotations["olmcore/purpose"] = "failover"
 	},
 	catalog.StateUnavailable: func(in *catalog.Input) {
-		for _, node := range in.Nodes {
+		for _, node := range in.Nodes.Items {
 			readyOf(node).Status = corev1.ConditionUnknown
 		}
 		unready(in.Pods[0])

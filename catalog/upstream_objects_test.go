@@ -25,15 +25,15 @@ func TestWhatOLMRepairs(t *testing.T) {
 		want   []string
 	}{
 		"nothing exists": {func(in *catalog.Input) {
-			in.Pods, in.Services, in.ServiceAccounts, in.NetworkPolicies = nil, nil, nil, nil
+			in.Pods, in.Services, in.ServiceAccounts, in.NetworkPolicies.Items = nil, nil, nil, nil
 			in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{}
 		}, []string{"create ServiceAccount cool", "create NetworkPolicy cool-grpc-server", "create NetworkPolicy cool-unpack-bundles", "create Service cool",
 			"create Pod cool-w4nrrin4qx"}},
 		"the status is empty":                 {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, nil},
 		"the Service has another hash":        {func(in *catalog.Input) { in.Services[0].Labels["olm.service-spec-hash"] = "x" }, []string{"update Service cool"}},
 		"the Service has another name":        {func(in *catalog.Input) { in.Services[0].Name = "other" }, []string{"create Service cool"}},
-		"a policy has another label":          {func(in *catalog.Input) { in.NetworkPolicies[0].Labels["olm.catalogSource"] = "x" }, []string{"update NetworkPolicy cool-grpc-server"}},
-		"a policy has no label":               {func(in *catalog.Input) { in.NetworkPolicies[1].Labels = nil }, []string{"update NetworkPolicy cool-unpack-bundles"}},
+		"a policy has another label":          {func(in *catalog.Input) { in.NetworkPolicies.Items[0].Labels["olm.catalogSource"] = "x" }, []string{"update NetworkPolicy cool-grpc-server"}},
+		"a policy has no label":               {func(in *catalog.Input) { in.NetworkPolicies.Items[1].Labels = nil }, []string{"update NetworkPolicy cool-unpack-bundles"}},
 		"the Pod has no label":                {func(in *catalog.Input) { delete(in.Pods[0].Labels, "olm.catalogSource") }, []string{"create Pod cool-2fnkoshaj3"}},
 		"the registryService names no name":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.ServiceName = "" }, nil},
 		"the registryService names no port":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.Port = "" }, nil},

@@ -101,7 +101,7 @@ func observe(in *Input, d *desk, room []podFacts) view {
 	v.link = v.observeLink()
 	for i := range v.pods {
 		if n := v.pods[i].node; n != NodeHealthy && n != NodeNotObserved && n != "" {
-			v.disruption = massDisruption(in.Nodes)
+			v.disruption = massDisruption(in.Nodes.Items)
 			break
 		}
 	}
@@ -134,7 +134,7 @@ func (v *view) modeOf() (mode, string) {
 func (v *view) judgeAll(room []podFacts) []podFacts {
 	pods := room
 	for _, pod := range v.in.Pods {
-		if pod == nil || pod.Namespace != v.cs.Namespace {
+		if pod.Namespace != v.cs.Namespace {
 			continue
 		}
 		if roleOf(pod, v.cs.Name) == roleNone && !owns(v.cs.UID, pod.OwnerReferences) {
@@ -143,13 +143,7 @@ func (v *view) judgeAll(room []podFacts) []podFacts {
 		pods = append(pods, v.judge(pod))
 	}
 	sortPods(pods)
-	kept := pods[:0]
-	for i := range pods {
-		if i == 0 || pods[i].pod.Name != pods[i-1].pod.Name {
-			kept = append(kept, pods[i])
-		}
-	}
-	return kept
+	return pods
 }
 
 func sortPods(pods []podFacts) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestWhatWasNotReadIsNotMissing: of a Snapshot that lacks a kind, either the rest is
+// decided and nothing of that kind is made or counted as missing, or the error names it.
+func TestWhatWasNotReadIsNotMissing(t *testing.T) {
+	config := catalog.Config{Replicas: 2}
+	for _, w := range []*world{newWorld(t, config, cool()), mappedWorld(t, config, mapped())} {
+		w.run(t, time.Hour)
+		whole := w.input(t)
+		require.True(t, catalog.Assess(whole).UpstreamHealthy)
+		for kind, needed := range map[string]bool{
+			"Namespace": true, "Pod": true, "Service": true, "ServiceAccount": true,
+			"ConfigMap": whole.ConfigMap != nil, "Node": false, "NetworkPolicy": false, "Role": false, "RoleBinding": false,
+			"PodDisruptionBudget": false, "Subscription": false,
+		} {
+			objects := slices.DeleteFunc(w.Cluster.Objects(), func(o olmcore.Object) bool { return olmcore.GVKOf(o).Kind == kind })
+			s, err := olmcore.NewSnapshot(objects, scopesBut(kind)...)
+			require.NoError(t, err)
+			in, err := catalog.Gather(t.Context(), s, coolKey, config)
+			if needed {
+				require.ErrorIs(t, err, olmcore.ErrNotRead, kind)
+				require.ErrorContains(t, err, kind)
+				require.ErrorContains(t, err, "is unknown")
+				continue
+			}
+			require.NoError(t, err, kind)
+			in.Now = whole.Now
+			out, err := catalog.Reconcile(in)
+			require.NoError(t, err)
+			require.Empty(t, slices.DeleteFunc(out.Actions, func(a olmcore.Action) bool {
+				verb, _, _ := a.Describe()
+				return verb == olmcore.VerbUpdateStatus && kind == "Node" // ReplicasSpread is not known
+			}), kind)
+			a := catalog.Assess(in)
+			require.Equal(t, catalog.StateServing, a.State, kind)
+			require.True(t, a.UpstreamHealthy, kind)
+			said := slices.ContainsFunc(a.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == catalog.ReasonNotRead })
+			matters := kind != "Subscription" && kind != "ConfigMap" && (whole.ConfigMap != nil || kind != "Role" && kind != "RoleBinding")
+			require.Equal(t, matters, said, kind)
+			require.NoError(t, invariant.Laws(result, in))
+		}
+	}
+}
+
+// scopesBut are the kinds that a CatalogSource is read with, but one.
+func scopesBut(kind string) (scopes []olmcore.Scope) {
+	for group, kinds := range map[string][]string{
+		"":                          {"Namespace", "Pod", "Service", "ServiceAccount", "ConfigMap", "Node"},
+		"networking.k8s.io":         {"NetworkPolicy"},
+		"rbac.authorization.k8s.io": {"Role", "RoleBinding"},
+		"policy":                    {"PodDisruptionBudget"},
+		"operators.coreos.com":      {"Subscription"},
+	} {
+		for _, k := range kinds {
+			if k != kind {
+				scope := olmcore.Scope{}
+				scope.Kind.Group, scope.Kind.Kind = group, k
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes
+}
+
+// TestTheNamespaceIsNeededForItsLabelsAlone.
+func TestTheNamespaceIsNeededForItsLabelsAlone(t *testing.T) {
+	cs := cool()
+	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}
+	w := newWorld(t, catalog.Config{}, cs)
+	w.run(t, time.Hour)
+	objects := slices.DeleteFunc(w.Cluster.Objects(), func(o olmcore.Object) bool { _, is := o.(*corev1.Namespace); return is })
+	s, err := olmcore.NewSnapshot(objects, scopesBut("Namespace")...)
+	require.NoError(t, err)
+	in, err := catalog.Gather(t.Context(), s, coolKey, catalog.Config{})
+	require.NoError(t, err)
+	in.Now = w.Cluster.Now()
+	require.Equal(t, catalog.StateServing, catalog.Assess(in).State)
+}
