@@ -153,6 +153,9 @@ func (r *Runner) behind(ctx context.Context, last remembered, now time.Time) boo
 		return false
 	}
 	age := now.Sub(last.at)
+	if age < 0 {
+		return false // the clock was set back, and says nothing of how long it waits
+	}
 	return age <= afterWrites && slices.ContainsFunc(last.over, func(ref olmcore.Ref) bool { return r.showsOld(ctx, ref) }) ||
 		age <= afterDeletes && slices.ContainsFunc(last.deleted, func(ref olmcore.Ref) bool { return r.showsDeleted(ctx, ref) })
 }

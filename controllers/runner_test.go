@@ -88,6 +88,7 @@ func TestAKeyWaitsUntilTheCacheShowsItsWrites(t *testing.T) {
 		"an update that met another":               {action: update, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true},
 		"an update that failed":                    {action: update, writeErr: apierrors.NewInternalError(errUnread), cache: before},
 		"an update that changed nothing, later on": {action: update, cache: before, later: 2 * time.Second},
+		"an update, and the clock is set back":     {action: update, cache: before, later: -time.Hour},
 		"an object that is not there yet":          {action: create, waits: true},
 		"an object that is there":                  {action: create, cache: after},
 		"a delete that is not there":               {action: remove, cache: before, waits: true},

@@ -28,6 +28,9 @@ func (k *kind) canonical(o olmcore.Object) (n olmcore.Object, err error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be decoded: %v", olmcore.KeyOf(o), err))
 	}
 	n.GetObjectKind().SetGroupVersionKind(k.gvk)
+	if !k.namespaced {
+		n.SetNamespace("") // the API server clears it
+	}
 	return n, nil
 }
 

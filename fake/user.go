@@ -31,7 +31,7 @@ func (c *Cluster) Update(o olmcore.Object) error {
 	if err != nil {
 		return err
 	}
-	_, current, err := c.current(olmcore.RefOf(o))
+	_, current, err := c.current(olmcore.RefOf(next))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *Cluster) UpdateStatus(o olmcore.Object) error {
 	if err != nil {
 		return err
 	}
-	_, current, err := c.currentStatus(olmcore.RefOf(o))
+	_, current, err := c.currentStatus(olmcore.RefOf(next))
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,6 @@ func TestCreateRefuses(t *testing.T) {
 			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p"}}
 		}), apierrors.IsInvalid, "metadata.ownerReferences.uid"},
 		"a resourceVersion":                          {with(func(o *corev1.ConfigMap) { o.ResourceVersion = "1" }), isServerError, "resourceVersion"},
-		"a namespace on a cluster kind":              {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "ns"}}, apierrors.IsInvalid, "metadata.namespace"},
 		"a kind nobody serves":                       {widget("w"), meta.IsNoMatchError, "Widget"},
 		"a Pod without ServiceAccount":               {func() olmcore.Object { p := newPod("p"); p.Spec.ServiceAccountName = "sa"; return p }(), apierrors.IsForbidden, `serviceaccount "sa" not found`},
 		"a Pod without containers":                   {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}}, apierrors.IsInvalid, "spec.containers"},
@@ -463,4 +462,21 @@ func TestValuesThatNoDecoderMakesAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.Same(t, observed, same, name)
 	}
+}
+
+// TestANamespaceOfAClusterScopedObjectIsCleared, as the API server does whatever
+// wrote it.
+func TestANamespaceOfAClusterScopedObjectIsCleared(t *testing.T) {
+	c := newCluster(t)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reader"}}
+	require.NoError(t, c.Create(role))
+	require.NoError(t, c.Do(t.Context(), olmcore.CreateOf(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}, olmcore.Cause{})))
+	role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
+	require.NoError(t, c.Update(role))
+	for _, name := range []string{"reader", "other"} {
+		stored := fake.Find[*rbacv1.ClusterRole](c, "", name)
+		require.NotNil(t, stored, name)
+		require.Empty(t, stored.Namespace)
+	}
+	require.Len(t, fake.Find[*rbacv1.ClusterRole](c, "", "reader").Rules, 1)
 }

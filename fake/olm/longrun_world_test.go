@@ -269,6 +269,35 @@ func (h *history) check() {
 	}
 }
 
+// state is what there is of OLM's objects, and what the managers say of them.
+func (h *history) state() (lines []string) {
+	for _, o := range h.cluster.Objects() {
+		text := fmt.Sprintf("%s created %s deleted %s by %v: ", olmcore.KeyOf(o), o.GetCreationTimestamp().Format("02T15:04:05"), o.GetDeletionTimestamp(), o.GetFinalizers())
+		switch o := o.(type) {
+		case *v1alpha1.Subscription:
+			text += fmt.Sprintf("%+v", o.Status)
+		case *v1alpha1.InstallPlan:
+			text += fmt.Sprintf("%s %s %v %v %v", o.Status.Phase, o.Status.Message, o.Spec.ClusterServiceVersionNames, o.Annotations, o.OwnerReferences)
+		case *v1alpha1.ClusterServiceVersion:
+			text += fmt.Sprintf("%s %s %s, replaces %s", o.Status.Phase, o.Status.Reason, o.Status.Message, o.Spec.Replaces)
+		case *operatorsv1.OperatorGroup:
+			text += fmt.Sprintf("%v", o.Status.Namespaces)
+		default:
+			continue
+		}
+		lines = append(lines, text)
+	}
+	m := h.managers[0]
+	m.start()
+	for _, r := range m.runners {
+		r.Told = func(report controllers.Report) { lines = append(lines, "a new manager: "+report.String()) }
+	}
+	for len(m.queue) > 0 {
+		m.work(func(int) int { return 0 })
+	}
+	return lines
+}
+
 func sortedItems(timers map[item]time.Time) []item {
 	return slices.SortedFunc(maps.Keys(timers), func(a, b item) int {
 		return cmp.Or(timers[a].Compare(timers[b]), cmp.Compare(a.runner, b.runner), strings.Compare(a.key.String(), b.key.String()))

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// notCalled are the exported decisions that controllers do not call, with the
+// reason.
+var notCalled = map[string]string{
+	"catalog.Assess":            "tells a person what a CatalogSource is at",
+	"subscription.Assess":       "tells a person what a Subscription is at",
+	"installplan.Assess":        "tells a person what an InstallPlan is at",
+	"csv.Assess":                "tells a person what a ClusterServiceVersion is at",
+	"subscription.Audit":        "reports on relations, which Reconcile and Sweep repair",
+	"subscription.PlanDeletion": "is asked for by whoever is about to delete a Subscription",
+	"csv.Cleanup":               "is part of Reconcile",
+}
+
+// TestEveryDecisionIsCalled lists the exported functions that take an Input: a
+// cluster needs each of them, or notCalled says why not.
+func TestEveryDecisionIsCalled(t *testing.T) {
+	decisions := map[string]bool{}
+	for _, dir := range []string{"catalog", "subscription", "installplan", "csv"} {
+		for _, name := range decisionsOf(t, filepath.Join("..", dir)) {
+			decisions[dir+"."+name] = true
+		}
+	}
+	require.Greater(t, len(decisions), 15)
+	called := map[string]bool{}
+	for _, source := range sources(t, ".") {
+		for _, match := range regexp.MustCompile(`\b(?:catalog|subscription|installplan|csv)\.[A-Z]\w*\(`).FindAllString(source, -1) {
+			called[strings.TrimSuffix(match, "(")] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(decisions)) {
+		_, excused := notCalled[name]
+		require.NotEqual(t, called[name], excused, "%s: controllers calls it, or notCalled says why not", name)
+	}
+	for name := range notCalled {
+		require.True(t, decisions[name], "%s is no decision", name)
+	}
+}
+
+// decisionsOf returns the exported functions of a folder whose one parameter is an
+// Input.
+func decisionsOf(t *testing.T, dir string) (names []string) {
+	for _, source := range sources(t, dir) {
+		file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			f, is := d.(*ast.FuncDecl)
+			if !is || f.Recv != nil || !f.Name.IsExported() || f.Type.Params.NumFields() != 1 || f.Type.Results.NumFields() == 0 {
+				continue
+			}
+			in, is := f.Type.Params.List[0].Type.(*ast.Ident)
+			if is && strings.HasSuffix(in.Name, "Input") && f.Name.Name != "CheckpointOf" {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// sources returns the files of a folder, without its tests.
+func sources(t *testing.T, dir string) (all []string) {
+	paths, err := fs.Glob(os.DirFS(dir), "*.go")
+	require.NoError(t, err)
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") {
+			source, err := os.ReadFile(filepath.Join(dir, path))
+			require.NoError(t, err)
+			all = append(all, string(source))
+		}
+	}
+	return all
+}
