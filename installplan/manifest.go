@@ -13,6 +13,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
+// errEmpty: OLM tries again to read what holds nothing.
+var errEmpty = errors.New("it is empty")
+
 // manifest is what a step's manifest says, as JSON values.
 type manifest struct {
 	object map[string]any
@@ -43,7 +46,7 @@ func parseManifest(text string) (manifest, error) {
 		}
 	}
 	if m.object == nil {
-		return m, errors.New("it is empty")
+		return m, errEmpty
 	}
 	apiVersion, _ := m.object["apiVersion"].(string)
 	kind, _ := m.object["kind"].(string)

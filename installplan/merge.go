@@ -104,7 +104,7 @@ func merge(have, want map[string]any, kind string, managed bool) map[string]any 
 		unionByName(want, have, "secrets")
 		unionByName(want, have, "imagePullSecrets")
 		if !managed {
-			want = map[string]any{"secrets": want["secrets"], "imagePullSecrets": have["imagePullSecrets"],
+			want = map[string]any{"secrets": want["secrets"], "imagePullSecrets": want["imagePullSecrets"],
 				"automountServiceAccountToken": have["automountServiceAccountToken"]}
 		}
 	}

@@ -121,7 +121,7 @@ func TestAnObjectOfSomebodyElseGetsNoOwner(t *testing.T) {
 	require.Equal(t, map[string]string{"ours": "new"}, got.Labels)
 	require.Empty(t, got.OwnerReferences)
 	require.Nil(t, got.AutomountServiceAccountToken)
-	same(t, []corev1.LocalObjectReference{{Name: "theirs"}}, got.ImagePullSecrets)
+	same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
 	same(t, []corev1.ObjectReference{{Name: "ours"}}, got.Secrets)
 	require.Equal(t, []string{installplan.ReasonUnmanagedObjectUpdated}, reasons(r))
 

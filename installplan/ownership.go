@@ -62,7 +62,7 @@ func isCSV(r metav1.OwnerReference) bool {
 }
 
 // manifestOwners reads which ClusterServiceVersions a manifest names as owners,
-// each once. Other owners are left out: their UID is one of another cluster, and
+// each once and with its flags as they are. Other owners are left out: their UID is one of another cluster, and
 // garbage collection would remove the object.
 func manifestOwners(m manifest) []metav1.OwnerReference {
 	list, _ := m.metadata()["ownerReferences"].([]any)
@@ -70,7 +70,12 @@ func manifestOwners(m manifest) []metav1.OwnerReference {
 	for _, entry := range list {
 		fields, _ := entry.(map[string]any)
 		text := func(key string) string { s, _ := fields[key].(string); return s }
-		flag := func(key string) *bool { b, _ := fields[key].(bool); return &b }
+		flag := func(key string) *bool {
+			if b, ok := fields[key].(bool); ok {
+				return &b
+			}
+			return nil
+		}
 		r := metav1.OwnerReference{
 			APIVersion: text("apiVersion"), Kind: text("kind"), Name: text("name"),
 			Controller: flag("controller"), BlockOwnerDeletion: flag("blockOwnerDeletion"),
@@ -89,10 +94,14 @@ func setOwners(object map[string]any, owners []metav1.OwnerReference) {
 	}
 	list := make([]any, len(owners))
 	for i, r := range owners {
-		list[i] = map[string]any{
-			"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name, "uid": string(r.UID),
-			"controller": isTrue(r.Controller), "blockOwnerDeletion": isTrue(r.BlockOwnerDeletion),
+		ref := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name, "uid": string(r.UID)}
+		if r.Controller != nil {
+			ref["controller"] = *r.Controller
 		}
+		if r.BlockOwnerDeletion != nil {
+			ref["blockOwnerDeletion"] = *r.BlockOwnerDeletion
+		}
+		list[i] = ref
 	}
 	metadataOf(object)["ownerReferences"] = list
 }

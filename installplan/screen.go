@@ -3,6 +3,7 @@
 package installplan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,7 +134,11 @@ func (e *evaluation) describe(i int, s *v1alpha1.Step) (*target, verdict) {
 	}
 	m, err := parseManifest(text)
 	if err != nil {
-		return nil, verdict{outcome: invalid, message: parseError(s, known, err.Error())}
+		v := verdict{outcome: invalid, message: parseError(s, known, err.Error())}
+		if errors.Is(err, errEmpty) {
+			v.outcome = blocked
+		}
+		return nil, v
 	}
 	if m.extra {
 		e.d.warn(ReasonExtraDocumentsIgnored, stepPath(i), "the manifest of %s holds more than one document", s.Resource.Name)
@@ -190,8 +195,12 @@ func parseError(s *v1alpha1.Step, known bool, problem string) string {
 	return fmt.Sprintf("error decoding %s object to an unstructured object: %s", s.Resource.Name, problem)
 }
 
-// checkKind refuses a manifest of another kind than its step's.
+// checkKind refuses a manifest of another kind than its step's. One that names the
+// kind and no group is of the step's.
 func checkKind(s *v1alpha1.Step, k stepKind, gvk schema.GroupVersionKind) verdict {
+	if gvk.Group == "" && gvk.Kind == k.gvk.Kind {
+		gvk.Group = k.gvk.Group
+	}
 	switch {
 	case gvk.GroupKind() != k.gvk.GroupKind():
 		return verdict{outcome: invalid, message: fmt.Sprintf("error parsing step manifest: %s: kind is %s",

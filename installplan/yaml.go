@@ -3,7 +3,6 @@
 package installplan
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/olmcore/olm/internal/yamljson"
@@ -32,7 +31,7 @@ func firstDocument(text string) (first []byte, extra bool, err error) {
 		}
 	}
 	if first == nil {
-		return nil, false, errors.New("it is empty")
+		return nil, false, errEmpty
 	}
 	return first, false, nil
 }
