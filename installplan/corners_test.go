@@ -391,22 +391,6 @@ func TestALookupThatFailedWithoutAWord(t *testing.T) {
 	require.Equal(t, "retrying execution due to error: bundle img cannot be unpacked", statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestASubscriptionWaitsForVersionsThatLive: one that goes, or a copy, is none.
-func TestASubscriptionWaitsForVersionsThatLive(t *testing.T) {
-	sub := step("", "operators.coreos.com", "v1alpha1", "Subscription", "s", `{"metadata":{"name":"s"},"spec":{"name":"a"}}`)
-	for name, observed := range map[string]*v1alpha1.ClusterServiceVersion{
-		"one that goes": csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }),
-		"a copy":        csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }),
-	} {
-		r := reconcile(t, input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second)), with(observed)))
-		for _, a := range r.Actions {
-			require.IsType(t, olmcore.UpdateStatus{}, a, name)
-		}
-	}
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second)), with(csv("a.v1"))))
-	require.Equal(t, "install-x", r.Actions[1].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
-}
-
 // TestAGoingVersionGetsNoClusterWideObjects: its clean-up would be fought.
 func TestAGoingVersionGetsNoClusterWideObjects(t *testing.T) {
 	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`)

@@ -82,7 +82,9 @@ func TestTwoStepsOfOneObjectAddUp(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{one, two}, started(time.Second)), with(csv("b.v1")))
 	o := reconcile(t, in).Actions[1].(olmcore.Create).Object
 	require.Equal(t, []string{"one", "two"}, o.GetFinalizers())
-	same(t, []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv("b.v1"))}, o.GetOwnerReferences())
+	want := olmcore.OwnerReferenceTo(csv("b.v1"))
+	want.Controller, want.BlockOwnerDeletion = nil, nil // as in the manifest
+	same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
 }
 
 // TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is

@@ -72,11 +72,6 @@ func (e *evaluation) judgeSubscription(t *target) verdict {
 	if t.observed != nil {
 		return verdict{outcome: done}
 	}
-	for name := range e.versions() {
-		if c := e.csvs.find(name); c == nil || c.DeletionTimestamp != nil || copied(c) {
-			return verdict{} // a Subscription before its version would start a resolution
-		}
-	}
 	annotations := stringsOf(t.desired.metadata(), "annotations")
 	annotations[AnnotationGeneratedBy] = e.plan.Name
 	t.desired.metadata()["annotations"] = annotations

@@ -274,15 +274,13 @@ func TestAKindOfThePlanIsWaitedFor(t *testing.T) {
 	require.Equal(t, []string{status, "create ConsoleLink ops/l (StepAbsent)"}, describe(reconcile(t, in)))
 }
 
-// TestASubscriptionComesAfterEveryVersion: one that exists earlier starts a
-// resolution in the middle of the install.
-func TestASubscriptionComesAfterEveryVersion(t *testing.T) {
+// TestASubscriptionOfADependencyComesWithTheFirstObjects: before the version that
+// needs it is there, so that nothing is AtLatestKnown without its dependencies.
+func TestASubscriptionOfADependencyComesWithTheFirstObjects(t *testing.T) {
 	sub := step("a.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"dep"}}`)
-	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second)))
-	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, describe(reconcile(t, in)))
-	r := reconcile(t, input(in.InstallPlan, with(csv("a.v1"))))
-	require.Equal(t, []string{status, "create Subscription ops/dep (StepAbsent)"}, describe(r))
-	require.Equal(t, "install-x", r.Actions[1].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second))))
+	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)", "create Subscription ops/dep (StepAbsent)"}, describe(r))
+	require.Equal(t, "install-x", r.Actions[2].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
 }
 
 // TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are
