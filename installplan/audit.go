@@ -41,12 +41,14 @@ func repairOf(in Input, proven []*v1alpha1.Subscription) []olmcore.Action {
 // owner audits the reference of one plan to one Subscription.
 func (s *sweep) owner(in *Input, sub *v1alpha1.Subscription) {
 	p := in.InstallPlan
-	owned := olmcore.OwnedBy(p, sub.UID)
+	generated := sub.Annotations[AnnotationGeneratedBy] == p.Name
+	young := generated && s.in.Now.Before(sub.CreationTimestamp.Add(or(s.in.Config.VisibilityGrace, DefaultVisibilityGrace)))
 	switch {
-	case owned || sub.UID == "":
+	case olmcore.OwnedBy(p, sub.UID), sub.UID == "":
+	case young: // it is made an owner as a matter of course
 	case refersTo(sub, p):
 		s.report(olmcore.Warning, ReasonOwnerReferenceMissing, p, "Subscription %s refers to the plan and does not own it", sub.Name)
-	case sub.Annotations[AnnotationGeneratedBy] == p.Name:
+	case generated:
 		s.report(olmcore.Warning, ReasonGeneratedOwnerMissing, p, "Subscription %s was made by the plan and does not own it", sub.Name)
 	case in.mustOwn(sub):
 		s.report(olmcore.Warning, ReasonOwnerReferenceMissing, p, "the plan was made for Subscription %s, which does not own it", sub.Name)

@@ -93,6 +93,9 @@ func (in *Input) validate() error {
 	case plan.Namespace == "":
 		return &olmcore.InputError{Field: "InstallPlan.metadata.namespace", Problem: "is empty"}
 	}
+	if ns := in.Namespace; ns != nil && ns.Name != plan.Namespace {
+		return &olmcore.InputError{Field: "Namespace.metadata.name", Problem: fmt.Sprintf("is %q, but the plan's namespace is %q", ns.Name, plan.Namespace)}
+	}
 	for i, s := range in.Subscriptions {
 		if s != nil && s.Namespace != plan.Namespace {
 			return foreign("Subscriptions", i, s.Namespace, plan.Namespace)
@@ -108,6 +111,9 @@ func (in *Input) validateDeep() error {
 		if g != nil && g.Namespace != namespace {
 			return foreign("OperatorGroups", i, g.Namespace, namespace)
 		}
+	}
+	if ref := in.InstallPlan.Status.AttenuatedServiceAccountRef; ref != nil && in.ServiceAccount != nil && in.ServiceAccount.Name != ref.Name {
+		return &olmcore.InputError{Field: "ServiceAccount.metadata.name", Problem: fmt.Sprintf("is %q, but the plan's account is %q", in.ServiceAccount.Name, ref.Name)}
 	}
 	for i, c := range in.ClusterServiceVersions {
 		if c != nil && c.Namespace != namespace {

@@ -218,3 +218,18 @@ func TestRelationsThatNeedNoRepair(t *testing.T) {
 		})
 	}
 }
+
+// TestAGeneratedSubscriptionIsAnOwnerAsAMatterOfCourse: nothing is said about one
+// that has just been made.
+func TestAGeneratedSubscriptionIsAnOwnerAsAMatterOfCourse(t *testing.T) {
+	for age, want := range map[time.Duration][]string{
+		0: nil, 9 * time.Second: nil, 10 * time.Second: {installplan.ReasonGeneratedOwnerMissing},
+	} {
+		p := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a")))
+		g := subscription("g", generated("install-x"), func(s *v1alpha1.Subscription) { s.CreationTimestamp = *ago(age) })
+		r := sweep(t, sweepInput(p, subscription("a"), g))
+		require.Len(t, r.Actions, 1, "it is made one")
+		got := slices.DeleteFunc(reasons(r), func(reason string) bool { return reason != installplan.ReasonGeneratedOwnerMissing })
+		same(t, want, got)
+	}
+}
