@@ -89,6 +89,8 @@ func bundleCSV(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVe
 	switch {
 	case found == nil:
 		return nil, invalidBundle(o.Name, "its bundle has no ClusterServiceVersion")
+	case found.APIVersion == "" && found.Kind != "":
+		return nil, invalidBundle(o.Name, "bundle CSV %s missing APIVersion", found.Name)
 	case found.Name != o.Name:
 		return nil, invalidBundle(o.Name, "its bundle's ClusterServiceVersion is named %q", found.Name)
 	}

@@ -17,7 +17,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -107,11 +109,50 @@ func decodeFile(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, ext
 	if err := json.Unmarshal(first, &id); err != nil {
 		return nil, nil, false, err
 	}
-	if id.Kind == "" || id.APIVersion == "" {
+	if id.Kind == "" {
 		return nil, nil, extra, nil
 	}
+	first, renamed, err := withIdentity(first, id)
+	if err != nil {
+		return nil, nil, extra, err
+	}
 	object, keys, err = olmcore.DecodeKeys(first)
-	return object, keys, extra, err
+	if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok && id.APIVersion == "" {
+		csv.APIVersion = "" // which StepsFromBundle refuses, as OLM does
+	}
+	return object, append(renamed, keys...), extra, err
+}
+
+// withIdentity returns a manifest with apiVersion and kind as they are read: keys in any
+// case count, and an apiVersion that is missing, or lacks the group of a
+// ClusterServiceVersion, follows from the kind where steps of that kind are known. The
+// error says that it does not.
+func withIdentity(manifest []byte, id identity) (complete []byte, keys []olmcore.KeyCase, err error) {
+	var m map[string]any
+	if err := utiljson.Unmarshal(manifest, &m); err != nil {
+		return nil, nil, err
+	}
+	kind, known := knownKinds[id.Kind]
+	if known && (id.APIVersion == "" || id.Kind == kindCSV && !strings.Contains(id.APIVersion, "/")) {
+		id.APIVersion = kind.gvk.GroupVersion().String()
+	}
+	if id.APIVersion == "" {
+		return nil, nil, fmt.Errorf("%s has no apiVersion", id.Kind)
+	}
+	if m["apiVersion"] == id.APIVersion && m["kind"] == id.Kind {
+		return manifest, nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		for _, field := range [...]string{"apiVersion", "kind"} {
+			if key != field && strings.EqualFold(key, field) {
+				keys = append(keys, olmcore.KeyCase{Path: key, Field: field})
+				delete(m, key)
+			}
+		}
+	}
+	m["apiVersion"], m["kind"] = id.APIVersion, id.Kind
+	complete, err = json.Marshal(m)
+	return complete, keys, err
 }
 
 // filesOf returns the decoded values of a ConfigMap.
