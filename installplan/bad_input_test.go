@@ -31,11 +31,7 @@ func TestBreachesOfContract(t *testing.T) {
 		"Subscriptions[0].metadata.namespace": change(func(in *installplan.Input) {
 			in.Subscriptions = []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Namespace = "there" })}
 		}),
-		"Namespace.metadata.name": change(func(in *installplan.Input) { in.Namespace = &corev1.Namespace{ObjectMeta: clusterMeta("there")} }),
-		"ServiceAccount.metadata.name": change(func(in *installplan.Input) {
-			in.InstallPlan.Status.AttenuatedServiceAccountRef = olmReference("scoped")
-			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("other")}
-		}),
+		"Namespace.metadata.name":              change(func(in *installplan.Input) { in.Namespace = &corev1.Namespace{ObjectMeta: clusterMeta("there")} }),
 		"OperatorGroups[0].metadata.namespace": change(func(in *installplan.Input) { in.OperatorGroups[0].Namespace = "there" }),
 		"ClusterServiceVersions[0].metadata.namespace": change(func(in *installplan.Input) {
 			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })}

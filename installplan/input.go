@@ -112,9 +112,6 @@ func (in *Input) validateDeep() error {
 			return foreign("OperatorGroups", i, g.Namespace, namespace)
 		}
 	}
-	if ref := in.InstallPlan.Status.AttenuatedServiceAccountRef; ref != nil && in.ServiceAccount != nil && in.ServiceAccount.Name != ref.Name {
-		return &olmcore.InputError{Field: "ServiceAccount.metadata.name", Problem: fmt.Sprintf("is %q, but the plan's account is %q", in.ServiceAccount.Name, ref.Name)}
-	}
 	for i, c := range in.ClusterServiceVersions {
 		if c != nil && c.Namespace != namespace {
 			return foreign("ClusterServiceVersions", i, c.Namespace, namespace)
