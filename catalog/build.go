@@ -95,9 +95,19 @@ func (v *view) newPod(name string, c creation) *corev1.Pod {
 		v.serveConfigMap(pod)
 	} else {
 		v.pin(&pod.Spec, c)
+		v.guardAccount(&pod.Spec)
 	}
 	v.place(&pod.Spec, c.purpose)
 	return pod
+}
+
+// guardAccount keeps the token of a ServiceAccount that is not the catalog's out of its
+// Pods: whoever may name a CatalogSource and its image would act as any account of the
+// namespace. A registry of an image asks the API server nothing. It is no part of the hash.
+func (v *view) guardAccount(spec *corev1.PodSpec) {
+	if v.accountShared && !v.in.Config.MountSharedAccounts {
+		spec.AutomountServiceAccountToken = new(false)
+	}
 }
 
 // pin makes a Pod that stands in for another run the content that is known.
