@@ -14,10 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -99,6 +103,35 @@ func checkHeld(t *testing.T, s *olmcore.Snapshot, kinds map[schema.GroupKind][]s
 				require.False(t, apierrors.IsNotFound(err))
 			}
 		}
+	}
+}
+
+// TestASnapshotKnowsWhatIsNotServed where it holds the definitions of all kinds.
+func TestASnapshotKnowsWhatIsNotServed(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.a.b"}}
+	crd.Spec.Group, crd.Spec.Names.Kind = "a.b", "Widget"
+	aggregated := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.c.d"}}
+	aggregated.Spec.Group, aggregated.Spec.Service = "c.d", &apiregistrationv1.ServiceReference{}
+	s, err := olmcore.NewSnapshot([]olmcore.Object{crd, aggregated})
+	require.NoError(t, err)
+	partial, err := olmcore.NewSnapshot([]olmcore.Object{crd})
+	require.NoError(t, err)
+	for kind, served := range map[schema.GroupKind]bool{
+		widgets:                                         true,
+		{Group: "a.b", Kind: "Gadget"}:                  false,
+		{Group: "c.d", Kind: "Anything"}:                true,
+		{Group: "x.y", Kind: "Anything"}:                false,
+		{Group: "apps", Kind: "Daemon"}:                 true,
+		{Group: "storage.k8s.io", Kind: "StorageClass"}: true,
+	} {
+		_, getErr := s.Get(t.Context(), kind.WithVersion("v1"), "ns", "a")
+		_, listErr := s.List(t.Context(), kind.WithVersion("v1"), "", nil)
+		for _, err := range []error{getErr, listErr} {
+			require.Equal(t, served, errors.Is(err, olmcore.ErrNotRead), kind)
+			require.Equal(t, !served, meta.IsNoMatchError(err), kind)
+		}
+		_, err := partial.List(t.Context(), kind.WithVersion("v1"), "", nil)
+		require.ErrorIs(t, err, olmcore.ErrNotRead, "other API servers may serve it")
 	}
 }
 

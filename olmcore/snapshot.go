@@ -10,11 +10,14 @@ import (
 	"sort"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // Snapshot is an immutable, indexed set of objects: the observed state of a
@@ -28,6 +31,10 @@ type Snapshot struct {
 	objects []Object    // sorted by kind, namespace, name
 	kinds   []kindRange // sorted by kind
 	read    scopes
+	// defined are the kinds of CustomResourceDefinitions, aggregated the groups that
+	// other API servers serve.
+	defined    map[schema.GroupKind]bool
+	aggregated map[string]bool
 	// Posting lists: the hash of what is indexed in the upper half, the position
 	// in objects in the lower. Sorted. Matches are verified, so that a hash
 	// collision costs time and nothing else.
@@ -43,7 +50,9 @@ type postings []uint64
 
 // NewSnapshot indexes objects, in any order. scopes are the kinds that were read
 // to get them, Everything for all of them. A kind that occurs in objects and that
-// no scope names counts as read in all namespaces; any other was not. The error is an *InputError that
+// no scope names counts as read in all namespaces; any other was not. A kind of a
+// custom group that neither CustomResourceDefinitions nor APIServices know, both read,
+// is not served: reads of it are a *meta.NoKindMatchError. The error is an *InputError that
 // names the position of an object that is nil, has no kind or name, or repeats
 // another's kind, namespace and name.
 func NewSnapshot(objects []Object, scopes ...Scope) (*Snapshot, error) {
@@ -112,7 +121,14 @@ func (s *Snapshot) index() {
 	s.labels = make(postings, 0, 2*labelCount)
 	s.owners = make(postings, 0, ownerCount)
 	s.uids = make(postings, 0, len(s.objects))
+	s.defined, s.aggregated = map[schema.GroupKind]bool{}, map[string]bool{}
 	for i, o := range s.objects {
+		switch o := o.(type) {
+		case *apiextensionsv1.CustomResourceDefinition:
+			s.defined[schema.GroupKind{Group: o.Spec.Group, Kind: o.Spec.Names.Kind}] = true
+		case *apiregistrationv1.APIService:
+			s.aggregated[o.Spec.Group] = s.aggregated[o.Spec.Group] || o.Spec.Service != nil
+		}
 		for key, value := range o.GetLabels() {
 			s.labels = append(s.labels, posting(hashLabel(key, value), i), posting(hashString(fnvOffset, key), i))
 		}
@@ -157,13 +173,32 @@ func (s *Snapshot) Scopes() []Scope {
 	return all
 }
 
+// known returns nil for kinds that were read. Others were not, or are not served at
+// all where the CustomResourceDefinitions and APIServices tell.
+func (s *Snapshot) known(gvk schema.GroupVersionKind, namespace string) error {
+	kind := gvk.GroupKind()
+	custom := strings.Contains(kind.Group, ".") && !strings.HasSuffix(kind.Group, ".k8s.io")
+	switch {
+	case s.Holds(kind, namespace):
+		return nil
+	case custom && s.Holds(definitionKind, "") && s.Holds(apiServiceKind, "") && !s.defined[kind] && !s.aggregated[kind.Group]:
+		return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: []string{gvk.Version}}
+	}
+	return &NotReadError{Kind: gvk, Namespace: namespace}
+}
+
+var (
+	definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
+	apiServiceKind = apiregistrationv1.SchemeGroupVersion.WithKind("APIService").GroupKind()
+)
+
 // Get implements Reader. The version of gvk is not looked at.
 func (s *Snapshot) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
 	if o := s.Find(gvk.GroupKind(), namespace, name); o != nil {
 		return o, nil
 	}
-	if !s.Holds(gvk.GroupKind(), namespace) {
-		return nil, &NotReadError{Kind: gvk, Namespace: namespace}
+	if err := s.known(gvk, namespace); err != nil {
+		return nil, err
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
 }
@@ -207,8 +242,8 @@ func (s *Snapshot) Owned(uid types.UID) []Object {
 // List implements Reader. The version of gvk is not looked at. Without a
 // selector the slice is shared and must not be changed.
 func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
-	if !s.Holds(gvk.GroupKind(), namespace) {
-		return nil, &NotReadError{Kind: gvk, Namespace: namespace}
+	if err := s.known(gvk, namespace); err != nil {
+		return nil, err
 	}
 	r := s.namespaceRange(gvk.GroupKind(), namespace)
 	objects := s.objects[r.start:r.end:r.end]

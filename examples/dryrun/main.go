@@ -104,7 +104,7 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	flags.Usage = func() {} // only --help prints it; an error is one line
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(stderr, usage, kubectlGet())
+			fmt.Fprintf(stderr, usage, manifest.KubectlGet())
 			flags.SetOutput(stderr)
 			flags.PrintDefaults()
 			return o, err

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -20,48 +19,26 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// kubectlGet is the command that writes a complete input: all kinds that a decision
-// may look at.
-func kubectlGet() string {
-	var resources []string
-	for _, k := range olmcore.Kinds() {
-		if len(k.ReadBy) > 0 {
-			resources = append(resources, k.Resource())
-		}
-	}
-	return "kubectl get " + strings.Join(resources, ",") + " -A -o yaml"
-}
-
-// scopesOf is what the input tells of: the kinds that occur in it and, when it is
-// complete, all kinds that a decision may look at. Catalogs that --catalog names
-// need no CatalogSource.
+// scopesOf is what the input tells of. Catalogs that --catalog names need no
+// CatalogSource.
 func scopesOf(read []manifest.Object, o options) []olmcore.Scope {
-	var scopes []olmcore.Scope
-	seen := map[schema.GroupKind]bool{}
-	for _, object := range read {
-		if kind := olmcore.GVKOf(object.Object).GroupKind(); !seen[kind] {
-			seen[kind] = true
-			scopes = append(scopes, olmcore.Scope{Kind: kind})
-		}
+	objects := make([]olmcore.Object, len(read))
+	for i := range read {
+		objects[i] = read[i].Object
 	}
-	for _, k := range olmcore.Kinds() {
-		if o.complete && len(k.ReadBy) > 0 || len(o.catalogs.Content) > 0 && k.GroupKind() == catalogSources {
-			scopes = append(scopes, olmcore.Scope{Kind: k.GroupKind()})
-		}
+	scopes := manifest.Scopes(objects, o.complete)
+	if len(o.catalogs.Content) > 0 {
+		scopes = append(scopes, olmcore.Scope{Kind: catalogSources})
 	}
 	return scopes
 }
 
-var (
-	catalogSources = schema.GroupKind{Group: "operators.coreos.com", Kind: "CatalogSource"}
-	definitions    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-)
+var catalogSources = schema.GroupKind{Group: "operators.coreos.com", Kind: "CatalogSource"}
 
 // observed is the input as a Reader. It notes which kinds were asked for that the
 // input does not tell of.
 type observed struct {
 	*olmcore.Snapshot
-	cluster *fake.Cluster
 	asked   map[schema.GroupKind]bool
 	indexes map[string]any
 	// guessing: what was not read is taken for absent, to find out what else would be
@@ -78,7 +55,7 @@ func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
 	}
 	objects := slices.DeleteFunc(cluster.Objects(), func(o olmcore.Object) bool { return !told[olmcore.GVKOf(o).GroupKind()] })
 	snapshot, err := olmcore.NewSnapshot(objects, scopes...)
-	return &observed{Snapshot: snapshot, cluster: cluster, asked: map[schema.GroupKind]bool{}, indexes: map[string]any{}}, err
+	return &observed{Snapshot: snapshot, asked: map[schema.GroupKind]bool{}, indexes: map[string]any{}}, err
 }
 
 // Index implements olmcore.Indexer: the input does not change.
@@ -109,16 +86,11 @@ func (r *observed) List(ctx context.Context, gvk schema.GroupVersionKind, namesp
 	return objects, err
 }
 
-// note keeps what was not read. A kind of which no CustomResourceDefinition is in
-// an input that has them is not served, so it has no objects.
+// note keeps what was not read.
 func (r *observed) note(gvk schema.GroupVersionKind, err error) error {
-	if !errors.Is(err, olmcore.ErrNotRead) {
-		return err
+	if errors.Is(err, olmcore.ErrNotRead) {
+		r.asked[gvk.GroupKind()] = true
 	}
-	if r.Holds(definitions, "") && !r.cluster.Serves(gvk) {
-		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	}
-	r.asked[gvk.GroupKind()] = true
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -108,12 +109,12 @@ func TestWhatACompleteInputLacksDoesNotExist(t *testing.T) {
 func TestTheDocumentedCommandIsComplete(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	require.Contains(t, string(readme), "\n"+kubectlGet()+" | go run ./examples/dryrun --complete\n")
+	require.Contains(t, string(readme), "\n"+manifest.KubectlGet()+" | go run ./examples/dryrun --complete\n")
 	_, _, help := runDry(t, "", "--help")
-	require.Contains(t, help, kubectlGet())
+	require.Contains(t, help, manifest.KubectlGet())
 	for _, k := range olmcore.Kinds() {
 		if len(k.ReadBy) > 0 {
-			require.Contains(t, kubectlGet(), k.Resource())
+			require.Contains(t, manifest.KubectlGet(), k.Resource())
 		}
 	}
 }

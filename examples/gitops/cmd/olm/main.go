@@ -22,24 +22,25 @@ import (
 func main() {
 	out := flag.String("out", "plan", "`FOLDER` to write to")
 	version := flag.String("kubernetes-version", "v1.999.0", "`VERSION` of the cluster's API server")
+	complete := flag.Bool("complete", false, "the input is all there is: kinds that it has no objects of have none (else nothing is concluded from such kinds)")
 	ignoreAccounts := flag.Bool("ignore-accounts", false, "plan what must run as a ServiceAccount, too: it gets the rights of who applies the folder")
 	var catalogs controllers.Catalogs
 	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	flag.Parse()
-	o := controllers.Options{KubernetesVersion: *version, Sweeps: true}
+	o := controllers.Options{KubernetesVersion: *version, Sweeps: true, Live: true}
 	catalogs.Serve(&o)
-	if err := run(context.Background(), *out, *ignoreAccounts, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
+	if err := run(context.Background(), *out, *complete, *ignoreAccounts, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out string, ignoreAccounts bool, o *controllers.Options, files []string, stdin io.Reader, log io.Writer) error {
+func run(ctx context.Context, out string, complete, ignoreAccounts bool, o *controllers.Options, files []string, stdin io.Reader, log io.Writer) error {
 	objects, err := read(files, stdin)
 	if err != nil {
 		return err
 	}
-	observed, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	observed, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, complete)...)
 	if err != nil {
 		return err
 	}
