@@ -46,6 +46,9 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		err = g.leftBundles()
 		return g.in, err
 	}
+	if conditionOf(&plan.Status, ConditionRetrying) != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed && !isNeeded(plan, g.in.Subscriptions) {
+		return g.in, g.named(plan.Spec.ClusterServiceVersionNames)
+	}
 	if !looksAtSteps(g.in) {
 		return g.in, nil
 	}
@@ -109,8 +112,13 @@ func (g *gatherer) versions() (err error) {
 		g.in.ClusterServiceVersions, err = olmcore.List[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, plan.Namespace, nil)
 		return err
 	}
-	for _, name := range sortedKeys(names) {
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, plan.Namespace, name)
+	return g.named(sortedKeys(names))
+}
+
+// named reads ClusterServiceVersions of the plan's namespace.
+func (g *gatherer) named(names []string) error {
+	for _, name := range names {
+		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.in.InstallPlan.Namespace, name)
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func (d *decision) failed() error {
 		d.retry()
 		return nil
 	}
-	if !isNeeded(plan, d.in.Subscriptions) {
+	if !isNeeded(plan, d.in.Subscriptions) && !d.in.halfMade() {
 		return nil
 	}
 	if c := conditionOf(&plan.Status, ConditionRetrying); c != nil && c.LastTransitionTime != nil {
@@ -100,6 +100,26 @@ func (d *decision) retry() {
 // that the objects of its steps can show to be over.
 func mayHeal(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
 	return isRefusal(plan.Status.Message) && isNeeded(plan, subscriptions)
+}
+
+// halfMade reports whether the versions that a plan brings are there and have not been
+// set up, so that later versions wait for what the plan has not applied. Of one that is
+// gone nothing is made again.
+func (in *Input) halfMade() bool {
+	plan := in.InstallPlan
+	for _, name := range plan.Spec.ClusterServiceVersionNames {
+		i := slices.IndexFunc(in.ClusterServiceVersions, func(c *v1alpha1.ClusterServiceVersion) bool {
+			return c != nil && c.Name == name && c.Namespace == plan.Namespace
+		})
+		if i < 0 {
+			return false
+		}
+		c := in.ClusterServiceVersions[i]
+		if copied(c) || c.DeletionTimestamp != nil || c.Status.Phase != v1alpha1.CSVPhaseNone && c.Status.Phase != v1alpha1.CSVPhasePending {
+			return false
+		}
+	}
+	return applied(plan) && len(plan.Spec.ClusterServiceVersionNames) > 0
 }
 
 // isNeeded reports whether a Subscription refers to the very plan.

@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -331,6 +332,13 @@ func ended(plan *v1alpha1.InstallPlan, to Stage) bool {
 func isSuperseded(plan *v1alpha1.InstallPlan) bool {
 	c := installed(plan)
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
+}
+
+// isRetried reports whether a plan that failed will be executed again by itself.
+func isRetried(plan *v1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(plan.Status.Conditions, func(c v1alpha1.InstallPlanCondition) bool {
+		return c.Type == conditionRetrying && c.Status == corev1.ConditionTrue
+	})
 }
 
 // hasFailed reports whether the plan carries the failure of an earlier try.

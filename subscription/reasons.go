@@ -34,6 +34,10 @@ const (
 // installplan never executes, because a later one took its place.
 const reasonSuperseded = "Superseded"
 
+// conditionRetrying is the condition of a plan that failed of what passes, and that
+// package installplan executes again by itself.
+const conditionRetrying = "Retrying"
+
 // Reasons of Transitions that no condition gives.
 const (
 	// ReasonInstallPlanComplete: the plan is done; nothing to do.

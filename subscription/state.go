@@ -150,6 +150,7 @@ func (v *view) judgeWedge(d *verdict) {
 		return
 	}
 	switch {
+	case d.seen.stage == StageFailed && isRetried(d.seen.plan): // it holds nothing for ever
 	case d.seen.stage == StageFailed:
 		d.report(warning, ReasonFailedPlanWedge, "status.installPlanRef", "InstallPlan ", d.seen.plan.Name,
 			" failed and holds this Subscription until it is deleted")

@@ -228,6 +228,9 @@ func (v *view) wholeOfPlan(d *verdict) Whole {
 		return w
 	case StageFailed:
 		w.Phase, w.Reason, w.Advice = PhaseFailed, failureReason(plan), "Remove the cause and delete the InstallPlan to try again."
+		if isRetried(plan) {
+			w.Advice = "Remove the cause; the InstallPlan is tried again by itself."
+		}
 		if v.works(d.installedCSV) {
 			w.Phase = PhaseDegraded
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -111,6 +112,21 @@ func TestIsItInstalledYet(t *testing.T) {
 			require.Contains(t, w.Advice, tc.advice)
 			require.Equal(t, tc.advice == "", w.Advice == "", w.Advice)
 		})
+	}
+}
+
+// TestAFailedPlanThatIsTriedAgainHoldsNothing, and nobody is told to delete it.
+func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
+	plan := newPlan("p", "Failed", failed(30))
+	in := inputOf(newSub("a", follows("p", "etcd.v1")), plan)
+	require.Equal(t, "FailedPlanWedge", reasons(reconcile(t, in).Result))
+	plan.Status.Conditions = append(plan.Status.Conditions, v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying, Status: "True"})
+	require.Empty(t, reasons(reconcile(t, in).Result))
+	require.Equal(t, "Remove the cause; the InstallPlan is tried again by itself.", assess(t, in).Subscriptions[0].Whole.Advice)
+	findings, err := subscription.Audit(in)
+	require.NoError(t, err)
+	for _, f := range findings {
+		require.NotEqual(t, "FailedPlanWedge", f.Reason)
 	}
 }
 
