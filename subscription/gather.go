@@ -57,24 +57,27 @@ var (
 // LastRun stay empty. A failed read is an error. A namespace without
 // Subscriptions is none: Reconcile has nothing to say about it.
 //
-// The objects of an operator are read once its CSV carries a component label;
-// Config.SkipComponents leaves them out.
+// Without the Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups of
+// the namespace nothing can be decided: where they were not read the error is an
+// olmcore.ErrNotRead that says what is unknown. The objects of an operator are read once
+// its CSV carries a component label, and kinds of them that were not read are left out;
+// Config.SkipComponents leaves all of them out.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
 	var err error
 	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "which operators are wanted")
 	}
 	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "what the Subscriptions wait for")
 	}
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "whether the namespace can be resolved")
 	}
 	for _, name := range csvNames(in.Subscriptions) {
 		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, name)
 		if err != nil {
-			return Input{}, err
+			return Input{}, olmcore.Needed(err, "what is installed")
 		}
 		if c != nil {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, c)
@@ -113,11 +116,11 @@ func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []
 	}
 	var found []olmcore.Object
 	for _, kind := range namespacedKinds {
-		objects, err := r.List(ctx, kind, namespace, nil)
+		objects, err := olmcore.ObserveKind(ctx, r, kind, namespace, nil)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range objects {
+		for _, o := range objects.Items {
 			if slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return belongsTo(o, c) }) {
 				found = append(found, o)
 			}
@@ -128,11 +131,11 @@ func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []
 		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
 	}
 	for _, kind := range slices.Concat(clusterKinds, spreadKinds) {
-		objects, err := r.List(ctx, kind, "", labels.NewSelector().Add(*owned))
+		objects, err := olmcore.ObserveKind(ctx, r, kind, "", labels.NewSelector().Add(*owned))
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range objects {
+		for _, o := range objects.Items {
 			if o.GetNamespace() == namespace {
 				continue // found already
 			}
@@ -153,18 +156,13 @@ func ownedCRDs(ctx context.Context, r olmcore.Reader, csvs []*v1alpha1.ClusterSe
 		}
 	}
 	slices.Sort(names)
+	crds, err := olmcore.ObserveNamed[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", names...)
+	if err != nil {
+		return nil, err
+	}
 	var found []olmcore.Object
-	for _, name := range slices.Compact(names) {
-		if name == "" {
-			continue
-		}
-		crd, err := olmcore.Get[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", name)
-		if err != nil {
-			return nil, err
-		}
-		if crd != nil {
-			found = append(found, crd)
-		}
+	for _, crd := range crds.Items {
+		found = append(found, crd)
 	}
 	return found, nil
 }
@@ -189,17 +187,18 @@ func belongsTo(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) bool {
 
 // GatherCatalogs reads the CatalogSources that a namespace is resolved from: its
 // own, and those of the global catalog namespace, whose name may be empty for
-// none. Probes and Entries are the caller's to add. A failed read is an error.
+// none. Probes and Entries are the caller's to add. A failed read is an error; where
+// they were not read an olmcore.ErrNotRead, with which Input.Catalogs stays nil.
 func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global string) (*Catalogs, error) {
 	own, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, namespace, nil)
 	if err != nil {
-		return nil, err
+		return nil, olmcore.Needed(err, "what can be installed")
 	}
 	c := &Catalogs{Sources: own}
 	if global != "" && global != namespace {
 		all, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, global, nil)
 		if err != nil {
-			return nil, err
+			return nil, olmcore.Needed(err, "what can be installed")
 		}
 		c.Sources = append(slices.Clone(own), all...)
 	}
@@ -210,7 +209,8 @@ func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global str
 }
 
 // GatherOperator reads what carries one component label, and the Operator object
-// of its name. A failed read is an error.
+// of its name. A failed read is an error, and so is a kind that was not read: its status
+// would lack what is there.
 func GatherOperator(ctx context.Context, r olmcore.Reader, name string) (OperatorInput, error) {
 	in := OperatorInput{Name: name}
 	var err error
@@ -223,9 +223,9 @@ func GatherOperator(ctx context.Context, r olmcore.Reader, name string) (Operato
 	}
 	for _, kinds := range [...][]schema.GroupVersionKind{olmKinds, namespacedKinds, clusterKinds, {crdKind}} {
 		for _, kind := range kinds {
-			objects, err := r.List(ctx, kind, "", labels.NewSelector().Add(*labelled))
+			objects, err := olmcore.ListKind(ctx, r, kind, "", labels.NewSelector().Add(*labelled))
 			if err != nil {
-				return OperatorInput{}, err
+				return OperatorInput{}, olmcore.Needed(err, "what belongs to an operator")
 			}
 			in.Components = append(in.Components, objects...)
 		}

@@ -234,3 +234,51 @@ func resultOf(t require.TestingT, objects []olmcore.Object) olmcore.Result {
 	require.NoError(t, err)
 	return out.Result
 }
+
+// TestWhatWasNotReadIsNotAbsent: without the objects that decide there is an error that
+// names them and what is unknown; without an operator's components there is an Input.
+func TestWhatWasNotReadIsNotAbsent(t *testing.T) {
+	objects := gatherObjects()
+	for kind, unknown := range map[string]string{
+		"Subscription":          "which operators are wanted",
+		"InstallPlan":           "what the Subscriptions wait for",
+		"ClusterServiceVersion": "what is installed",
+		"OperatorGroup":         "whether the namespace can be resolved",
+	} {
+		rest := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool { return olmcore.KeyOf(o).Kind == kind })
+		snapshot, err := olmcore.NewSnapshot(rest)
+		require.NoError(t, err)
+		_, err = subscription.Gather(t.Context(), snapshot, ns, subscription.Config{})
+		require.ErrorIs(t, err, olmcore.ErrNotRead, kind)
+		require.ErrorContains(t, err, kind)
+		require.ErrorContains(t, err, unknown)
+	}
+	decisive := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool {
+		group := olmcore.KeyOf(o).Group
+		return group != v1alpha1.GroupName
+	})
+	snapshot, err := olmcore.NewSnapshot(decisive)
+	require.NoError(t, err)
+	in, err := subscription.Gather(t.Context(), snapshot, ns, subscription.Config{})
+	require.NoError(t, err)
+	require.Empty(t, in.Components)
+	_, err = subscription.GatherCatalogs(t.Context(), snapshot, ns, "olm")
+	require.ErrorIs(t, err, olmcore.ErrNotRead)
+	require.ErrorContains(t, err, "what can be installed")
+	_, err = subscription.GatherOperator(t.Context(), snapshot, "etcd.ops")
+	require.ErrorIs(t, err, olmcore.ErrNotRead)
+	_, err = subscription.Gather(t.Context(), nil, ns, subscription.Config{})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestALiveReadLeavesNothingUnverified: what it does not show is absent for certain.
+func TestALiveReadLeavesNothingUnverified(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		in.Live = true
+		require.Empty(t, outcomeOf(t, in).Verify)
+		for _, s := range assess(t, in).Subscriptions {
+			require.NotEqual(t, subscription.StageUnverified, s.Stage)
+		}
+	})
+}

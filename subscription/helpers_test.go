@@ -189,6 +189,12 @@ func reconcile(t testing.TB, in subscription.Input) subscription.Outcome {
 	return out
 }
 
+func outcomeOf(t require.TestingT, in subscription.Input) subscription.Outcome {
+	out, err := subscription.Reconcile(in)
+	require.NoError(t, err)
+	return out
+}
+
 func assess(t require.TestingT, in subscription.Input) subscription.Assessment {
 	a, err := subscription.Assess(in)
 	require.NoError(t, err)
