@@ -57,7 +57,7 @@ type Input struct {
 	// ConfigMap is the one that spec.configMap names; nil when it does not exist.
 	ConfigMap *corev1.ConfigMap
 	// Connection is the state of the caller's gRPC client for this CatalogSource;
-	// nil when it has none.
+	// nil when it has none: then what the status tells of one counts.
 	Connection *Connection
 	// Subscribers are the other namespaces with a Subscription to this
 	// CatalogSource. They are only passed on, in Outcome.Notify.
