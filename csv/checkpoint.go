@@ -80,11 +80,8 @@ func (w *walk) all(in *Input) bool {
 	if !w.object(in.ClusterServiceVersion) {
 		return false
 	}
-	if c := in.OperatorCondition; c != nil && !w.object(c) {
-		return false
-	}
 	return walkList(w, in.OperatorGroups) && walkList(w, in.OtherGroups) && walkList(w, in.Rivals) &&
-		walkList(w, in.Neighbours) && walkList(w, in.Subscriptions) &&
+		walkList(w, in.Neighbours) && walkList(w, in.Subscriptions) && walkList(w, in.OperatorConditions) &&
 		walkList(w, in.CustomResourceDefinitions) && walkList(w, in.APIServices) && walkList(w, in.ServiceAccounts) &&
 		walkList(w, in.Roles) && walkList(w, in.RoleBindings) && walkList(w, in.ClusterRoles) &&
 		walkList(w, in.ClusterRoleBindings) && walkList(w, in.Deployments)

@@ -372,15 +372,15 @@ func TestTheModeDoesNotChangeThroughOurOwnStatus(t *testing.T) {
 			in := leaving(t)
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
 			change(&in)
-			before := csv.Assess(in)
+			before := assess(t, in)
 			out, err := csv.Cleanup(in)
 			require.NoError(t, err)
 			after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 			require.True(t, ok)
 			require.Len(t, after.Status.Cleanup.PendingDeletion, 1)
 			in.ClusterServiceVersion = after
-			require.Equal(t, before.Mode, csv.Assess(in).Mode)
-			require.Equal(t, csv.StageWorkload, csv.Assess(in).Stage)
+			require.Equal(t, before.Mode, assess(t, in).Mode)
+			require.Equal(t, csv.StageWorkload, assess(t, in).Stage)
 		})
 	}
 }

@@ -194,11 +194,11 @@ func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
 	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}})
 	in.Deployments = olmcore.Found(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}})
 	in = labelled(t, in)
-	a := csv.Assess(in)
+	a := assess(t, in)
 	require.Equal(t, "T12", a.Rule)
 	require.Equal(t, "APIService v1.g is not available", a.Requirements[1].Message)
 	in.OperatorGroups = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}})
-	require.Equal(t, "G8", csv.Assess(in).Rule)
+	require.Equal(t, "G8", assess(t, in).Rule)
 }
 
 // TestHugeSets: 10,000 versions that replace each other and 100,000 bindings. What
@@ -226,7 +226,7 @@ func TestHugeSets(t *testing.T) {
 		if c.phase == failed {
 			in.Neighbours.Items[0] = operator("rival.v1", 1)
 		}
-		require.Equal(t, c.rule, csv.Assess(in).Rule)
+		require.Equal(t, c.rule, assess(t, in).Rule)
 	}
 	require.Less(t, time.Since(start), time.Minute)
 }

@@ -51,7 +51,7 @@ func from(all map[string]*v1alpha1.ClusterServiceVersion, name string) csv.Input
 
 // predecessorIn names the version that one waits for, as its status says.
 func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) string {
-	a := csv.Assess(from(all, name))
+	a, _ := csv.Assess(from(all, name))
 	rest, waits := strings.CutPrefix(a.Message, "requirements met; waiting for ")
 	if !waits {
 		return "" // T18: nothing comes before it

@@ -101,7 +101,7 @@ func TestACleanUpTakesEightCallsAtMost(t *testing.T) {
 	in := leaving(t)
 	calls := func(in csv.Input) (stages []csv.Stage) {
 		for len(stages) < 20 {
-			stages = append(stages, csv.Assess(in).Stage)
+			stages = append(stages, assess(t, in).Stage)
 			out, err := csv.Cleanup(in)
 			require.NoError(t, err)
 			if releases(t, out) {
@@ -297,7 +297,7 @@ func TestReleasedWhateverFails(t *testing.T) {
 func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		before := csv.Assess(in)
+		before := assess(t, in)
 		for range 3 {
 			out, err := csv.Cleanup(in)
 			require.NoError(t, err)
@@ -307,7 +307,7 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 			}
 			in.ClusterServiceVersion = after
 			in.Now = in.Now.Add(10 * time.Second)
-			require.Equal(t, before.Mode, csv.Assess(in).Mode)
+			require.Equal(t, before.Mode, assess(t, in).Mode)
 		}
 	})
 }
@@ -334,7 +334,7 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 		}}
 		require.Equal(t, *want, after.Status)
 		in.ClusterServiceVersion = after
-		require.Equal(t, csv.ModeSuperseded, csv.Assess(in).Mode)
+		require.Equal(t, csv.ModeSuperseded, assess(t, in).Mode)
 	}
 }
 
@@ -348,7 +348,7 @@ func TestWaitingHidesNoReason(t *testing.T) {
 		hold(in.ClusterServiceVersion, deleting, "WaitingOnCleanup", "", time.Minute)
 		entries := &in.ClusterServiceVersion.Status.Conditions
 		*entries = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: deleting, Reason: "Replaced"}, {Phase: deleting, Reason: before}}, *entries...)
-		require.Equal(t, mode, csv.Assess(in).Mode, before)
+		require.Equal(t, mode, assess(t, in).Mode, before)
 	}
 }
 

@@ -50,7 +50,7 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 	o := otherGroup(coolAPI, theirs...)
 	o.Namespace = other
 	in.OtherGroups = olmcore.Found(o)
-	rule := csv.Assess(in).Rule
+	rule := assess(t, in).Rule
 	require.Contains(t, []string{"G13", "G14"}, rule)
 	return rule == "G13"
 }
@@ -120,7 +120,7 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 			if annotated {
 				require.Equal(t, *c.annotation, value)
 			}
-			require.Equal(t, c.says, csv.Assess(in).Message)
+			require.Equal(t, c.says, assess(t, in).Message)
 		})
 	}
 }
@@ -191,7 +191,7 @@ func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
 			in := input(none, "", "")
 			in.ClusterServiceVersion, in.OperatorGroups = c, olmcore.Found(groups[i])
 			in.OtherGroups, in.Rivals = olmcore.Found(groups[1-i]), olmcore.Found(both[1-i])
-			if csv.Assess(in).Rule == "G15" {
+			if assess(t, in).Rule == "G15" {
 				givesWay = append(givesWay, c.Namespace)
 			}
 		}

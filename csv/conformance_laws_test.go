@@ -46,7 +46,7 @@ func TestTheOrderOfEveryListIsNothing(t *testing.T) {
 		if !equality.Semantic.DeepEqual(want, got) {
 			t.Fatalf("(-one order +another):\n%s", cmp.Diff(want, got))
 		}
-		require.Equal(t, csv.Assess(in), csv.Assess(other))
+		require.Equal(t, assess(t, in), assess(t, other))
 	})
 }
 
@@ -162,7 +162,7 @@ func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 				return
 			}
 			if len(out.Actions) == 0 {
-				rule := csv.Assess(in).Rule
+				rule := assess(t, in).Rule
 				require.NotEmpty(t, waitsFor[rule], "%s waits for nothing that would come", rule)
 				return
 			}

@@ -204,11 +204,12 @@ func TestUpgradeableCondition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(pending, "RequirementsUnknown", unchecked)
 			predecessorOf(&in, replacing)
-			in.OperatorCondition = &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0", Generation: 3}}
+			said := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0", Generation: 3}}
 			if c.elsewhere {
-				in.OperatorCondition.Name = "other.v0"
+				said.Name = "other.v0"
 			}
-			in.OperatorCondition.Spec.Overrides, in.OperatorCondition.Status.Conditions = c.overrides, c.conditions
+			said.Spec.Overrides, said.Status.Conditions = c.overrides, c.conditions
+			in.OperatorConditions = olmcore.Found(said)
 			if c.says == "" {
 				check(t, in, reporting(moves(in, installReady, "AllRequirementsMet", allMet), metReport()...))
 				return

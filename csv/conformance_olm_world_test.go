@@ -76,11 +76,11 @@ func TestInstalledAlongside(t *testing.T) {
 			if c.want != "" {
 				want[0].Status, want[0].Message, want[0].UUID = "PresentNotSatisfied", "CRD installed alongside other CSV(s): "+c.want, ""
 			}
-			require.Equal(t, want, csv.Assess(in).Requirements)
+			require.Equal(t, want, assess(t, in).Requirements)
 			// A required CRD may have come with anybody.
 			d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 			d.Owned, d.Required = nil, d.Owned
-			require.Equal(t, metReport(), csv.Assess(labelled(t, in)).Requirements)
+			require.Equal(t, metReport(), assess(t, labelled(t, in)).Requirements)
 		})
 	}
 }
@@ -88,12 +88,12 @@ func TestInstalledAlongside(t *testing.T) {
 func TestNoMinimumNoEntry(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.KubernetesVersion = ""
-	require.Equal(t, metReport(), csv.Assess(in).Requirements)
+	require.Equal(t, metReport(), assess(t, in).Requirements)
 	in.ClusterServiceVersion.Spec.MinKubeVersion, in.KubernetesVersion = "0.0.0", kubernetesVersion
 	require.Equal(t, append([]requirement{{
 		Group: "operators.coreos.com", Version: "v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1",
 		Status: "Present", Message: "CSV minKubeVersion (0.0.0) less than server version (v1.36.2)",
-	}}, metReport()...), csv.Assess(in).Requirements)
+	}}, metReport()...), assess(t, in).Requirements)
 }
 
 // TestOwnedAndRequiredCRDs are reported once each, by name, with every version.
@@ -110,12 +110,12 @@ func TestOwnedAndRequiredCRDs(t *testing.T) {
 	first := met[0]
 	first.Name, first.UUID = "airs.example.com", "air"
 	want := []requirement{first, met[0], met[1]}
-	require.Equal(t, want, csv.Assess(labelled(t, in)).Requirements)
+	require.Equal(t, want, assess(t, labelled(t, in)).Requirements)
 	cools.Spec.Versions[1].Served = false
 	want[1].Status, want[1].Message, want[1].UUID = "NotPresent", "CRD version not served: v2", ""
-	require.Equal(t, want, csv.Assess(labelled(t, in)).Requirements)
+	require.Equal(t, want, assess(t, labelled(t, in)).Requirements)
 	cools.Spec.Versions = cools.Spec.Versions[:1]
-	require.Equal(t, want, csv.Assess(labelled(t, in)).Requirements)
+	require.Equal(t, want, assess(t, labelled(t, in)).Requirements)
 }
 
 // summary is what an operator's namespace looks like: versions, then Deployments.

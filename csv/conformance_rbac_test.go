@@ -81,8 +81,8 @@ func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
 				in.ClusterRoleBindings.Items[i].Subjects[0].Name, in.RoleBindings.Items[i].Subjects[0].Name = "other", "other"
 			}
 		}
-		want := csv.Assess(in).Requirements
-		require.Equal(t, want, csv.Assess(shuffled(in, func(n int) []int { return rapid.Permutation(indices(n)).Draw(t, "order") })).Requirements)
+		want := assess(t, in).Requirements
+		require.Equal(t, want, assess(t, shuffled(in, func(n int) []int { return rapid.Permutation(indices(n)).Draw(t, "order") })).Requirements)
 
 		objects := []olmcore.Object{in.ClusterServiceVersion, in.OperatorGroups.Items[0]}
 		addTo(&objects, in.ServiceAccounts.Items)
@@ -95,7 +95,7 @@ func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
 		gathered, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
 		gathered.Now = in.Now
-		if diff := cmp.Diff(want, csv.Assess(gathered).Requirements); diff != "" {
+		if diff := cmp.Diff(want, assess(t, gathered).Requirements); diff != "" {
 			t.Fatalf("(-all +gathered):\n%s", diff)
 		}
 	})
@@ -151,7 +151,7 @@ func TestWholeReportsOfPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := permissionInput([]rbacv1.PolicyRule{pods}, []rbacv1.PolicyRule{osbs})
 			c.change(&in)
-			if diff := cmp.Diff(c.want, csv.Assess(in).Requirements); diff != "" {
+			if diff := cmp.Diff(c.want, assess(t, in).Requirements); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

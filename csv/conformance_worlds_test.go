@@ -169,8 +169,9 @@ var oddities = map[string]oddity{
 		in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 	},
 	"the predecessor is not upgradeable": func(_ *rapid.T, in *csv.Input) {
-		in.OperatorCondition = &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0"}}
-		in.OperatorCondition.Status.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "False", Message: "migrating"}}
+		said := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0"}}
+		in.OperatorConditions = olmcore.Found(said)
+		said.Status.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "False", Message: "migrating"}}
 	},
 	"another strategy":    spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategyName = "helm" }),
 	"no Deployments":      strategy(func(s *v1alpha1.StrategyDetailsDeployment) { s.DeploymentSpecs = nil }),

@@ -236,9 +236,9 @@ func TestCertificatesThatOLMInstalledStay(t *testing.T) {
 	check(t, in, olmcore.Result{})
 
 	hold(in.ClusterServiceVersion, installReady, "AllRequirementsMet", "", 0)
-	require.Equal(t, "T23", csv.Assess(in).Rule)
+	require.Equal(t, "T23", assess(t, in).Rule)
 	d.Labels["olm.owner"] = "cool.v0"
-	require.Equal(t, "Install", csv.Assess(in).Rule, "the old version's is taken over")
+	require.Equal(t, "Install", assess(t, in).Rule, "the old version's is taken over")
 }
 
 func TestACheckpointSparesTheWork(t *testing.T) {

@@ -58,13 +58,13 @@ func ExampleReconcile() {
 func ExampleAssess() {
 	in := input("Pending", "RequirementsUnknown", "requirements not yet checked")
 	in.CustomResourceDefinitions.Items = nil
-	a := csv.Assess(in)
-	fmt.Println(a.Rule, a.Phase, a.Reason)
+	a, err := csv.Assess(in)
+	fmt.Println(a.Rule, a.Phase, a.Reason, err)
 	for _, r := range a.Requirements {
 		fmt.Println(r.Kind, r.Name, r.Status)
 	}
 	// Output:
-	// T12 Pending RequirementsNotMet
+	// T12 Pending RequirementsNotMet <nil>
 	// CustomResourceDefinition cools.example.com NotPresent
 	// ServiceAccount cool Present
 }

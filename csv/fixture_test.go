@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +98,7 @@ func input(phase phaseName, why reason, message string) csv.Input {
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}},
 		}),
 		ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: olmcore.Found[*rbacv1.ClusterRoleBinding](),
-		Deployments: olmcore.Found[*appsv1.Deployment](), Grants: olmcore.Found[olmcore.Ref](),
+		Deployments: olmcore.Found[*appsv1.Deployment](), Grants: olmcore.Found[olmcore.Ref](), OperatorConditions: olmcore.Found[*operatorsv2.OperatorCondition](),
 	}
 	return in
 }
@@ -228,4 +229,11 @@ func metadataOf(a olmcore.Action) (*v1alpha1.ClusterServiceVersion, bool) {
 	}
 	c, ok := u.After.(*v1alpha1.ClusterServiceVersion)
 	return c, ok
+}
+
+// assess is csv.Assess of a valid Input.
+func assess(t require.TestingT, in csv.Input) csv.Assessment {
+	a, err := csv.Assess(in)
+	require.NoError(t, err)
+	return a
 }

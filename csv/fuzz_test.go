@@ -44,7 +44,7 @@ func FuzzClusterServiceVersion(f *testing.F) {
 			if _, err := csv.Reconcile(in); err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
 				t.Fatal(err)
 			}
-			csv.Assess(in)
+			_, _ = csv.Assess(in)
 			csv.Affected(c)
 		}
 	})

@@ -26,13 +26,14 @@ import (
 )
 
 // Gather reads what Reconcile looks at. A CSV that does not exist is an error for
-// which apierrors.IsNotFound holds; a read that failed is an error too, never an
-// empty list. Now, KubernetesVersion, ServedAPIs, LastRun, Judged and Checkpoint
+// which apierrors.IsNotFound holds, and one that was not read an error for which
+// errors.Is(err, olmcore.ErrNotRead) does. A list that was not read is incomplete;
+// any other read that failed is an error too, never an empty list. Now, KubernetesVersion, ServedAPIs, LastRun, Judged and Checkpoint
 // are the caller's to fill in.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "everything about a ClusterServiceVersion")
 	}
 	if c == nil {
 		return Input{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "clusterserviceversions"}, key.Name)
@@ -56,29 +57,26 @@ type gatherer struct {
 }
 
 // list reads the objects of a kind; after the first error it reads nothing more.
-func list[T olmcore.Object](g *gatherer, namespace string, selector labels.Selector) olmcore.Observed[T] {
-	if g.err != nil {
-		return olmcore.Observed[T]{}
+// What was not read is an incomplete list.
+func list[T olmcore.Object](g *gatherer, namespace string, selector labels.Selector) (found olmcore.Observed[T]) {
+	if g.err == nil {
+		found, g.err = olmcore.Observe[T](g.ctx, g.r, namespace, selector)
 	}
-	items, err := olmcore.List[T](g.ctx, g.r, namespace, selector)
-	g.err = err
-	return olmcore.Found(items...)
+	return found
 }
 
 // named reads objects by name, in the order of names, each once.
-func named[T olmcore.Object](g *gatherer, namespace string, names []string) olmcore.Observed[T] {
-	found := olmcore.Found[T]()
-	for i, name := range names {
-		if name == "" || slices.Contains(names[:i], name) || g.err != nil {
-			continue
-		}
-		o, err := olmcore.Get[T](g.ctx, g.r, namespace, name)
-		g.err = err
-		if err == nil && olmcore.RefOf(o).Name != "" {
-			found.Items = append(found.Items, o)
-		}
+func named[T olmcore.Object](g *gatherer, namespace string, names []string) (found olmcore.Observed[T]) {
+	if g.err == nil {
+		found, g.err = olmcore.ObserveNamed[T](g.ctx, g.r, namespace, names...)
 	}
 	return found
+}
+
+// only returns what of a list a test is true for.
+func only[T any](list olmcore.Observed[T], keep func(T) bool) olmcore.Observed[T] {
+	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(o T) bool { return !keep(o) })
+	return list
 }
 
 func (g *gatherer) groups() {
@@ -89,17 +87,18 @@ func (g *gatherer) groups() {
 		return
 	}
 	ours := providedAPIs(c)
-	for _, o := range g.groupsNaming(ours).Items {
-		listsOurs := slices.ContainsFunc(ours, func(a api) bool { return a.isListed(groupAPIs(o)) })
-		if o.Namespace == c.Namespace || !listsOurs {
+	g.in.OtherGroups = only(g.groupsNaming(ours), func(o *operatorsv1.OperatorGroup) bool {
+		return o.Namespace != c.Namespace && slices.ContainsFunc(ours, func(a api) bool { return a.isListed(groupAPIs(o)) })
+	})
+	seen := map[string]bool{}
+	for _, o := range g.in.OtherGroups.Items {
+		if seen[o.Namespace] {
 			continue
 		}
-		g.in.OtherGroups.Items = append(g.in.OtherGroups.Items, o)
-		for _, r := range list[*v1alpha1.ClusterServiceVersion](g, o.Namespace, nil).Items {
-			if !isCopied(r) && providesSame(c, r) && !slices.Contains(g.in.Rivals.Items, r) {
-				g.in.Rivals.Items = append(g.in.Rivals.Items, r)
-			}
-		}
+		seen[o.Namespace] = true
+		rivals := only(list[*v1alpha1.ClusterServiceVersion](g, o.Namespace, nil), func(r *version) bool { return !isCopied(r) && providesSame(c, r) })
+		g.in.Rivals.Complete = g.in.Rivals.Complete && rivals.Complete
+		g.in.Rivals.Items = append(g.in.Rivals.Items, rivals.Items...)
 	}
 }
 
@@ -122,8 +121,14 @@ func (g *gatherer) deployments() {
 	}
 	found := named[*appsv1.Deployment](g, c.Namespace, names)
 	if isLabelValue(c.Name) {
-		for _, d := range list[*appsv1.Deployment](g, c.Namespace, ownerSelector(c)).Items {
-			if !slices.Contains(names, d.Name) {
+		owned := list[*appsv1.Deployment](g, c.Namespace, ownerSelector(c))
+		found.Complete = found.Complete && owned.Complete
+		declared := map[string]bool{}
+		for _, name := range names {
+			declared[name] = true
+		}
+		for _, d := range owned.Items {
+			if !declared[d.Name] {
 				found.Items = append(found.Items, d)
 			}
 		}
@@ -140,15 +145,15 @@ func ownerSelector(c *version) labels.Selector {
 func (g *gatherer) neighbours() {
 	c := g.in.ClusterServiceVersion
 	all := list[*v1alpha1.ClusterServiceVersion](g, c.Namespace, nil)
-	others := slices.DeleteFunc(slices.Clone(all.Items), func(o *version) bool { return o.Name == c.Name || isCopied(o) })
+	others := only(all, func(o *version) bool { return o.Name != c.Name && !isCopied(o) }).Items
 	matters := func(o *version) bool {
 		return ownsSameCRD(c, o) || providesSame(c, o) || g.sharesDeployment(o) || g.cameAlongside(o)
 	}
 	line := lineOf(c, others)
-	g.in.Neighbours = olmcore.Found(slices.DeleteFunc(others, func(o *version) bool { return !line[o.Name] && !matters(o) })...)
-	if name := c.Spec.Replaces; name != "" && g.err == nil {
-		g.in.OperatorCondition, g.err = olmcore.Get[*operatorsv2.OperatorCondition](g.ctx, g.r, c.Namespace, name)
+	g.in.Neighbours = olmcore.Observed[*version]{
+		Complete: all.Complete, Items: slices.DeleteFunc(others, func(o *version) bool { return !line[o.Name] && !matters(o) }),
 	}
+	g.in.OperatorConditions = named[*operatorsv2.OperatorCondition](g, c.Namespace, []string{c.Spec.Replaces})
 }
 
 // lineOf returns the names that are connected with c by spec.replaces, in either
@@ -208,9 +213,7 @@ func (g *gatherer) cameAlongside(o *version) bool {
 
 func (g *gatherer) subscriptions() {
 	c := g.in.ClusterServiceVersion
-	all := list[*v1alpha1.Subscription](g, c.Namespace, nil)
-	all.Items = slices.DeleteFunc(slices.Clone(all.Items), func(s *v1alpha1.Subscription) bool { return !isInstalledBy(c, s) })
-	g.in.Subscriptions = all
+	g.in.Subscriptions = only(list[*v1alpha1.Subscription](g, c.Namespace, nil), func(s *v1alpha1.Subscription) bool { return isInstalledBy(c, s) })
 }
 
 func (g *gatherer) apiServices() {
@@ -275,7 +278,7 @@ func (g *gatherer) permissions() {
 			clusterRoles = append(clusterRoles, b.RoleRef.Name)
 		}
 	}
-	g.in.RoleBindings.Complete, g.in.ClusterRoleBindings.Complete = true, true
+	g.in.RoleBindings.Complete, g.in.ClusterRoleBindings.Complete = local.Complete, global.Complete
 	g.in.Roles = named[*rbacv1.Role](g, c.Namespace, roles)
 	g.in.ClusterRoles = named[*rbacv1.ClusterRole](g, "", clusterRoles)
 	g.aggregated()
@@ -292,7 +295,9 @@ func (g *gatherer) aggregated() {
 			if err != nil {
 				continue
 			}
-			for _, part := range list[*rbacv1.ClusterRole](g, "", selector).Items {
+			parts := list[*rbacv1.ClusterRole](g, "", selector)
+			g.in.ClusterRoles.Complete = g.in.ClusterRoles.Complete && parts.Complete
+			for _, part := range parts.Items {
 				if indexNamed(g.in.ClusterRoles.Items, "", part.Name) < 0 {
 					g.in.ClusterRoles.Items = append(g.in.ClusterRoles.Items, part)
 				}
@@ -302,51 +307,38 @@ func (g *gatherer) aggregated() {
 }
 
 // GatherGroup reads what Group looks at, Now apart. A group that does not exist
-// is an error for which apierrors.IsNotFound holds.
+// is an error for which apierrors.IsNotFound holds. What was not read is an
+// incomplete list; any other read that failed is an error.
 func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (GroupInput, error) {
-	g, err := olmcore.Get[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
+	group, err := olmcore.Get[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return GroupInput{}, err
+		return GroupInput{}, olmcore.Needed(err, "everything about an OperatorGroup")
 	}
-	if g == nil {
+	if group == nil {
 		return GroupInput{}, apierrors.NewNotFound(schema.GroupResource{Group: operatorsv1.GroupVersion.Group, Resource: "operatorgroups"}, key.Name)
 	}
-	in := GroupInput{OperatorGroup: g}
-	siblings, err := olmcore.List[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, nil)
-	if err != nil {
-		return GroupInput{}, err
-	}
-	in.Siblings = olmcore.Found(slices.DeleteFunc(slices.Clone(siblings), func(s *operatorsv1.OperatorGroup) bool { return s.Name == g.Name })...)
-	namespaces, err := olmcore.List[*corev1.Namespace](ctx, r, "", nil)
-	if err != nil {
-		return GroupInput{}, err
-	}
-	in.Namespaces = olmcore.Found(namespaces...)
-	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, nil)
-	if err != nil {
-		return GroupInput{}, err
-	}
-	in.ClusterServiceVersions = olmcore.Found(csvs...)
-	in.ClusterRoles = olmcore.Found[*rbacv1.ClusterRole]()
+	g := &gatherer{ctx: ctx, r: r}
+	roles := make([]string, 0, len(roleSuffixes))
 	for _, suffix := range roleSuffixes {
-		role, err := olmcore.Get[*rbacv1.ClusterRole](ctx, r, "", groupRoleName(g, suffix))
-		if err != nil {
-			return GroupInput{}, err
-		}
-		if role != nil {
-			in.ClusterRoles.Items = append(in.ClusterRoles.Items, role)
-		}
+		roles = append(roles, groupRoleName(group, suffix))
 	}
-	if name := g.Spec.ServiceAccountName; name != "" {
-		if in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](ctx, r, key.Namespace, name); err != nil {
-			return GroupInput{}, err
-		}
+	in := GroupInput{
+		OperatorGroup:          group,
+		Siblings:               only(list[*operatorsv1.OperatorGroup](g, key.Namespace, nil), func(s *operatorsv1.OperatorGroup) bool { return s.Name != group.Name }),
+		Namespaces:             list[*corev1.Namespace](g, "", nil),
+		ClusterServiceVersions: list[*v1alpha1.ClusterServiceVersion](g, key.Namespace, nil),
+		ClusterRoles:           named[*rbacv1.ClusterRole](g, "", roles),
+		ServiceAccounts:        named[*corev1.ServiceAccount](g, key.Namespace, []string{group.Spec.ServiceAccountName}),
+	}
+	if g.err != nil {
+		return GroupInput{}, g.err
 	}
 	return in, nil
 }
 
-// GatherSweep reads what Sweep looks at, Now apart. A read that failed is an
-// error. A kind that the cluster does not serve has no objects.
+// GatherSweep reads what Sweep looks at, Now apart. What was not read is an
+// incomplete list; any other read that failed is an error. A kind that the cluster
+// does not serve has no objects.
 func GatherSweep(ctx context.Context, r olmcore.Reader, config Config) (SweepInput, error) {
 	g := &gatherer{ctx: ctx, r: r, in: Input{Config: config}}
 	in := SweepInput{
@@ -363,9 +355,9 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, config Config) (SweepInp
 	}
 	selector := labels.NewSelector().Add(*owned)
 	for _, kind := range g.clusterKinds() {
-		in.Objects.Items = append(in.Objects.Items, g.objects(kind, "", selector)...)
+		g.addObjects(&in.Objects, kind, "", selector)
 	}
-	in.Objects.Items = append(in.Objects.Items, g.objects(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem, selector)...)
+	g.addObjects(&in.Objects, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem, selector)
 	if g.err != nil {
 		return SweepInput{}, g.err
 	}

@@ -43,15 +43,13 @@ func (g *gatherer) deletion() {
 		return
 	}
 	d := &g.in.Deletion
-	d.Namespaces = list[*corev1.Namespace](g, "", nil)
-	if watched := reach(&g.in); !watched.all() {
-		d.Namespaces.Items = slices.DeleteFunc(slices.Clone(d.Namespaces.Items), func(n *corev1.Namespace) bool {
-			return n.Name != c.Namespace && !watched.contains(n.Name)
-		})
-	}
-	all := list[*v1alpha1.ClusterServiceVersion](g, "", nil).Items
-	d.Peers = olmcore.Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !usesCRDsOf(c, o) })...)
-	d.Copies = olmcore.Found(slices.DeleteFunc(slices.Clone(all), func(o *version) bool { return !isCopyOf(o, c) })...)
+	watched := reach(&g.in)
+	d.Namespaces = only(list[*corev1.Namespace](g, "", nil), func(n *corev1.Namespace) bool {
+		return watched.all() || n.Name == c.Namespace || watched.contains(n.Name)
+	})
+	all := list[*v1alpha1.ClusterServiceVersion](g, "", nil)
+	d.Peers = only(all, func(o *version) bool { return usesCRDsOf(c, o) })
+	d.Copies = only(all, func(o *version) bool { return isCopyOf(o, c) })
 	d.ClusterObjects = g.clusterObjects()
 	d.WellKnown = g.wellKnown()
 	g.operands()
@@ -80,10 +78,9 @@ func (g *gatherer) clusterObjects() olmcore.Observed[olmcore.Object] {
 		return found
 	}
 	for _, gvk := range g.clusterKinds() {
-		found.Items = append(found.Items, g.objects(gvk, "", ownerSelector(c))...)
+		g.addObjects(&found, gvk, "", ownerSelector(c))
 	}
-	bindings := rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
-	found.Items = append(found.Items, g.objects(bindings, kubeSystem, ownerSelector(c))...)
+	g.addObjects(&found, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem, ownerSelector(c))
 	return found
 }
 
@@ -98,16 +95,19 @@ func (g *gatherer) clusterKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// objects lists a kind that the cluster may not serve: then there are none.
-func (g *gatherer) objects(gvk schema.GroupVersionKind, namespace string, selector labels.Selector) []olmcore.Object {
+// addObjects adds the objects of a kind that the cluster may not serve: then there
+// are none.
+func (g *gatherer) addObjects(found *olmcore.Observed[olmcore.Object], gvk schema.GroupVersionKind, namespace string, selector labels.Selector) {
 	if g.err != nil {
-		return nil
+		return
 	}
-	items, err := g.r.List(g.ctx, gvk, namespace, selector)
-	if err != nil && !meta.IsNoMatchError(err) && olmcore.Classify(err) != olmcore.NoMatch {
-		g.err = err
+	list, err := olmcore.ObserveKind(g.ctx, g.r, gvk, namespace, selector)
+	if meta.IsNoMatchError(err) || olmcore.Classify(err) == olmcore.NoMatch {
+		return
 	}
-	return items
+	g.err = err
+	found.Complete = found.Complete && list.Complete
+	found.Items = append(found.Items, list.Items...)
 }
 
 func (g *gatherer) wellKnown() olmcore.Observed[olmcore.Object] {
@@ -120,13 +120,16 @@ func (g *gatherer) wellKnown() olmcore.Observed[olmcore.Object] {
 			readers = append(readers, service+suffixAuthReader)
 		}
 	}
-	for _, b := range named[*rbacv1.ClusterRoleBinding](g, "", delegators).Items {
-		found.Items = append(found.Items, b)
-	}
-	for _, b := range named[*rbacv1.RoleBinding](g, kubeSystem, readers).Items {
-		found.Items = append(found.Items, b)
-	}
+	addTyped(&found, named[*rbacv1.ClusterRoleBinding](g, "", delegators))
+	addTyped(&found, named[*rbacv1.RoleBinding](g, kubeSystem, readers))
 	return found
+}
+
+func addTyped[T olmcore.Object](found *olmcore.Observed[olmcore.Object], list olmcore.Observed[T]) {
+	found.Complete = found.Complete && list.Complete
+	for _, o := range list.Items {
+		found.Items = append(found.Items, o)
+	}
 }
 
 // operands answers beforehand what Reconcile would ask for.
@@ -145,10 +148,10 @@ func (g *gatherer) operands() {
 	for _, kind := range k.operandKinds() {
 		found := olmcore.Found[olmcore.Object]()
 		if kind.cluster || kind.targets.all() {
-			found.Items = g.objects(kind.gvk, "", nil)
+			g.addObjects(&found, kind.gvk, "", nil)
 		} else {
 			for _, namespace := range kind.targets {
-				found.Items = append(found.Items, g.objects(kind.gvk, namespace, nil)...)
+				g.addObjects(&found, kind.gvk, namespace, nil)
 			}
 		}
 		g.in.Deletion.Operands[kind.gvk.GroupKind()] = found

@@ -34,9 +34,9 @@ type GroupInput struct {
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// ClusterRoles are those named like the group's own, or with its owner labels.
 	ClusterRoles olmcore.Observed[*rbacv1.ClusterRole]
-	// ServiceAccount is the one that spec.serviceAccountName names, nil when that
-	// is empty or a completed read found none.
-	ServiceAccount *corev1.ServiceAccount
+	// ServiceAccounts are those of the namespace that spec.serviceAccountName names:
+	// one at most. More of them do no harm.
+	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
 }
 
 // Group decides about one OperatorGroup: the target namespaces in its status,
@@ -73,7 +73,15 @@ func Group(in GroupInput) (olmcore.Result, error) {
 		}}
 		return res, nil
 	}
-	if a := in.ServiceAccount; a != nil && a.Labels[olmcore.LabelManaged] != "true" {
+	account, known := in.account()
+	if !known {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
+			Severity: olmcore.Warning, Reason: ReasonNotObserved, Target: olmcore.RefOf(g), Path: "spec.serviceAccountName",
+			Message: "the list of ServiceAccounts was not read, so nothing is decided about ServiceAccount " + g.Spec.ServiceAccountName,
+		})
+		res.RequeueAfter = 5 * time.Second
+	}
+	if a := account; a != nil && a.Labels[olmcore.LabelManaged] != "true" {
 		after := a.DeepCopy()
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
 		res.Actions = append(res.Actions, olmcore.UpdateOf(a, after, olmcore.Cause{
@@ -105,6 +113,7 @@ func (in *GroupInput) validate() error {
 	return cmp.Or(
 		noNil("Siblings", in.Siblings.Items), noNil("Namespaces", in.Namespaces.Items),
 		noNil("ClusterServiceVersions", in.ClusterServiceVersions.Items), noNil("ClusterRoles", in.ClusterRoles.Items),
+		noNil("ServiceAccounts", in.ServiceAccounts.Items),
 	)
 }
 
@@ -112,14 +121,14 @@ func (in *GroupInput) validate() error {
 func (in *GroupInput) status(res *olmcore.Result) bool {
 	g := in.OperatorGroup
 	moved := !in.targetsAreSettled()
-	account := in.account()
+	account, known := in.account()
 	conditions, said := in.conditions()
-	if !moved && !said && refersTo(g.Status.ServiceAccountRef, account) {
+	if !moved && !said && (!known || refersTo(g.Status.ServiceAccountRef, account)) {
 		return false
 	}
 	after := g.DeepCopy()
 	after.Status.Conditions = conditions
-	if !refersTo(after.Status.ServiceAccountRef, account) {
+	if known && !refersTo(after.Status.ServiceAccountRef, account) {
 		after.Status.ServiceAccountRef = referenceTo(account)
 	}
 	if moved {
@@ -129,7 +138,7 @@ func (in *GroupInput) status(res *olmcore.Result) bool {
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(g, after, olmcore.Cause{
 		Reason: ReasonStatusChanged, Message: "the targets, the ServiceAccount or the conditions changed",
 	}))
-	if account == nil && g.Spec.ServiceAccountName != "" {
+	if known && account == nil && g.Spec.ServiceAccountName != "" {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
 			Severity: olmcore.Warning, Reason: ReasonServiceAccountMissing, Target: olmcore.RefOf(g), Path: "spec.serviceAccountName",
 			Message: "ServiceAccount " + g.Spec.ServiceAccountName + " not found",
@@ -166,13 +175,16 @@ func isEveryNamespace(s *metav1.LabelSelector) bool {
 }
 
 // account is the ServiceAccount that the group prescribes, nil when it prescribes
-// none or that one does not exist.
-func (in *GroupInput) account() *corev1.ServiceAccount {
-	a, g := in.ServiceAccount, in.OperatorGroup
-	if a == nil || g.Spec.ServiceAccountName == "" || a.Name != g.Spec.ServiceAccountName || a.Namespace != g.Namespace {
-		return nil
+// none or that one does not exist; known is false when nobody read that.
+func (in *GroupInput) account() (a *corev1.ServiceAccount, known bool) {
+	g := in.OperatorGroup
+	if g.Spec.ServiceAccountName == "" {
+		return nil, true
 	}
-	return a
+	if i := indexNamed(in.ServiceAccounts.Items, g.Namespace, g.Spec.ServiceAccountName); i >= 0 {
+		return in.ServiceAccounts.Items[i], true
+	}
+	return nil, in.ServiceAccounts.Complete
 }
 
 func referenceTo(a *corev1.ServiceAccount) *corev1.ObjectReference {
@@ -206,7 +218,11 @@ func (in *GroupInput) conditions() (list []metav1.Condition, changed bool) {
 		})
 	}
 	missing := metav1.Condition{Type: operatorsv1.OperatorGroupServiceAccountCondition, Reason: operatorsv1.OperatorGroupServiceAccountReason}
-	lacking := g.Spec.ServiceAccountName != "" && in.account() == nil
+	account, known := in.account()
+	if !known {
+		return list, changed
+	}
+	lacking := g.Spec.ServiceAccountName != "" && account == nil
 	if lacking {
 		missing.Message = "ServiceAccount " + g.Spec.ServiceAccountName + " not found"
 	}

@@ -135,8 +135,8 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 		"it selects another prefix":  {"listed", selector("aggregate-to-c38844a2fa17abf0-edit", "true")},
 		"it selects no number":       {"listed", selector("olm.opgroup.permissions/aggregate-to-x-edit", "true")},
 		"it selects another value":   {"listed", selector("olm.opgroup.permissions/aggregate-to-c38844a2fa17abf0-edit", "false")},
-		"the account is gone":        {"with an account", func(in *csv.GroupInput) { in.ServiceAccount = nil }},
-		"the account is another one": {"with an account", func(in *csv.GroupInput) { a := in.ServiceAccount.DeepCopy(); a.UID = "x"; in.ServiceAccount = a }},
+		"the account is gone":        {"with an account", func(in *csv.GroupInput) { in.ServiceAccounts.Items = nil }},
+		"the account is another one": {"with an account", func(in *csv.GroupInput) { a := in.ServiceAccounts.Items[0].DeepCopy(); a.UID = "x"; in.ServiceAccounts = olmcore.Found(a) }},
 		"no account is prescribed":   {"with an account", func(in *csv.GroupInput) { in.OperatorGroup.Spec.ServiceAccountName = "" }},
 		"a second group": {"listed", func(in *csv.GroupInput) {
 			in.Siblings = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}})

@@ -60,13 +60,15 @@ func TestGroup(t *testing.T) {
 		},
 		"a change of targets keeps the account": {
 			func(in *csv.GroupInput) {
-				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccount = "limited", account
+				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
 				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), ServiceAccountRef: ref},
 		},
 		"the account is missing": {
-			func(in *csv.GroupInput) { in.OperatorGroup.Spec.ServiceAccountName = "limited" },
+			func(in *csv.GroupInput) {
+				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
+			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), Conditions: []metav1.Condition{{
 				Type: "OperatorGroupServiceAccount", Status: "True", Reason: "ServiceAccountNotFound",
 				Message: "ServiceAccount limited not found", LastTransitionTime: *ago(0),
@@ -108,7 +110,7 @@ func TestGroup(t *testing.T) {
 	bare.Labels = nil
 	g := group()
 	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
-	res, err := csv.Group(csv.GroupInput{Now: now, OperatorGroup: g, ServiceAccount: bare})
+	res, err := csv.Group(csv.GroupInput{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)})
 	require.NoError(t, err)
 	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
 }

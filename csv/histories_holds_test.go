@@ -91,7 +91,7 @@ func (h *history) checkHolds(t *rapid.T) {
 		require.NoError(t, err)
 		in.Now = h.c.Now()
 		allowed := h.mayHold(v)
-		assessed := csv.Assess(in)
+		assessed := assess(t, in)
 		if len(allowed) == 0 {
 			require.Equal(t, csv.StageRelease, assessed.Stage, "%s waits for nothing\n%s", v.Name, fake.Format(h.d.Events))
 			continue

@@ -49,9 +49,9 @@ type Input struct {
 	// Subscriptions are those of the namespace whose status.installedCSV or
 	// status.currentCSV is this CSV. More of them do no harm.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorCondition is the one named like spec.replaces, nil when a completed
-	// read found none.
-	OperatorCondition *operatorsv2.OperatorCondition
+	// OperatorConditions are those of the namespace named like spec.replaces: one at
+	// most. More of them do no harm.
+	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices are those named <version>.<group> that the CSV requires.
@@ -246,6 +246,7 @@ func (in *Input) validateLists() error {
 		noNil("Rivals", in.Rivals.Items),
 		noNil("Neighbours", in.Neighbours.Items),
 		noNil("Subscriptions", in.Subscriptions.Items),
+		noNil("OperatorConditions", in.OperatorConditions.Items),
 		noNil("CustomResourceDefinitions", in.CustomResourceDefinitions.Items),
 		noNil("APIServices", in.APIServices.Items),
 		noNil("ServiceAccounts", in.ServiceAccounts.Items),

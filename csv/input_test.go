@@ -49,7 +49,9 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 		var invalid *olmcore.InputError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
-		require.Equal(t, csv.Assessment{}, csv.Assess(in))
+		assessed, wrong := csv.Assess(in)
+		require.Equal(t, err, wrong)
+		require.Equal(t, csv.Assessment{}, assessed)
 	}
 }
 

@@ -49,7 +49,10 @@ func (m *machine) pending() decision {
 	}
 	p := m.line().predecessor()
 	if p != nil {
-		if problem := notUpgradeable(m.in.OperatorCondition, p); problem != "" {
+		if !m.in.OperatorConditions.Complete {
+			return m.unobserved("OperatorConditions")
+		}
+		if problem := notUpgradeable(m.in, p); problem != "" {
 			d := move("T10", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable: "+problem)
 			d.requeue = 30 * time.Second
 			return d

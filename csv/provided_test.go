@@ -96,7 +96,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			a := csv.Assess(in)
+			a := assess(t, in)
 			require.Equal(t, c.rule, a.Rule)
 			out, err := csv.Reconcile(in)
 			require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			require.Equal(t, csv.Outcome{}, out, "said once")
 			in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
 			in.OtherGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
-			require.Equal(t, v1alpha1.CSVReasonRequirementsUnknown, csv.Assess(in).Reason, "over once the other is gone")
+			require.Equal(t, v1alpha1.CSVReasonRequirementsUnknown, assess(t, in).Reason, "over once the other is gone")
 		})
 	}
 }
@@ -171,11 +171,11 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 		listed := slices.ContainsFunc(list, func(s string) bool { return strings.TrimSpace(s) == coolAPI })
 		in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = strings.Join(list, ",")
-		require.Equal(t, !listed, csv.Assess(in).Rule == "G14", "%q", list)
+		require.Equal(t, !listed, assess(t, in).Rule == "G14", "%q", list)
 		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
 		in.OtherGroups = olmcore.Found(otherGroup(strings.Join(list, ","), "ns"))
 		in.Rivals.Items = append(in.Rivals.Items, rival(succeeded, 1000*time.Hour))
-		require.Equal(t, listed, csv.Assess(in).Rule == "G15", "%q", list)
+		require.Equal(t, listed, assess(t, in).Rule == "G15", "%q", list)
 	})
 }
 
@@ -205,7 +205,7 @@ func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
 		if after, ok := metadataOf(firstOf(must(csv.Reconcile(in)).Actions)); ok { // the labels first
 			in.ClusterServiceVersion = after
 		}
-		require.Equal(t, !listed, csv.Assess(in).Rule == "G14", "%v %v", *owned, entries)
+		require.Equal(t, !listed, assess(t, in).Rule == "G14", "%v %v", *owned, entries)
 	})
 }
 

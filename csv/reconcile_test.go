@@ -125,8 +125,9 @@ func TestNoneAndPending(t *testing.T) {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				predecessorOf(in, replacing)
-				in.OperatorCondition = &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0"}}
-				in.OperatorCondition.Status.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "False", Message: "migrating"}}
+				said := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0"}}
+				in.OperatorConditions = olmcore.Found(said)
+				said.Status.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: "False", Message: "migrating"}}
 			},
 			want: after(30*time.Second, to(pending, "OperatorConditionNotUpgradeable", "operator is not upgradeable: the operator is not upgradeable: migrating")),
 		},

@@ -51,10 +51,12 @@ func (m *machine) deleting() decision {
 // itself says.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, isOperatorUpgradeable.
-func notUpgradeable(condition *operatorsv2.OperatorCondition, predecessor *version) string {
-	if condition == nil || condition.Name != predecessor.Name || condition.Namespace != predecessor.Namespace {
+func notUpgradeable(in *Input, predecessor *version) string {
+	i := indexNamed(in.OperatorConditions.Items, predecessor.Namespace, predecessor.Name)
+	if i < 0 {
 		return ""
 	}
+	condition := in.OperatorConditions.Items[i]
 	if o := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable); o != nil {
 		if o.Status == metav1.ConditionTrue {
 			return ""

@@ -123,7 +123,7 @@ func TestRequirements(t *testing.T) {
 			c.change(&in)
 			in = labelled(t, in)
 			var got []requirement
-			for _, r := range csv.Assess(in).Requirements {
+			for _, r := range assess(t, in).Requirements {
 				if r.Kind == c.kind {
 					got = append(got, r)
 				}
@@ -133,7 +133,7 @@ func TestRequirements(t *testing.T) {
 			}
 			met := c.want[0].Status == "Present" || c.want[0].Status == "DeploymentFound"
 			hold(in.ClusterServiceVersion, succeeded, "InstallSucceeded", "", 0)
-			require.Equal(t, !met, csv.Assess(in).Reason == "RequirementsNotMet", "a Succeeded CSV is judged the same")
+			require.Equal(t, !met, assess(t, in).Reason == "RequirementsNotMet", "a Succeeded CSV is judged the same")
 		})
 	}
 }
@@ -173,13 +173,13 @@ func TestMinimumKubernetesVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(pending, "RequirementsUnknown", "")
 			in.ClusterServiceVersion.Spec.MinKubeVersion, in.KubernetesVersion = c.minimum, c.server
-			r := csv.Assess(in).Requirements[0]
+			r := assess(t, in).Requirements[0]
 			require.Equal(t, requirement{
 				Group: "operators.coreos.com", Version: "v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1",
 				Status: v1alpha1.StatusReason(c.status), Message: c.message,
 			}, r)
 			hold(in.ClusterServiceVersion, succeeded, "InstallSucceeded", "", 0)
-			require.Equal(t, c.status != "Present", csv.Assess(in).Reason == "RequirementsNotMet")
+			require.Equal(t, c.status != "Present", assess(t, in).Reason == "RequirementsNotMet")
 		})
 	}
 }

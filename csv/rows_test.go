@@ -63,7 +63,7 @@ func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.phase, c.reason, "before")
 			c.change(&in)
-			got := csv.Assess(in)
+			got := assess(t, in)
 			got.Requirements = nil
 			require.Equal(t, c.want, got)
 			out, err := csv.Reconcile(in)
@@ -113,7 +113,7 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 			successorOf(&in, pending)
 			c.change(&in)
 			in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
-			a := csv.Assess(in)
+			a := assess(t, in)
 			require.Equal(t, c.rule, a.Rule)
 			if c.rule == "T50'" {
 				require.Equal(t, replacing, a.Phase)

@@ -76,15 +76,18 @@ type Assessment struct {
 	Mode    Mode
 	Stage   Stage
 	Pending int
+	// Diagnostics are those of Reconcile; they name a list that the decision needs
+	// and that was not read.
+	Diagnostics []olmcore.Diagnostic
 	// RequeueAfter is the time to the next deadline, 0 when there is none.
 	RequeueAfter time.Duration
 }
 
-// Assess decides as Reconcile does and builds no actions for the CSV itself. An
-// invalid Input gives the zero Assessment.
-func Assess(in Input) Assessment {
-	if in.validate() != nil {
-		return Assessment{}
+// Assess decides as Reconcile does and builds no actions for the CSV itself. The
+// error is the *olmcore.InputError of Reconcile.
+func Assess(in Input) (Assessment, error) {
+	if err := in.validate(); err != nil {
+		return Assessment{}, err
 	}
 	c := in.ClusterServiceVersion
 	s := &c.Status
@@ -92,16 +95,16 @@ func Assess(in Input) Assessment {
 	switch {
 	case isCopied(c):
 		a.Rule = "Copy"
-		return a
+		return a, nil
 	case c.DeletionTimestamp != nil:
-		return assessCleanup(&in, a)
+		return assessCleanup(&in, a), nil
 	}
 	m := machine{&in}
 	d := m.decide()
 	return Assessment{
 		Rule: d.rule, Phase: d.phase, Reason: d.reason, Message: d.message,
-		Requirements: d.report, RequeueAfter: d.requeue,
-	}
+		Requirements: d.report, Diagnostics: d.diagnostics, RequeueAfter: d.requeue,
+	}, nil
 }
 
 func assessCleanup(in *Input, a Assessment) Assessment {
@@ -111,6 +114,7 @@ func assessCleanup(in *Input, a Assessment) Assessment {
 		return a
 	}
 	a.Mode, a.Stage, a.Pending, a.RequeueAfter = k.mode(), k.stage, len(k.pending), out.RequeueAfter
+	a.Diagnostics = out.Diagnostics
 	if after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions); ok {
 		a.Phase, a.Reason, a.Message = after.Status.Phase, after.Status.Reason, after.Status.Message
 	}

@@ -34,9 +34,9 @@ func TestDriftIsCorrectedWhenAskedFor(t *testing.T) {
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = "cool"
 			deploy(t, &in)
 			c.change(in.Deployments.Items[0])
-			require.Equal(t, succeeded, csv.Assess(in).Phase, "a live spec is not looked at")
+			require.Equal(t, succeeded, assess(t, in).Phase, "a live spec is not looked at")
 			in.Config.CorrectDrift = true
-			a := csv.Assess(in)
+			a := assess(t, in)
 			require.Equal(t, c.drift, a.Phase == installReady, a.Message)
 			if !c.drift {
 				return
@@ -46,7 +46,7 @@ func TestDriftIsCorrectedWhenAskedFor(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, out.Actions, 1)
 			in.Deployments.Items[0] = out.Actions[0].(olmcore.Update).After.(*appsv1.Deployment)
-			require.Equal(t, installing, csv.Assess(in).Phase)
+			require.Equal(t, installing, assess(t, in).Phase)
 		})
 	}
 }
@@ -69,9 +69,9 @@ func TestReplacingWaitsForASuccessorThatCanInstall(t *testing.T) {
 			deploy(t, &in)
 			s := successorOf(&in, pending)
 			hold(s, c.phase, c.why, "", 0)
-			require.Equal(t, replacing, csv.Assess(in).Phase, "OLM's way")
+			require.Equal(t, replacing, assess(t, in).Phase, "OLM's way")
 			in.Config.GateReplacing = true
-			require.Equal(t, c.want, csv.Assess(in).Phase)
+			require.Equal(t, c.want, assess(t, in).Phase)
 		})
 	}
 }
@@ -84,8 +84,8 @@ func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
 	p := operator("cool.v0", 0)
 	hold(p, replacing, "BeingReplaced", "being replaced by csv: cool.v1", 0)
 	in.Neighbours.Items = append(in.Neighbours.Items, p)
-	require.Equal(t, pending, csv.Assess(in).Phase)
+	require.Equal(t, pending, assess(t, in).Phase)
 	successorOf(&in, pending)
-	require.Equal(t, replacing, csv.Assess(in).Phase)
-	require.Equal(t, "T60", csv.Assess(in).Rule)
+	require.Equal(t, replacing, assess(t, in).Phase)
+	require.Equal(t, "T60", assess(t, in).Rule)
 }
