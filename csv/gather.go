@@ -146,8 +146,9 @@ func (g *gatherer) neighbours() {
 	c := g.in.ClusterServiceVersion
 	all := list[*v1alpha1.ClusterServiceVersion](g, c.Namespace, nil)
 	others := only(all, func(o *version) bool { return o.Name != c.Name && !isCopied(o) }).Items
+	sharesDeployment := g.sharesDeployment()
 	matters := func(o *version) bool {
-		return ownsSameCRD(c, o) || providesSame(c, o) || g.sharesDeployment(o) || g.cameAlongside(o)
+		return ownsSameCRD(c, o) || providesSame(c, o) || sharesDeployment(o) || g.cameAlongside(o)
 	}
 	line := lineOf(c, others)
 	g.in.Neighbours = olmcore.Observed[*version]{
@@ -183,21 +184,25 @@ func lineOf(c *version, others []*version) map[string]bool {
 	return line
 }
 
-// sharesDeployment compares with the strategy too: a clean-up has deleted the live
+// sharesDeployment returns the test for CSVs that have a Deployment in common with
+// this one. It compares with the strategy too: a clean-up has deleted the live
 // Deployments when it asks whose bindings for serving certificates are.
-func (g *gatherer) sharesDeployment(o *version) bool {
-	specs := g.in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	for i := range specs {
-		if declaresDeployment(o, specs[i].Name) {
-			return true
-		}
+func (g *gatherer) sharesDeployment() func(o *version) bool {
+	declared, owners := map[string]bool{}, map[olmcore.Owner]bool{}
+	for _, spec := range g.in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		declared[spec.Name] = true
 	}
 	for _, d := range g.in.Deployments.Items {
-		if ownerOf(o).Owns(d.Labels) {
-			return true
+		if owner, ok := olmcore.OwnerOf(d.Labels); ok {
+			owner.UID = ""
+			owners[owner] = true
 		}
 	}
-	return false
+	return func(o *version) bool {
+		return owners[ownerOf(o)] || slices.ContainsFunc(o.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+			return declared[d.Name]
+		})
+	}
 }
 
 func (g *gatherer) cameAlongside(o *version) bool {
@@ -318,6 +323,10 @@ func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName
 		return GroupInput{}, apierrors.NewNotFound(schema.GroupResource{Group: operatorsv1.GroupVersion.Group, Resource: "operatorgroups"}, key.Name)
 	}
 	g := &gatherer{ctx: ctx, r: r}
+	namespaces, err := g.namespacesOf(group)
+	if err != nil {
+		return GroupInput{}, err
+	}
 	roles := make([]string, 0, len(roleSuffixes))
 	for _, suffix := range roleSuffixes {
 		roles = append(roles, groupRoleName(group, suffix))
@@ -325,7 +334,7 @@ func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName
 	in := GroupInput{
 		OperatorGroup:          group,
 		Siblings:               only(list[*operatorsv1.OperatorGroup](g, key.Namespace, nil), func(s *operatorsv1.OperatorGroup) bool { return s.Name != group.Name }),
-		Namespaces:             list[*corev1.Namespace](g, "", nil),
+		Namespaces:             namespaces,
 		ClusterServiceVersions: list[*v1alpha1.ClusterServiceVersion](g, key.Namespace, nil),
 		ClusterRoles:           named[*rbacv1.ClusterRole](g, "", roles),
 		ServiceAccounts:        named[*corev1.ServiceAccount](g, key.Namespace, []string{group.Spec.ServiceAccountName}),
@@ -334,6 +343,36 @@ func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName
 		return GroupInput{}, g.err
 	}
 	return in, nil
+}
+
+// namespacesOf reads the namespaces that a group can concern, each once: those
+// that it selects now, those of its status, and those with its label. A cluster of
+// many groups would cost the square of its size if each read all namespaces.
+func (g *gatherer) namespacesOf(group *operatorsv1.OperatorGroup) (olmcore.Observed[*corev1.Namespace], error) {
+	selected := olmcore.Found[*corev1.Namespace]()
+	if spec := &group.Spec; len(spec.TargetNamespaces) == 0 && !isEveryNamespace(spec.Selector) {
+		if selector, err := metav1.LabelSelectorAsSelector(spec.Selector); err == nil {
+			selected = list[*corev1.Namespace](g, "", selector)
+		}
+	}
+	marked := olmcore.Found[*corev1.Namespace]()
+	if key := groupUIDPrefix + string(group.UID); group.UID != "" {
+		label, err := labels.NewRequirement(key, selection.Exists, nil)
+		if err != nil {
+			return selected, nil // a UID that fits no label marks nothing
+		}
+		marked = list[*corev1.Namespace](g, "", labels.NewSelector().Add(*label))
+	}
+	targets := named[*corev1.Namespace](g, "", slices.Concat(group.Spec.TargetNamespaces, group.Status.Namespaces))
+	found := olmcore.Observed[*corev1.Namespace]{Complete: selected.Complete && marked.Complete && targets.Complete}
+	seen := map[string]bool{}
+	for _, n := range slices.Concat(targets.Items, selected.Items, marked.Items) {
+		if !seen[n.Name] {
+			seen[n.Name] = true
+			found.Items = append(found.Items, n)
+		}
+	}
+	return found, g.err
 }
 
 // GatherSweep reads what Sweep looks at, Now apart. What was not read is an

@@ -28,7 +28,9 @@ type GroupInput struct {
 	OperatorGroup *operatorsv1.OperatorGroup
 	// Siblings are the other OperatorGroups of its namespace.
 	Siblings olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Namespaces are those of the cluster. A group with a selector waits for them.
+	// Namespaces are those that the group's targets or selector name, those of its
+	// status, and those with its label. More of them do no harm. A group with a
+	// selector waits for them.
 	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterServiceVersions are those of the namespace.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]

@@ -102,7 +102,9 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 				}
 			}
 		}},
-		"one is chosen at last": {"selecting nothing", func(in *csv.GroupInput) { in.Namespaces.Items[0] = namespace("new", map[string]string{"team": "b"}) }},
+		"one is chosen at last": {"selecting nothing", func(in *csv.GroupInput) {
+			in.Namespaces.Items = append(in.Namespaces.Items, namespace("new", map[string]string{"team": "b"}))
+		}},
 		"a namespace lost its label": {"listed", func(in *csv.GroupInput) {
 			for i, n := range in.Namespaces.Items {
 				in.Namespaces.Items[i] = namespace(n.Name, nil)
@@ -112,7 +114,7 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 			in.Namespaces.Items = append(in.Namespaces.Items, namespace("x", map[string]string{"olm.operatorgroup.uid/" + string(in.OperatorGroup.UID): ""}))
 		}},
 		"a group for all has marked one": {"all namespaces", func(in *csv.GroupInput) {
-			in.Namespaces.Items[0] = namespace("x", map[string]string{"olm.operatorgroup.uid/" + string(in.OperatorGroup.UID): ""})
+			in.Namespaces.Items = append(in.Namespaces.Items, namespace("x", map[string]string{"olm.operatorgroup.uid/" + string(in.OperatorGroup.UID): ""}))
 		}},
 		"an operator provides more": {"listed", func(in *csv.GroupInput) {
 			d := &csvOf(in).Spec.CustomResourceDefinitions
@@ -129,15 +131,19 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 		"it selects by expression": {"listed", role(func(r *rbacv1.ClusterRole) {
 			r.AggregationRule.ClusterRoleSelectors[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Exists"}}
 		})},
-		"it selects another API":     {"listed", selector("olm.opgroup.permissions/aggregate-to-1-edit", "true")},
-		"it selects by capitals":     {"listed", selector("olm.opgroup.permissions/aggregate-to-C38844A2FA17ABF0-edit", "true")},
-		"it selects another suffix":  {"listed", selector("olm.opgroup.permissions/aggregate-to-c38844a2fa17abf0-view", "true")},
-		"it selects another prefix":  {"listed", selector("aggregate-to-c38844a2fa17abf0-edit", "true")},
-		"it selects no number":       {"listed", selector("olm.opgroup.permissions/aggregate-to-x-edit", "true")},
-		"it selects another value":   {"listed", selector("olm.opgroup.permissions/aggregate-to-c38844a2fa17abf0-edit", "false")},
-		"the account is gone":        {"with an account", func(in *csv.GroupInput) { in.ServiceAccounts.Items = nil }},
-		"the account is another one": {"with an account", func(in *csv.GroupInput) { a := in.ServiceAccounts.Items[0].DeepCopy(); a.UID = "x"; in.ServiceAccounts = olmcore.Found(a) }},
-		"no account is prescribed":   {"with an account", func(in *csv.GroupInput) { in.OperatorGroup.Spec.ServiceAccountName = "" }},
+		"it selects another API":    {"listed", selector("olm.opgroup.permissions/aggregate-to-1-edit", "true")},
+		"it selects by capitals":    {"listed", selector("olm.opgroup.permissions/aggregate-to-C38844A2FA17ABF0-edit", "true")},
+		"it selects another suffix": {"listed", selector("olm.opgroup.permissions/aggregate-to-c38844a2fa17abf0-view", "true")},
+		"it selects another prefix": {"listed", selector("aggregate-to-c38844a2fa17abf0-edit", "true")},
+		"it selects no number":      {"listed", selector("olm.opgroup.permissions/aggregate-to-x-edit", "true")},
+		"it selects another value":  {"listed", selector("olm.opgroup.permissions/aggregate-to-c38844a2fa17abf0-edit", "false")},
+		"the account is gone":       {"with an account", func(in *csv.GroupInput) { in.ServiceAccounts.Items = nil }},
+		"the account is another one": {"with an account", func(in *csv.GroupInput) {
+			a := in.ServiceAccounts.Items[0].DeepCopy()
+			a.UID = "x"
+			in.ServiceAccounts = olmcore.Found(a)
+		}},
+		"no account is prescribed": {"with an account", func(in *csv.GroupInput) { in.OperatorGroup.Spec.ServiceAccountName = "" }},
 		"a second group": {"listed", func(in *csv.GroupInput) {
 			in.Siblings = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}})
 		}},

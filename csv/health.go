@@ -39,8 +39,9 @@ func health(in *Input) (what ailment, why string, stale bool) {
 	c := in.ClusterServiceVersion
 	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	var from origin
+	deployments := finderOf(in.Deployments.Items)
 	for i := range specs {
-		live := ownDeployment(in, specs[i].Name)
+		live := ownDeployment(c, deployments, specs[i].Name)
 		if live == nil {
 			return missing, "missing deployment with name=" + specs[i].Name, false
 		}
@@ -65,10 +66,9 @@ func health(in *Input) (what ailment, why string, stale bool) {
 
 // ownDeployment returns the live Deployment of that name with the CSV's owner
 // labels.
-func ownDeployment(in *Input, name string) *appsv1.Deployment {
-	c := in.ClusterServiceVersion
-	if i := indexNamed(in.Deployments.Items, c.Namespace, name); i >= 0 && ownerOf(c).Owns(in.Deployments.Items[i].Labels) {
-		return in.Deployments.Items[i]
+func ownDeployment(c *version, deployments finder[*appsv1.Deployment], name string) *appsv1.Deployment {
+	if i := deployments.find(c.Namespace, name); i >= 0 && ownerOf(c).Owns(deployments.items[i].Labels) {
+		return deployments.items[i]
 	}
 	return nil
 }
@@ -201,9 +201,9 @@ func needsCertificate(c *version, deployment string) bool {
 func staleOrigins(in *Input) []olmcore.Action {
 	var actions []olmcore.Action
 	specs := in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	key := installedFromKey(in)
+	key, deployments := installedFromKey(in), finderOf(in.Deployments.Items)
 	for i := range specs {
-		live := ownDeployment(in, specs[i].Name)
+		live := ownDeployment(in.ClusterServiceVersion, deployments, specs[i].Name)
 		if live == nil || live.DeletionTimestamp != nil {
 			continue
 		}

@@ -34,12 +34,13 @@ func install(in *Input) installation {
 	var todo installation
 	as := installIdentity(in)
 	specs := in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	deployments := finderOf(in.Deployments.Items)
 	for i := range specs {
 		want, err := desiredDeployment(in, i)
 		if err != nil {
 			return installation{bad: true}
 		}
-		at := indexNamed(in.Deployments.Items, want.Namespace, want.Name)
+		at := deployments.find(want.Namespace, want.Name)
 		if at >= 0 && isInstalled(in, i, in.Deployments.Items[at], want) {
 			continue
 		}
@@ -139,8 +140,17 @@ func installIdentity(in *Input) *corev1.ObjectReference {
 // and that its strategy has no more.
 func removals(in *Input) []olmcore.Action {
 	var actions []olmcore.Action
+	c := in.ClusterServiceVersion
+	declared := func(name string) bool { return declaresDeployment(c, name) }
+	if specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs; len(specs) > few {
+		names := make(map[string]bool, len(specs))
+		for i := range specs {
+			names[specs[i].Name] = true
+		}
+		declared = func(name string) bool { return names[name] }
+	}
 	for _, d := range in.Deployments.Items {
-		if !isRemoved(in.ClusterServiceVersion, d) {
+		if d.DeletionTimestamp != nil || declared(d.Name) || !isOwnDeployment(c, d) {
 			continue
 		}
 		actions = append(actions, deleteDeployment(d, olmcore.Cause{
@@ -149,10 +159,6 @@ func removals(in *Input) []olmcore.Action {
 	}
 	slices.SortFunc(actions, byTarget)
 	return actions
-}
-
-func isRemoved(c *version, d *appsv1.Deployment) bool {
-	return d.DeletionTimestamp == nil && !declaresDeployment(c, d.Name) && isOwnDeployment(c, d)
 }
 
 // isOwnDeployment asks for the labels and the owner reference: a Deployment that
@@ -195,8 +201,9 @@ func conflict(in *Input) (v1alpha1.ConditionReason, string) {
 		}
 	}
 	specs := in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	deployments := finderOf(in.Deployments.Items)
 	for i := range specs {
-		if at := indexNamed(in.Deployments.Items, in.ClusterServiceVersion.Namespace, specs[i].Name); at >= 0 {
+		if at := deployments.find(in.ClusterServiceVersion.Namespace, specs[i].Name); at >= 0 {
 			if problem := deploymentConflict(in, in.Deployments.Items[at]); problem != "" {
 				return v1alpha1.CSVReasonOwnerConflict, problem
 			}

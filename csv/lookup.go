@@ -7,6 +7,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // indexNamed returns the position of the object with a name, -1 when there is
@@ -20,6 +21,65 @@ func indexNamed[T metav1.Object](items []T, namespace, name string) int {
 		}
 	}
 	return found
+}
+
+// finder finds objects by name as indexNamed does; of many at the cost of few.
+type finder[T metav1.Object] struct {
+	items []T
+	at    map[types.NamespacedName]int // nil when there are few
+}
+
+// few is the number of objects up to which going through them needs no index.
+const few = 32
+
+func finderOf[T metav1.Object](items []T) finder[T] {
+	f := finder[T]{items: items}
+	if len(items) <= few {
+		return f
+	}
+	f.at = make(map[types.NamespacedName]int, len(items))
+	for i, item := range items {
+		key := types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}
+		if have, ok := f.at[key]; !ok || item.GetUID() < items[have].GetUID() {
+			f.at[key] = i
+		}
+	}
+	return f
+}
+
+// find returns a position, -1 when there is none.
+func (f finder[T]) find(namespace, name string) int {
+	if f.at == nil {
+		return indexNamed(f.items, namespace, name)
+	}
+	if i, ok := f.at[types.NamespacedName{Namespace: namespace, Name: name}]; ok {
+		return i
+	}
+	return -1
+}
+
+// repeated returns the first of n names that stands twice, as its position, -1
+// when none does.
+func repeated(n int, name func(i int) string) int {
+	var seen map[string]bool
+	if n > few {
+		seen = make(map[string]bool, n)
+	}
+	for i := range n {
+		if n > few {
+			if seen[name(i)] {
+				return i
+			}
+			seen[name(i)] = true
+			continue
+		}
+		for j := range i {
+			if name(j) == name(i) {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // isCSVReference compares group and kind and leaves the version out: the owner

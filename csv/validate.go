@@ -61,15 +61,14 @@ func crdDescriptionError(d *v1alpha1.CRDDescription) string {
 
 func deploymentsError(c *version) string {
 	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	twice := repeated(len(specs), func(i int) string { return specs[i].Name })
 	for i := range specs {
 		d := &specs[i]
 		if d.Name == "" {
 			return fmt.Sprintf("deployments[%d]: name is empty", i)
 		}
-		for j := range specs[:i] {
-			if specs[j].Name == d.Name {
-				return fmt.Sprintf("deployment %q listed twice", d.Name)
-			}
+		if i == twice {
+			return fmt.Sprintf("deployment %q listed twice", d.Name)
 		}
 		template := &d.Spec.Template
 		switch {
