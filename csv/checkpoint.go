@@ -120,7 +120,7 @@ func (w *walk) object(o metav1.Object) bool {
 }
 
 func sameConfig(a, b *Config) bool {
-	return a.InstallTimeout == b.InstallTimeout && a.ReplacementGrace == b.ReplacementGrace && a.UnmetGrace == b.UnmetGrace &&
+	return a.InstallTimeout == b.InstallTimeout && a.ReplacementGrace == b.ReplacementGrace && a.HalfMadeGrace == b.HalfMadeGrace && a.UnmetGrace == b.UnmetGrace &&
 		a.AdoptForeignDeployments == b.AdoptForeignDeployments && a.CorrectDrift == b.CorrectDrift &&
 		a.GateReplacing == b.GateReplacing && a.RepairPermissions == b.RepairPermissions && a.KeyPrefix == b.KeyPrefix &&
 		slices.Equal(a.ExcludedAnnotations, b.ExcludedAnnotations) && slices.Equal(a.ProxyEnv, b.ProxyEnv)

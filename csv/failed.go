@@ -5,6 +5,7 @@ package csv
 import (
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -102,6 +103,21 @@ func (m *machine) replaceable(report []v1alpha1.RequirementStatus) *version {
 		}
 	}
 	return s
+}
+
+// halfMade returns the successor that a Pending CSV which never ran gives way to,
+// and how long it still holds it up: the InstallPlan that made it may have failed,
+// and then what it lacks never comes. The successor lacks nothing but that this one
+// gives way.
+func (m *machine) halfMade() (s *version, left time.Duration) {
+	c := &m.c().Status
+	if c.Phase != v1alpha1.CSVPhasePending || m.hasRun() {
+		return nil, 0
+	}
+	if s = m.line().successor(); s == nil || s.Status.Phase != v1alpha1.CSVPhasePending || s.Status.Reason != v1alpha1.CSVReasonRequirementsMet {
+		return nil, 0
+	}
+	return s, orDefault(m.in.Config.HalfMadeGrace, DefaultHalfMadeGrace) - since(c.LastTransitionTime, m.in.Now)
 }
 
 // hasRun reports whether the operator ran before: the history says so, which

@@ -132,6 +132,10 @@ type Config struct {
 	// ReplacementGrace is how long a CSV stays Replacing without a successor
 	// before it goes back to Pending. 0: DefaultReplacementGrace.
 	ReplacementGrace time.Duration
+	// HalfMadeGrace is how long a Pending CSV that never ran may lack requirements
+	// while its successor has all and waits for it; then it gives way. 0:
+	// DefaultHalfMadeGrace.
+	HalfMadeGrace time.Duration
 	// UnmetGrace is how long a Succeeded CSV may have unmet requirements before it
 	// is Failed. 0: none, as in OLM. 10 s keeps an operator from being reinstalled
 	// while a CRD is applied anew.
@@ -205,6 +209,7 @@ type CleanupConfig struct {
 const (
 	DefaultInstallTimeout   = 5 * time.Minute
 	DefaultReplacementGrace = 30 * time.Second
+	DefaultHalfMadeGrace    = 5 * time.Minute
 	DefaultDrain            = 30 * time.Second
 	DefaultNamespaceHold    = 30 * time.Second
 	DefaultForbiddenHold    = 10 * time.Minute
@@ -298,6 +303,7 @@ func (c *Config) validate() error {
 	}{
 		{"Config.InstallTimeout", c.InstallTimeout},
 		{"Config.ReplacementGrace", c.ReplacementGrace},
+		{"Config.HalfMadeGrace", c.HalfMadeGrace},
 		{"Config.UnmetGrace", c.UnmetGrace},
 		{"Config.Cleanup.Drain", c.Cleanup.Drain},
 		{"Config.Cleanup.NamespaceHold", c.Cleanup.NamespaceHold},

@@ -72,7 +72,13 @@ func (m *machine) pendingWith(met bool, report []v1alpha1.RequirementStatus, p *
 		if s := m.replaceable(report); s != nil {
 			return beingReplaced("T50'", s)
 		}
-		return m.retry(move("T12", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"))
+		d := m.retry(move("T12", v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"))
+		if s, left := m.halfMade(); s != nil && left > 0 {
+			d.requeue = min(d.requeue, left)
+		} else if s != nil {
+			return beingReplaced("HalfMade", s)
+		}
+		return d
 	}
 	if !m.in.Deployments.Complete {
 		return m.unobserved("Deployments")
