@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
@@ -276,7 +277,7 @@ func (r *runner) add(e fake.Event) error {
 // isUndecided reports whether a diagnostic says that something was not read. The
 // report names each such kind once.
 func isUndecided(reason string) bool {
-	return reason == reasonUndecided || reason == csv.ReasonNotObserved
+	return slices.Contains([]string{reasonUndecided, catalog.ReasonNotRead, csv.ReasonNotObserved}, reason)
 }
 
 // undecided marks the results of a key.
