@@ -75,11 +75,11 @@ func joinNames[T olmcore.Object](objects []T) string {
 // to, and that are old enough that nobody is about to.
 func (d *decision) unusedBundles() []*corev1.ConfigMap {
 	mine := d.in.Config.ownBundles(d.in.InstallPlan)
-	if len(mine) == 0 || len(d.in.ConfigMaps) == 0 {
+	if len(mine) == 0 || len(d.in.ConfigMaps) == 0 || !d.in.OtherPlans.Complete {
 		return nil
 	}
 	others := map[types.NamespacedName]bool{}
-	for _, p := range d.in.OtherPlans {
+	for _, p := range d.in.OtherPlans.Items {
 		if p != nil && (p.Name != d.in.InstallPlan.Name || p.Namespace != d.in.InstallPlan.Namespace) {
 			refersToBundles(p, others)
 		}

@@ -58,7 +58,7 @@ func TestWhatADeletedPlanLeavesBehind(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(going(c.age), func(in *installplan.Input) { in.ConfigMaps, in.OtherPlans = c.cms, c.others })
+			in := input(going(c.age), func(in *installplan.Input) { in.ConfigMaps, in.OtherPlans = c.cms, olmcore.Found(c.others...) })
 			if c.change != nil {
 				c.change(&in)
 			}

@@ -4,6 +4,7 @@ package installplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,11 +37,11 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return Input{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "installplans"}, key.Name)
 	}
 	g.in.InstallPlan = plan
-	if g.in.Namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", key.Namespace); err != nil {
+	if g.in.Namespace, err = namespaceIfRead(ctx, r, key.Namespace); err != nil {
 		return Input{}, err
 	}
 	if g.in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, key.Namespace, nil); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "who needs an InstallPlan")
 	}
 	if plan.DeletionTimestamp != nil && slices.Contains(plan.Finalizers, Finalizer) {
 		err = g.leftBundles()
@@ -53,9 +54,18 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return g.in, nil
 	}
 	if err := g.steps(); err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "what an InstallPlan has still to do")
 	}
 	return g.in, nil
+}
+
+// namespaceIfRead returns a Namespace, nil when it does not exist or was not read.
+func namespaceIfRead(ctx context.Context, r olmcore.Reader, name string) (*corev1.Namespace, error) {
+	found, err := olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", name)
+	if err != nil || len(found.Items) == 0 {
+		return nil, err
+	}
+	return found.Items[0], nil
 }
 
 // looksAtSteps reports whether Reconcile may look beyond the plan and its
@@ -288,10 +298,10 @@ func GatherCreate(ctx context.Context, r olmcore.Reader, namespace string, resol
 	in := CreateInput{Namespace: namespace, Resolution: resolution, Config: config}
 	var err error
 	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
-		return CreateInput{}, err
+		return CreateInput{}, olmcore.Needed(err, "who owns a new InstallPlan")
 	}
 	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
-		return CreateInput{}, err
+		return CreateInput{}, olmcore.Needed(err, "whether the InstallPlan exists")
 	}
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
 		return CreateInput{}, err
@@ -325,7 +335,7 @@ var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
 // unpacked bundles.
 func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config Config) (SweepInput, error) {
 	in := SweepInput{Namespace: namespace, Config: config}
-	ns, err := olmcore.Get[*corev1.Namespace](ctx, r, "", namespace)
+	ns, err := namespaceIfRead(ctx, r, namespace)
 	if err != nil {
 		return SweepInput{}, err
 	}
@@ -336,11 +346,11 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config
 	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
 		return SweepInput{}, err
 	}
-	configMaps, err := olmcore.List[*corev1.ConfigMap](ctx, r, namespace, managed)
+	configMaps, err := olmcore.Observe[*corev1.ConfigMap](ctx, r, namespace, managed)
 	if err != nil {
 		return SweepInput{}, err
 	}
-	if in.ConfigMaps = slices.DeleteFunc(configMaps, func(cm *corev1.ConfigMap) bool { return !holdsBundle(cm) }); len(in.ConfigMaps) > 0 {
+	if in.ConfigMaps = slices.DeleteFunc(configMaps.Items, func(cm *corev1.ConfigMap) bool { return !holdsBundle(cm) }); len(in.ConfigMaps) > 0 {
 		if in.OtherPlans, err = otherPlans(ctx, r, func(p *v1alpha1.InstallPlan) bool { return p.Namespace == namespace }); err != nil {
 			return SweepInput{}, err
 		}
@@ -350,7 +360,9 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config
 			continue
 		}
 		g := gatherer{ctx: ctx, r: r, in: Input{InstallPlan: p, Config: config}}
-		if err := g.installed(); err != nil {
+		if err := g.installed(); errors.Is(err, olmcore.ErrNotRead) {
+			continue // what is there of it is not known
+		} else if err != nil {
 			return SweepInput{}, err
 		}
 		in.Steps = append(in.Steps, StepObjects{
@@ -362,10 +374,11 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config
 }
 
 // otherPlans lists the plans of all namespaces but those that it is told to
-// leave out.
-func otherPlans(ctx context.Context, r olmcore.Reader, leaveOut func(*v1alpha1.InstallPlan) bool) ([]*v1alpha1.InstallPlan, error) {
-	all, err := olmcore.List[*v1alpha1.InstallPlan](ctx, r, "", nil)
-	return slices.DeleteFunc(all, leaveOut), err
+// leave out, where these were read.
+func otherPlans(ctx context.Context, r olmcore.Reader, leaveOut func(*v1alpha1.InstallPlan) bool) (olmcore.Observed[*v1alpha1.InstallPlan], error) {
+	all, err := olmcore.Observe[*v1alpha1.InstallPlan](ctx, r, "", nil)
+	all.Items = slices.DeleteFunc(all.Items, leaveOut)
+	return all, err
 }
 
 // installed reads the objects of all steps, as the ones of a plan that is
@@ -393,6 +406,9 @@ func (g *gatherer) installed() error {
 func (g *gatherer) leftBundles() error {
 	plan := g.in.InstallPlan
 	if err := g.bundles(); err != nil || len(g.in.ConfigMaps) == 0 {
+		if errors.Is(err, olmcore.ErrNotRead) {
+			return nil // Sweep finds them
+		}
 		return err
 	}
 	var err error

@@ -30,7 +30,7 @@ func TestGatherSweepReadsTheNamespace(t *testing.T) {
 	require.Len(t, in.InstallPlans, 2)
 	require.Len(t, in.Subscriptions, 1)
 	require.Len(t, in.ConfigMaps, 1)
-	require.Equal(t, []*v1alpha1.InstallPlan{elsewhere}, in.OtherPlans)
+	require.Equal(t, olmcore.Found(elsewhere), in.OtherPlans)
 	require.Len(t, in.Steps, 1, "only of the plan that a Subscription refers to")
 	in.Now = noon
 	same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, reasons(sweep(t, in)))

@@ -48,9 +48,10 @@ type Input struct {
 	Objects []olmcore.Object
 	// ConfigMaps are those that the plan's steps refer to for their manifests.
 	ConfigMaps []*corev1.ConfigMap
-	// OtherPlans are all other InstallPlans, of all namespaces. Looked at, and
+	// OtherPlans are all other InstallPlans, of all namespaces; where they were not
+	// read, a deleted plan leaves its bundles to Sweep. Looked at, and
 	// gathered, only for a plan with such ConfigMaps that is being deleted.
-	OtherPlans []*v1alpha1.InstallPlan
+	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets []*corev1.Secret
 	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is

@@ -34,8 +34,8 @@ type SweepInput struct {
 	// ConfigMaps of the namespace that bundles were unpacked into.
 	ConfigMaps []*corev1.ConfigMap
 	// OtherPlans are the InstallPlans of all other namespaces, as they may refer to
-	// ConfigMaps. Not needed without those.
-	OtherPlans []*v1alpha1.InstallPlan
+	// ConfigMaps, of which none goes where these were not read.
+	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// Lookups are the bundles that the caller is unpacking, for any namespace.
 	Lookups []v1alpha1.BundleLookup
 	Config  Config
@@ -247,11 +247,11 @@ func (s *sweep) bundles() {
 		}
 	}
 	s.result.Requeue(next)
-	if len(old) == 0 {
+	if len(old) == 0 || !s.in.OtherPlans.Complete {
 		return
 	}
 	needed := map[types.NamespacedName]bool{}
-	for _, plans := range [...][]*v1alpha1.InstallPlan{s.in.InstallPlans, s.in.OtherPlans} {
+	for _, plans := range [...][]*v1alpha1.InstallPlan{s.in.InstallPlans, s.in.OtherPlans.Items} {
 		for _, p := range plans {
 			if p != nil {
 				refersToBundles(p, needed)

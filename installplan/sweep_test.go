@@ -21,7 +21,7 @@ import (
 )
 
 func sweepInput(objects ...olmcore.Object) installplan.SweepInput {
-	in := installplan.SweepInput{Now: noon, Namespace: ns}
+	in := installplan.SweepInput{Now: noon, Namespace: ns, OtherPlans: olmcore.Found[*v1alpha1.InstallPlan]()}
 	for _, o := range objects {
 		switch x := o.(type) {
 		case *v1alpha1.Subscription:
@@ -30,7 +30,7 @@ func sweepInput(objects ...olmcore.Object) installplan.SweepInput {
 			if x.Namespace == ns {
 				in.InstallPlans = append(in.InstallPlans, x)
 			} else {
-				in.OtherPlans = append(in.OtherPlans, x)
+				in.OtherPlans.Items = append(in.OtherPlans.Items, x)
 			}
 		case *corev1.ConfigMap:
 			in.ConfigMaps = append(in.ConfigMaps, x)

@@ -104,7 +104,9 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 
 			doomed := p.DeepCopy()
 			doomed.DeletionTimestamp, doomed.Finalizers = ago(0), []string{installplan.Finalizer}
-			r = reconcile(t, input(doomed, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} }))
+			r = reconcile(t, input(doomed, func(in *installplan.Input) {
+				in.ConfigMaps, in.OtherPlans = []*corev1.ConfigMap{cm}, olmcore.Found[*v1alpha1.InstallPlan]()
+			}))
 			deletes := 0
 			for _, a := range r.Actions {
 				if _, ok := a.(olmcore.Delete); ok {
