@@ -62,6 +62,8 @@
 //
 // # Views and faults
 //
-// View is a cache that lags behind, kind by kind. Driver runs reconcilers to a
-// fixed point over the cluster and records what they did.
+// View is a cache that lags behind, kind by kind, until it is told to move; its
+// Watch hears what it takes in. Driver runs reconcilers to a fixed point over the
+// cluster and records what they did: it brings a View to the present before each
+// controller's turn, so that who wants a stale cache moves the Views himself.
 package fake

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gen holds rapid generators for property tests of reconcilers: values
-// of any API type, filled at random from a small vocabulary so that names,
-// UIDs and times meet, and steps that a random world takes.
+// Package gen holds a rapid generator for property tests of reconcilers: [Value]
+// fills any API type at random from a small [Vocabulary], so that names, UIDs and
+// times meet.
 //
 // Importing rapid registers its flags (-rapid.checks and so on), so only tests
 // should import this package.

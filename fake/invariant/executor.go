@@ -98,6 +98,9 @@ func (c *executorCheck) create() error {
 	if s.UID == "" || s.ResourceVersion == "" {
 		return fmt.Errorf("UID is %q, resourceVersion is %q", s.UID, s.ResourceVersion)
 	}
+	if s.CreationTimestamp.IsZero() {
+		return errors.New("there is no creationTimestamp, on which grace periods are counted")
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
@@ -164,4 +165,21 @@ func lingering(c *fake.Cluster, a olmcore.Action) error {
 		}
 	}
 	return c.Do(context.Background(), a)
+}
+
+// timeless is a cluster whose objects do not say when they were created.
+type timeless struct{ *fake.Cluster }
+
+func (t timeless) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	o, err := t.Cluster.Get(ctx, gvk, namespace, name)
+	if err == nil {
+		o = o.DeepCopyObject().(olmcore.Object)
+		o.SetCreationTimestamp(metav1.Time{})
+	}
+	return o, err
+}
+
+func TestAnExecutorWhoseObjectsHaveNoTimeIsNone(t *testing.T) {
+	c := newNamespace(t)
+	require.ErrorContains(t, invariant.CheckExecutor(t.Context(), c, timeless{c}, "ns"), "creationTimestamp")
 }
