@@ -119,6 +119,7 @@ func plan(t *testing.T, c *fake.Cluster, dir string) bool {
 	observed, err := olmcore.NewSnapshot(decode(t, export(t, c.Objects())), olmcore.Everything)
 	require.NoError(t, err)
 	p := olmgitops.New(observed)
+	p.Now = c.Now
 	require.NoError(t, controllers.Pass(t.Context(), controllers.New(options(t)).Runners(observed, p), c.Now))
 	require.NoError(t, p.Write(dir))
 	return p.Snapshot != observed

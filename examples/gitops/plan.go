@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,8 +38,10 @@ type Plan struct {
 	// happens with the rights of who applies the folder. False: it is refused, as a
 	// manifest cannot say whose rights it is written with.
 	IgnoreAccounts bool
-	observed       *olmcore.Snapshot
-	writes         int
+	// Now is when objects are created, nil the present.
+	Now      func() time.Time
+	observed *olmcore.Snapshot
+	writes   int
 }
 
 // New returns an empty plan for a cluster as it was observed.
@@ -65,7 +68,12 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 		version := fmt.Sprintf("planned-%d", p.writes)
 		next.SetResourceVersion(version)
 		if current == nil {
+			now := time.Now
+			if p.Now != nil {
+				now = p.Now
+			}
 			next.SetUID(types.UID(version))
+			next.SetCreationTimestamp(olmcore.Timestamp(now()))
 		}
 		objects = append(objects, next)
 	}
