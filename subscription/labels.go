@@ -11,6 +11,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// alongsidePrefix starts the annotations of a CustomResourceDefinition that name, as
+// namespace/name, the ClusterServiceVersions with which it came.
+const alongsidePrefix = "operatorframework.io/installed-alongside-"
+
 // maxKey is the most bytes a component label key can have.
 const maxKey = len(olmcore.ComponentLabelPrefix) + 63
 
@@ -139,12 +143,23 @@ func (v *view) componentKeys(out *Outcome, missing []componentKey, o olmcore.Obj
 	}
 	if o.GetNamespace() == "" && kind == "CustomResourceDefinition" {
 		for _, c := range v.csvs {
-			if slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
+			if cameWith(o, c) && slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
 				missing = v.inherit(out, missing, o, labels, c)
 			}
 		}
 	}
 	return missing
+}
+
+// cameWith reports whether an InstallPlan noted on a CustomResourceDefinition that it came
+// with a CSV. To claim to own it is not enough: whoever may write a CSV can claim any.
+func cameWith(crd olmcore.Object, c *v1alpha1.ClusterServiceVersion) bool {
+	for key, value := range crd.GetAnnotations() {
+		if strings.HasPrefix(key, alongsidePrefix) && value == c.Namespace+"/"+c.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // isRestless reports whether package csv is writing a CSV and what belongs to it: in a

@@ -47,7 +47,11 @@ func TestWhoGetsAComponentLabel(t *testing.T) {
 	labelled := func(o olmcore.Object, by olmcore.Owner) olmcore.Object { o.SetLabels(by.Labels()); return o }
 	clusterWide := func(o olmcore.Object) olmcore.Object { o.SetNamespace(""); return o }
 	partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("secret")}
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("etcds.example.com")}
+	crd := func(came string) olmcore.Object {
+		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("etcds.example.com")}
+		o.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": came}
+		return o
+	}
 
 	for name, tc := range map[string]struct {
 		component olmcore.Object
@@ -61,7 +65,8 @@ func TestWhoGetsAComponentLabel(t *testing.T) {
 		"owned by labels, of another namespace": {clusterWide(labelled(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "other", Name: "etcd.v1"})), false},
 		"owned by labels, of another kind":      {clusterWide(labelled(&rbacv1.ClusterRole{ObjectMeta: meta("x")}, olmcore.Owner{Kind: "OperatorGroup", Namespace: ns, Name: "etcd.v1"})), false},
 		"a CRD that the CSV does not own":       {clusterWide(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("vaults.example.com")}), false},
-		"a CRD that the CSV owns":               {clusterWide(crd), true},
+		"a CRD that the CSV owns":               {clusterWide(crd("ops/etcd.v1")), true},
+		"a CRD that the CSV claims":             {clusterWide(crd("other/etcd.v1")), false},
 		"somebody else's":                       {&corev1.Service{ObjectMeta: meta("x")}, false},
 		"owned by an earlier CSV of that name": {func() olmcore.Object {
 			o := byReference(&corev1.Service{ObjectMeta: meta("x")})
@@ -137,6 +142,21 @@ func TestLabelKeys(t *testing.T) {
 		require.Equal(t, map[string][]string{"Subscription/a": {key}}, labelsAfter(out), pkg)
 		sub.Labels = map[string]string{key: "any value counts"}
 		require.Empty(t, reconcile(t, answered(inputOf(sub))).Actions, pkg)
+	}
+}
+
+// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in
+// it; that of another namespace is not followed.
+func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.Subscription){
+		"another namespace": func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "victim" },
+		"another kind":      func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Kind = "Secret" },
+		"no name":           func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Name = "" },
+	} {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), change), newPlan("p", "RequiresApproval", manual(1)))
+		out := reconcile(t, in)
+		require.Contains(t, reasons(out.Result), "RefInvalid", name)
+		require.Empty(t, stages(out.Result), name)
 	}
 }
 

@@ -264,6 +264,9 @@ func TestEveryOwnedKindIsLabelled(t *testing.T) {
 			} else {
 				o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(owner)})
 			}
+			if olmcore.KeyOf(o).Kind == "CustomResourceDefinition" {
+				o.SetAnnotations(map[string]string{"operatorframework.io/installed-alongside-1": ns + "/etcd.v1"})
+			}
 			objects := []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), owner, newPlan("p", "Complete"), o}
 			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 			require.NoError(t, err)

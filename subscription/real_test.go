@@ -39,6 +39,10 @@ func TestPublishedOperatorsAreFoundByTheirLabel(t *testing.T) {
 			}
 			require.Len(t, in.ClusterServiceVersions, 1)
 			csv := in.ClusterServiceVersions[0]
+			for _, o := range in.Components { // as the plan notes it
+				annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{"operatorframework.io/installed-alongside-1": ns + "/" + csv.Name})
+				o.SetAnnotations(annotations)
+			}
 			in.Subscriptions = []*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) {
 				s.Spec.Package, s.Labels, s.Status.CurrentCSV = b.Operator, nil, csv.Name
 			})}
