@@ -220,6 +220,7 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"content changes": func(t *rapid.T) {
 			data := rapid.SampledFrom([]string{"cool", "cooler"}).Draw(t, "data")
 			label := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "label")
+			w.restoreContent(t)
 			require.NoError(t, fake.Edit(w.Cluster, "olm", "content", func(cm *corev1.ConfigMap) {
 				cm.Data["packages"], cm.Labels = data, map[string]string{"label": label}
 			}))
@@ -232,11 +233,6 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"made anew": func(t *rapid.T) {
 			old, err := olmcore.Get[*v1alpha1.CatalogSource](context.Background(), w.Cluster, "olm", "cool")
 			require.NoError(t, err)
-			cm, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
-			require.NoError(t, err)
-			if olmcore.OwnedBy(cm, old.UID) {
-				return // it would go, too
-			}
 			require.NoError(t, w.Delete(olmcore.RefOf(old)))
 			again := cool()
 			again.Spec, again.Annotations = *old.Spec.DeepCopy(), old.Annotations
@@ -441,9 +437,21 @@ func checkEdge(t require.TestingT, in catalog.Input) {
 	require.True(t, a.State == a.Recorded || a.State.CanFollow(a.Recorded), "%q -> %q is no edge", a.Recorded, a.State)
 }
 
+// restoreContent makes the user's ConfigMap again where it went with a CatalogSource that
+// had adopted it, or that a controller which was behind took for alive.
+func (w *stormyWorld) restoreContent(t *rapid.T) {
+	cm, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
+	require.NoError(t, err)
+	if cm == nil && w.config.AdoptUserConfigMap {
+		require.NoError(t, w.Create(content()))
+	}
+}
+
 // mend takes back what the user got wrong. Pods that were set aside are the user's
 // to delete.
 func (w *stormyWorld) mend(t *rapid.T) {
+	require.NoError(t, w.Settle()) // what has no owner any more is collected
+	w.restoreContent(t)
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
 		if c := cs.Spec.GrpcPodConfig; c != nil {
 			c.NodeSelector = nil
