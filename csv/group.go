@@ -76,7 +76,10 @@ func Group(in GroupInput) (olmcore.Result, error) {
 		return res, nil
 	}
 	account, known := in.account()
-	if !known {
+	switch left := in.accountAwaited(); {
+	case left > 0:
+		res.RequeueAfter = left
+	case !known:
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
 			Severity: olmcore.Warning, Reason: ReasonNotObserved, Target: olmcore.RefOf(g), Path: "spec.serviceAccountName",
 			Message: "the list of ServiceAccounts was not read, so nothing is decided about ServiceAccount " + g.Spec.ServiceAccountName,
@@ -176,8 +179,24 @@ func isEveryNamespace(s *metav1.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
+// accountGrace is how long the ServiceAccount of a new group may be missing from a
+// stale cache before that is reported: both usually come with one kubectl apply.
+const accountGrace = 10 * time.Second
+
+// accountAwaited is what is left of accountGrace for an account that was not found.
+func (in *GroupInput) accountAwaited() time.Duration {
+	g := in.OperatorGroup
+	age := in.Now.Sub(g.CreationTimestamp.Time)
+	if g.Spec.ServiceAccountName == "" || g.Status.ServiceAccountRef != nil || !in.ServiceAccounts.Complete || age < 0 || age >= accountGrace ||
+		indexNamed(in.ServiceAccounts.Items, g.Namespace, g.Spec.ServiceAccountName) >= 0 {
+		return 0
+	}
+	return accountGrace - age
+}
+
 // account is the ServiceAccount that the group prescribes, nil when it prescribes
-// none or that one does not exist; known is false when nobody read that.
+// none or that one does not exist; known is false when that was not read, or may
+// be due to a stale cache.
 func (in *GroupInput) account() (a *corev1.ServiceAccount, known bool) {
 	g := in.OperatorGroup
 	if g.Spec.ServiceAccountName == "" {
@@ -186,7 +205,7 @@ func (in *GroupInput) account() (a *corev1.ServiceAccount, known bool) {
 	if i := indexNamed(in.ServiceAccounts.Items, g.Namespace, g.Spec.ServiceAccountName); i >= 0 {
 		return in.ServiceAccounts.Items[i], true
 	}
-	return nil, in.ServiceAccounts.Complete
+	return nil, in.ServiceAccounts.Complete && in.accountAwaited() == 0
 }
 
 func referenceTo(a *corev1.ServiceAccount) *corev1.ObjectReference {

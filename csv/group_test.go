@@ -74,6 +74,13 @@ func TestGroup(t *testing.T) {
 				Message: "ServiceAccount limited not found", LastTransitionTime: *ago(0),
 			}}},
 		},
+		"the account of a new group may not be in the cache yet": {
+			func(in *csv.GroupInput) {
+				in.OperatorGroup.CreationTimestamp = *ago(9 * time.Second)
+				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
+		},
 		"there are two groups": {
 			func(in *csv.GroupInput) {
 				other := group()
@@ -105,6 +112,15 @@ func TestGroup(t *testing.T) {
 				require.False(t, twice)
 			}
 		})
+	}
+	young := csv.GroupInput{Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ServiceAccounts: olmcore.Found[*corev1.ServiceAccount]()}
+	young.OperatorGroup.Spec.ServiceAccountName = "limited"
+	for age, wait := range map[time.Duration]time.Duration{9 * time.Second: time.Second, 10 * time.Second: 0, -time.Second: 0} {
+		young.OperatorGroup.CreationTimestamp = *ago(age)
+		res, err := csv.Group(young)
+		require.NoError(t, err)
+		require.Equal(t, wait, res.RequeueAfter)
+		require.Equal(t, wait == 0, len(res.Diagnostics) > 0, "%v", res.Diagnostics)
 	}
 	bare := account.DeepCopy()
 	bare.Labels = nil
