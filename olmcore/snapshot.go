@@ -51,10 +51,11 @@ type postings []uint64
 // NewSnapshot indexes objects, in any order. scopes are the kinds that were read
 // to get them, Everything for all of them. A kind that occurs in objects and that
 // no scope names counts as read in all namespaces; any other was not. A kind of a
-// custom group that neither CustomResourceDefinitions nor APIServices know, both read,
-// is not served: reads of it are a *meta.NoKindMatchError. The error is an *InputError that
-// names the position of an object that is nil, has no kind or name, or repeats
-// another's kind, namespace and name.
+// custom group, other than OLM's, that neither CustomResourceDefinitions nor
+// APIServices know, both read, is not served: reads of it are a
+// *meta.NoKindMatchError. The error is an *InputError that names the position of an
+// object that is nil, has no kind or name, or repeats another's kind, namespace and
+// name.
 func NewSnapshot(objects []Object, scopes ...Scope) (*Snapshot, error) {
 	entries, err := sortObjects(objects)
 	if err != nil {
@@ -177,7 +178,8 @@ func (s *Snapshot) Scopes() []Scope {
 // all where the CustomResourceDefinitions and APIServices tell.
 func (s *Snapshot) known(gvk schema.GroupVersionKind, namespace string) error {
 	kind := gvk.GroupKind()
-	custom := strings.Contains(kind.Group, ".") && !strings.HasSuffix(kind.Group, ".k8s.io")
+	_, ours := KindOf(kind)
+	custom := !ours && strings.Contains(kind.Group, ".") && !strings.HasSuffix(kind.Group, ".k8s.io")
 	switch {
 	case s.Holds(kind, namespace):
 		return nil

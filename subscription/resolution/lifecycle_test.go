@@ -30,7 +30,7 @@ type lived struct {
 	last    resolution.Result
 }
 
-func live(t *testing.T, policy resolution.Policy) *lived {
+func live(t *testing.T, policy resolution.Policy, config asking.Config) *lived {
 	w := &lived{t: t, cluster: fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))}
 	w.cluster.AutoCreateNamespaces = true
 	list := packages(chain()...)
@@ -44,6 +44,7 @@ func live(t *testing.T, policy resolution.Policy) *lived {
 		return in, err
 	}
 	o := &olm.OLM{Options: controllers.Options{
+		Subscription: config,
 		Resolve: func(ctx context.Context, r olmcore.Reader, _ asking.ResolveRequest) (olmcore.Resolution, error) {
 			in, err := gather(ctx, r)
 			w.last = resolution.Resolve(in)
@@ -98,7 +99,7 @@ func (w *lived) csv(name string) *v1alpha1.ClusterServiceVersion {
 // upgraded like any other from then on.
 func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
 	for _, policy := range []resolution.Policy{{}, {AdoptSameBundle: true}} {
-		w := live(t, policy)
+		w := live(t, policy, asking.Config{})
 		first := manifest("a1")
 		first.Namespace = "ns"
 		first.Annotations = map[string]string{"operatorframework.io/properties": annotation(t, packages(chain()...)[0].Bundles[0].Properties)}
@@ -119,9 +120,10 @@ func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
 }
 
 // TestWhatIsBeingDeletedIsWaitedFor deletes an operator that takes its time to
-// go: its successor of the same name comes after it.
+// go: where deleted versions are installed again, its successor of the same name comes
+// after it.
 func TestWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
-	w := live(t, resolution.Policy{})
+	w := live(t, resolution.Policy{}, asking.Config{ReinstallMissingCSV: true})
 	require.NoError(t, w.cluster.Create(subscription("ns", "a", "a", "stable", "global/cat")))
 	w.settle()
 	old := w.csv("a3")
