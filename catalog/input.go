@@ -183,7 +183,7 @@ type Config struct {
 	// garbage collected with the CatalogSource, stays owned when another one is named,
 	// and each edit of it, also of its labels, replaces the Pods.
 	AdoptUserConfigMap bool
-	// MountSharedAccounts gives the Pods of a catalog whose name is that of somebody else's
+	// MountSharedAccounts gives the Pods of a catalog whose name is that of another's
 	// ServiceAccount the token of that, as OLM does.
 	MountSharedAccounts bool
 	// KeepLeftovers leaves alone what a former source type needed.

@@ -86,8 +86,8 @@ func requireNothingOfTheNode(t require.TestingT, spec *corev1.PodSpec) {
 	}
 }
 
-// TestACatalogOfAnAccountsNameGetsNoToken: a CatalogSource that is named like somebody
-// else's ServiceAccount runs under it, for its pull secrets, and gets no token of it.
+// TestACatalogOfAnAccountsNameGetsNoToken: a CatalogSource that is named like
+// an unmanaged ServiceAccount runs under it, for its pull secrets, and gets no token of it.
 func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	mounts := func(in catalog.Input) *bool {

@@ -76,7 +76,7 @@ type Options struct {
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
 	// Connection returns the state of the gRPC client of a CatalogSource, which
 	// shall dial address from now on; with an empty address there shall be no client.
-	// nil: nobody dials; catalogs are judged by their Pods, and those at an address by
+	// nil: there is none; catalogs are judged by their Pods, and those at an address by
 	// what their status tells.
 	Connection func(in catalog.Input, address string) *catalog.Connection
 	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions,

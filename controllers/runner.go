@@ -172,8 +172,8 @@ func (r *Runner) showsOld(ctx context.Context, ref olmcore.Ref) bool {
 	return o.GetResourceVersion() == ref.ResourceVersion
 }
 
-// showsDeleted reports whether the cache shows an object that was deleted as one that
-// nobody deleted.
+// showsDeleted reports whether the cache is stale about a deletion: it shows the
+// object without a deletionTimestamp.
 func (r *Runner) showsDeleted(ctx context.Context, ref olmcore.Ref) bool {
 	if !r.Cached(ref.GVK(), ref.Namespace) {
 		return false

@@ -146,7 +146,7 @@ func TestAShard(t *testing.T) {
 	}
 }
 
-// TestATenantsCatalogCountsInItsNamespaceAlone: what somebody does to the catalogs
+// TestATenantsCatalogCountsInItsNamespaceAlone: what happens to the catalogs
 // of a namespace, to what is unpacked there and to its Secrets makes no other
 // namespace work.
 func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {

@@ -123,7 +123,7 @@ func sameConversion(a, b *apiextensionsv1.CustomResourceConversion) bool {
 
 const unmanagedMiddle = " exists, is not managed by OLM, and differs from the step"
 
-// unmanagedMessage says that an object of somebody is in the way, and what to do
+// unmanagedMessage says that an unmanaged object is in the way, and what to do
 // about it.
 func unmanagedMessage(kind, name, field string) string {
 	if field != "" {

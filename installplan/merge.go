@@ -92,7 +92,7 @@ func fold(first, second map[string]any, kind string) map[string]any {
 func merge(have, want map[string]any, kind string, managed bool) map[string]any {
 	out := runtime.DeepCopyJSON(have)
 	want = runtime.DeepCopyJSON(want)
-	// An account of somebody keeps what he says of it: annotations give accounts
+	// An unmanaged account keeps its own metadata: annotations give accounts
 	// rights in clouds.
 	kept := func(field, key string) bool {
 		_, has := stringsOf(metadataOf(have), field)[key]

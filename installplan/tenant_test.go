@@ -221,7 +221,7 @@ func TestAForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
 }
 
 // TestAPlanThatOnlySaysItHasTheContentIsNotMet: its steps are looked at, so that
-// nobody's Subscription refers to steps that another wrote under its hash.
+// no Subscription refers to steps that another tenant wrote under its hash.
 func TestAPlanThatOnlySaysItHasTheContentIsNotMet(t *testing.T) {
 	c := world(t, userSubscription("a", manual))
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{})}}

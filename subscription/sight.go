@@ -363,7 +363,7 @@ func (v *view) judgeMissing(d *verdict) {
 
 // outlivedPlan reports whether the plan of a version that was installed was missing
 // already before anything else was: to resolve the namespace again would undo what
-// somebody did to the version on purpose.
+// was done to the version on purpose.
 func (d *verdict) outlivedPlan() bool {
 	s := &d.sub.Status
 	shown, _, _ := shownStage(s.Conditions)

@@ -115,7 +115,7 @@ func TestIsItInstalledYet(t *testing.T) {
 	}
 }
 
-// TestAFailedPlanThatIsTriedAgainHoldsNothing, and nobody is told to delete it.
+// TestAFailedPlanThatIsTriedAgainHoldsNothing, and no advice says to delete it.
 func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
 	plan := newPlan("p", "Failed", failed(30))
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), plan)

@@ -152,7 +152,7 @@ func (h *history) attackWithOwners(r *rand.Rand) {
 	}
 }
 
-// victimsAsOwners refers to an object of somebody else.
+// victimsAsOwners refers to an object of another tenant.
 func (h *history) victimsAsOwners(r *rand.Rand) []metav1.OwnerReference {
 	var all []olmcore.Object
 	for _, o := range h.cluster.Objects() {

@@ -62,7 +62,7 @@ type history struct {
 	heads    map[string]int
 	safety   *invariant.Safety
 	checked  string
-	// untouched are the objects that nobody has a reason to write, by key, with
+	// untouched are the objects that nothing has a reason to write, by key, with
 	// their resourceVersions.
 	untouched map[olmcore.Key]string
 	// deletes: administrators delete what they like, so that nothing is sure to be

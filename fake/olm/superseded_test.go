@@ -120,7 +120,7 @@ func TestAPlanOfWhatWasOvertakenIsNotLeftForOthers(t *testing.T) {
 	w.run(t, time.Minute)
 	overtaken := w.planOf(t, one.Name, csvName("beta", 1))
 
-	// As a cluster of OLM looks after somebody approved a plan of alpha alone.
+	// As a cluster of OLM looks after a plan of alpha alone was approved.
 	require.NoError(t, w.install(bundle("alpha", 1)))
 	w.run(t, time.Minute)
 	require.Equal(t, one.Name, w.status("alpha").InstalledCSV)
