@@ -42,10 +42,8 @@ func Audit(in Input) ([]Finding, error) {
 	if err := v.fill(&in); err != nil {
 		return nil, err
 	}
-	a := audit{v: &v, byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[string]string{}}
-	for _, s := range v.subs {
-		a.byUID[s.UID], a.keys[s.Name] = s, a.key(s)
-	}
+	a := audit{v: &v}
+	a.index()
 	for _, s := range v.subs {
 		a.subscription(s)
 	}
@@ -67,6 +65,8 @@ type audit struct {
 	v        *view
 	byUID    map[types.UID]*v1alpha1.Subscription
 	keys     map[string]string // their component label keys, by name: a UID may be there twice
+	byTie    map[tie][]int     // their positions, by what may tie them to a plan
+	manual   []string          // the names of those that ask for approvals
 	findings []Finding
 }
 

@@ -53,9 +53,10 @@ func (v *view) contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bo
 // for a person to decide; the rest is package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created := p.CreationTimestamp.Time
-	live := a.owners(p)
+	near := a.near(p)
+	live := a.owners(p, near)
 	referenced, latest := false, ""
-	for _, s := range a.v.subs {
+	for _, s := range near {
 		if refersTo(s, p) {
 			referenced = true
 			if s.Status.State == v1alpha1.SubscriptionStateAtLatest {
@@ -73,7 +74,7 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 			f.repair(false, removalOf(p)...)
 		}
 	}
-	switch names, newer := p.Spec.ClusterServiceVersionNames, a.newerThan(p); {
+	switch names, newer := p.Spec.ClusterServiceVersionNames, a.newerThan(p, near); {
 	case newer != "":
 		a.add(p, info, created, AuditSupersededPlan, "status.phase", "InstallPlan ", newer, " is newer, and every Subscription that this plan is for refers to a newer one").
 			repair(false, removalOf(p)...)
@@ -86,14 +87,14 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 		a.add(p, warning, created, AuditOrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it").
 			repair(false, removalOf(p)...)
 	}
-	a.approval(p, referenced)
+	a.approval(p, near, referenced)
 }
 
 // newerThan returns the newest plan that a Subscription for which a plan was made refers
 // to instead; empty unless all of them do.
-func (a *audit) newerThan(p *v1alpha1.InstallPlan) string {
+func (a *audit) newerThan(p *v1alpha1.InstallPlan, near []*v1alpha1.Subscription) string {
 	newest := p
-	for _, s := range a.v.subs {
+	for _, s := range near {
 		if !a.v.contributes(s, p) && !olmcore.OwnedBy(p, s.UID) || s.Status.InstallPlanRef == nil {
 			continue
 		}
@@ -113,7 +114,7 @@ func (a *audit) newerThan(p *v1alpha1.InstallPlan) string {
 
 // owners audits the references of a plan to Subscriptions, and returns the UIDs of
 // those that own it.
-func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
+func (a *audit) owners(p *v1alpha1.InstallPlan, near []*v1alpha1.Subscription) map[types.UID]bool {
 	const path = "metadata.ownerReferences"
 	created := p.CreationTimestamp.Time
 	live, others, names := map[types.UID]bool{}, map[types.UID]bool{}, map[string]bool{}
@@ -143,7 +144,7 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 			f.repair(false, changeOf(p, a.disown)...)
 		}
 	}
-	for _, s := range a.v.subs {
+	for _, s := range near {
 		if live[s.UID] || !a.v.contributes(s, p) {
 			continue
 		}
@@ -173,33 +174,32 @@ func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, l
 }
 
 // approval audits whom a plan makes wait.
-func (a *audit) approval(p *v1alpha1.InstallPlan, referenced bool) {
-	var manual []string
-	for _, s := range a.v.subs {
-		if s.DeletionTimestamp != nil || s.Spec == nil || s.Spec.InstallPlanApproval != v1alpha1.ApprovalManual {
-			continue
-		}
-		manual = append(manual, s.Name)
-		if p.Spec.Approval != v1alpha1.ApprovalManual && refersTo(s, p) {
+func (a *audit) approval(p *v1alpha1.InstallPlan, near []*v1alpha1.Subscription, referenced bool) {
+	for _, s := range near {
+		if asksForApproval(s) && p.Spec.Approval != v1alpha1.ApprovalManual && refersTo(s, p) {
 			a.add(p, info, time.Time{}, AuditApprovalDrift, "spec.approval", "the plan runs although Subscription ", s.Name, " asks for approvals by now")
 		}
 	}
 	if p.Spec.Approval != v1alpha1.ApprovalManual {
 		return
 	}
-	if len(manual) == 0 {
+	if len(a.manual) == 0 {
 		if referenced && !p.Spec.Approved {
 			a.add(p, warning, p.CreationTimestamp.Time, AuditApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more").
 				repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
 		}
 		return
 	}
-	for _, s := range a.v.subs {
-		if refersTo(s, p) && !slices.Contains(manual, s.Name) {
+	for _, s := range near {
+		if refersTo(s, p) && !asksForApproval(s) {
 			a.add(s, info, time.Time{}, AuditApprovalForcedBy, "spec.installPlanApproval",
-				"InstallPlan ", p.Name, " has to be approved because of Subscription ", strings.Join(manual, ", "))
+				"InstallPlan ", p.Name, " has to be approved because of Subscription ", strings.Join(a.manual, ", "))
 		}
 	}
+}
+
+func asksForApproval(s *v1alpha1.Subscription) bool {
+	return s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 }
 
 // planPairs audits what plans have in common with each other.
@@ -250,7 +250,7 @@ func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.Ins
 
 func (a *audit) isUnwanted(p *v1alpha1.InstallPlan) bool {
 	return isWritable(p) && !p.Spec.Approved &&
-		!slices.ContainsFunc(a.v.subs, func(s *v1alpha1.Subscription) bool { return refersTo(s, p) })
+		!slices.ContainsFunc(a.near(p), func(s *v1alpha1.Subscription) bool { return refersTo(s, p) })
 }
 
 // disown takes the references to Subscriptions that do not exist off a plan.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -114,6 +115,7 @@ func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []
 	if len(csvs) == 0 {
 		return nil, nil
 	}
+	owners := ownersIndex(csvs)
 	var found []olmcore.Object
 	for _, kind := range namespacedKinds {
 		objects, err := olmcore.ObserveKind(ctx, r, kind, namespace, nil)
@@ -121,7 +123,7 @@ func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []
 			return nil, err
 		}
 		for _, o := range objects.Items {
-			if slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return belongsTo(o, c) }) {
+			if owners.own(o) {
 				found = append(found, o)
 			}
 		}
@@ -139,7 +141,7 @@ func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []
 			if o.GetNamespace() == namespace {
 				continue // found already
 			}
-			if slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return belongsTo(o, c) }) {
+			if owners.own(o) {
 				found = append(found, o)
 			}
 		}
@@ -174,6 +176,32 @@ func isLabelled(c *v1alpha1.ClusterServiceVersion) bool {
 		}
 	}
 	return false
+}
+
+// owners are CSVs of one namespace, by name and by UID.
+type owners struct {
+	byName map[string]*v1alpha1.ClusterServiceVersion
+	byUID  map[types.UID]*v1alpha1.ClusterServiceVersion
+}
+
+func ownersIndex(csvs []*v1alpha1.ClusterServiceVersion) owners {
+	index := owners{byName: map[string]*v1alpha1.ClusterServiceVersion{}, byUID: map[types.UID]*v1alpha1.ClusterServiceVersion{}}
+	for _, c := range csvs {
+		index.byName[c.Name], index.byUID[c.UID] = c, c
+	}
+	return index
+}
+
+// own reports whether an object belongs to one of them.
+func (index owners) own(o olmcore.Object) bool {
+	for _, r := range o.GetOwnerReferences() {
+		if c := index.byUID[r.UID]; c != nil && belongsTo(o, c) {
+			return true
+		}
+	}
+	named, _ := olmcore.OwnerOf(o.GetLabels())
+	c := index.byName[named.Name]
+	return c != nil && belongsTo(o, c)
 }
 
 // belongsTo reports whether a CSV owns an object, by reference or by labels.

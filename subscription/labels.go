@@ -142,8 +142,8 @@ func (v *view) componentKeys(out *Outcome, missing []componentKey, o olmcore.Obj
 		}
 	}
 	if o.GetNamespace() == "" && kind == "CustomResourceDefinition" {
-		for _, c := range v.csvs {
-			if cameWith(o, c) && slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
+		for _, name := range cameWith(o, v.namespace) {
+			if c := v.csv(name); c != nil && slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
 				missing = v.inherit(out, missing, o, labels, c)
 			}
 		}
@@ -151,15 +151,18 @@ func (v *view) componentKeys(out *Outcome, missing []componentKey, o olmcore.Obj
 	return missing
 }
 
-// cameWith reports whether an InstallPlan noted on a CustomResourceDefinition that it came
-// with a CSV. To claim to own it is not enough: whoever may write a CSV can claim any.
-func cameWith(crd olmcore.Object, c *v1alpha1.ClusterServiceVersion) bool {
+// cameWith returns the CSVs of a namespace with which a CustomResourceDefinition came, as
+// an InstallPlan noted on it. To claim to own it is not enough: whoever may write a CSV
+// can claim any.
+func cameWith(crd olmcore.Object, namespace string) []string {
+	var names []string
 	for key, value := range crd.GetAnnotations() {
-		if strings.HasPrefix(key, alongsidePrefix) && value == c.Namespace+"/"+c.Name {
-			return true
+		if name, ours := strings.CutPrefix(value, namespace+"/"); ours && strings.HasPrefix(key, alongsidePrefix) {
+			names = append(names, name)
 		}
 	}
-	return false
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // isRestless reports whether package csv is writing a CSV and what belongs to it: in a
