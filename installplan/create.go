@@ -13,6 +13,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -148,6 +149,10 @@ type creation struct {
 
 func (c *creation) run() {
 	steps, ok := c.plannedSteps()
+	wanted := c.wanted()
+	if !wanted {
+		c.out.Lookups = nil // nothing is unpacked for nothing
+	}
 	if !ok || len(steps) == 0 {
 		return
 	}
@@ -161,7 +166,7 @@ func (c *creation) run() {
 	}
 	switch {
 	case plan == nil:
-		if !c.unseen() {
+		if wanted && !c.unseen() {
 			c.make()
 		}
 	case terminal(plan.Status.Phase):
@@ -185,18 +190,35 @@ func (c *creation) warn(reason, format string, args ...any) {
 func (c *creation) refer(plan *v1alpha1.InstallPlan) {
 	c.out.Plan, c.out.Generation = olmcore.RefOf(plan).Unversioned(), plan.Spec.Generation
 	for _, s := range c.in.Subscriptions {
-		if c.changed(s.Name) || c.stranded(s, plan) {
+		if c.changed(s.Name) || c.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
 			c.out.Subscriptions = append(c.out.Subscriptions, s.Name)
 		}
 	}
 }
 
-// stranded reports that a Subscription refers to another plan that has no steps
-// and will get none, as the resolution is another by now.
-func (c *creation) stranded(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
-	return slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&
+// wanted reports whether a Subscription will refer to a plan of this resolution: one
+// that it changes, or one whose plan never got any steps. A version that is only missing
+// makes no plan, because its Subscription does not ask for it again: such a plan would
+// never get its steps.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog,
+// syncResolvingNamespace, which plans nothing when no Subscription was updated.
+func (c *creation) wanted() bool {
+	var names []string
+	for _, o := range c.in.Resolution.Operators {
+		names = append(names, o.Name)
+	}
+	return slices.ContainsFunc(c.in.Subscriptions, func(s *v1alpha1.Subscription) bool {
+		return s.DeletionTimestamp == nil && (c.changed(s.Name) || c.stranded(s, names, ""))
+	})
+}
+
+// stranded reports that a Subscription refers to a plan, other than the one with the
+// given UID, that has no steps and will get none, as the resolution is another by now.
+func (c *creation) stranded(s *v1alpha1.Subscription, names []string, plan types.UID) bool {
+	return slices.Contains(names, s.Status.CurrentCSV) &&
 		slices.ContainsFunc(c.in.InstallPlans, func(p *v1alpha1.InstallPlan) bool {
-			return p.UID != plan.UID && refersTo(s, p) && p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
+			return p.UID != plan && refersTo(s, p) && p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
 		})
 }
 

@@ -383,3 +383,74 @@ func TestStepsOfABundle(t *testing.T) {
 	_, _, err = installplan.StepsFromBundle(olmcore.Operator{}, ns)
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
+
+// TestNoPlanIsMadeThatNoSubscriptionWouldReferTo: it would never get its steps, be
+// deleted for that, and made again.
+func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
+	has := func(s *v1alpha1.Subscription) {
+		s.Status.CurrentCSV, s.Status.InstalledCSV = s.Spec.Package+".v1", s.Spec.Package+".v1"
+	}
+	going := func(s *v1alpha1.Subscription) { s.DeletionTimestamp = ago(0) }
+	empty := &v1alpha1.InstallPlan{ObjectMeta: meta("old")}
+	empty.UID = "uid-old"
+	image := operator("a")
+	image.Bundle = olmcore.Bundle{Image: "registry.example.com/a:1"}
+	for name, tc := range map[string]struct {
+		subs    []*v1alpha1.Subscription
+		plans   []*v1alpha1.InstallPlan
+		of      []olmcore.Operator
+		wants   []string
+		lookups int
+	}{
+		"a version that was removed":      {subs: []*v1alpha1.Subscription{subscription("a", has)}, of: []olmcore.Operator{operator("a")}},
+		"an image that was removed":       {subs: []*v1alpha1.Subscription{subscription("a", has)}, of: []olmcore.Operator{image}},
+		"an image that is new":            {subs: []*v1alpha1.Subscription{subscription("a")}, of: []olmcore.Operator{image}, lookups: 1},
+		"its plan never got steps":        {subs: []*v1alpha1.Subscription{subscription("a", has, refersTo("old"))}, plans: []*v1alpha1.InstallPlan{empty}, of: []olmcore.Operator{operator("a")}, wants: []string{"a.v1"}},
+		"who wants it is being deleted":   {subs: []*v1alpha1.Subscription{subscription("a", going)}, of: []olmcore.Operator{operator("a")}},
+		"another Subscription is changed": {subs: []*v1alpha1.Subscription{subscription("a", has), subscription("b")}, of: []olmcore.Operator{operator("a"), operator("b")}, wants: []string{"a.v1", "b.v1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := createInput(tc.subs, tc.of...)
+			in.InstallPlans = tc.plans
+			out := create(t, in)
+			require.Len(t, out.Lookups, tc.lookups)
+			if tc.wants == nil {
+				require.Empty(t, out.Actions)
+				return
+			}
+			require.Equal(t, tc.wants, made(t, out).Spec.ClusterServiceVersionNames)
+		})
+	}
+}
+
+// TestAPlanWaitsForWhoseOwnPlanIsGone: b waits for a version that the plan brings, and
+// its own plan is gone. Had the plan its steps before b decides, b might forget the
+// version while that is installed.
+func TestAPlanWaitsForWhoseOwnPlanIsGone(t *testing.T) {
+	b := subscription("b", refersTo("gone"), func(s *v1alpha1.Subscription) {
+		s.Status.CurrentCSV, s.Status.State = "b.v1", v1alpha1.SubscriptionStateUpgradePending
+	})
+	a := subscription("a")
+	in := createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))
+	p := made(t, create(t, in))
+	in.InstallPlans = []*v1alpha1.InstallPlan{p}
+	a = a.DeepCopy()
+	refersTo(p.Name)(a)
+	a.Status.CurrentCSV, a.Status.InstallPlanRef.UID = "a.v1", p.UID
+	in.Subscriptions = []*v1alpha1.Subscription{a, b}
+	out := create(t, in)
+	require.Empty(t, out.Actions)
+	require.Equal(t, []string{installplan.ReasonReferencesAwaited}, reasons(out.Result))
+
+	removed := b.DeepCopy()
+	removed.Status.InstalledCSV = "b.v1" // nobody waits for it
+	in.Subscriptions = []*v1alpha1.Subscription{a, removed}
+	in.Resolution.Observed[1] = olmcore.FingerprintOf(removed)
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(create(t, in).Result))
+
+	follower := b.DeepCopy()
+	follower.Status.InstallPlanRef = a.Status.InstallPlanRef
+	in.Subscriptions = []*v1alpha1.Subscription{a, follower}
+	in.Resolution.Observed[1] = olmcore.FingerprintOf(follower)
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(create(t, in).Result))
+}

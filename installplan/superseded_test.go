@@ -183,10 +183,12 @@ func TestGoingBackIsANewPlan(t *testing.T) {
 // TestNoPlanWaitsForApprovalUnreferenced: without a Subscription that refers to it
 // a plan gets no steps.
 func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
-	s := subscription("a", manual, func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
+	s := subscription("a", manual)
 	in := installplan.CreateInput{Now: noon, Namespace: ns, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: []*v1alpha1.Subscription{s}}
 	made, err := installplan.Create(in)
 	require.NoError(t, err)
+	s.Status.CurrentCSV = "a.v1"
+	in.Resolution = installs(operator("a"))(in.Subscriptions)
 	p := made.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
 	p.UID, p.ResourceVersion = types.UID("uid-"+p.Name), "1"
 	in.InstallPlans = []*v1alpha1.InstallPlan{p}
