@@ -123,9 +123,10 @@ func equalMaps(a, b map[string]string) bool {
 	return true
 }
 
-// awaited names the Subscriptions that the resolution changes and that do not
-// refer to the plan by its UID yet, and reports whether any Subscription does. One
-// that is being deleted never will.
+// awaited names the Subscriptions that the resolution changes, or whose plan is gone
+// before it installed the version that this one installs, and that do not refer to the
+// plan by its UID yet, and reports whether any Subscription does. One that is being
+// deleted never will.
 func (c *creation) awaited(plan *v1alpha1.InstallPlan) (names []string, referred bool) {
 	for _, s := range c.in.Subscriptions {
 		if s.DeletionTimestamp != nil {
@@ -133,12 +134,22 @@ func (c *creation) awaited(plan *v1alpha1.InstallPlan) (names []string, referred
 		}
 		if refersTo(s, plan) && s.Status.InstallPlanRef.UID == plan.UID {
 			referred = true
-		} else if c.changed(s.Name) {
+		} else if c.changed(s.Name) || c.lostPlan(s, plan) {
 			names = append(names, s.Name)
 		}
 	}
 	slices.Sort(names)
 	return names, referred
+}
+
+// lostPlan reports that a Subscription waits for a version of this plan and refers to one
+// that is not there: it is about to refer to this one, or to forget the version, and
+// were that installed meanwhile it would be without a Subscription for ever.
+func (c *creation) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
+	ref := s.Status.InstallPlanRef
+	return ref != nil && s.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
+		s.Status.InstalledCSV != s.Status.CurrentCSV && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&
+		!slices.ContainsFunc(c.in.InstallPlans, func(p *v1alpha1.InstallPlan) bool { return refersTo(s, p) })
 }
 
 // fill asks for the status that starts the plan.

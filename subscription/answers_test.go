@@ -29,8 +29,10 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 		"an answer that changes another":   {changed: true},
 		"its plan has steps":               {func(in *subscription.Input) { in.InstallPlans[0] = newPlan("old", "Installing") }, false, true},
 		"its plan is another by that name": {func(in *subscription.Input) { in.InstallPlans[0].UID = "another" }, false, true},
-		"its plan is out of sight":         {func(in *subscription.Input) { in.InstallPlans = in.InstallPlans[1:] }, false, true},
-		"the new one is out of sight":      {func(in *subscription.Input) { in.InstallPlans = in.InstallPlans[:1] }, false, true},
+		"its plan is out of sight for a moment": {func(in *subscription.Input) {
+			in.InstallPlans, in.Subscriptions[0].Status.LastUpdated = in.InstallPlans[1:], second(58)
+		}, false, true},
+		"the new one is out of sight": {func(in *subscription.Input) { in.InstallPlans = in.InstallPlans[:1] }, false, true},
 		"the new one brings something else": {func(in *subscription.Input) {
 			in.InstallPlans[1].Spec.ClusterServiceVersionNames = []string{"vault.v1"}
 		}, false, true},

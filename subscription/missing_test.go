@@ -360,3 +360,46 @@ func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
 func historyOf(stage subscription.Stage) map[types.UID]subscription.History {
 	return map[types.UID]subscription.History{"a-uid": known(stage)}
 }
+
+// TestTheVersionOfAMissingPlanIsFollowedToALaterOne: a plan that brings the version is
+// not left to install it for a Subscription that has forgotten it.
+func TestTheVersionOfAMissingPlanIsFollowedToALaterOne(t *testing.T) {
+	generation := func(g int) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = g }
+	}
+	for name, tc := range map[string]struct {
+		plans   []olmcore.Object
+		at      int
+		follows string
+	}{
+		"none is there":                     {at: 60},
+		"one without steps":                 {[]olmcore.Object{newPlan("q", "", empty, generation(2))}, 60, "q"},
+		"one that runs":                     {[]olmcore.Object{newPlan("q", "Installing", generation(2))}, 60, "q"},
+		"it has just completed":             {[]olmcore.Object{newPlan("q", "Complete", done(50), generation(2))}, 60, "q"},
+		"the newest of them":                {[]olmcore.Object{newPlan("q", "Installing", generation(2)), newPlan("r", "", empty, generation(3)), newPlan("s", "", empty, generation(2))}, 60, "r"},
+		"the plan may only be out of sight": {[]olmcore.Object{newPlan("q", "Installing", generation(2))}, 8, "p"},
+		"an older one":                      {[]olmcore.Object{newPlan("q", "Installing", generation(0))}, 60, ""},
+		"one that failed":                   {[]olmcore.Object{newPlan("q", "Failed", failed(30), generation(2))}, 60, ""},
+		"one that is being deleted":         {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) })}, 60, ""},
+		"one of another version":            {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v2"} })}, 60, ""},
+		"one of another Subscription":       {[]olmcore.Object{newPlan("q", "Installing", generation(2), func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil })}, 60, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(append(tc.plans, newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3),
+				func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(3) }))...)
+			in.Now = second(tc.at).Time
+			got := statusOf(t, in, reconcile(t, in), "a")
+			if tc.follows == "" {
+				require.Nil(t, got.InstallPlanRef)
+				require.Empty(t, got.CurrentCSV)
+				return
+			}
+			require.Equal(t, refTo(tc.follows), got.InstallPlanRef)
+			require.Equal(t, "etcd.v1", got.CurrentCSV)
+			require.Equal(t, v1alpha1.SubscriptionStateUpgradePending, string(got.State))
+			for _, c := range got.Conditions {
+				require.NotEqual(t, v1alpha1.SubscriptionInstallPlanMissing, c.Type)
+			}
+		})
+	}
+}

@@ -4,10 +4,12 @@ package subscription
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -349,16 +351,46 @@ func (v *view) wasObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 
 // judgeMissing forgets a missing plan that is gone for good while the Subscription waits
 // for it. A CSV that is there is kept instead: to forget it would orphan it. So is a
-// version that was installed and removed after its plan was: judgeWedge has it.
+// version that was installed and removed after its plan was: judgeWedge has it. Where a
+// later plan brings the version, the Subscription refers to that one instead.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
 // InstallPlanNotFound. Differs: whether the conditions change does not matter while the
 // version was never installed; absence has to last, or to be witnessed, first.
 func (v *view) judgeMissing(d *verdict) {
 	pending := v1alpha1.SubscriptionState(v1alpha1.SubscriptionStateUpgradePending)
-	if d.seen.lasting && d.state == pending && d.sub.Status.State == pending && !d.outlivedPlan() {
-		d.clearReference()
+	if !d.seen.lasting || d.state != pending || d.sub.Status.State != pending || d.outlivedPlan() {
+		return
 	}
+	next := v.laterPlan(d)
+	if next == nil {
+		d.clearReference()
+		return
+	}
+	d.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + d.currentCSV +
+		" instead of " + d.ref.Name + ", which is gone"}
+	d.setReference(next)
+	d.seen = sighting{}
+	v.follow(d)
+}
+
+// laterPlan returns the newest plan of this Subscription that brings the version which it
+// waits for, made after the one that is missing; nil for none. Without a reference to
+// it the version would be installed all the same, and without a Subscription.
+func (v *view) laterPlan(d *verdict) *v1alpha1.InstallPlan {
+	var newest *v1alpha1.InstallPlan
+	for _, p := range v.plans {
+		if p.DeletionTimestamp != nil || stageOf(p) == StageFailed || stageOf(p) == StageUnknown || v.isGone(p.UID, "") ||
+			p.Spec.Generation < d.sub.Status.InstallPlanGeneration || samePlan(d.ref, p.UID, p.Name) ||
+			!slices.Contains(p.Spec.ClusterServiceVersionNames, d.currentCSV) ||
+			!slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == d.sub.UID }) {
+			continue
+		}
+		if newest == nil || p.Spec.Generation > newest.Spec.Generation {
+			newest = p
+		}
+	}
+	return newest
 }
 
 // outlivedPlan reports whether the plan of a version that was installed was missing

@@ -151,7 +151,7 @@ func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
 		"the new plan brings its CSV too":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
 		"the new plan brings another one":   {newPlan("p", "", empty), newPlan("q", "", empty, brings("vault.v1")), false},
 		"the old plan has its steps":        {newPlan("p", "RequiresApproval"), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
-		"the old plan is out of sight":      {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), false},
+		"the old plan is gone":              {newPlan("o", ""), newPlan("q", "", empty, brings("etcd.v1", "vault.v1")), true},
 		"the new plan has its steps by now": {newPlan("p", "", empty), newPlan("q", "Installing", brings("etcd.v1", "vault.v1")), true},
 		"the new plan is through by now":    {newPlan("p", "", empty), newPlan("q", "Complete", done(9), brings("etcd.v1", "vault.v1")), true},
 	} {
