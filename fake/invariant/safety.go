@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
@@ -60,7 +61,7 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 			continue
 		}
 		for _, ref := range before.OwnerReferences {
-			if !olmcore.OwnedBy(p, ref.UID) && now.FindUID(ref.UID) != nil {
+			if !olmcore.OwnedBy(p, ref.UID) && isSubscriptionOf(now, p.Namespace, ref) {
 				broken = append(broken, fmt.Errorf("InstallPlan %s/%s lost its owner %s %s", p.Namespace, p.Name, ref.Kind, ref.Name))
 			}
 		}
@@ -78,6 +79,14 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 		}
 	}
 	return next, errors.Join(broken...)
+}
+
+// isSubscriptionOf reports whether an owner reference leads to a Subscription of the
+// namespace that exists. Any other owner in another namespace, as a tenant may name
+// one, is taken away by the garbage collector.
+func isSubscriptionOf(now *olmcore.Snapshot, namespace string, ref metav1.OwnerReference) bool {
+	o, ok := now.FindUID(ref.UID).(*v1alpha1.Subscription)
+	return ok && ref.Kind == v1alpha1.SubscriptionKind && o.Namespace == namespace && o.Name == ref.Name
 }
 
 func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.ClusterServiceVersion, error) {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestWhichOwnersAPlanMayNotLose: Subscriptions of its namespace that exist. Another
+// owner, as a tenant may name one, is the garbage collector's to take away.
+func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
+	subscribed := func(namespace string) olmcore.Object {
+		return &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Spec: &v1alpha1.SubscriptionSpec{}}
+	}
+	for name, c := range map[string]struct {
+		owner olmcore.Object
+		gone  bool
+		want  string
+	}{
+		"a Subscription":                      {owner: subscribed("evil"), want: "InstallPlan evil/plan lost its owner Subscription x"},
+		"a Subscription that is gone":         {owner: subscribed("evil"), gone: true},
+		"a Subscription of another namespace": {owner: subscribed("victim")},
+		"a Service of another namespace":      {owner: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "victim", Name: "x"}}},
+		"a Service of the namespace":          {owner: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+			cluster.AutoCreateNamespaces = true
+			require.NoError(t, cluster.Create(c.owner))
+			plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "plan"}}
+			found, err := cluster.Snapshot()
+			require.NoError(t, err)
+			o, err := found.Get(t.Context(), olmcore.GVKOf(c.owner), c.owner.GetNamespace(), c.owner.GetName())
+			require.NoError(t, err)
+			plan.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(o)}
+			require.NoError(t, cluster.Create(plan))
+			safety := &invariant.Safety{Cluster: cluster}
+			require.NoError(t, safety.Check())
+			if c.gone {
+				require.NoError(t, cluster.Delete(olmcore.RefOf(o)))
+			}
+			require.NoError(t, fake.Edit(cluster, "evil", "plan", func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }))
+			err = safety.Check()
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, c.want)
+			}
+		})
+	}
+}
