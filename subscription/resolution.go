@@ -177,8 +177,8 @@ func (v *view) retryAfter(a *answer, in *Resolved, pause time.Duration) {
 	if in.At.IsZero() {
 		return
 	}
-	left := pause - since(in.At, v.now)
-	if left <= 0 {
+	left := in.At.Add(pause).Sub(v.now)
+	if left <= 0 || left > 2*pause { // the clock went back: what is left would be a pause for ever
 		a.again = ResolveRetry
 	} else if a.wait == 0 || left < a.wait {
 		a.wait = left

@@ -126,6 +126,25 @@ func TestUnpackingShows(t *testing.T) {
 	}
 }
 
+// TestAFailureOfTheFutureIsTriedAgain: the clock was set back after the answer. The
+// pause after a failure is never a pause that starts anew each time.
+func TestAFailureOfTheFutureIsTriedAgain(t *testing.T) {
+	const pause = 5 * time.Millisecond
+	for ahead, want := range map[time.Duration]time.Duration{
+		-pause: 0, 1 - pause: 1, 0: pause, pause: 2 * pause, pause + 1: 0, 5 * time.Minute: 0,
+	} {
+		in := inputOf(newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "its content was not read", 3)))
+		in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in), At: now.Add(ahead)}
+		in.Resolution.Resolution.Failure = &olmcore.ResolutionFailure{Message: "its content was not read"}
+		out := reconcile(t, in)
+		require.Equal(t, want, out.RequeueAfter, ahead)
+		require.Equal(t, want == 0, out.Resolve != nil, ahead)
+		if want == 0 {
+			require.Equal(t, subscription.ResolveRetry, out.Resolve.Reason)
+		}
+	}
+}
+
 // TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking: neither is known to be done.
 func TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking(t *testing.T) {
 	in := inputOf(newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 3), withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 3)))
