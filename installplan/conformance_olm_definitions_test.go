@@ -67,8 +67,15 @@ func TestWhoOwnsTheDefinitionsOfAVersion(t *testing.T) {
 			require.Equal(t, []string{status}, describe(r))
 			require.Equal(t, "retrying execution due to error: "+c.want, got.Message)
 
-			// A plan that names the version is not asked.
+			// A plan that names the version is not asked when it is there, or in line.
 			in.InstallPlan.Spec.ClusterServiceVersionNames = []string{"a.v1"}
+			last := ""
+			for _, v := range c.observed {
+				if v.Name != "a.v1" {
+					v.Spec.Replaces, last = last, v.Name
+				}
+			}
+			in.InstallPlan.Status.Plan[0].Resource.Manifest = strings.Replace(s.Resource.Manifest, `"spec":{`, fmt.Sprintf(`"spec":{"replaces":%q,`, last), 1)
 			require.NotContains(t, reasons(reconcile(t, in)), installplan.ReasonStepRefused)
 		})
 	}

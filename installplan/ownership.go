@@ -118,20 +118,29 @@ func isManaged(o olmcore.Object) bool {
 		slices.ContainsFunc(o.GetOwnerReferences(), isCSV)
 }
 
-// checkOwnedCRDs refuses a ClusterServiceVersion that the plan does not name
-// and whose CustomResourceDefinitions another one of the namespace owns.
+// checkOwnedCRDs refuses a ClusterServiceVersion whose CustomResourceDefinitions
+// another one of the namespace owns: one that the plan does not name whoever that
+// is, one that it names when it would be made beside a version that it is not in
+// line with. Of two plans that were made without each other the first to run wins;
+// the version of the second could never be installed, nor replace anything.
 func (e *evaluation) checkOwnedCRDs(t *target) verdict {
-	if slices.Contains(e.plan.Spec.ClusterServiceVersionNames, t.key.Name) {
+	isNamed := slices.Contains(e.plan.Spec.ClusterServiceVersionNames, t.key.Name)
+	if isNamed && t.observed != nil {
 		return verdict{}
 	}
 	o, err := e.typed(t, t.desired.object)
 	if err != nil {
 		return unreadable(t, err)
 	}
-	for _, crd := range o.(*v1alpha1.ClusterServiceVersion).Spec.CustomResourceDefinitions.Owned {
+	version := o.(*v1alpha1.ClusterServiceVersion)
+	var line map[string]bool
+	if isNamed {
+		line = lineOf(version, e.csvs.all)
+	}
+	for _, crd := range version.Spec.CustomResourceDefinitions.Owned {
 		var owners []string
 		for _, csv := range e.csvs.all {
-			if csv != nil && !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, crd.Name) {
+			if csv != nil && !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, crd.Name) && !line[csv.Name] {
 				owners = append(owners, csv.Name)
 			}
 		}
@@ -141,11 +150,35 @@ func (e *evaluation) checkOwnedCRDs(t *target) verdict {
 			return verdict{outcome: blocked, message: fmt.Sprintf(
 				"error checking crd owners for: %s: Existing CSVs %v in namespace %s all claim to own CRD %s",
 				t.key.Name, owners, e.plan.Namespace, crd.Name)}
+		case len(owners) == 1 && isNamed:
+			return verdict{outcome: blocked, message: fmt.Sprintf(
+				"pre-existing CRD owners found for CRD %s of CSV %s, which does not replace %s", crd.Name, t.key.Name, owners[0])}
 		case len(owners) == 1 && owners[0] != t.key.Name:
 			return verdict{outcome: blocked, message: "pre-existing CRD owners found for owned CRD(s) of dependent CSV " + t.key.Name}
 		}
 	}
 	return verdict{}
+}
+
+// lineOf returns the names of the versions that are linked with one that does not
+// exist yet by what they replace; what is absent links nothing.
+func lineOf(version *v1alpha1.ClusterServiceVersion, all []*v1alpha1.ClusterServiceVersion) map[string]bool {
+	replaces := map[string]string{version.Name: version.Spec.Replaces}
+	for _, csv := range all {
+		if csv != nil && !copied(csv) {
+			replaces[csv.Name] = csv.Spec.Replaces
+		}
+	}
+	line := map[string]bool{version.Name: true}
+	for grown := true; grown; {
+		grown = false
+		for name, old := range replaces {
+			if _, exists := replaces[old]; exists && line[name] != line[old] {
+				line[name], line[old], grown = true, true, true
+			}
+		}
+	}
+	return line
 }
 
 func owns(csv *v1alpha1.ClusterServiceVersion, crd string) bool {
