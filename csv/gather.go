@@ -96,7 +96,7 @@ func (g *gatherer) groups() {
 			continue
 		}
 		seen[o.Namespace] = true
-		rivals := only(list[*v1alpha1.ClusterServiceVersion](g, o.Namespace, nil), func(r *version) bool { return !isCopied(r) && providesSame(c, r) })
+		rivals := only(g.providersIn(o.Namespace, c), func(r *version) bool { return !isCopied(r) && providesSame(c, r) })
 		g.in.Rivals.Complete = g.in.Rivals.Complete && rivals.Complete
 		g.in.Rivals.Items = append(g.in.Rivals.Items, rivals.Items...)
 	}
@@ -144,7 +144,7 @@ func ownerSelector(c *version) labels.Selector {
 // so that a decision costs the same beside a thousand others.
 func (g *gatherer) neighbours() {
 	c := g.in.ClusterServiceVersion
-	all := list[*v1alpha1.ClusterServiceVersion](g, c.Namespace, nil)
+	all := g.near(c, g.toldOf())
 	others := only(all, func(o *version) bool { return o.Name != c.Name && !isCopied(o) }).Items
 	sharesDeployment := g.sharesDeployment()
 	matters := func(o *version) bool {
@@ -205,6 +205,25 @@ func (g *gatherer) sharesDeployment() func(o *version) bool {
 	}
 }
 
+// toldOf returns the names of the CSVs that live Deployments and definitions tell of, and
+// maybe others.
+func (g *gatherer) toldOf() []string {
+	var names []string
+	for _, d := range g.in.Deployments.Items {
+		if owner, ok := olmcore.OwnerOf(d.Labels); ok {
+			names = append(names, owner.Name)
+		}
+	}
+	for _, crd := range g.in.CustomResourceDefinitions.Items {
+		for key, value := range crd.Annotations {
+			if _, name, ok := strings.Cut(value, "/"); ok && strings.HasPrefix(key, alongsidePrefix) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 func (g *gatherer) cameAlongside(o *version) bool {
 	for _, crd := range g.in.CustomResourceDefinitions.Items {
 		for key, value := range crd.Annotations {
@@ -218,7 +237,7 @@ func (g *gatherer) cameAlongside(o *version) bool {
 
 func (g *gatherer) subscriptions() {
 	c := g.in.ClusterServiceVersion
-	g.in.Subscriptions = only(list[*v1alpha1.Subscription](g, c.Namespace, nil), func(s *v1alpha1.Subscription) bool { return isInstalledBy(c, s) })
+	g.in.Subscriptions = only(g.subscriptionsNaming(c.Namespace, c.Name), func(s *v1alpha1.Subscription) bool { return isInstalledBy(c, s) })
 }
 
 func (g *gatherer) apiServices() {
@@ -264,7 +283,7 @@ func (g *gatherer) permissions() {
 		}
 	}
 	roles, clusterRoles := slices.Clone(planned[0]), slices.Clone(planned[1])
-	local := list[*rbacv1.RoleBinding](g, c.Namespace, nil)
+	local := g.localBindingsNaming(c.Namespace, accounts, planned[0])
 	for _, b := range local.Items {
 		if !binds(b.Subjects, c.Namespace) && !slices.Contains(planned[0], b.Name) {
 			continue

@@ -7,12 +7,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/olmcore"
@@ -66,5 +70,75 @@ func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(want, got))
 	}
-	require.Len(t, indexed.kept, 2)
+	require.NotEmpty(t, indexed.kept)
+}
+
+// TestGatherReadsTheSameOfAnyNamespaceWithAnIndex: of lines of versions, of what they
+// share, and of who is told of by what is there.
+func TestGatherReadsTheSameOfAnyNamespaceWithAnIndex(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		objects := drawShared(t)
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(t, err)
+		indexed := keeper{snapshot, map[string]any{}}
+		for _, o := range objects {
+			if _, ok := o.(*v1alpha1.ClusterServiceVersion); !ok {
+				continue
+			}
+			key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+			want, err := csv.Gather(t.Context(), snapshot, key, csv.Config{})
+			require.NoError(t, err)
+			got, err := csv.Gather(t.Context(), indexed, key, csv.Config{})
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(want, got, cmpopts.EquateEmpty()))
+		}
+	})
+}
+
+// drawShared draws two namespaces of CSVs that have things in common.
+func drawShared(t *rapid.T) (objects []olmcore.Object) {
+	one := func(label string, names ...string) string { return rapid.SampledFrom(names).Draw(t, label) }
+	some := func(label string, names ...string) []string {
+		return rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID[string]).Draw(t, label)
+	}
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, namespace := range []string{"ns0", "ns1"} {
+		objects = append(objects, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "g", Annotations: map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: one("APIs", "", "Cool.v1.x.com", "Other.v1.x.com")},
+		}})
+		for i, name := range names {
+			c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
+			c.Spec.Replaces = one("replaces", "", "", "", "gone", names[(i+1)%len(names)], names[0])
+			if rapid.IntRange(0, 5).Draw(t, "copy") == 0 {
+				c.Status.Reason = v1alpha1.CSVReasonCopied
+			}
+			for _, crd := range some("CRDs", "cools.x.com", "others.x.com", "more.x.com") {
+				kind := one("kind", "Cool", "Other", crd)
+				c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned, v1alpha1.CRDDescription{Name: crd, Kind: kind, Version: "v1"})
+			}
+			for _, d := range some("deployments", "d0", "d1", "d2"+name, "d3"+name) {
+				c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, v1alpha1.StrategyDeploymentSpec{Name: d})
+			}
+			for _, account := range some("accounts", "sa0", "sa1") {
+				c.Spec.InstallStrategy.StrategySpec.Permissions = append(c.Spec.InstallStrategy.StrategySpec.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account})
+			}
+			sub := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: &v1alpha1.SubscriptionSpec{}}
+			sub.Status.InstalledCSV, sub.Status.CurrentCSV = one("installed", names...), one("current", names...)
+			live := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "d2" + name, Labels: map[string]string{
+				"olm.owner": one("owner", names...), "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion",
+			}}}
+			binding := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name},
+				Subjects: []rbacv1.Subject{{Kind: one("subject", "ServiceAccount", "User", "Group"), Namespace: one("of", "", "ns0", "ns1"),
+					Name: one("bound", "sa0", "sa1", "system:serviceaccount:ns0:sa0", "system:serviceaccounts", "system:serviceaccounts:ns1", "x")}},
+			}
+			objects = append(objects, c, sub, live, binding)
+		}
+	}
+	for _, name := range []string{"cools.x.com", "others.x.com"} {
+		objects = append(objects, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{"operatorframework.io/installed-alongside-1": one("alongside", "ns0/", "ns1/") + one("version", names...)},
+		}})
+	}
+	return objects
 }

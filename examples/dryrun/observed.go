@@ -40,7 +40,7 @@ var catalogSources = schema.GroupKind{Group: "operators.coreos.com", Kind: "Cata
 type observed struct {
 	*olmcore.Snapshot
 	asked   map[schema.GroupKind]bool
-	indexes map[string]any
+	indexes map[indexKey]any
 	// guessing: what was not read is taken for absent, to find out what else would be
 	// asked for.
 	guessing bool
@@ -55,15 +55,22 @@ func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
 	}
 	objects := slices.DeleteFunc(cluster.Objects(), func(o olmcore.Object) bool { return !told[olmcore.GVKOf(o).GroupKind()] })
 	snapshot, err := olmcore.NewSnapshot(objects, scopes...)
-	return &observed{Snapshot: snapshot, asked: map[schema.GroupKind]bool{}, indexes: map[string]any{}}, err
+	return &observed{Snapshot: snapshot, asked: map[schema.GroupKind]bool{}, indexes: map[indexKey]any{}}, err
+}
+
+// indexKey: what is absent by a guess is not absent for a decision.
+type indexKey struct {
+	key      string
+	guessing bool
 }
 
 // Index implements olmcore.Indexer: the input does not change.
 func (r *observed) Index(key string, build func() any) any {
-	index, kept := r.indexes[key]
+	k := indexKey{key, r.guessing}
+	index, kept := r.indexes[k]
 	if !kept {
 		index = build()
-		r.indexes[key] = index
+		r.indexes[k] = index
 	}
 	return index
 }
