@@ -67,9 +67,8 @@ type history struct {
 	untouched map[olmcore.Key]string
 	// deletes: administrators delete what they like, so that nothing is sure to be
 	// installed in the end.
-	deletes  bool
-	attacks  bool
-	disputed bool // the attacker claims the tenants' APIs
+	deletes bool
+	attacks bool
 	// connects: gRPC clients connect, which a CatalogSource says.
 	connects bool
 	figures  *figures
