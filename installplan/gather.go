@@ -38,7 +38,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	if g.in.Namespace, err = namespaceIfRead(ctx, r, key.Namespace); err != nil {
 		return Input{}, err
 	}
-	if g.in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, key.Namespace, nil); err != nil {
+	if err := g.subscriptions(); err != nil {
 		return Input{}, olmcore.Needed(err, "who needs an InstallPlan")
 	}
 	if plan.DeletionTimestamp != nil && slices.Contains(plan.Finalizers, Finalizer) {
