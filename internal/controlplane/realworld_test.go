@@ -121,11 +121,17 @@ func (w *realWorld) connection(in catalog.Input, address string) *catalog.Connec
 	}
 	c := &catalog.Connection{Address: address, State: "TRANSIENT_FAILURE", LastTransition: w.begun}
 	for _, pod := range in.Pods {
-		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-		if ready && pod.Labels["olm.catalogSource"] == in.CatalogSource.Name {
-			c.State, c.LastConnect = "READY", w.begun
+		i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+		if i < 0 || pod.Labels["olm.catalogSource"] != in.CatalogSource.Name {
+			continue
+		}
+		switch at := pod.Status.Conditions[i].LastTransitionTime.Time; {
+		case pod.Status.Conditions[i].Status != corev1.ConditionTrue:
+			if at.After(c.LastTransition) {
+				c.LastTransition = at
+			}
+		case c.LastConnect.IsZero() || at.Before(c.LastConnect):
+			c.State, c.LastConnect = "READY", at
 		}
 	}
 	return c
