@@ -5,14 +5,14 @@ package installplan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,211 +84,6 @@ type gatherer struct {
 	r    olmcore.Reader
 	in   Input
 	seen map[olmcore.Key]bool
-}
-
-func (g *gatherer) steps() error {
-	plan := g.in.InstallPlan
-	var err error
-	if g.in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](g.ctx, g.r, plan.Namespace, nil); err != nil {
-		return err
-	}
-	if ref := plan.Status.AttenuatedServiceAccountRef; ref != nil && ref.Name != "" {
-		g.in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](g.ctx, g.r, or(ref.Namespace, plan.Namespace), ref.Name)
-		if err != nil {
-			return err
-		}
-	}
-	if err := g.crds(); err != nil {
-		return err
-	}
-	if err := g.bundles(); err != nil {
-		return err
-	}
-	if err := g.versions(); err != nil {
-		return err
-	}
-	return g.stepObjects()
-}
-
-// versions reads the ClusterServiceVersions that the steps name. All of the
-// namespace are read only where any of them may count, as a namespace may hold
-// thousands of copies.
-func (g *gatherer) versions() (err error) {
-	plan := g.in.InstallPlan
-	names, all := namedVersions(plan, g.in.CustomResourceDefinitions, g.in.ConfigMaps)
-	if all {
-		g.in.ClusterServiceVersions, err = olmcore.List[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, plan.Namespace, nil)
-		return err
-	}
-	return g.named(sortedKeys(names))
-}
-
-// named reads ClusterServiceVersions of the plan's namespace.
-func (g *gatherer) named(names []string) error {
-	for _, name := range names {
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.in.InstallPlan.Namespace, name)
-		if err != nil {
-			return err
-		}
-		if csv != nil {
-			g.in.ClusterServiceVersions = append(g.in.ClusterServiceVersions, csv)
-		}
-	}
-	return nil
-}
-
-// stepObjects reads the objects of all steps but ClusterServiceVersions,
-// CustomResourceDefinitions and Subscriptions.
-func (g *gatherer) stepObjects() (err error) {
-	g.seen = map[olmcore.Key]bool{}
-	for _, s := range g.in.InstallPlan.Status.Plan {
-		if s == nil || s.Resource.Name == "" {
-			continue
-		}
-		switch s.Resource.Kind {
-		case kindCSV, kindCRD, kindSubscription:
-			continue
-		case kindPullSecret:
-			err = g.pullSecret(s.Resource.Name)
-		default:
-			err = g.object(s)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// crds reads the definitions that steps describe, those that define the kinds of
-// steps, and who else is recorded to need the former.
-func (g *gatherer) crds() error {
-	plan := g.in.InstallPlan
-	names := map[string]bool{}
-	kinds := map[string]bool{}
-	for _, s := range plan.Status.Plan {
-		switch {
-		case s == nil:
-		case s.Resource.Kind == kindCRD:
-			names[s.Resource.Name] = true
-			if name := identify(s.Resource.Manifest).Metadata.Name; name != "" {
-				names[name] = true
-			}
-		case isGeneric(s) && slices.Contains(g.in.Config.supportedKinds(), s.Resource.Kind):
-			if _, ok := builtin[gvkOf(s)]; !ok {
-				kinds[s.Resource.Kind] = true
-			}
-		}
-	}
-	if len(kinds) > 0 {
-		all, err := olmcore.List[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", nil)
-		if err != nil {
-			return err
-		}
-		for _, crd := range all {
-			if names[crd.Name] || kinds[crd.Spec.Names.Kind] {
-				g.in.CustomResourceDefinitions = append(g.in.CustomResourceDefinitions, crd)
-			}
-		}
-	} else {
-		for _, name := range sortedKeys(names) {
-			crd, err := olmcore.Get[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", name)
-			if err != nil {
-				return err
-			}
-			if crd != nil {
-				g.in.CustomResourceDefinitions = append(g.in.CustomResourceDefinitions, crd)
-			}
-		}
-	}
-	return g.alongside(names)
-}
-
-func (g *gatherer) alongside(names map[string]bool) error {
-	others := map[string]bool{}
-	for _, crd := range g.in.CustomResourceDefinitions {
-		for key, value := range crd.Annotations {
-			if names[crd.Name] && strings.HasPrefix(key, alongsidePrefix) {
-				others[value] = true
-			}
-		}
-	}
-	for _, value := range sortedKeys(others) {
-		namespace, name, ok := strings.Cut(value, "/")
-		if !ok || namespace == "" || name == "" || namespace == g.in.InstallPlan.Namespace {
-			continue
-		}
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name)
-		if err != nil {
-			return err
-		}
-		if csv != nil {
-			g.in.Alongside = append(g.in.Alongside, csv)
-		}
-	}
-	return nil
-}
-
-func (g *gatherer) pullSecret(name string) error {
-	namespace := g.in.InstallPlan.Namespace
-	found, err := g.get(knownKinds[kindPullSecret].gvk, namespace, name)
-	if err != nil || found {
-		return err
-	}
-	s, err := olmcore.Get[*corev1.Secret](g.ctx, g.r, or(g.in.Config.OLMNamespace, DefaultOLMNamespace), name)
-	if err != nil || s == nil {
-		return err
-	}
-	if g.in.PullSecrets = append(g.in.PullSecrets, s); len(g.in.PullSecrets) == 1 && !g.in.Config.CopyAnySecret {
-		g.in.CatalogSources, err = olmcore.List[*v1alpha1.CatalogSource](g.ctx, g.r, s.Namespace, nil)
-	}
-	return err
-}
-
-// object reads the object that a step names and, unless that is there, the one
-// that its manifest names.
-func (g *gatherer) object(s *v1alpha1.Step) error {
-	k, known := knownKinds[s.Resource.Kind]
-	gvk, namespaced := k.gvk, k.namespaced
-	if !known {
-		gvk = schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
-		api := lookUp(gvk, g.in.CustomResourceDefinitions)
-		if !api.kindServed {
-			gvk = gvkOf(s)
-			api = lookUp(gvk, g.in.CustomResourceDefinitions)
-		}
-		if !api.kindServed || !slices.Contains(g.in.Config.supportedKinds(), gvk.Kind) {
-			return nil
-		}
-		namespaced = api.namespaced
-	}
-	namespace := ""
-	if namespaced {
-		namespace = g.in.InstallPlan.Namespace
-	}
-	found, err := g.get(gvk, namespace, s.Resource.Name)
-	if err != nil || found {
-		return err
-	}
-	if name := identify(s.Resource.Manifest).Metadata.Name; name != "" && name != s.Resource.Name {
-		_, err = g.get(gvk, namespace, name)
-	}
-	return err
-}
-
-func (g *gatherer) get(gvk schema.GroupVersionKind, namespace, name string) (found bool, err error) {
-	key := olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}
-	if found, read := g.seen[key]; read {
-		return found, nil
-	}
-	o, err := g.r.Get(g.ctx, gvk, namespace, name)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("get %s: %w", key, err)
-	}
-	if g.seen[key] = err == nil; err == nil {
-		g.in.Objects = append(g.in.Objects, o)
-	}
-	return err == nil, nil
 }
 
 // GatherCreate reads what Create looks at in a namespace; the caller adds Now.
@@ -379,61 +174,74 @@ func otherPlans(ctx context.Context, r olmcore.Reader, leaveOut func(*v1alpha1.I
 	return all, err
 }
 
-// installed reads the objects of all steps, as the ones of a plan that is
-// Complete.
-func (g *gatherer) installed() error {
-	if err := g.crds(); err != nil {
-		return err
+// GatherUnpack reads what Unpack looks at for one lookup of a namespace of
+// Subscriptions; the caller adds Now. A lookup without path or CatalogSource
+// reads nothing: Unpack says what is wrong with it.
+func GatherUnpack(ctx context.Context, r olmcore.Reader, namespace string, lookup v1alpha1.BundleLookup, config Config) (UnpackInput, error) {
+	in := UnpackInput{Lookup: lookup, Config: config}
+	ref := lookup.CatalogSourceRef
+	if ref == nil || ref.Namespace == "" || ref.Name == "" || lookup.Path == "" {
+		return in, nil
 	}
-	for _, s := range g.in.InstallPlan.Status.Plan {
-		if s == nil || s.Resource.Kind != kindCSV {
-			continue
-		}
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.in.InstallPlan.Namespace, s.Resource.Name)
-		if err != nil {
+	name := unpackName(lookup.Path)
+	for _, read := range [...]func() error{
+		func() (err error) {
+			in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil)
 			return err
-		}
-		if csv != nil {
-			g.in.ClusterServiceVersions = append(g.in.ClusterServiceVersions, csv)
+		},
+		func() (err error) {
+			in.CatalogSource, err = olmcore.Get[*v1alpha1.CatalogSource](ctx, r, ref.Namespace, ref.Name)
+			return err
+		},
+		func() (err error) {
+			in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, ref.Namespace, name)
+			return err
+		},
+		func() (err error) {
+			in.Role, err = olmcore.Get[*rbacv1.Role](ctx, r, ref.Namespace, name)
+			return err
+		},
+		func() (err error) {
+			in.RoleBinding, err = olmcore.Get[*rbacv1.RoleBinding](ctx, r, ref.Namespace, name)
+			return err
+		},
+		func() (err error) {
+			in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](ctx, r, ref.Namespace, name)
+			return err
+		},
+		func() error { return in.gatherJobs(ctx, r, ref.Namespace, name) },
+	} {
+		if err := read(); err != nil {
+			return UnpackInput{}, err
 		}
 	}
-	return g.stepObjects()
+	return in, nil
 }
 
-// leftBundles reads what a deleted plan may be the last to refer to.
-func (g *gatherer) leftBundles() error {
-	plan := g.in.InstallPlan
-	if err := g.bundles(); err != nil || len(g.in.ConfigMaps) == 0 {
-		if errors.Is(err, olmcore.ErrNotRead) {
-			return nil // Sweep finds them
-		}
-		return err
-	}
+// gatherJobs reads the Jobs of a bundle, with its label or, as OLM made them once,
+// without, and their Pods.
+func (in *UnpackInput) gatherJobs(ctx context.Context, r olmcore.Reader, namespace, name string) error {
+	selector := labels.SelectorFromSet(labels.Set{labelUnpackRef: name})
 	var err error
-	g.in.OtherPlans, err = otherPlans(g.ctx, g.r, func(p *v1alpha1.InstallPlan) bool {
-		return p.Namespace == plan.Namespace && p.Name == plan.Name
-	})
-	return err
-}
-
-// bundles reads the ConfigMaps that the plan's steps refer to.
-func (g *gatherer) bundles() error {
-	refs := g.in.Config.ownBundles(g.in.InstallPlan)
-	if len(refs) > maxBundles {
-		return nil // none of it will be applied
+	if in.Jobs, err = olmcore.List[*batchv1.Job](ctx, r, namespace, selector); err != nil {
+		return err
 	}
-	keys := make([]types.NamespacedName, 0, len(refs))
-	for key := range refs {
-		keys = append(keys, key)
-	}
-	for _, key := range olmcore.ExpandKeys(keys, nil) { // sorted
-		cm, err := olmcore.Get[*corev1.ConfigMap](g.ctx, g.r, key.Namespace, key.Name)
+	if !slices.ContainsFunc(in.Jobs, func(j *batchv1.Job) bool { return j.Name == name }) {
+		job, err := olmcore.Get[*batchv1.Job](ctx, r, namespace, name)
 		if err != nil {
 			return err
 		}
-		if cm != nil {
-			g.in.ConfigMaps = append(g.in.ConfigMaps, cm)
+		if job != nil {
+			in.Jobs = append(in.Jobs, job)
+			slices.SortFunc(in.Jobs, func(a, b *batchv1.Job) int { return strings.Compare(a.Name, b.Name) })
 		}
+	}
+	for _, j := range in.Jobs {
+		pods, err := olmcore.List[*corev1.Pod](ctx, r, namespace, labels.SelectorFromSet(labels.Set{"job-name": j.Name}))
+		if err != nil {
+			return err
+		}
+		in.Pods = append(in.Pods, pods...)
 	}
 	return nil
 }
