@@ -27,6 +27,9 @@ type Safety struct {
 
 	plans map[types.UID]*v1alpha1.InstallPlan
 	csvs  map[types.UID]*v1alpha1.ClusterServiceVersion
+	// doomed are the ClusterRoles and ClusterRoleBindings that each CSV had when its
+	// deletion was seen first.
+	doomed map[types.UID][]olmcore.Object
 }
 
 // Check returns what must never happen and did since the last call:
@@ -35,7 +38,8 @@ type Safety struct {
 //   - an InstallPlan lost a component label,
 //   - an InstallPlan left Complete, or is installed without approval,
 //   - a ClusterServiceVersion that had the clean-up finalizer is gone and left a
-//     ClusterRole or ClusterRoleBinding of its own behind.
+//     ClusterRole or ClusterRoleBinding behind that was its own when it was deleted.
+//     One that another manager makes after that is the InstallPlan's to repair.
 func (s *Safety) Check() error {
 	snapshot, err := s.Cluster.Snapshot()
 	if err != nil {
@@ -98,21 +102,43 @@ func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Clust
 	for _, c := range found {
 		next[c.UID] = c
 	}
+	doomed := map[types.UID][]olmcore.Object{}
+	for uid, c := range next {
+		if before, seen := s.doomed[uid]; seen {
+			doomed[uid] = before
+		} else if c.DeletionTimestamp != nil {
+			doomed[uid] = clusterRBAC(now, c)
+		}
+	}
 	var broken []error
 	for uid, c := range s.csvs {
 		if next[uid] != nil || !slices.Contains(c.Finalizers, "operators.coreos.com/csv-cleanup") {
 			continue
 		}
-		owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: uid}
-		for _, o := range now.Objects() {
-			switch o.(type) {
-			case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
-				if owner.Owns(o.GetLabels()) && c.DeletionTimestamp != nil && !o.GetCreationTimestamp().After(c.DeletionTimestamp.Time) {
-					broken = append(broken, fmt.Errorf("ClusterServiceVersion %s/%s is gone and left %s behind", c.Namespace, c.Name, olmcore.KeyOf(o)))
-				}
+		for _, o := range s.doomed[uid] {
+			if left := now.FindUID(o.GetUID()); left != nil && ownerOf(c).Owns(left.GetLabels()) {
+				broken = append(broken, fmt.Errorf("ClusterServiceVersion %s/%s is gone and left %s behind", c.Namespace, c.Name, olmcore.KeyOf(o)))
 			}
 		}
 	}
+	s.doomed = doomed
 	slices.SortFunc(broken, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return next, errors.Join(broken...)
+}
+
+// clusterRBAC returns the ClusterRoles and ClusterRoleBindings of a CSV.
+func clusterRBAC(now *olmcore.Snapshot, c *v1alpha1.ClusterServiceVersion) (own []olmcore.Object) {
+	for _, o := range now.Objects() {
+		switch o.(type) {
+		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			if ownerOf(c).Owns(o.GetLabels()) {
+				own = append(own, o)
+			}
+		}
+	}
+	return own
+}
+
+func ownerOf(c *v1alpha1.ClusterServiceVersion) olmcore.Owner {
+	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
 }

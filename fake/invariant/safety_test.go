@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake"
@@ -52,6 +53,48 @@ func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
 			require.NoError(t, fake.Edit(cluster, "evil", "plan", func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }))
 			err = safety.Check()
 			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, c.want)
+			}
+		})
+	}
+}
+
+// TestWhatACSVMayNotLeaveBehind: what it had when it was deleted. What another manager
+// with a stale cache makes after that, an InstallPlan or a sweep takes care of.
+func TestWhatACSVMayNotLeaveBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		late bool
+		want string
+	}{
+		"a ClusterRole of its own":            {want: "ClusterServiceVersion ns/a is gone and left ClusterRole a behind"},
+		"one that is made after its deletion": {late: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+			cluster.AutoCreateNamespaces = true
+			csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "a", Finalizers: []string{"operators.coreos.com/csv-cleanup"},
+			}}
+			require.NoError(t, cluster.Create(csv))
+			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "a")
+			owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "ns", Name: "a", UID: live.UID}
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: owner.Labels()}}
+			safety := &invariant.Safety{Cluster: cluster}
+			if !c.late {
+				require.NoError(t, cluster.Create(role))
+			}
+			require.NoError(t, safety.Check())
+			require.NoError(t, cluster.Delete(olmcore.RefOf(live).Unversioned()))
+			require.NoError(t, safety.Check())
+			if c.late {
+				require.NoError(t, cluster.Create(role))
+			}
+			require.NoError(t, safety.Check())
+			require.NoError(t, fake.Edit(cluster, "ns", "a", func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }))
+			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "a"))
+			if err := safety.Check(); c.want == "" {
 				require.NoError(t, err)
 			} else {
 				require.EqualError(t, err, c.want)
