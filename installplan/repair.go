@@ -274,9 +274,15 @@ func wantsManual(s *v1alpha1.Subscription) bool {
 	return s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 }
 
-// untouched reports that no step of the plan was applied or asked for.
+// untouched reports that no step of the plan can have been applied: what a step writes
+// comes after startTime, and may be there although the status does not say so yet.
 func untouched(plan *v1alpha1.InstallPlan) bool {
-	return plan.Status.StartTime == nil && !slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
+	return plan.Status.StartTime == nil && !applied(plan)
+}
+
+// applied reports that the status says of a step that it was applied or asked for.
+func applied(plan *v1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
 		return s != nil && s.Status != v1alpha1.StepStatusUnknown
 	})
 }

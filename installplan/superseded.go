@@ -16,11 +16,11 @@ import (
 // did: no Subscription refers to the plan, and all those that it was made for
 // refer to plans of a later generation; of several the latest counts. As
 // Subscriptions only move to later plans, a stale list cannot say so by mistake.
-// A plan of which a step was applied is not superseded: half an operator helps
-// less than two versions.
+// A plan that started is not superseded, as a step of it may have been applied: half
+// an operator helps less than two versions.
 func (in *Input) successor() string {
 	plan := in.InstallPlan
-	if terminal(plan.Status.Phase) || plan.Spec.Generation <= 0 || len(plan.Status.Plan) == 0 || applied(plan) {
+	if terminal(plan.Status.Phase) || plan.Spec.Generation <= 0 || len(plan.Status.Plan) == 0 || !untouched(plan) {
 		return ""
 	}
 	return successor(plan, in.Subscriptions, in.Config)
@@ -99,13 +99,6 @@ func packagesOfSteps(plan *v1alpha1.InstallPlan) []string {
 		}
 	}
 	return packages
-}
-
-// applied reports that a step of the plan was applied or asked for.
-func applied(plan *v1alpha1.InstallPlan) bool {
-	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
-		return s != nil && s.Status != v1alpha1.StepStatusUnknown
-	})
 }
 
 // supersede ends a plan whose place another one took: it is never executed,

@@ -120,6 +120,10 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 		"its Subscription is gone":                    {packages("a"), []*v1alpha1.Subscription{nil, follows("c", "install-y", 3)}, unclear},
 		"an unknown generation":                       {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Spec.Generation = 0 }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 		"a step was applied":                          {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Status.Plan[0].Status = notPresent }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
+		"it started, and a write may have been lost": {func(p *v1alpha1.InstallPlan) {
+			packages("a")(p)
+			p.Status.StartTime = ago(time.Second)
+		}, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 		"OLM's plan, packages from the version's properties": {properties(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1","annotations":{"operatorframework.io/properties":"{\"properties\":[{\"type\":\"x\",\"value\":\"y\"},{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}}}`),
 			[]*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, "install-y"},
 		"OLM's plan of an image": {properties(`{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"","properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}`),
