@@ -101,6 +101,7 @@ func TestOLMsDefinitions(t *testing.T) {
 			}
 			// The cluster has another annotation, so that there is something to write.
 			before.Annotations = map[string]string{"theirs": "kept"}
+			before.Labels = map[string]string{"olm.managed": "true"}
 			require.Equal(t, c.want, messageOf(t, before, after, cron(t, "mine", c.spec)))
 		})
 	}
