@@ -443,7 +443,7 @@ func TestAPlanWaitsForWhoseOwnPlanIsGone(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonReferencesAwaited}, reasons(out.Result))
 
 	removed := b.DeepCopy()
-	removed.Status.InstalledCSV = "b.v1" // nobody waits for it
+	removed.Status.InstalledCSV = "b.v1" // no Subscription waits for it
 	in.Subscriptions = []*v1alpha1.Subscription{a, removed}
 	in.Resolution.Observed[1] = olmcore.FingerprintOf(removed)
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(create(t, in).Result))

@@ -179,7 +179,7 @@ func TestAPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 				require.Equal(t, recordedFor("there/b.v1", "ops/a.v1"), annotations)
 			}
 
-			// Whatever it is, it is written where nobody else owns the definition, where
+			// Whatever it is, it is written where no other CSV owns the definition, where
 			// the administrator says so, and as OLM does.
 			for name, allow := range map[string]func(*installplan.Input){
 				"the other is gone":         func(in *installplan.Input) { in.Alongside = nil },
