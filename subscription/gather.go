@@ -75,13 +75,19 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Conf
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
 		return Input{}, olmcore.Needed(err, "whether the namespace can be resolved")
 	}
-	for _, name := range csvNames(in.Subscriptions) {
+	names := csvNames(in.Subscriptions)
+	for _, name := range names {
 		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, name)
 		if err != nil {
 			return Input{}, olmcore.Needed(err, "what is installed")
 		}
 		if c != nil {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, c)
+		}
+	}
+	if len(in.ClusterServiceVersions) < len(names) {
+		if err := gatherReplacements(ctx, r, &in); err != nil {
+			return Input{}, err
 		}
 	}
 	if config.SkipComponents {
@@ -108,6 +114,50 @@ func csvNames(subs []*v1alpha1.Subscription) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// gatherReplacements adds the CSVs that replace a version which is gone. Their names are
+// not known, so that all CSVs are looked at, which is seldom needed.
+func gatherReplacements(ctx context.Context, r olmcore.Reader, in *Input) error {
+	gone := goneVersions(in)
+	if len(gone) == 0 {
+		return nil
+	}
+	all, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, nil)
+	if err != nil {
+		return olmcore.Needed(err, "what replaced the versions that are gone")
+	}
+	for _, c := range all {
+		if gone[c.Spec.Replaces] && !slices.ContainsFunc(in.ClusterServiceVersions, func(have *v1alpha1.ClusterServiceVersion) bool { return have.Name == c.Name }) {
+			in.ClusterServiceVersions = append(in.ClusterServiceVersions, c)
+		}
+	}
+	return nil
+}
+
+// goneVersions returns the versions that Subscriptions follow, whose plan is over or gone,
+// and that are not there.
+func goneVersions(in *Input) map[string]bool {
+	there, underWay := map[string]bool{}, map[string]bool{}
+	for _, c := range in.ClusterServiceVersions {
+		there[c.Name] = true
+	}
+	for _, p := range in.InstallPlans {
+		underWay[p.Name] = !isTerminal(p)
+	}
+	gone := map[string]bool{}
+	for _, s := range in.Subscriptions {
+		version, plan := s.Status.CurrentCSV, s.Annotations[annotationGeneratedBy]
+		if ref := s.Status.InstallPlanRef; ref != nil {
+			plan = ref.Name
+		} else if s.Spec != nil && plan != "" {
+			version = s.Spec.StartingCSV
+		}
+		if version != "" && !there[version] && !underWay[plan] {
+			gone[version] = true
+		}
+	}
+	return gone
 }
 
 func components(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {

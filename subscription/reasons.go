@@ -61,6 +61,9 @@ const (
 	ReasonReferenceWritten = "InstallPlanReferenceWritten"
 	// ReasonPlanAdopted: a generated Subscription gets the plan that generated it.
 	ReasonPlanAdopted = "InstallPlanAdopted"
+	// ReasonReplacementFollowed: the Subscription gets the version that replaced its
+	// own, which a plan that was not made for it brought.
+	ReasonReplacementFollowed = "ReplacementFollowed"
 	// ReasonComponentLabelStale: a Subscription carries the component label of a
 	// package that it does not follow any more.
 	ReasonComponentLabelStale = "ComponentLabelStale"

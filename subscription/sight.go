@@ -4,12 +4,10 @@ package subscription
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -64,9 +62,14 @@ func (v *view) adopt(d *verdict) {
 		}
 	case StageComplete:
 		c := v.csv(startingCSV)
+		if c == nil {
+			c = v.replacement(startingCSV)
+		}
 		if d.installedCSV != "" || c == nil || isCopied(c) {
 			plan = nil
+			break
 		}
+		startingCSV = c.Name
 	default:
 		plan = nil
 	}
@@ -372,25 +375,6 @@ func (v *view) judgeMissing(d *verdict) {
 	d.setReference(next)
 	d.seen = sighting{}
 	v.follow(d)
-}
-
-// laterPlan returns the newest plan of this Subscription that brings the version which it
-// waits for, made after the one that is missing; nil for none. Without a reference to
-// it the version would be installed all the same, and without a Subscription.
-func (v *view) laterPlan(d *verdict) *v1alpha1.InstallPlan {
-	var newest *v1alpha1.InstallPlan
-	for _, p := range v.plans {
-		if p.DeletionTimestamp != nil || stageOf(p) == StageFailed || stageOf(p) == StageUnknown || v.isGone(p.UID, "") ||
-			p.Spec.Generation < d.sub.Status.InstallPlanGeneration || samePlan(d.ref, p.UID, p.Name) ||
-			!slices.Contains(p.Spec.ClusterServiceVersionNames, d.currentCSV) ||
-			!slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == d.sub.UID }) {
-			continue
-		}
-		if newest == nil || p.Spec.Generation > newest.Spec.Generation {
-			newest = p
-		}
-	}
-	return newest
 }
 
 // outlivedPlan reports whether the plan of a version that was installed was missing

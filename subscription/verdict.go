@@ -78,6 +78,9 @@ func (v *view) judge(sub *v1alpha1.Subscription, d *verdict) {
 	}
 	v.follow(d)
 	v.judgeState(d)
+	if !d.csvPresent {
+		v.followReplacement(d)
+	}
 	if d.seen.stage == StageMissing {
 		v.judgeMissing(d)
 	}
