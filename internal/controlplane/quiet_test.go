@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
@@ -85,4 +86,18 @@ func requestsOf(t testing.TB, w *realWorld, user string) []controlplane.Request 
 	requests, err := w.plane.Requests(user)
 	require.NoError(t, err)
 	return slices.DeleteFunc(requests, func(r controlplane.Request) bool { return r.Verb == "watch" })
+}
+
+// conflicts counts the writes of the managers that another writer was ahead of, by what
+// they were about.
+func conflicts(t testing.TB, plane *controlplane.ControlPlane) map[string]int {
+	requests, err := plane.Requests("")
+	require.NoError(t, err)
+	counts := map[string]int{}
+	for _, r := range requests {
+		if r.Status.Reason == metav1.StatusReasonConflict && strings.HasPrefix(r.User.Username, "manager-") {
+			counts[strings.Trim(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/")]++
+		}
+	}
+	return counts
 }

@@ -64,6 +64,7 @@ func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
 	w.nodes, err = plane.PlayNodes(images.ImageID)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.nodes.Stop()) })
+	t.Cleanup(func() { t.Logf("conflicts of the managers: %v", conflicts(t, plane)) })
 	t.Cleanup(w.stop)
 	return w
 }
