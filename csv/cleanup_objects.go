@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -132,7 +133,7 @@ func (k *cleaner) ours(pass func(olmcore.Key) bool) []olmcore.Object {
 		return nil
 	}
 	if !k.in.Deletion.ClusterObjects.Complete {
-		k.missing("objects with owner labels")
+		k.missing(ownedObjects(k.in.Deletion.Unread))
 		return nil
 	}
 	for _, o := range k.in.Deletion.ClusterObjects.Items {
@@ -146,6 +147,20 @@ func (k *cleaner) ours(pass func(olmcore.Key) bool) []olmcore.Object {
 
 func sortObjects(list []olmcore.Object) {
 	slices.SortFunc(list, func(a, b olmcore.Object) int { return olmcore.RefOf(a).Compare(olmcore.RefOf(b)) })
+}
+
+// ownedObjects is the name of the list of objects with owner labels, with the kinds
+// that it lacks.
+func ownedObjects(unread []schema.GroupKind) string {
+	name := "objects with owner labels"
+	for i, kind := range unread {
+		separator := ", "
+		if i == 0 {
+			separator = " of kind "
+		}
+		name += separator + kind.Kind
+	}
+	return name
 }
 
 func (k *cleaner) missing(list string) {
@@ -260,7 +275,7 @@ func (k *cleaner) rbacObjects() []olmcore.Object {
 func (k *cleaner) wellKnown() []olmcore.Object {
 	if !k.in.Deletion.WellKnown.Complete {
 		if len(k.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0 {
-			k.missing("objects for serving certificates")
+			k.missing("ClusterRoleBindings and RoleBindings for serving certificates")
 		}
 		return nil
 	}
@@ -328,7 +343,7 @@ func (k *cleaner) others() {
 // not waited for: nobody works for it.
 func (k *cleaner) copies() {
 	if !k.in.Deletion.Copies.Complete {
-		k.missing("copies")
+		k.missing("copies of the ClusterServiceVersion")
 		return
 	}
 	var found []olmcore.Object

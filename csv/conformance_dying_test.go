@@ -106,7 +106,7 @@ func operandsOf(items ...olmcore.Object) map[schema.GroupKind]olmcore.Observed[o
 func unreadForCleanup(in *csv.Input) map[string]*bool {
 	return map[string]*bool{
 		"Namespaces": &in.Deletion.Namespaces.Complete, "objects with owner labels": &in.Deletion.ClusterObjects.Complete,
-		"copies": &in.Deletion.Copies.Complete, "objects for serving certificates": &in.Deletion.WellKnown.Complete, "ClusterServiceVersions of all namespaces": &in.Deletion.Peers.Complete,
+		"copies of the ClusterServiceVersion": &in.Deletion.Copies.Complete, "ClusterRoleBindings and RoleBindings for serving certificates": &in.Deletion.WellKnown.Complete, "ClusterServiceVersions of all namespaces": &in.Deletion.Peers.Complete,
 	}
 }
 

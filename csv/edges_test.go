@@ -230,14 +230,14 @@ func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
 	deploy(t, &in)
 	for _, list := range []*bool{
 		&in.CustomResourceDefinitions.Complete, &in.APIServices.Complete, &in.ServiceAccounts.Complete, &in.Roles.Complete, &in.RoleBindings.Complete,
-		&in.ClusterRoles.Complete, &in.ClusterRoleBindings.Complete, &in.OtherGroups.Complete, &in.Rivals.Complete, &in.Subscriptions.Complete,
+		&in.ClusterRoles.Complete, &in.ClusterRoleBindings.Complete, &in.OtherGroups.Complete, &in.Rivals.Complete,
 	} {
 		*list = false
 		check(t, in, olmcore.Result{})
 	}
 	in = input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	deploy(t, &in)
-	in.Rivals.Complete, in.APIServices.Complete, in.Subscriptions.Complete = false, false, false
+	in.Rivals.Complete, in.APIServices.Complete = false, false
 	check(t, in, olmcore.Result{}) // no other group lists its APIs
 }
 

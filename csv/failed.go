@@ -43,8 +43,8 @@ func (m *machine) failed() decision {
 		d.report, d.reported = report, true
 		return d
 	}
-	if !m.in.Deployments.Complete {
-		return m.unobserved("Deployments")
+	if what := m.deploymentsObserved(); what != "" {
+		return m.unobserved(what)
 	}
 	if reason, problem := conflict(m.in); reason != "" {
 		return m.retry(fail("T15'", reason, problem))

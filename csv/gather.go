@@ -405,17 +405,12 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, config Config) (SweepInp
 		OperatorGroups:         list[*operatorsv1.OperatorGroup](g, metav1.NamespaceAll, nil),
 		InstallPlans:           list[*v1alpha1.InstallPlan](g, metav1.NamespaceAll, nil),
 		Namespaces:             list[*corev1.Namespace](g, metav1.NamespaceAll, nil),
-		Objects:                olmcore.Found[olmcore.Object](),
 	}
 	owned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 	if err != nil {
 		return SweepInput{}, err
 	}
-	selector := labels.NewSelector().Add(*owned)
-	for _, kind := range g.clusterKinds() {
-		g.addObjects(&in.Objects, kind, "", selector)
-	}
-	g.addObjects(&in.Objects, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem, selector)
+	in.Objects, in.Unread = g.ownedObjects(labels.NewSelector().Add(*owned))
 	if g.err != nil {
 		return SweepInput{}, g.err
 	}

@@ -50,7 +50,7 @@ func (g *gatherer) deletion() {
 	all := list[*v1alpha1.ClusterServiceVersion](g, "", nil)
 	d.Peers = only(all, func(o *version) bool { return usesCRDsOf(c, o) })
 	d.Copies = only(all, func(o *version) bool { return isCopyOf(o, c) })
-	d.ClusterObjects = g.clusterObjects()
+	d.ClusterObjects, d.Unread = g.clusterObjects()
 	d.WellKnown = g.wellKnown()
 	g.operands()
 }
@@ -71,17 +71,31 @@ func usesCRDsOf(c, o *version) bool {
 	return false
 }
 
-func (g *gatherer) clusterObjects() olmcore.Observed[olmcore.Object] {
+func (g *gatherer) clusterObjects() (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
 	c := g.in.ClusterServiceVersion
-	found := olmcore.Found[olmcore.Object]()
 	if !isLabelValue(c.Name) {
-		return found
+		return olmcore.Found[olmcore.Object](), nil
+	}
+	return g.ownedObjects(ownerSelector(c))
+}
+
+// ownedObjects reads the objects outside the namespaces, and the RoleBindings of
+// kube-system, that a selector of owner labels selects, and returns the kinds that
+// were not read.
+func (g *gatherer) ownedObjects(selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
+	found = olmcore.Found[olmcore.Object]()
+	read := func(gvk schema.GroupVersionKind, namespace string) {
+		one := olmcore.Found[olmcore.Object]()
+		if g.addObjects(&one, gvk, namespace, selector); !one.Complete {
+			unread = append(unread, gvk.GroupKind())
+		}
+		found.Complete, found.Items = found.Complete && one.Complete, append(found.Items, one.Items...)
 	}
 	for _, gvk := range g.clusterKinds() {
-		g.addObjects(&found, gvk, "", ownerSelector(c))
+		read(gvk, "")
 	}
-	g.addObjects(&found, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem, ownerSelector(c))
-	return found
+	read(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), kubeSystem)
+	return found, unread
 }
 
 // clusterKinds are the kinds of cluster-scoped objects to look for, each once.

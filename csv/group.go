@@ -86,6 +86,10 @@ func Group(in GroupInput) (olmcore.Result, error) {
 		})
 		res.RequeueAfter = 5 * time.Second
 	}
+	if d := in.unread(); d != nil {
+		res.Diagnostics = append(res.Diagnostics, *d)
+		res.Requeue(5 * time.Second)
+	}
 	if a := account; a != nil && a.Labels[olmcore.LabelManaged] != "true" {
 		after := a.DeepCopy()
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{olmcore.LabelManaged: "true"})
@@ -101,6 +105,32 @@ func Group(in GroupInput) (olmcore.Result, error) {
 	res.Actions = append(res.Actions, in.namespaceLabels()...)
 	res.Actions = append(res.Actions, in.roles()...)
 	return res, nil
+}
+
+// unread names the lists that were not read and what stays as it is for want of them;
+// nil when all were.
+func (in *GroupInput) unread() *olmcore.Diagnostic {
+	var lists []string
+	for _, list := range [...]struct {
+		complete bool
+		name     string
+	}{
+		{in.Siblings.Complete, "OperatorGroups (the condition for several in one namespace)"},
+		{in.Namespaces.Complete, "Namespaces (their labels)"},
+		{in.ClusterServiceVersions.Complete, "ClusterServiceVersions (provided APIs)"},
+		{in.ClusterRoles.Complete, "ClusterRoles (those that aggregate the rights on provided APIs)"},
+	} {
+		if !list.complete {
+			lists = append(lists, list.name)
+		}
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	return &olmcore.Diagnostic{
+		Severity: olmcore.Warning, Reason: ReasonNotObserved, Target: olmcore.RefOf(in.OperatorGroup),
+		Message: "what these lists would decide stays as it is, as they were not read: " + strings.Join(lists, ", "),
+	}
 }
 
 func (in *GroupInput) validate() error {

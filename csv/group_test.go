@@ -113,7 +113,7 @@ func TestGroup(t *testing.T) {
 			}
 		})
 	}
-	young := csv.GroupInput{Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ServiceAccounts: olmcore.Found[*corev1.ServiceAccount]()}
+	young := alone(group())
 	young.OperatorGroup.Spec.ServiceAccountName = "limited"
 	for age, wait := range map[time.Duration]time.Duration{9 * time.Second: time.Second, 10 * time.Second: 0, -time.Second: 0} {
 		young.OperatorGroup.CreationTimestamp = *ago(age)

@@ -47,7 +47,9 @@ type Input struct {
 	// installed-alongside annotations of the CRDs. More of them do no harm.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions are those of the namespace whose status.installedCSV or
-	// status.currentCSV is this CSV. More of them do no harm.
+	// status.currentCSV is this CSV. More of them do no harm. What the Deployments
+	// should be depends on their spec.config, so that nothing is installed or judged
+	// healthy where they were not read.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorConditions are those of the namespace named like spec.replaces: one at
 	// most. More of them do no harm.
@@ -109,6 +111,9 @@ type Deletion struct {
 	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of
 	// kube-system, that carry the CSV's three owner labels.
 	ClusterObjects olmcore.Observed[olmcore.Object]
+	// Unread are the kinds for which ClusterObjects is not complete, which what is said
+	// names; may be empty.
+	Unread []schema.GroupKind
 	// Copies are the copies of the CSV in other namespaces: those with its name whose
 	// label olm.copiedFrom names its namespace. More of them do no harm.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]

@@ -43,6 +43,18 @@ func (m *machine) requirementsObserved() string {
 	return ""
 }
 
+// deploymentsObserved names a list that decides what the Deployments should be or
+// tells what they are and that was not read; empty when all were.
+func (m *machine) deploymentsObserved() string {
+	switch {
+	case !m.in.Deployments.Complete:
+		return "Deployments"
+	case !m.in.Subscriptions.Complete: // spec.config
+		return "Subscriptions"
+	}
+	return ""
+}
+
 func (m *machine) pending() decision {
 	if what := m.requirementsObserved(); what != "" {
 		return m.unobserved(what)
@@ -80,8 +92,8 @@ func (m *machine) pendingWith(met bool, report []v1alpha1.RequirementStatus, p *
 		}
 		return d
 	}
-	if !m.in.Deployments.Complete {
-		return m.unobserved("Deployments")
+	if what := m.deploymentsObserved(); what != "" {
+		return m.unobserved(what)
 	}
 	if reason, problem := conflict(m.in); reason != "" {
 		return fail("T15", reason, problem)
@@ -100,8 +112,8 @@ func (m *machine) installReady() decision {
 	if d, missing := m.accountMissing(); missing {
 		return d
 	}
-	if !m.in.Deployments.Complete {
-		return m.unobserved("Deployments")
+	if what := m.deploymentsObserved(); what != "" {
+		return m.unobserved(what)
 	}
 	if reason, problem := conflict(m.in); reason != "" {
 		return fail("T15", reason, problem)
@@ -154,8 +166,8 @@ func (m *machine) installing() decision {
 	if d, missing := m.accountMissing(); missing {
 		return d
 	}
-	if !m.in.Deployments.Complete {
-		return m.unobserved("Deployments")
+	if what := m.deploymentsObserved(); what != "" {
+		return m.unobserved(what)
 	}
 	what, why, _ := health(m.in)
 	d := m.judgeHealth("T32", what, why, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
@@ -187,8 +199,8 @@ func (m *machine) succeeded() decision {
 	if !requirementsMet(m.in) {
 		return m.unmet()
 	}
-	if !m.in.Deployments.Complete {
-		return m.unobserved("Deployments")
+	if what := m.deploymentsObserved(); what != "" {
+		return m.unobserved(what)
 	}
 	what, why, stale := health(m.in)
 	d := m.judgeHealth("T48", what, why, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)

@@ -13,6 +13,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -41,6 +42,9 @@ type SweepInput struct {
 	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system,
 	// that carry the label olm.owner.kind.
 	Objects olmcore.Observed[olmcore.Object]
+	// Unread are the kinds for which Objects is not complete, which what is said names;
+	// may be empty.
+	Unread []schema.GroupKind
 }
 
 // Sweep finds what CSVs and OperatorGroups left behind that went while nobody
@@ -59,7 +63,7 @@ func Sweep(in SweepInput) (olmcore.Result, error) {
 		complete bool
 	}{
 		{"ClusterServiceVersions", in.ClusterServiceVersions.Complete}, {"OperatorGroups", in.OperatorGroups.Complete},
-		{"InstallPlans", in.InstallPlans.Complete}, {"Namespaces", in.Namespaces.Complete}, {"objects with owner labels", in.Objects.Complete},
+		{"InstallPlans", in.InstallPlans.Complete}, {"Namespaces", in.Namespaces.Complete}, {ownedObjects(in.Unread), in.Objects.Complete},
 	} {
 		if !list.complete {
 			s.res.Diagnostics = []olmcore.Diagnostic{{

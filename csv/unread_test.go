@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,12 +25,16 @@ import (
 // it is at rest.
 func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	sub := &v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "uid-sub"},
+		Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"disk": "fast"}}},
+		Status:     v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
+	}
+	in.Subscriptions = olmcore.Found(sub)
 	deploy(t, &in)
-	successor := operator("cool.v2", 2)
-	successor.Spec.Replaces = "cool.v1"
 	healthy := []olmcore.Object{
 		in.ClusterServiceVersion, in.OperatorGroups.Items[0], in.CustomResourceDefinitions.Items[0], in.ServiceAccounts.Items[0],
-		in.Roles.Items[0], in.RoleBindings.Items[0], in.Deployments.Items[0],
+		in.Roles.Items[0], in.RoleBindings.Items[0], in.Deployments.Items[0], sub,
 	}
 	scopes := map[string]olmcore.Scope{}
 	for _, kind := range olmcore.Kinds() {
@@ -62,7 +67,7 @@ func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 	}
 	require.Equal(t, csv.Outcome{}, reconciled("Pod"))
 	for _, kind := range []string{
-		"OperatorGroup", "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRoleBinding", "Deployment",
+		"OperatorGroup", "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRoleBinding", "Deployment", "Subscription",
 	} {
 		out := reconciled(kind)
 		require.Empty(t, out.Actions, kind)
@@ -111,7 +116,7 @@ func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
 			g := group()
 			g.Spec.ServiceAccountName = "limited"
 			g.Status.ServiceAccountRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "a"}
-			in := csv.GroupInput{Now: now, OperatorGroup: g}
+			in := alone(g)
 			in.ServiceAccounts.Complete = read
 			res, err := csv.Group(in)
 			require.NoError(t, err)
@@ -124,6 +129,42 @@ func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
 			}
 			require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
 			require.Equal(t, 5*time.Second, res.RequeueAfter)
+		})
+	}
+}
+
+// alone is a group of which everything was read, in a cluster that has nothing else.
+func alone(g *operatorsv1.OperatorGroup) csv.GroupInput {
+	return csv.GroupInput{
+		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), Namespaces: olmcore.Found[*corev1.Namespace](),
+		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
+		ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
+	}
+}
+
+// TestAGroupSaysWhatWasNotRead, and what it leaves as it is.
+func TestAGroupSaysWhatWasNotRead(t *testing.T) {
+	for name, forget := range map[string]func(*csv.GroupInput){
+		"OperatorGroups": func(in *csv.GroupInput) { in.Siblings = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
+		"Namespaces":     func(in *csv.GroupInput) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
+		"ClusterServiceVersions": func(in *csv.GroupInput) {
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+		},
+		"ClusterRoles": func(in *csv.GroupInput) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := alone(group())
+			whole, err := csv.Group(in)
+			require.NoError(t, err)
+			require.Empty(t, whole.Diagnostics)
+			forget(&in)
+			res, err := csv.Group(in)
+			require.NoError(t, err)
+			require.Len(t, res.Diagnostics, 1)
+			require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
+			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Equal(t, 5*time.Second, res.RequeueAfter)
+			require.Subset(t, whole.Actions, res.Actions)
 		})
 	}
 }
@@ -165,6 +206,9 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 			out, err := csv.Cleanup(in)
 			require.NoError(t, err)
 			require.False(t, releases(t, out))
+			if without != "Cool" { // that is asked for
+				require.Contains(t, out.Diagnostics[0].Message, without)
+			}
 			for _, a := range out.Actions {
 				_, target, _ := a.Describe()
 				require.NotEqual(t, "Cool", target.Kind)
