@@ -32,7 +32,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in := Input{Config: config}
 	o, err := olmcore.GetKind(ctx, r, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind), key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "everything about a CatalogSource")
 	}
 	cs, ok := o.(*v1alpha1.CatalogSource)
 	if !ok {

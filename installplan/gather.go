@@ -29,13 +29,14 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	g := gatherer{ctx: ctx, r: r, in: Input{Config: config}}
 	plan, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {
-		return Input{}, err
+		return Input{}, olmcore.Needed(err, "everything about an InstallPlan")
 	}
 	if plan == nil {
 		return Input{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "installplans"}, key.Name)
 	}
 	g.in.InstallPlan = plan
-	if g.in.Namespace, err = namespaceIfRead(ctx, r, key.Namespace); err != nil {
+	var namespaceRead bool
+	if g.in.Namespace, namespaceRead, err = namespaceIfRead(ctx, r, key.Namespace); err != nil {
 		return Input{}, err
 	}
 	if err := g.subscriptions(); err != nil {
@@ -46,7 +47,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return g.in, err
 	}
 	if conditionOf(&plan.Status, ConditionRetrying) != nil && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed && !isNeeded(plan, g.in.Subscriptions) {
-		return g.in, g.named(plan.Spec.ClusterServiceVersionNames)
+		return g.in, olmcore.Needed(g.named(plan.Spec.ClusterServiceVersionNames), "whether an InstallPlan that failed has brought its versions")
 	}
 	if !looksAtSteps(g.in) {
 		return g.in, nil
@@ -54,16 +55,21 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	if err := g.steps(); err != nil {
 		return Input{}, olmcore.Needed(err, "what an InstallPlan has still to do")
 	}
+	if !namespaceRead {
+		return Input{}, &olmcore.NotReadError{Kind: namespaceKind, Unknown: "whether the namespace of an InstallPlan is being deleted"}
+	}
 	return g.in, nil
 }
 
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
 // namespaceIfRead returns a Namespace, nil when it does not exist or was not read.
-func namespaceIfRead(ctx context.Context, r olmcore.Reader, name string) (*corev1.Namespace, error) {
-	found, err := olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", name)
-	if err != nil || len(found.Items) == 0 {
-		return nil, err
+func namespaceIfRead(ctx context.Context, r olmcore.Reader, name string) (found *corev1.Namespace, read bool, err error) {
+	list, err := olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", name)
+	if err != nil || len(list.Items) == 0 {
+		return nil, list.Complete, err
 	}
-	return found.Items[0], nil
+	return list.Items[0], true, nil
 }
 
 // looksAtSteps reports whether Reconcile may look beyond the plan and its
@@ -97,12 +103,12 @@ func GatherCreate(ctx context.Context, r olmcore.Reader, namespace string, resol
 		return CreateInput{}, olmcore.Needed(err, "whether the InstallPlan exists")
 	}
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
-		return CreateInput{}, err
+		return CreateInput{}, olmcore.Needed(err, "as which account a new InstallPlan runs")
 	}
 	for _, o := range resolution.Operators {
 		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, o.Name)
 		if err != nil {
-			return CreateInput{}, err
+			return CreateInput{}, olmcore.Needed(err, "what is installed")
 		}
 		if csv != nil {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv)
@@ -112,7 +118,7 @@ func GatherCreate(ctx context.Context, r olmcore.Reader, namespace string, resol
 		}
 		cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, o.Catalog.Namespace, unpackName(o.Bundle.Image))
 		if err != nil {
-			return CreateInput{}, err
+			return CreateInput{}, olmcore.Needed(err, "whether a bundle is unpacked")
 		}
 		if cm != nil {
 			in.ConfigMaps = append(in.ConfigMaps, cm)
@@ -128,24 +134,32 @@ var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
 // unpacked bundles.
 func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config Config) (SweepInput, error) {
 	in := SweepInput{Namespace: namespace, Config: config}
-	ns, err := namespaceIfRead(ctx, r, namespace)
+	ns, read, err := namespaceIfRead(ctx, r, namespace)
 	if err != nil {
 		return SweepInput{}, err
 	}
-	in.Terminating = terminating(ns)
+	if in.Terminating = terminating(ns); !read {
+		in.unread(namespaceKind)
+	}
 	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
-		return SweepInput{}, err
+		return SweepInput{}, olmcore.Needed(err, "which InstallPlans are needed")
 	}
 	if in.InstallPlans, err = olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil); err != nil {
-		return SweepInput{}, err
+		return SweepInput{}, olmcore.Needed(err, "everything about the InstallPlans of a namespace")
 	}
 	configMaps, err := olmcore.Observe[*corev1.ConfigMap](ctx, r, namespace, managed)
 	if err != nil {
 		return SweepInput{}, err
 	}
+	if !configMaps.Complete {
+		in.unread(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	}
 	if in.ConfigMaps = slices.DeleteFunc(configMaps.Items, func(cm *corev1.ConfigMap) bool { return !holdsBundle(cm) }); len(in.ConfigMaps) > 0 {
 		if in.OtherPlans, err = otherPlans(ctx, r, func(p *v1alpha1.InstallPlan) bool { return p.Namespace == namespace }); err != nil {
 			return SweepInput{}, err
+		}
+		if !in.OtherPlans.Complete {
+			in.unread(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind))
 		}
 	}
 	for _, p := range in.InstallPlans {
@@ -153,7 +167,9 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config
 			continue
 		}
 		g := gatherer{ctx: ctx, r: r, in: Input{InstallPlan: p, Config: config}}
-		if err := g.installed(); errors.Is(err, olmcore.ErrNotRead) {
+		var notRead *olmcore.NotReadError
+		if err := g.installed(); errors.As(err, &notRead) {
+			in.unread(notRead.Kind)
 			continue // what is there of it is not known
 		} else if err != nil {
 			return SweepInput{}, err
@@ -164,6 +180,12 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config
 		})
 	}
 	return in, nil
+}
+
+func (in *SweepInput) unread(kind schema.GroupVersionKind) {
+	if !slices.Contains(in.Unread, kind) {
+		in.Unread = append(in.Unread, kind)
+	}
 }
 
 // otherPlans lists the plans of all namespaces but those that it is told to
@@ -212,7 +234,7 @@ func GatherUnpack(ctx context.Context, r olmcore.Reader, namespace string, looku
 		func() error { return in.gatherJobs(ctx, r, ref.Namespace, name) },
 	} {
 		if err := read(); err != nil {
-			return UnpackInput{}, err
+			return UnpackInput{}, olmcore.Needed(err, "whether a bundle is unpacked")
 		}
 	}
 	return in, nil

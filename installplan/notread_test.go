@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
@@ -74,5 +75,36 @@ func TestWhatWasNotReadIsNotSwept(t *testing.T) {
 	in, err := installplan.GatherSweep(t.Context(), snapshot, ns, installplan.Config{})
 	require.NoError(t, err)
 	in.Now = noon
-	same(t, olmcore.Result{}, sweep(t, in))
+	var said []string
+	for _, d := range sweep(t, in).Diagnostics {
+		require.Equal(t, installplan.ReasonNotRead, d.Reason)
+		said = append(said, d.Message)
+	}
+	same(t, []string{
+		"Namespace objects were not read, so whether the namespace is being deleted is unknown",
+		"ConfigMap objects were not read, so which unpacked bundles are not needed is unknown",
+		"Role objects were not read, so which objects of InstallPlans are gone is unknown",
+	}, said)
+	require.Empty(t, sweep(t, in).Actions)
+}
+
+// TestNothingIsInstalledOrSweptWhileTheNamespaceMayBeLeaving, as it was not read.
+func TestNothingIsInstalledOrSweptWhileTheNamespaceMayBeLeaving(t *testing.T) {
+	sub := subscription("a", refersTo("install-x"))
+	p := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub), started(time.Second))
+	kinds := []olmcore.Scope{}
+	for _, k := range olmcore.Kinds() {
+		if k.GroupVersionKind.Kind != "Namespace" {
+			kinds = append(kinds, olmcore.Scope{Kind: k.GroupKind()})
+		}
+	}
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub}, kinds...)
+	require.NoError(t, err)
+	_, err = installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: ns, Name: "install-x"}, installplan.Config{})
+	require.EqualError(t, err, "Namespace objects were not read, so whether the namespace of an InstallPlan is being deleted is unknown")
+
+	in := sweepInput(unpackedBundle(25 * time.Hour))
+	require.NotEmpty(t, sweep(t, in).Actions)
+	in.Unread = []schema.GroupVersionKind{{Version: "v1", Kind: "Namespace"}}
+	require.Empty(t, sweep(t, in).Actions)
 }

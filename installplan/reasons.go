@@ -172,6 +172,9 @@ const (
 // Reasons of actions and diagnostics of Sweep. Where Sweep repairs what it finds,
 // there is nothing to do for the user.
 const (
+	// ReasonNotRead: objects of a kind were not read, so that nothing is said or done
+	// about them. The user lets the Reader read the kind that is named.
+	ReasonNotRead = "NotRead"
 	// ReasonPlanHistory: the namespace has more plans than are kept, and this is
 	// one of the oldest that nobody needs. Nothing to do for the user.
 	ReasonPlanHistory = "PlanHistory"

@@ -12,6 +12,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -38,7 +39,10 @@ type SweepInput struct {
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// Lookups are the bundles that the caller is unpacking, for any namespace.
 	Lookups []v1alpha1.BundleLookup
-	Config  Config
+	// Unread are the kinds that were not read, which leaves something undecided; Sweep
+	// names each. May be empty.
+	Unread []schema.GroupVersionKind
+	Config Config
 }
 
 // StepObjects are the objects of one plan's steps that exist.
@@ -65,10 +69,14 @@ func Sweep(in SweepInput) (olmcore.Result, error) {
 	if err := in.prepare(); err != nil || in.Terminating {
 		return olmcore.Result{}, err
 	}
-	if len(in.Subscriptions)+len(in.InstallPlans)+len(in.ConfigMaps) == 0 {
+	if len(in.Subscriptions)+len(in.InstallPlans)+len(in.ConfigMaps)+len(in.Unread) == 0 {
 		return olmcore.Result{}, nil
 	}
 	s := sweep{in: in}
+	if slices.Contains(in.Unread, namespaceKind) {
+		s.unread()
+		return s.result, nil
+	}
 	s.collect()
 	for _, p := range in.InstallPlans {
 		if p.DeletionTimestamp == nil && !s.going[p.UID] {
@@ -81,7 +89,28 @@ func Sweep(in SweepInput) (olmcore.Result, error) {
 	}
 	s.collisions()
 	s.bundles()
+	s.unread()
 	return s.result, nil
+}
+
+// unread names the kinds that were not read.
+func (s *sweep) unread() {
+	for _, kind := range s.in.Unread {
+		unknown := "which objects of InstallPlans are gone"
+		switch kind.Kind {
+		case namespaceKind.Kind:
+			unknown = "whether the namespace is being deleted"
+		case "ConfigMap":
+			unknown = "which unpacked bundles are not needed"
+		case v1alpha1.InstallPlanKind:
+			unknown = "which unpacked bundles InstallPlans of other namespaces need"
+		}
+		err := olmcore.NotReadError{Kind: kind, Unknown: unknown}
+		s.result.Diagnostics = append(s.result.Diagnostics, olmcore.Diagnostic{
+			Severity: olmcore.Info, Reason: ReasonNotRead, Message: err.Error(),
+			Target: olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: s.in.Namespace},
+		})
+	}
 }
 
 // prepare checks the input and brings its lists in order.

@@ -293,7 +293,7 @@ func GatherOperator(ctx context.Context, r olmcore.Reader, name string) (Operato
 	in := OperatorInput{Name: name}
 	var err error
 	if in.Operator, err = olmcore.Get[*operatorsv1.Operator](ctx, r, "", name); err != nil {
-		return OperatorInput{}, err
+		return OperatorInput{}, olmcore.Needed(err, "everything about an Operator")
 	}
 	labelled, err := labels.NewRequirement(olmcore.ComponentLabelPrefix+name, selection.Exists, nil)
 	if err != nil {

@@ -277,7 +277,7 @@ func (r *runner) add(e fake.Event) error {
 // isUndecided reports whether a diagnostic says that something was not read. The
 // report names each such kind once.
 func isUndecided(reason string) bool {
-	return slices.Contains([]string{reasonUndecided, catalog.ReasonNotRead, csv.ReasonNotObserved}, reason)
+	return slices.Contains([]string{reasonUndecided, catalog.ReasonNotRead, csv.ReasonNotObserved, installplan.ReasonNotRead}, reason)
 }
 
 // undecided marks the results of a key.
