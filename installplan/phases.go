@@ -175,7 +175,9 @@ func (d *decision) install() error {
 // retryLater is a round with problems for which there is time left.
 func (d *decision) retryLater(problems []problem) {
 	d.state = StateRetrying
-	d.next.Status.Message = retryingPrefix + problems[0].message
+	if !problems[0].known {
+		d.next.Status.Message = retryingPrefix + problems[0].message
+	}
 	if d.anew {
 		d.retrying(problems[0])
 	}
@@ -252,6 +254,9 @@ type problem struct {
 	endless, hopeless bool
 	// passes: the cause passes by itself, so that the failed plan is tried again.
 	passes bool
+	// known: the status tells of it. Each answer has a text of its own, and who wrote
+	// all of them would be woken by its own writes and try without a pause.
+	known bool
 }
 
 func (p problem) over(now time.Time) bool {

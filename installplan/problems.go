@@ -62,19 +62,30 @@ func (e *evaluation) problems() []problem {
 }
 
 // failure is the problem of a target that could not be written. Its time counts
-// from the first failure of the present series, so that downtime costs none.
+// from the first failure of the present series, so that downtime costs none. Where
+// the answers change all the time it counts from the first of all of them, and is
+// that of trouble that passes.
 func (e *evaluation) failure(t *target, last olmcore.Outcome) problem {
-	config := e.d.in.Config
 	p := problem{step: t.steps[0], reason: ReasonStepFailed, message: explain(t, last.Message)}
-	since := e.plan.Status.StartTime.Time
-	if last.First.After(since) {
-		since = last.First
+	started := e.plan.Status.StartTime.Time
+	after := func(since time.Time, timeout time.Duration) time.Time {
+		if since.Before(started) {
+			since = started
+		}
+		return since.Add(timeout)
 	}
 	p.endless = last.Class == olmcore.Forbidden || last.Count < minTries
-	p.deadline = since.Add(or(config.InstallTimeout, DefaultInstallTimeout))
+	p.deadline = after(last.First, or(e.d.in.Config.InstallTimeout, DefaultInstallTimeout))
 	if p.passes = last.Class == olmcore.Transient || last.Class == olmcore.Webhook; p.passes {
-		p.deadline = since.Add(or(config.TransientTimeout, DefaultTransientTimeout))
+		p.deadline = after(last.First, e.d.transientTimeout())
 	}
+	if last.Tries > max(last.Count, minTries) && last.Class != olmcore.Forbidden {
+		if mixed := after(last.Since, e.d.transientTimeout()); p.endless || mixed.Before(p.deadline) {
+			p.endless, p.passes, p.deadline = false, true, mixed
+		}
+	}
+	p.known = last.Count != minTries && (last.Tries > 1 || last.Class == olmcore.Forbidden && last.Tries > 0) &&
+		strings.HasPrefix(e.plan.Status.Message, retryingPrefix+explain(t, ""))
 	return p
 }
 

@@ -55,6 +55,40 @@ func TestDowntimeCostsAPlanNoTime(t *testing.T) {
 	}
 }
 
+// TestAnswersThatChangeAreOneSeries: an API server that is ill gives one answer and then
+// another. The plan fails of it in the end, says so, and is tried again later.
+func TestAnswersThatChangeAreOneSeries(t *testing.T) {
+	ill, webhook := apierrors.NewInternalError(errors.New("etcd is ill")), apierrors.NewInternalError(errors.New("failed calling webhook \"x\""))
+	broken := apierrors.NewBadRequest("it is broken")
+	for name, answers := range map[string][]error{
+		"trouble of two kinds":   {ill, webhook},
+		"trouble and a final no": {ill, broken},
+		"all of them":            {ill, webhook, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, restarted := outage(t)
+			next, ended := 0, false
+			c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+				if target.Kind != "Service" || ended {
+					return nil
+				}
+				next++
+				return answers[next%len(answers)]
+			}
+			d := restarted()
+			require.NoError(t, d.RunFor(t.Context(), 9*time.Minute))
+			require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+			p := onlyPlan(t, c)
+			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			ended = true
+			require.NoError(t, d.RunFor(t.Context(), 11*time.Minute))
+			require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+		})
+	}
+}
+
 // TestAPlanThatFailedOfTroubleIsTriedAgain: the API server is ill for an hour. A
 // controller that was restarted meanwhile knows that, too.
 func TestAPlanThatFailedOfTroubleIsTriedAgain(t *testing.T) {

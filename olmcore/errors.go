@@ -149,6 +149,11 @@ type Outcome struct {
 	// Last are the times of the first and the last of them.
 	Count       int
 	First, Last time.Time
+	// Tries is the number of tries in a row that failed, of whatever class, and Since the
+	// time of the first of them. Conflicts, which are no failures, and missing
+	// permissions, which others have to grant, are not counted and end no series.
+	Tries int
+	Since time.Time
 }
 
 // Outcomes is an adapter's memory of its last Run, by object. It is optional
@@ -184,6 +189,15 @@ func OutcomesOf(previous Outcomes, actions []Action, runErr error, now time.Time
 
 func outcomeOf(last Outcome, err error, now time.Time) Outcome {
 	o := Outcome{Class: Classify(err), Count: 1, First: now, Last: now}
+	switch {
+	case err == nil:
+	case o.Class == Conflict, o.Class == Forbidden:
+		o.Tries, o.Since = last.Tries, last.Since
+	case last.Tries > 0:
+		o.Tries, o.Since = last.Tries+1, last.Since
+	default:
+		o.Tries, o.Since = 1, now
+	}
 	if err == nil {
 		return o
 	}

@@ -169,6 +169,32 @@ func TestOutcomesCountTriesThatEndAlike(t *testing.T) {
 	require.Equal(t, 2, second[key("b")].Count, "the previous outcomes are left alone")
 }
 
+// TestASeriesOfFailuresEndsWithASuccess alone, whatever the answers are.
+func TestASeriesOfFailuresEndsWithASuccess(t *testing.T) {
+	ill, webhook := apierrors.NewInternalError(errors.New("etcd is ill")), apierrors.NewInternalError(errors.New("failed calling webhook"))
+	changed, forbidden := apierrors.NewConflict(pods, "a", errors.New("changed")), apierrors.NewForbidden(pods, "a", errors.New("no"))
+	actions, key := []olmcore.Action{create("a")}, olmcore.KeyOf(pod("a"))
+	var last olmcore.Outcomes
+	for i, step := range []struct {
+		answer       error
+		count, tries int
+		since        int // the step
+	}{
+		{ill, 1, 1, 0}, {webhook, 1, 2, 0}, {webhook, 2, 3, 0}, {forbidden, 1, 3, 0}, {changed, 1, 3, 0}, {ill, 1, 4, 0}, {nil, 1, 0, -1},
+		{forbidden, 1, 0, -1}, {changed, 1, 0, -1}, {webhook, 1, 1, 9}, {ill, 1, 2, 9},
+	} {
+		last = olmcore.OutcomesOf(last, actions, olmcore.Run(t.Context(), &scripted{answers: map[string]error{"a": step.answer}}, actions), noon.Add(time.Duration(i)*time.Minute))
+		got := last[key]
+		require.Equal(t, step.count, got.Count, i)
+		require.Equal(t, step.tries, got.Tries, i)
+		if step.since < 0 {
+			require.Zero(t, got.Since, i)
+		} else {
+			require.Equal(t, noon.Add(time.Duration(step.since)*time.Minute), got.Since, i)
+		}
+	}
+}
+
 func TestErrorsNameTheirSubject(t *testing.T) {
 	require.EqualError(t, &olmcore.InputError{Field: "spec.image", Problem: "is empty"}, "invalid input: spec.image is empty")
 	require.EqualError(t, &olmcore.ActionError{Action: create("a"), Err: errors.New("no")}, "create Pod ns/a: no")
