@@ -130,16 +130,48 @@ func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
 	}
 }
 
-// TestAnObjectListedTwiceIsTakenTheSameWay, in whatever order.
-func TestAnObjectListedTwiceIsTakenTheSameWay(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
-	ill := in.Deployments.Items[0].DeepCopy()
-	ill.UID, ill.Status = ill.UID+"-later", appsv1.DeploymentStatus{}
-	in.Deployments.Items = append(in.Deployments.Items, ill)
-	check(t, in, olmcore.Result{})
-	slices.Reverse(in.Deployments.Items)
-	check(t, in, olmcore.Result{})
+// TestAnObjectListedTwiceIsRefused: a group that is there twice would be two groups, and
+// which of two Deployments counts depends on chance. The order of a list means nothing.
+func TestAnObjectListedTwiceIsRefused(t *testing.T) {
+	many := func(n int) (list []*v1alpha1.Subscription) {
+		for i := range n {
+			list = append(list, &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("s", n-i)}})
+		}
+		return list
+	}
+	for field, twice := range map[string]func(in *csv.Input){
+		"OperatorGroups": func(in *csv.Input) { in.OperatorGroups.Items = append(in.OperatorGroups.Items, group()) },
+		"Deployments": func(in *csv.Input) {
+			later := in.Deployments.Items[0].DeepCopy()
+			later.UID += "-later"
+			in.Deployments.Items = append([]*appsv1.Deployment{later}, in.Deployments.Items...)
+		},
+		"Subscriptions": func(in *csv.Input) { in.Subscriptions.Items = append(many(3), many(3)...) },
+		"Roles":         func(in *csv.Input) { in.Roles.Items = append(in.Roles.Items, in.Roles.Items...) },
+		"Deletion.Peers": func(in *csv.Input) {
+			in.Deletion.Peers = olmcore.Found(operator("x", 1), operator("a", 1), operator("x", 1))
+		},
+	} {
+		t.Run(field, func(t *testing.T) {
+			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+			deploy(t, &in)
+			in.Subscriptions.Items = many(100)
+			_, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			twice(&in)
+			_, err = csv.Reconcile(in)
+			var wrong *olmcore.InputError
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, field+".Items", wrong.Field)
+			in.Subscriptions.Items = append(many(50), many(100)...)
+			_, err = csv.Assess(in)
+			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+		})
+	}
+	g := alone(group())
+	g.Namespaces = olmcore.Found(namespace("b", nil), namespace("a", nil), namespace("b", nil))
+	_, err := csv.Group(g)
+	require.EqualError(t, err, "invalid input: Namespaces.Items holds /b twice")
 }
 
 // TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by

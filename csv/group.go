@@ -146,9 +146,9 @@ func (in *GroupInput) validate() error {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
 	return cmp.Or(
-		noNil("Siblings", in.Siblings.Items), noNil("Namespaces", in.Namespaces.Items),
-		noNil("ClusterServiceVersions", in.ClusterServiceVersions.Items), noNil("ClusterRoles", in.ClusterRoles.Items),
-		noNil("ServiceAccounts", in.ServiceAccounts.Items),
+		sound("Siblings", in.Siblings.Items), sound("Namespaces", in.Namespaces.Items),
+		sound("ClusterServiceVersions", in.ClusterServiceVersions.Items), sound("ClusterRoles", in.ClusterRoles.Items),
+		sound("ServiceAccounts", in.ServiceAccounts.Items),
 	)
 }
 

@@ -3,7 +3,10 @@
 package csv
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -13,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -251,23 +255,23 @@ func (in *Input) validate() error {
 
 func (in *Input) validateLists() error {
 	for _, err := range [...]error{
-		noNil("OperatorGroups", in.OperatorGroups.Items),
-		noNil("OtherGroups", in.OtherGroups.Items),
-		noNil("Rivals", in.Rivals.Items),
-		noNil("Neighbours", in.Neighbours.Items),
-		noNil("Subscriptions", in.Subscriptions.Items),
-		noNil("OperatorConditions", in.OperatorConditions.Items),
-		noNil("CustomResourceDefinitions", in.CustomResourceDefinitions.Items),
-		noNil("APIServices", in.APIServices.Items),
-		noNil("ServiceAccounts", in.ServiceAccounts.Items),
-		noNil("Roles", in.Roles.Items),
-		noNil("RoleBindings", in.RoleBindings.Items),
-		noNil("ClusterRoles", in.ClusterRoles.Items),
-		noNil("ClusterRoleBindings", in.ClusterRoleBindings.Items),
-		noNil("Deployments", in.Deployments.Items),
-		noNil("Deletion.Peers", in.Deletion.Peers.Items),
-		noNil("Deletion.Copies", in.Deletion.Copies.Items),
-		noNil("Deletion.Namespaces", in.Deletion.Namespaces.Items),
+		sound("OperatorGroups", in.OperatorGroups.Items),
+		sound("OtherGroups", in.OtherGroups.Items),
+		sound("Rivals", in.Rivals.Items),
+		sound("Neighbours", in.Neighbours.Items),
+		sound("Subscriptions", in.Subscriptions.Items),
+		sound("OperatorConditions", in.OperatorConditions.Items),
+		sound("CustomResourceDefinitions", in.CustomResourceDefinitions.Items),
+		sound("APIServices", in.APIServices.Items),
+		sound("ServiceAccounts", in.ServiceAccounts.Items),
+		sound("Roles", in.Roles.Items),
+		sound("RoleBindings", in.RoleBindings.Items),
+		sound("ClusterRoles", in.ClusterRoles.Items),
+		sound("ClusterRoleBindings", in.ClusterRoleBindings.Items),
+		sound("Deployments", in.Deployments.Items),
+		sound("Deletion.Peers", in.Deletion.Peers.Items),
+		sound("Deletion.Copies", in.Deletion.Copies.Items),
+		sound("Deletion.Namespaces", in.Deletion.Namespaces.Items),
 		noNilObject("Deletion.ClusterObjects", in.Deletion.ClusterObjects.Items),
 		noNilObject("Deletion.WellKnown", in.Deletion.WellKnown.Items),
 	} {
@@ -283,13 +287,36 @@ func (in *Input) validateLists() error {
 	return nil
 }
 
-func noNil[T any](field string, items []*T) error {
+// sound refuses a list with an entry that is nil, and one with an object twice.
+func sound[P interface {
+	*T
+	metav1.Object
+}, T any](field string, items []P) error {
+	ordered := true
 	for i, item := range items {
 		if item == nil {
 			return &olmcore.InputError{Field: fmt.Sprintf("%s.Items[%d]", field, i), Problem: "is nil"}
 		}
+		ordered = ordered && (i == 0 || compareNames(items[i-1], item) < 0)
+	}
+	if ordered { // as Readers list them
+		return nil
+	}
+	if len(items) > few {
+		items = slices.SortedFunc(slices.Values(items), compareNames[P])
+	}
+	for i, item := range items {
+		for _, before := range items[max(0, i-few):i] {
+			if compareNames(before, item) == 0 {
+				return &olmcore.InputError{Field: field + ".Items", Problem: fmt.Sprintf("holds %s/%s twice", item.GetNamespace(), item.GetName())}
+			}
+		}
 	}
 	return nil
+}
+
+func compareNames[P metav1.Object](a, b P) int {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
 func noNilObject(field string, items []olmcore.Object) error {

@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -11,16 +12,9 @@ import (
 )
 
 // indexNamed returns the position of the object with a name, -1 when there is
-// none. Should the caller have listed an object twice, the one with the lowest
-// UID is taken whatever the order.
+// none.
 func indexNamed[T metav1.Object](items []T, namespace, name string) int {
-	found := -1
-	for i, item := range items {
-		if item.GetName() == name && item.GetNamespace() == namespace && (found < 0 || item.GetUID() < items[found].GetUID()) {
-			found = i
-		}
-	}
-	return found
+	return slices.IndexFunc(items, func(item T) bool { return item.GetName() == name && item.GetNamespace() == namespace })
 }
 
 // finder finds objects by name as indexNamed does; of many at the cost of few.
@@ -39,10 +33,7 @@ func finderOf[T metav1.Object](items []T) finder[T] {
 	}
 	f.at = make(map[types.NamespacedName]int, len(items))
 	for i, item := range items {
-		key := types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}
-		if have, ok := f.at[key]; !ok || item.GetUID() < items[have].GetUID() {
-			f.at[key] = i
-		}
+		f.at[types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}] = i
 	}
 	return f
 }

@@ -84,8 +84,8 @@ func (in *SweepInput) validate() error {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
 	return cmp.Or(in.Config.validate(),
-		noNil("ClusterServiceVersions", in.ClusterServiceVersions.Items), noNil("OperatorGroups", in.OperatorGroups.Items),
-		noNil("InstallPlans", in.InstallPlans.Items), noNil("Namespaces", in.Namespaces.Items), noNilObject("Objects", in.Objects.Items))
+		sound("ClusterServiceVersions", in.ClusterServiceVersions.Items), sound("OperatorGroups", in.OperatorGroups.Items),
+		sound("InstallPlans", in.InstallPlans.Items), sound("Namespaces", in.Namespaces.Items), noNilObject("Objects", in.Objects.Items))
 }
 
 type sweeper struct {
