@@ -94,8 +94,8 @@ type Change struct {
 // Changed returns the keys to reconcile after a change, sorted, and takes in what
 // the controller remembers of it: of InstallPlans the versions, so that
 // Subscriptions report states too short to be met when they are reconciled, and
-// that CatalogSources changed. The error is of an object that does not fit its
-// type, or of reading what a change of everything means.
+// that CatalogSources changed. Of an object that does not fit its type what does
+// counts. The error is of reading what a change of everything means.
 func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change) ([]types.NamespacedName, error) {
 	if change.New == nil {
 		return nil, &olmcore.InputError{Field: "change.New", Problem: "is nil"}
@@ -103,14 +103,14 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	if change.Initial && olmcore.GVKOf(change.New).Group != v1alpha1.GroupName {
 		return nil, nil // at the start OLM's own objects ask for every key
 	}
-	next, err := olmcore.Typed(change.New)
+	next, err := olmcore.Fitting(olmcore.Typed(change.New))
 	if err != nil {
 		return nil, err
 	}
 	keys := c.Affected(next)
 	var old olmcore.Object
 	if change.Old != nil {
-		if old, err = olmcore.Typed(change.Old); err == nil { // else nobody acted on it
+		if old, err = olmcore.Fitting(olmcore.Typed(change.Old)); err == nil {
 			keys = append(keys, c.Affected(old)...)
 		}
 	}

@@ -151,7 +151,7 @@ func (g *gatherer) alongside(names map[string]bool) error {
 		if !ok || namespace == "" || name == "" || namespace == g.in.InstallPlan.Namespace {
 			continue
 		}
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name)
+		csv, err := olmcore.Fitting(olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name))
 		if err != nil {
 			return err
 		}

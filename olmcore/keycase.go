@@ -41,19 +41,29 @@ func (k KeyCase) String() string {
 // counts before all others. Objects without a Go type and CustomResourceDefinitions keep
 // their keys: OLM hands them on, or decodes them, as an API server does.
 func FoldKeys(m map[string]any, o Object) (map[string]any, []KeyCase) {
+	folded, keys, _ := foldKeys(m, o)
+	return folded, keys
+}
+
+// foldKeys is FoldKeys; the error names a quantity that is not to be computed with.
+func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
 	f := folder{}
 	_, f.strict = o.(*apiextensionsv1.CustomResourceDefinition)
 	if _, untyped := o.(*unstructured.Unstructured); untyped || isNil(o) {
-		return m, nil
+		return m, nil, nil
 	}
 	folded := f.fold(m, reflect.TypeOf(o), "")
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
-	return folded.(map[string]any), f.found
+	if len(f.wild) > 0 {
+		return folded.(map[string]any), f.found, &InputError{Field: slices.Min(f.wild), Problem: "is a quantity with too many digits or too large an exponent"}
+	}
+	return folded.(map[string]any), f.found, nil
 }
 
 type folder struct {
 	strict bool
 	found  []KeyCase
+	wild   []string // paths
 }
 
 func (f *folder) fold(value any, t reflect.Type, path string) any {
@@ -61,6 +71,9 @@ func (f *folder) fold(value any, t reflect.Type, path string) any {
 		t = t.Elem()
 	}
 	if decodesItself(t) {
+		if t == quantity && isWild(value) {
+			f.wild = append(f.wild, path)
+		}
 		return value
 	}
 	switch x := value.(type) {

@@ -82,7 +82,9 @@ func decodeInto(data []byte, o Object) ([]KeyCase, error) {
 	if _, untyped := o.(*unstructured.Unstructured); untyped {
 		return nil, utiljson.Unmarshal(data, o)
 	}
-	if _, special := o.(*v1alpha1.CatalogSource); !special {
+	decoded := false
+	if _, special := o.(*v1alpha1.CatalogSource); !special && !mayBeWild(data) {
+		decoded = true
 		unknown, err := kjson.UnmarshalStrict(data, o, kjson.DisallowUnknownFields)
 		if err != nil || len(unknown) == 0 {
 			return nil, err
@@ -92,12 +94,15 @@ func decodeInto(data []byte, o Object) ([]KeyCase, error) {
 	if err := utiljson.Unmarshal(data, &m); err != nil {
 		return nil, err
 	}
-	m, keys := FoldKeys(m, o)
+	m, keys, err := foldKeys(m, o)
+	if err != nil {
+		return nil, err
+	}
 	if _, special := o.(*v1alpha1.CatalogSource); special {
 		return keys, fromMap(m, o)
 	}
-	if len(keys) == 0 {
-		return nil, nil // it is decoded
+	if len(keys) == 0 && decoded {
+		return nil, nil
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -150,7 +155,10 @@ func FromMap(m map[string]any, o Object) error {
 		u.Object = object
 		return nil
 	}
-	m, _ = FoldKeys(m, o)
+	m, _, err := foldKeys(m, o)
+	if err != nil {
+		return err
+	}
 	return fromMap(m, o)
 }
 

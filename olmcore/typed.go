@@ -4,6 +4,7 @@ package olmcore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,10 +42,11 @@ func AddToScheme(s *runtime.Scheme) error {
 }
 
 // Blank returns an empty object for a client to decode into: that of NewObject,
-// but a map for a CatalogSource, whose Go type has a decoder that panics on an empty
-// spec.updateStrategy. Typed makes of it what Readers owe.
+// but a map for OLM's own kinds. An API server stores objects of these that their Go
+// types cannot hold, on which the decoders fail, panic or do not end: one of them would
+// keep a typed client from reading any. Typed makes of it what Readers owe.
 func Blank(gvk schema.GroupVersionKind) Object {
-	if gvk != catalogSource {
+	if !isOLMs(gvk) {
 		return NewObject(gvk)
 	}
 	u := &unstructured.Unstructured{}
@@ -57,7 +59,7 @@ func Blank(gvk schema.GroupVersionKind) Object {
 // know hold maps.
 func BlankList(s *runtime.Scheme, gvk schema.GroupVersionKind) ObjectList {
 	kind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
-	if gvk != catalogSource {
+	if !isOLMs(gvk) {
 		if o, err := s.New(kind); err == nil {
 			if list, ok := o.(ObjectList); ok {
 				return list
@@ -76,11 +78,13 @@ type ObjectList interface {
 	runtime.Object
 }
 
-var catalogSource = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
+// isOLMs reports whether a kind is one of OLM's own, which CustomResourceDefinitions
+// define.
+func isOLMs(gvk schema.GroupVersionKind) bool { return gvk.Group == v1alpha1.GroupName }
 
 // Typed returns what a Reader owes for an object that a client returned: the API
-// type of a map whose kind the library knows, else o itself. The error is of a map
-// that does not fit its type.
+// type of a map whose kind the library knows, else o itself. The error is an
+// *UnfitError of a map that does not fit its type.
 func Typed(o Object) (Object, error) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok || u == nil {
@@ -91,14 +95,27 @@ func Typed(o Object) (Object, error) {
 		return o, nil
 	}
 	if err := FromMap(u.Object, object); err != nil {
-		return nil, fmt.Errorf("read %s: %w", KeyOf(o), err)
+		return nil, unfit(u.Object, object, err)
 	}
 	return object, nil
 }
 
+// Fitting takes the result of a read and returns of an *UnfitError the object that it
+// holds, for readers to whom one object of others is no reason to stop. Other results
+// stay what they are.
+func Fitting[T Object](o T, err error) (T, error) {
+	var misfit *UnfitError
+	if !errors.As(err, &misfit) {
+		return o, err
+	}
+	return typed[T](misfit.Object)
+}
+
 // Items returns what a Reader owes for a list that a client returned, such as a
 // *PodList or an *UnstructuredList: its objects, Typed and sorted by namespace and
-// name. The error is of something that is no list of objects, or of Typed.
+// name. An object that does not fit its type is there with what fits: whoever may
+// write one object of a list may not keep others from reading it. The error is of
+// something that is no list of objects.
 func Items(list runtime.Object) ([]Object, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -110,7 +127,7 @@ func Items(list runtime.Object) ([]Object, error) {
 		if !ok {
 			return nil, fmt.Errorf("a list holds a %T, which is no object", item)
 		}
-		if objects[i], err = Typed(o); err != nil {
+		if objects[i], err = Fitting(Typed(o)); err != nil {
 			return nil, err
 		}
 	}

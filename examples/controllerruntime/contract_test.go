@@ -124,3 +124,48 @@ func TestACatalogSourceWithAnEmptyUpdateStrategyIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &v1alpha1.UpdateStrategy{}, cs.Spec.UpdateStrategy)
 }
+
+// TestOneUnfitObjectStopsNobody: an object that its type cannot hold, in a tenant's
+// namespace, keeps no cache from starting and no list from being read.
+func TestOneUnfitObjectStopsNobody(t *testing.T) {
+	c := newCluster(t, time.Now())
+	require.NoError(t, c.Create(
+		&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "v"}},
+		&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "v"}},
+		&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Package: "p"}},
+	))
+	s, config := serve(t, c)
+	s.Stored = func(object map[string]any) {
+		spec, _ := object["spec"].(map[string]any)
+		switch metadata := object["metadata"].(map[string]any); {
+		case metadata["namespace"] != "evil":
+		case object["kind"] == v1alpha1.ClusterServiceVersionKind:
+			spec["version"] = "latest"
+		case object["kind"] == v1alpha1.SubscriptionKind:
+			spec["config"] = map[string]any{"resources": map[string]any{"limits": map[string]any{"cpu": "1e-100000000"}}}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	mgr, err := newCached(ctx, config, controllers.Options{})
+	require.NoError(t, err)
+	for name, r := range map[string]olmcore.Reader{"the cache": mgr, "the API server": mgr.Cluster} {
+		for kind, want := range map[string][]string{
+			v1alpha1.ClusterServiceVersionKind: {"ClusterServiceVersion evil/v", "ClusterServiceVersion ops/v"},
+			v1alpha1.SubscriptionKind:          {"Subscription evil/s"},
+		} {
+			objects, err := r.List(ctx, v1alpha1.SchemeGroupVersion.WithKind(kind), "", nil)
+			require.NoError(t, err, name)
+			var got []string
+			for _, o := range objects {
+				got = append(got, olmcore.KeyOf(o).String())
+			}
+			require.Equal(t, want, got, name)
+		}
+		_, err = r.Get(ctx, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind), "ops", "v")
+		require.NoError(t, err, name)
+		_, err = r.Get(ctx, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind), "evil", "v")
+		var unfit *olmcore.UnfitError
+		require.ErrorAs(t, err, &unfit, name)
+	}
+}

@@ -8,8 +8,11 @@ package olmruntime
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +42,15 @@ type Manager struct {
 	ctrl.Manager
 	*olmdynamic.Cluster
 	watched controllers.Watched
+	// read are the API types of the cache's maps, by UID: to make them anew at each
+	// read would take longer than all else.
+	read sync.Map
+}
+
+type readObject struct {
+	resourceVersion string
+	object          olmcore.Object
+	err             error
 }
 
 // labelIndex is the name of the cache's index of labels.
@@ -114,7 +126,21 @@ func (m *Manager) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	if err := m.GetCache().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	return olmcore.Typed(o)
+	return m.typed(o)
+}
+
+// typed is olmcore.Typed, which it asks once for each version of an object.
+func (m *Manager) typed(o olmcore.Object) (olmcore.Object, error) {
+	if _, isMap := o.(*unstructured.Unstructured); !isMap {
+		return o, nil
+	}
+	if known, ok := m.read.Load(o.GetUID()); ok && known.(readObject).resourceVersion == o.GetResourceVersion() {
+		return known.(readObject).object, known.(readObject).err
+	}
+	next := readObject{resourceVersion: o.GetResourceVersion()}
+	next.object, next.err = olmcore.Typed(o)
+	m.read.Store(o.GetUID(), next)
+	return next.object, next.err
 }
 
 // List implements olmcore.Reader.
@@ -133,7 +159,19 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	if err := m.GetCache().List(ctx, list, options...); err != nil {
 		return nil, err
 	}
-	return olmcore.Items(list)
+	maps, ok := list.(*unstructured.UnstructuredList)
+	if !ok {
+		return olmcore.Items(list)
+	}
+	var typed metav1.List
+	for i := range maps.Items {
+		o, err := olmcore.Fitting(m.typed(&maps.Items[i]))
+		if err != nil {
+			return nil, err
+		}
+		typed.Items = append(typed.Items, runtime.RawExtension{Object: o})
+	}
+	return olmcore.Items(&typed)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -157,13 +195,13 @@ func (m *Manager) add(r *controllers.Runner) error {
 	}
 	err = c.Watch(source.Func(func(_ context.Context, q queue) error { enqueue(q, r.Always); return nil }))
 	for gvk := range m.watched {
-		err = errors.Join(err, c.Watch(source.Kind[client.Object](m.GetCache(), olmcore.Blank(gvk), changes(r))))
+		err = errors.Join(err, c.Watch(source.Kind[client.Object](m.GetCache(), olmcore.Blank(gvk), m.changes(r))))
 	}
 	return err
 }
 
 // changes turns what watches deliver into keys.
-func changes(r *controllers.Runner) handler.EventHandler {
+func (m *Manager) changes(r *controllers.Runner) handler.EventHandler {
 	changed := func(ctx context.Context, q queue, change controllers.Change) {
 		change.At = time.Now()
 		keys, err := r.Changed(ctx, r.Reader, change)
@@ -180,6 +218,7 @@ func changes(r *controllers.Runner) handler.EventHandler {
 			changed(ctx, q, controllers.Change{Old: e.ObjectOld, New: e.ObjectNew})
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			m.read.Delete(e.Object.GetUID())
 			changed(ctx, q, controllers.Change{New: e.Object, Deleted: true})
 		},
 	}

@@ -32,6 +32,11 @@ import (
 
 // Server is an http.Handler over a cluster. Its clock follows the real one.
 type Server struct {
+	// Stored, when set before the first request, changes what is answered of an object,
+	// as if it had been stored so: content that the fake refuses and an API server does
+	// not.
+	Stored func(object map[string]any)
+
 	mu      sync.Mutex
 	cluster *fake.Cluster
 	// The cluster showed since at the real time started.
@@ -156,13 +161,22 @@ func (s *Server) answer(r *http.Request, path []string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return olmcore.ToMap(o)
+		return s.encode(o)
 	case "list":
 		return s.list(q)
 	case "watch":
 		return s.watch(q)
 	}
 	return s.write(q)
+}
+
+// encode returns an object as it is answered.
+func (s *Server) encode(o olmcore.Object) (map[string]any, error) {
+	m, err := olmcore.ToMap(o)
+	if err == nil && s.Stored != nil {
+		s.Stored(m)
+	}
+	return m, err
 }
 
 func (q *request) verb() string {
@@ -232,7 +246,7 @@ func (s *Server) list(q *request) (any, error) {
 	}
 	items := make([]any, len(objects))
 	for i, o := range objects {
-		if items[i], err = olmcore.ToMap(o); err != nil {
+		if items[i], err = s.encode(o); err != nil {
 			return nil, err
 		}
 	}
@@ -269,7 +283,7 @@ func (s *Server) write(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return olmcore.ToMap(o)
+	return s.encode(o)
 }
 
 func unsupported(q *request) error {

@@ -166,7 +166,7 @@ func (w *watcher) send(encoder *json.Encoder, e event) error {
 	case kind == "MODIFIED" && !after:
 		kind = "DELETED"
 	}
-	o, err := olmcore.ToMap(e.next)
+	o, err := w.s.encode(e.next)
 	if err != nil {
 		return err
 	}

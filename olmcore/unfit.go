@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// UnfitError is what reading one object comes to whose content its API type cannot
+// hold. An API server stores such objects of custom kinds: their schemas leave
+// open what is a version, a quantity or a port.
+type UnfitError struct {
+	// Object is what of it fits: all metadata, and the rest without the fields that
+	// do not. It counts for others, such as the versions of other namespaces; nothing is
+	// decided about the object itself.
+	Object Object
+	// Err says what does not fit.
+	Err error
+}
+
+// Error implements error.
+func (e *UnfitError) Error() string { return fmt.Sprintf("read %s: %v", KeyOf(e.Object), e.Err) }
+
+// Unwrap returns what does not fit.
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// unfit returns the error of a map whose type could not be filled with it, with what
+// of it fits.
+func unfit(m map[string]any, o Object, problem error) error {
+	reflect.ValueOf(o).Elem().SetZero()
+	kept, _ := fitting(m, reflect.TypeOf(o))
+	fits, _ := kept.(map[string]any)
+	if FromMap(fits, o) != nil {
+		reflect.ValueOf(o).Elem().SetZero()
+		identity := map[string]any{"apiVersion": m["apiVersion"], "kind": m["kind"], "metadata": m["metadata"]}
+		if err := FromMap(identity, o); err != nil {
+			return fmt.Errorf("read an object: %w", err)
+		}
+	}
+	return &UnfitError{Object: o, Err: problem}
+}
+
+// fitting returns a JSON value without what types that decode themselves do not
+// take; ok is false when the value itself is one of these.
+func fitting(value any, t reflect.Type) (kept any, ok bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if decodesItself(t) {
+		return value, decodes(value, t)
+	}
+	switch x := value.(type) {
+	case map[string]any:
+		next := maps.Clone(x)
+		for key, entry := range x {
+			of, known := entryType(t, key)
+			if !known {
+				continue
+			}
+			if next[key], ok = fitting(entry, of); !ok {
+				delete(next, key)
+			}
+		}
+		return next, true
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return value, true
+		}
+		next := slices.Clone(x)
+		for i := range next {
+			if next[i], ok = fitting(next[i], t.Elem()); !ok {
+				return nil, false // the order of a list may matter
+			}
+		}
+		return next, true
+	}
+	return value, true
+}
+
+// entryType is the type of a field of a struct, in any case, or of a map's entries.
+func entryType(t reflect.Type, key string) (of reflect.Type, known bool) {
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Elem(), true
+	case reflect.Struct:
+		fields := fieldsOf(t)
+		if of, known = fields.types[key]; !known {
+			of, known = fields.types[fields.folded[strings.ToLower(key)]]
+		}
+	}
+	return of, known
+}
+
+func decodes(value any, t reflect.Type) bool {
+	if t == quantity && isWild(value) {
+		return false
+	}
+	data, err := json.Marshal(value)
+	return err == nil && json.Unmarshal(data, reflect.New(t).Interface()) == nil
+}
+
+var quantity = reflect.TypeFor[resource.Quantity]()
+
+// maxQuantity is how long a quantity may be, and maxExponent how many digits its
+// exponent may have. To read or compare one with an exponent of nine digits takes
+// hours: the API type computes the power of ten.
+const (
+	maxQuantity = 100
+	maxExponent = 2
+)
+
+// isWild reports whether a JSON value is a quantity that is not to be computed with.
+func isWild(value any) bool {
+	var text string
+	switch x := value.(type) {
+	case string:
+		text = x
+	case json.Number:
+		text = string(x)
+	}
+	_, exponent, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
+	return len(text) > maxQuantity || len(strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")) > maxExponent
+}
+
+// mayBeWild reports whether JSON may hold a quantity that isWild. It looks at what
+// begins a number or a string of digits; an escape there may hide anything.
+func mayBeWild(data []byte) bool {
+	before := byte(' ')
+	for i := 0; i < len(data); i++ {
+		switch before {
+		case '"', ':', '[', ',', ' ', '\t', '\r', '\n':
+			end := i
+			for end < len(data) && isOfNumber(data[end]) {
+				end++
+			}
+			if before == '"' && end < len(data) && data[end] == '\\' || end > i && isWild(string(data[i:end])) {
+				return true
+			}
+			i = max(i, end-1)
+		}
+		before = data[min(i, len(data)-1)]
+	}
+	return false
+}
+
+func isOfNumber(c byte) bool {
+	return '0' <= c && c <= '9' || c == '+' || c == '-' || c == '.' || c == 'e' || c == 'E'
+}
