@@ -11,7 +11,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/olmcore"
@@ -28,6 +27,15 @@ const annotationProperties = "operatorframework.io/properties"
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, NewStepsFromBundle.
 func StepsFromBundle(o olmcore.Operator, namespace string) ([]*v1alpha1.Step, []olmcore.Diagnostic, error) {
+	return bundleSteps(o, namespace, literalManifest)
+}
+
+// manifestOf returns the manifest of a step for an object of a bundle; bare leaves its
+// kind out, as OLM does for the permission objects.
+type manifestOf func(object olmcore.Object, bare bool) (string, error)
+
+// bundleSteps is StepsFromBundle with manifests of the caller's choice.
+func bundleSteps(o olmcore.Operator, namespace string, manifest manifestOf) ([]*v1alpha1.Step, []olmcore.Diagnostic, error) {
 	switch {
 	case o.Name == "":
 		return nil, nil, &olmcore.InputError{Field: "Operator.Name", Problem: "is empty"}
@@ -47,7 +55,7 @@ func StepsFromBundle(o olmcore.Operator, namespace string) ([]*v1alpha1.Step, []
 	if problem != nil {
 		return nil, []olmcore.Diagnostic{*problem}, nil
 	}
-	b := stepBuilder{operator: o}
+	b := stepBuilder{operator: o, manifest: manifest}
 	b.add(csv, false)
 	for _, object := range o.Bundle.Objects {
 		if olmcore.GVKOf(object).Kind != kindCSV {
@@ -118,29 +126,38 @@ func propertiesOf(properties []olmcore.Property) (string, error) {
 
 type stepBuilder struct {
 	operator olmcore.Operator
+	manifest manifestOf
 	steps    []*v1alpha1.Step
 	err      error
 }
 
-// add appends the step of an object; bare leaves its kind out of the manifest,
-// as OLM does for the permission objects.
+// add appends the step of an object.
 func (b *stepBuilder) add(object olmcore.Object, bare bool) {
-	m, err := valuesOf(object)
+	text, err := b.manifest(object, bare)
 	if err != nil {
 		b.err = err
 		return
 	}
-	if bare {
-		delete(m, "apiVersion")
-		delete(m, "kind")
-	}
-	step, err := newStep(b.operator.Name, olmcore.GVKOf(object), object, m)
+	step, err := newStep(b.operator.Name, object, text)
 	if err != nil {
 		b.err = err
 		return
 	}
 	step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = b.operator.Catalog.Name, b.operator.Catalog.Namespace
 	b.steps = append(b.steps, step)
+}
+
+// literalManifest is the object itself.
+func literalManifest(object olmcore.Object, bare bool) (string, error) {
+	values, err := valuesOf(object)
+	if err != nil {
+		return "", err
+	}
+	if bare {
+		delete(values, "apiVersion")
+		delete(values, "kind")
+	}
+	return encode(values)
 }
 
 // valuesOf is olmcore.ToMap for objects that a caller made by hand, whose
@@ -159,11 +176,8 @@ func valuesOf(object olmcore.Object) (map[string]any, error) {
 	return values, err
 }
 
-func newStep(resolving string, gvk schema.GroupVersionKind, object olmcore.Object, values map[string]any) (*v1alpha1.Step, error) {
-	text, err := encode(values)
-	if err != nil {
-		return nil, err
-	}
+func newStep(resolving string, object olmcore.Object, manifest string) (*v1alpha1.Step, error) {
+	gvk := olmcore.GVKOf(object)
 	kind := gvk.Kind
 	if kind == "Secret" {
 		kind = kindBundleSecret
@@ -174,7 +188,7 @@ func newStep(resolving string, gvk schema.GroupVersionKind, object olmcore.Objec
 	}
 	return &v1alpha1.Step{
 		Resolving: resolving, Status: v1alpha1.StepStatusUnknown,
-		Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: kind, Name: name, Manifest: text},
+		Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: kind, Name: name, Manifest: manifest},
 	}, nil
 }
 

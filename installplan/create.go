@@ -229,11 +229,8 @@ func (c *creation) plannedSteps() (steps []*v1alpha1.Step, ok bool) {
 	operators := slices.Clone(c.in.Resolution.Operators)
 	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })
 	for _, o := range operators {
-		o, from := c.unpacked(o)
-		own, diagnostics, err := StepsFromBundle(o, c.in.Namespace)
-		if err == nil && from != nil {
-			err = referTo(from, o, own)
-		}
+		o, manifest := c.unpacked(o)
+		own, diagnostics, err := bundleSteps(o, c.in.Namespace, manifest)
 		if err != nil || len(diagnostics) > 0 {
 			for i := range diagnostics {
 				diagnostics[i].Target = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: c.in.Namespace}
@@ -268,7 +265,11 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 		return nil, err
 	}
 	delete(values, "status")
-	step, err := newStep(s.Spec.StartingCSV, olmcore.GVKOf(s), s, values)
+	text, err := encode(values)
+	if err != nil {
+		return nil, err
+	}
+	step, err := newStep(s.Spec.StartingCSV, s, text)
 	if err != nil {
 		return nil, err
 	}

@@ -105,15 +105,22 @@ func decodeFile(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, ext
 	if err != nil {
 		return nil, nil, false, err
 	}
-	var id identity
-	if err := json.Unmarshal(first, &id); err != nil {
+	var values map[string]any
+	if err := utiljson.Unmarshal(first, &values); err != nil {
+		return nil, nil, false, err
+	}
+	id, err := identityOf(values)
+	if err != nil {
 		return nil, nil, false, err
 	}
 	if id.Kind == "" {
 		return nil, nil, extra, nil
 	}
-	first, renamed, err := withIdentity(first, id)
+	renamed, err := setIdentity(values, id)
 	if err != nil {
+		return nil, nil, extra, err
+	}
+	if first, err = json.Marshal(values); err != nil {
 		return nil, nil, extra, err
 	}
 	object, keys, err = olmcore.DecodeKeys(first)
@@ -123,36 +130,47 @@ func decodeFile(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, ext
 	return object, append(renamed, keys...), extra, err
 }
 
-// withIdentity returns a manifest with apiVersion and kind as they are read: keys in any
-// case count, and an apiVersion that is missing, or lacks the group of a
-// ClusterServiceVersion, follows from the kind where steps of that kind are known. The
-// error says that it does not.
-func withIdentity(manifest []byte, id identity) (complete []byte, keys []olmcore.KeyCase, err error) {
-	var m map[string]any
-	if err := utiljson.Unmarshal(manifest, &m); err != nil {
-		return nil, nil, err
+// identityOf reads the identity of a manifest; keys in any case count.
+func identityOf(values map[string]any) (id identity, err error) {
+	own := map[string]any{}
+	for key, value := range values {
+		for _, field := range [...]string{"apiVersion", "kind", "metadata"} {
+			if strings.EqualFold(key, field) {
+				own[key] = value
+			}
+		}
 	}
+	data, err := json.Marshal(own)
+	if err != nil {
+		return id, err
+	}
+	return id, json.Unmarshal(data, &id)
+}
+
+// setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that
+// is missing, or lacks the group of a ClusterServiceVersion, follows from the kind where
+// steps of that kind are known. The error says that it does not.
+func setIdentity(values map[string]any, id identity) (keys []olmcore.KeyCase, err error) {
 	kind, known := knownKinds[id.Kind]
 	if known && (id.APIVersion == "" || id.Kind == kindCSV && !strings.Contains(id.APIVersion, "/")) {
 		id.APIVersion = kind.gvk.GroupVersion().String()
 	}
 	if id.APIVersion == "" {
-		return nil, nil, fmt.Errorf("%s has no apiVersion", id.Kind)
+		return nil, fmt.Errorf("%s has no apiVersion", id.Kind)
 	}
-	if m["apiVersion"] == id.APIVersion && m["kind"] == id.Kind {
-		return manifest, nil, nil
+	if values["apiVersion"] == id.APIVersion && values["kind"] == id.Kind {
+		return nil, nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		for _, field := range [...]string{"apiVersion", "kind"} {
 			if key != field && strings.EqualFold(key, field) {
 				keys = append(keys, olmcore.KeyCase{Path: key, Field: field})
-				delete(m, key)
+				delete(values, key)
 			}
 		}
 	}
-	m["apiVersion"], m["kind"] = id.APIVersion, id.Kind
-	complete, err = json.Marshal(m)
-	return complete, keys, err
+	values["apiVersion"], values["kind"] = id.APIVersion, id.Kind
+	return keys, nil
 }
 
 // filesOf returns the decoded values of a ConfigMap.
@@ -195,15 +213,7 @@ func inflate(data []byte, limit int64) ([]byte, error) {
 	return out, err
 }
 
-// contentDigest identifies what was unpacked, whatever its encoding.
-func contentDigest(cm *corev1.ConfigMap) (string, error) {
-	files, err := filesOf(cm)
-	if err != nil {
-		return "", err
-	}
-	return digestOf(files), nil
-}
-
+// digestOf identifies what was unpacked, whatever its encoding.
 func digestOf(files map[string][]byte) string {
 	sum := sha256.New()
 	put := func(data []byte) {
@@ -217,13 +227,30 @@ func digestOf(files map[string][]byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// loadComplete is LoadBundle for a ConfigMap that holds the whole bundle of an
-// image; ok is false for every other. Its content is written in one update, with
-// the name of the image.
-func loadComplete(cm *corev1.ConfigMap, image string) (bundle olmcore.Bundle, found []olmcore.Diagnostic, ok bool) {
+// bundleContent is what a ConfigMap holds.
+type bundleContent struct {
+	bundle olmcore.Bundle
+	found  []olmcore.Diagnostic
+	digest string
+	err    error
+}
+
+func contentOf(cm *corev1.ConfigMap, files map[string][]byte) bundleContent {
+	c := bundleContent{digest: digestOf(files)}
+	c.bundle, c.found = decodeFiles(cm, files)
+	return c
+}
+
+// loadComplete reads a ConfigMap that holds the whole bundle of an image; ok is false
+// for every other. Its content is written in one update, with the name of the image.
+func loadComplete(cm *corev1.ConfigMap, image string) (content bundleContent, ok bool) {
 	if cm == nil || cm.DeletionTimestamp != nil || cm.Annotations[annotationSourceImage] != image {
-		return olmcore.Bundle{}, nil, false
+		return content, false
 	}
-	bundle, found, err := LoadBundle(cm)
-	return bundle, found, err == nil && lastCSV(bundle) != ""
+	files, err := filesOf(cm)
+	if err != nil {
+		return content, false
+	}
+	content = contentOf(cm, files)
+	return content, lastCSV(content.bundle) != ""
 }

@@ -184,10 +184,10 @@ func (u *unpacking) run() {
 		u.pending(reasonSourceMissing, messageSourceMissing)
 		return
 	}
-	if bundle, found, ok := loadComplete(u.in.ConfigMap, u.in.Lookup.Path); ok {
-		u.out.Diagnostics = append(u.out.Diagnostics, found...)
+	if content, ok := loadComplete(u.in.ConfigMap, u.in.Lookup.Path); ok {
+		u.out.Diagnostics = append(u.out.Diagnostics, content.found...)
 		u.configMap()
-		u.load(bundle)
+		u.load(content)
 		return
 	}
 	if !u.configMap() || !u.permissions() {
@@ -256,13 +256,10 @@ func bounded(since time.Time, d time.Duration, now time.Time) time.Duration {
 }
 
 // load hands out the bundle of a complete ConfigMap.
-func (u *unpacking) load(bundle olmcore.Bundle) {
-	cm, lookup := u.in.ConfigMap, &u.out.Lookup
+func (u *unpacking) load(content bundleContent) {
+	cm, lookup, bundle := u.in.ConfigMap, &u.out.Lookup, content.bundle
+	u.out.Digest = content.digest
 	var err error
-	if u.out.Digest, err = contentDigest(cm); err != nil {
-		u.invalid("%s", err)
-		return
-	}
 	if bundle.Properties, err = parseProperties(lookup.Properties); err != nil {
 		u.invalid("failed to load bundle properties for %q: %s", lookup.Identifier, err)
 		return

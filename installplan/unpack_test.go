@@ -357,6 +357,26 @@ func TestLoadBundle(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
+// TestABundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written
+// as a fraction, and of escapes that YAML does not know, nothing is lost.
+func TestABundleMayBeJSON(t *testing.T) {
+	bundle, found, err := installplan.LoadBundle(filled(map[string]string{
+		"a.json": ` {"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},
+			"spec":{"displayName":"\ud83d\ude00","install":{"strategy":"deployment","spec":{"deployments":[{"name":"d","spec":{"replicas":2.0}}]}}}}`,
+		"b.json": `{"Kind":"ServiceAccount","metadata":{"name":"b"}}`,
+		"c.json": `["no manifest"]`,
+		"d.json": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"yaml"}, data: {a: b}}`,
+	}))
+	require.NoError(t, err)
+	require.Len(t, bundle.Objects, 3)
+	csv := bundle.Objects[0].(*v1alpha1.ClusterServiceVersion)
+	require.Equal(t, "\U0001f600", csv.Spec.DisplayName)
+	require.Equal(t, int32(2), *csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas)
+	require.Equal(t, &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: "b"}}, bundle.Objects[1])
+	require.Equal(t, map[string]string{"a": "b"}, bundle.Objects[2].(*corev1.ConfigMap).Data)
+	same(t, []string{"KeyCase", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
+}
+
 // TestABundleIsUnpackedInTheEnd: whatever writes are lost, one Job at a time
 // runs, none runs before its permissions, and once one of them succeeds the
 // bundle is there.

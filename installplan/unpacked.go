@@ -45,14 +45,8 @@ func (e *evaluation) literal(s *v1alpha1.Step, ref pinnedRef) (text string, v ve
 	return found.steps[i].Resource.Manifest, verdict{}
 }
 
-// bundleContent is what a ConfigMap holds. The references of one bundle differ in
-// their properties, so it is read once for all of them.
-type bundleContent struct {
-	bundle olmcore.Bundle
-	digest string
-	err    error
-}
-
+// content reads what a ConfigMap holds. The references of one bundle differ in their
+// properties, so it is read once for all of them.
 func (e *evaluation) content(cm *corev1.ConfigMap) bundleContent {
 	if c, known := e.contents[cm]; known {
 		return c
@@ -64,8 +58,7 @@ func (e *evaluation) content(cm *corev1.ConfigMap) bundleContent {
 		err = errors.New("the bundles of the plan are too large together")
 	}
 	if c.err = err; err == nil {
-		c.bundle, _ = decodeFiles(cm, files)
-		c.digest = digestOf(files)
+		c = contentOf(cm, files)
 		if lastCSV(c.bundle) == "" {
 			c.err = errors.New("bundle has no ClusterServiceVersion")
 		}
@@ -145,58 +138,50 @@ func (e *evaluation) lost(ref pinnedRef) {
 	}
 }
 
-// unpacked returns an operator whose bundle is an image with the objects that
-// were unpacked from it, and the ConfigMap that holds them; nil when it is not
-// unpacked.
-func (c *creation) unpacked(o olmcore.Operator) (olmcore.Operator, *corev1.ConfigMap) {
+// unpacked returns an operator with its objects, and what the manifests of its steps
+// are: those of a bundle that is an image are references to the ConfigMap that it was
+// unpacked into. It has no objects as long as it is not unpacked.
+func (c *creation) unpacked(o olmcore.Operator) (olmcore.Operator, manifestOf) {
 	if o.Bundle.Image == "" || len(o.Bundle.Objects) > 0 {
-		return o, nil
+		return o, literalManifest
 	}
+	lookup, err := NewLookup(o, c.in.Now)
 	name := unpackName(o.Bundle.Image)
 	i := slices.IndexFunc(c.in.ConfigMaps, func(cm *corev1.ConfigMap) bool {
 		return cm != nil && cm.Namespace == o.Catalog.Namespace && cm.Name == name
 	})
 	if i >= 0 {
-		if bundle, _, ok := loadComplete(c.in.ConfigMaps[i], o.Bundle.Image); ok {
-			if lookup, err := NewLookup(o, c.in.Now); err == nil {
+		if content, ok := loadComplete(c.in.ConfigMaps[i], o.Bundle.Image); ok {
+			if err == nil {
 				lookup.Conditions = nil
 				c.lookups = append(c.lookups, lookup)
 			}
-			o.Bundle.Objects = bundle.Objects
-			return o, c.in.ConfigMaps[i]
+			o.Bundle.Objects = content.bundle.Objects
+			return o, references(c.in.ConfigMaps[i], content.digest, o)
 		}
 	}
-	if lookup, err := NewLookup(o, c.in.Now); err == nil {
+	if err == nil {
 		c.out.Lookups = append(c.out.Lookups, lookup)
 	}
-	return o, nil
+	return o, literalManifest
 }
 
-// referTo replaces the manifests of steps by references to the ConfigMap that
-// holds the bundle. The properties go with the ClusterServiceVersion alone, which
-// uses them; a plan must fit into one object.
-func referTo(cm *corev1.ConfigMap, o olmcore.Operator, steps []*v1alpha1.Step) error {
-	digest, err := contentDigest(cm)
-	if err != nil {
-		return err
-	}
-	properties, err := propertiesOf(o.Bundle.Properties)
-	if err != nil {
-		return err
-	}
-	for _, s := range steps {
+// references are manifests that refer to the ConfigMap that holds the bundle. The
+// properties go with the ClusterServiceVersion alone, which uses them; a plan must fit
+// into one object.
+func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) manifestOf {
+	return func(object olmcore.Object, _ bool) (string, error) {
 		ref := pinnedRef{Digest: digest, bundleRef: bundleRef{
 			Kind: "ConfigMap", Name: cm.Name, Namespace: cm.Namespace,
 			CatalogSourceName: o.Catalog.Name, CatalogSourceNamespace: o.Catalog.Namespace, Replaces: o.Replaces,
 		}}
-		if s.Resource.Kind == kindCSV {
-			ref.Properties = properties
+		var err error
+		if olmcore.GVKOf(object).Kind == kindCSV {
+			if ref.Properties, err = propertiesOf(o.Bundle.Properties); err != nil {
+				return "", err
+			}
 		}
 		data, err := json.Marshal(ref)
-		if err != nil {
-			return err
-		}
-		s.Resource.Manifest = string(data)
+		return string(data), err
 	}
-	return nil
 }

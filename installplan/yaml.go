@@ -3,14 +3,18 @@
 package installplan
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/olmcore/olm/internal/yamljson"
 )
 
 // firstDocument returns the first YAML document that holds anything, as JSON, and
-// whether there is another.
+// whether there is another. What is a JSON object is that document as it is.
 func firstDocument(text string) (first []byte, extra bool, err error) {
+	if data := []byte(text); strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid(data) {
+		return data, false, nil
+	}
 	for _, doc := range strings.Split("\n"+text, "\n---") {
 		// What follows the dashes on their line is part of the separator.
 		if _, rest, ok := strings.Cut(doc, "\n"); ok {
