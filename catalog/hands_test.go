@@ -131,7 +131,7 @@ func TestPodsThatPollSpreadAmongThemselves(t *testing.T) {
 // of twins. Whatever became of them, one decision deals with all.
 func TestThousandsOfPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	const n = 3000
+	const n = 1500
 	for name, test := range map[string]struct {
 		change           func(i int, p *corev1.Pod)
 		creates, deletes int

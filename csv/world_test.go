@@ -187,7 +187,7 @@ func realCSVs(t testing.TB) map[string]*v1alpha1.ClusterServiceVersion {
 			}
 		}
 	}
-	for _, b := range realdata.Bundles(t) {
+	for _, b := range realdata.ClusterServiceVersions(t) {
 		add(b.Objects)
 	}
 	add(realdata.Objects(t, realdata.Dir(t)+"/manifests/olm-quickstart.yaml"))

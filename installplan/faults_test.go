@@ -80,7 +80,7 @@ func TestAMissingPermissionIsWaitedFor(t *testing.T) {
 		return nil
 	}
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
-	require.NoError(t, d.RunFor(t.Context(), 24*time.Hour))
+	require.NoError(t, d.RunFor(t.Context(), 4*time.Hour))
 	p := onlyPlan(t, c)
 	require.Equal(t, installing, p.Status.Phase)
 	require.Equal(t, `retrying execution due to error: error updating service: service: services "service" is forbidden: it is not allowed`, p.Status.Message)

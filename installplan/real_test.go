@@ -42,11 +42,11 @@ func publishedOperator(b realdata.Bundle) olmcore.Operator {
 	return o
 }
 
-// TestEveryPublishedBundleIsInstalled: the plan of each runs to Complete, what it
+// TestPublishedBundlesAreInstalled: the plan of each runs to Complete, what it
 // describes is there, and from then on nothing is asked for.
-func TestEveryPublishedBundleIsInstalled(t *testing.T) {
+func TestPublishedBundlesAreInstalled(t *testing.T) {
 	t.Parallel()
-	for _, b := range realdata.Bundles(t) {
+	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
 			o := publishedOperator(b)
 			c := world(t, append(monitoring(), &v1alpha1.Subscription{

@@ -137,17 +137,12 @@ func TestAPlanInstallsWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// TestEveryPublishedBundleIsInstalledFromItsImage: references take the place of
+// TestPublishedBundlesAreInstalledFromTheirImages: references take the place of
 // manifests, some of which would not fit into one plan.
-func TestEveryPublishedBundleIsInstalledFromItsImage(t *testing.T) {
+func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
 	var tooLarge []string
-	for _, b := range realdata.Bundles(t) {
-		if seen[b.Operator] {
-			continue // one version of each says as much
-		}
-		seen[b.Operator] = true
+	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
 			subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = b.Operator })}
 			if inline := create(t, createInput(subs, publishedOperator(b))); slices.Contains(reasons(inline.Result), installplan.ReasonPlanTooLarge) {
@@ -163,8 +158,9 @@ func TestEveryPublishedBundleIsInstalledFromItsImage(t *testing.T) {
 			c := world(t, append(monitoring(), cm, &v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
 			})...)
-			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
-			require.NoError(t, d.Settle(t.Context()))
+			for _, one := range []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})} {
+				require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{one}}).Settle(t.Context()))
+			}
 			p := onlyPlan(t, c)
 			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
 		})

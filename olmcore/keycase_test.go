@@ -206,6 +206,9 @@ func TestPublishedManifestsDecodeAsEncodingJSONDoes(t *testing.T) {
 		operator := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(file))))
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
+		if bytes.Contains(text, []byte("\nkind: CustomResourceDefinition\n")) {
+			continue // these are decoded as an API server does
+		}
 		reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 		for {
 			document, err := reader.Read()
@@ -226,7 +229,7 @@ func TestPublishedManifestsDecodeAsEncodingJSONDoes(t *testing.T) {
 			if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok && operator == "strimzi-kafka-operator" {
 				require.Equal(t, "1.30.0", c.Spec.MinKubeVersion)
 			}
-			if olmcore.GVKOf(o).Kind != "CustomResourceDefinition" { // those are decoded as an API server does
+			if olmcore.GVKOf(o).Kind != "CustomResourceDefinition" {
 				compareWithEncodingJSON(t, text)
 			}
 		}

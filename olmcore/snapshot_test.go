@@ -212,7 +212,7 @@ func manyPods(n int) []olmcore.Object {
 }
 
 func TestSnapshotIndexIsSmall(t *testing.T) {
-	const n = 100_000
+	const n = 40_000
 	objects := manyPods(n)
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -161,8 +161,8 @@ var oddInputs = map[string]func(*subscription.Input){
 	},
 	"the first day":   func(in *subscription.Input) { in.Now = time.Time{}.Add(time.Second) },
 	"another version": func(in *subscription.Input) { in.Subscriptions[0].Status.CurrentCSV = "etcd.v2" },
-	"ten thousand conditions": func(in *subscription.Input) {
-		for range 5000 {
+	"two thousand conditions": func(in *subscription.Input) {
+		for range 1000 {
 			in.Subscriptions[0].Status.Conditions = append(in.Subscriptions[0].Status.Conditions,
 				condition("Foreign", "X", "", 1), condition("InstallPlanFailed", "X", "", 2))
 		}

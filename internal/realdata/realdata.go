@@ -7,9 +7,14 @@
 package realdata
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
@@ -37,12 +42,66 @@ type Bundle struct {
 }
 
 // Bundles returns every published bundle, sorted by operator and version, or
-// skips the test.
+// skips the test. Each has one ClusterServiceVersion, and is the caller's own copy:
+// the files are read once.
 func Bundles(t testing.TB) []Bundle {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(Dir(t), "bundles", "*", "*", "manifests"))
+	Dir(t)
+	readOnce.Do(func() { read = readBundles(t, "*/*", "") })
+	bundles := slices.Clone(read)
+	for i := range bundles {
+		bundles[i].Objects = slices.Clone(bundles[i].Objects)
+		for j, o := range bundles[i].Objects {
+			bundles[i].Objects[j] = o.DeepCopyObject().(olmcore.Object)
+		}
+	}
+	return bundles
+}
+
+// shapes are the versions that Sample returns: webhooks of each kind, dependencies,
+// many definitions, definitions alone and none, the largest ClusterServiceVersion,
+// keys in a case of their own, an old one.
+var shapes = []string{"cert-manager/1.16.5", "etcd/0.9.4", "infinispan/2.5.13", "kuadrant-operator/0.11.1",
+	"rabbitmq-messaging-topology-operator/1.19.2", "stackgres-community/1.18.8", "strimzi-kafka-operator/1.2.0"}
+
+// Sample returns a published bundle of each shape, sorted, or skips the test. With
+// OLMCORE_BUNDLES=all it is Bundles: for tests that say of a bundle what another one says
+// of all.
+func Sample(t testing.TB) []Bundle {
+	t.Helper()
+	if os.Getenv("OLMCORE_BUNDLES") == "all" {
+		return Bundles(t)
+	}
+	var bundles []Bundle
+	for _, version := range shapes {
+		bundles = append(bundles, readBundles(t, version, "")...)
+	}
+	return bundles
+}
+
+// ClusterServiceVersions returns every published bundle without its other objects, or
+// skips the test. The definitions, most of what is published, are not read for it.
+func ClusterServiceVersions(t testing.TB) []Bundle {
+	t.Helper()
+	bundles := readBundles(t, "*/*", "kind: "+v1alpha1.ClusterServiceVersionKind)
+	for i := range bundles {
+		bundles[i].Objects = []olmcore.Object{bundles[i].csv()}
+	}
+	return bundles
+}
+
+var (
+	readOnce sync.Once
+	read     []Bundle
+)
+
+// readBundles reads the files of bundles that hold a text; version is a pattern of
+// their folders.
+func readBundles(t testing.TB, version, text string) []Bundle {
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(Dir(t), "bundles", version, "manifests"))
 	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no bundles: %v", err)
+		t.Fatalf("no bundles %s: %v", version, err)
 	}
 	var bundles []Bundle
 	for _, dir := range dirs {
@@ -53,22 +112,48 @@ func Bundles(t testing.TB) []Bundle {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			b.Objects = append(b.Objects, Objects(t, file)...)
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(content, []byte(text)) {
+				b.Objects = append(b.Objects, decode(t, file, content)...)
+			}
+		}
+		if b.csv() == nil {
+			t.Fatalf("%s %s has not one ClusterServiceVersion", b.Operator, b.Version)
 		}
 		bundles = append(bundles, b)
 	}
 	return bundles
 }
 
+// csv returns the ClusterServiceVersion of a bundle, nil unless there is one.
+func (b Bundle) csv() (found *v1alpha1.ClusterServiceVersion) {
+	for _, o := range b.Objects {
+		if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+			if found != nil {
+				return nil
+			}
+			found = csv
+		}
+	}
+	return found
+}
+
 // Objects reads the YAML or JSON documents of one file.
 func Objects(t testing.TB, file string) []olmcore.Object {
 	t.Helper()
-	f, err := os.Open(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	read, err := manifest.Read(file, f)
+	return decode(t, file, content)
+}
+
+func decode(t testing.TB, file string, content []byte) []olmcore.Object {
+	t.Helper()
+	read, err := manifest.Read(file, bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
