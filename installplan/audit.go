@@ -15,9 +15,9 @@ import (
 
 // relations audits and repairs one plan's owners and labels.
 func (s *sweep) relations(p *v1alpha1.InstallPlan) {
-	in := Input{Now: s.in.Now, InstallPlan: p, Subscriptions: s.in.Subscriptions, Config: s.in.Config}
+	in := Input{Now: s.in.Now, InstallPlan: p, Subscriptions: s.ties.of(p, s.in.Config), Config: s.in.Config}
 	before := len(s.result.Diagnostics)
-	for _, sub := range s.in.Subscriptions {
+	for _, sub := range in.Subscriptions {
 		s.owner(&in, sub)
 	}
 	if hasDuplicateOwner(p) {
@@ -72,17 +72,14 @@ func (s *sweep) provenByLabel(p *v1alpha1.InstallPlan, found bool) []*v1alpha1.S
 		return nil
 	}
 	var proven []*v1alpha1.Subscription
-	for _, sub := range s.in.Subscriptions {
-		pkg := packageOf(sub)
-		if pkg == "" || sub.UID == "" || p.CreationTimestamp.Before(&sub.CreationTimestamp) {
-			continue
-		}
-		if key, err := olmcore.ComponentLabelKey(pkg, p.Namespace); err == nil {
-			if _, labelled := p.Labels[key]; labelled {
+	for label := range p.Labels {
+		for _, sub := range s.following(label) {
+			if sub.UID != "" && !p.CreationTimestamp.Before(&sub.CreationTimestamp) && s.isLabelOf(label, packageOf(sub)) {
 				proven = append(proven, sub)
 			}
 		}
 	}
+	slices.SortFunc(proven, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
 	message := "no Subscription owns the plan, and nothing says which should"
 	if found || len(proven) > 0 {
 		message = "no Subscription owns the plan"
@@ -94,7 +91,7 @@ func (s *sweep) provenByLabel(p *v1alpha1.InstallPlan, found bool) []*v1alpha1.S
 // labels audits the component labels of one plan.
 func (s *sweep) labels(in *Input) {
 	p := in.InstallPlan
-	for _, sub := range s.in.Subscriptions {
+	for _, sub := range in.Subscriptions {
 		if in.involved(sub) && lacksLabel(p, packageOf(sub)) {
 			s.report(olmcore.Warning, ReasonComponentLabelMissing, p, "the label of package %s is missing", packageOf(sub))
 		}
@@ -102,7 +99,7 @@ func (s *sweep) labels(in *Input) {
 	for rest := p.Annotations[in.Config.packagesKey()]; rest != ""; {
 		var pkg string
 		pkg, rest, _ = strings.Cut(rest, ",")
-		if lacksLabel(p, pkg) && !slices.ContainsFunc(s.in.Subscriptions, func(sub *v1alpha1.Subscription) bool {
+		if lacksLabel(p, pkg) && !slices.ContainsFunc(in.Subscriptions, func(sub *v1alpha1.Subscription) bool {
 			return packageOf(sub) == pkg && in.involved(sub)
 		}) {
 			s.report(olmcore.Warning, ReasonComponentLabelMissing, p, "the label of package %s is missing", pkg)
@@ -127,20 +124,22 @@ func (s *sweep) unfollowed(labels map[string]string) []string {
 }
 
 func (s *sweep) followed(label string) bool {
-	name := label[len(olmcore.ComponentLabelPrefix):]
-	for _, sub := range s.in.Subscriptions {
-		pkg := packageOf(sub)
-		if len(name) == len(pkg)+1+len(s.in.Namespace) && strings.HasPrefix(name, pkg) && name[len(pkg)] == '.' && strings.HasSuffix(name, s.in.Namespace) {
-			return true
-		}
-		if len(pkg)+1+len(s.in.Namespace) < len(name) {
-			continue // the label of a package is never longer
-		}
-		if key, err := olmcore.ComponentLabelKey(pkg, s.in.Namespace); err == nil && key == label {
-			return true
-		}
+	return slices.ContainsFunc(s.following(label), func(sub *v1alpha1.Subscription) bool { return s.isLabelOf(label, packageOf(sub)) })
+}
+
+// isLabelOf reports whether a label key is the component label of a package.
+func (s *sweep) isLabelOf(label, pkg string) bool {
+	name, component := strings.CutPrefix(label, olmcore.ComponentLabelPrefix)
+	switch {
+	case !component || pkg == "":
+		return false
+	case len(name) == len(pkg)+1+len(s.in.Namespace) && strings.HasPrefix(name, pkg) && name[len(pkg)] == '.' && strings.HasSuffix(name, s.in.Namespace):
+		return true
+	case len(pkg)+1+len(s.in.Namespace) < len(name):
+		return false // the label of a package is never longer
 	}
-	return false
+	key, err := olmcore.ComponentLabelKey(pkg, s.in.Namespace)
+	return err == nil && key == label
 }
 
 // references audits what one Subscription says about plans.
@@ -229,11 +228,10 @@ func (s *sweep) anyCollision(plans []*v1alpha1.InstallPlan) bool {
 // installed reports what a plan installed and is not there any more. It is not
 // made again: a plan that is Complete is history, and users delete things.
 func (s *sweep) installed(p *v1alpha1.InstallPlan) {
-	i := slices.IndexFunc(s.in.Steps, func(o StepObjects) bool { return o.InstallPlan == p.UID })
-	if i < 0 || !s.in.isCurrent(p) {
+	have, next := s.stepsOf(p.UID), 0
+	if have == nil || !s.ties.isCurrent(p, s.in.Config) {
 		return
 	}
-	have, next := &s.in.Steps[i], 0
 	for n, step := range p.Status.Plan {
 		if step == nil || step.Status == v1alpha1.StepStatusNotCreated || step.Resource.Kind == kindSubscription {
 			continue

@@ -162,8 +162,9 @@ func GatherSweep(ctx context.Context, r olmcore.Reader, namespace string, config
 			in.unread(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind))
 		}
 	}
+	ties := newTies(in.Subscriptions)
 	for _, p := range in.InstallPlans {
-		if !in.isCurrent(p) {
+		if !ties.isCurrent(p, config) {
 			continue
 		}
 		g := gatherer{ctx: ctx, r: r, in: Input{InstallPlan: p, Config: config}}

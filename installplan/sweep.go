@@ -77,6 +77,7 @@ func Sweep(in SweepInput) (olmcore.Result, error) {
 		s.unread()
 		return s.result, nil
 	}
+	s.index()
 	s.collect()
 	for _, p := range in.InstallPlans {
 		if p.DeletionTimestamp == nil && !s.going[p.UID] {
@@ -158,6 +159,11 @@ type sweep struct {
 	in     SweepInput
 	result olmcore.Result
 	going  map[types.UID]bool // the plans that this sweep deletes
+	ties   ties               // finds the Subscriptions that a plan has to do with
+	// byLabel are the Subscriptions by the component label of their package; nil when
+	// they are few.
+	byLabel map[string][]*v1alpha1.Subscription
+	steps   map[types.UID]int // positions of Steps by the UID of the plan; nil when they are few
 }
 
 func (s *sweep) report(severity olmcore.Severity, reason string, target olmcore.Object, format string, args ...any) {
@@ -167,6 +173,49 @@ func (s *sweep) report(severity olmcore.Severity, reason string, target olmcore.
 }
 
 func (s *sweep) do(a olmcore.Action) { s.result.Actions = append(s.result.Actions, a) }
+
+func (s *sweep) index() {
+	s.ties = newTies(s.in.Subscriptions)
+	if len(s.in.Steps) > fewObjects {
+		s.steps = map[types.UID]int{}
+		for i := range s.in.Steps {
+			if plan := s.in.Steps[i].InstallPlan; s.stepsOf(plan) == nil {
+				s.steps[plan] = i
+			}
+		}
+	}
+	if len(s.in.Subscriptions) <= fewObjects {
+		return
+	}
+	s.byLabel = map[string][]*v1alpha1.Subscription{}
+	for _, sub := range s.in.Subscriptions {
+		if key, err := olmcore.ComponentLabelKey(packageOf(sub), s.in.Namespace); err == nil {
+			s.byLabel[key] = append(s.byLabel[key], sub)
+		}
+	}
+}
+
+// stepsOf returns the objects of a plan's steps, nil when they were not looked for.
+func (s *sweep) stepsOf(plan types.UID) *StepObjects {
+	i, found := s.steps[plan]
+	if s.steps == nil {
+		i = slices.IndexFunc(s.in.Steps, func(o StepObjects) bool { return o.InstallPlan == plan })
+		found = i >= 0
+	}
+	if !found {
+		return nil
+	}
+	return &s.in.Steps[i]
+}
+
+// following returns the Subscriptions, and maybe others, that follow the package of a
+// component label.
+func (s *sweep) following(label string) []*v1alpha1.Subscription {
+	if s.byLabel == nil {
+		return s.in.Subscriptions
+	}
+	return s.byLabel[label]
+}
 
 // collect deletes old plans, the oldest first.
 func (s *sweep) collect() {
@@ -232,7 +281,7 @@ func (s *sweep) isOrphan(p *v1alpha1.InstallPlan) bool {
 		s.result.Requeue(left)
 		return false
 	}
-	for _, sub := range s.in.Subscriptions {
+	for _, sub := range s.ties.of(p, s.in.Config) {
 		if needs(sub, p) {
 			s.report(olmcore.Warning, ReasonPlanWithoutStatus, p, "the plan has no steps, and Subscription %s refers to it", sub.Name)
 			return false
@@ -242,7 +291,7 @@ func (s *sweep) isOrphan(p *v1alpha1.InstallPlan) bool {
 }
 
 func (s *sweep) isReferenced(p *v1alpha1.InstallPlan) bool {
-	return slices.ContainsFunc(s.in.Subscriptions, func(sub *v1alpha1.Subscription) bool { return needs(sub, p) })
+	return slices.ContainsFunc(s.ties.of(p, s.in.Config), func(sub *v1alpha1.Subscription) bool { return needs(sub, p) })
 }
 
 // needs reports whether a Subscription refers to a plan, going by the name or by
@@ -256,9 +305,9 @@ func needs(sub *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 }
 
 // isCurrent reports whether a plan is Complete and a Subscription refers to it.
-func (in *SweepInput) isCurrent(p *v1alpha1.InstallPlan) bool {
+func (x *ties) isCurrent(p *v1alpha1.InstallPlan, config Config) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete &&
-		slices.ContainsFunc(in.Subscriptions, func(sub *v1alpha1.Subscription) bool { return refersTo(sub, p) })
+		slices.ContainsFunc(x.of(p, config), func(sub *v1alpha1.Subscription) bool { return refersTo(sub, p) })
 }
 
 // bundles deletes what was unpacked and is not needed.

@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake/invariant"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -73,6 +75,25 @@ func BenchmarkSweep(b *testing.B) {
 		b.Run(fmt.Sprintf("plans=%d", n), func(b *testing.B) {
 			in := sweepInput(history(n, subscription("a"))...)
 			b.ReportAllocs()
+			for b.Loop() {
+				sink, _ = installplan.Sweep(in)
+			}
+		})
+	}
+}
+
+// BenchmarkSweepCrowded: as many Subscriptions as plans, each with its own.
+func BenchmarkSweepCrowded(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("plans=%d", n), func(b *testing.B) {
+			var objects []olmcore.Object
+			for i := range n {
+				s := subscription(fmt.Sprint("s", i), refersTo(fmt.Sprint("install-", i)))
+				p := plan(complete, []*v1alpha1.Step{csvStep(fmt.Sprint("s", i, ".v1"))}, ownedBy(s))
+				p.Name, p.UID, p.Spec.Generation = fmt.Sprint("install-", i), types.UID(fmt.Sprint("uid-install-", i)), i+1
+				objects = append(objects, s, p)
+			}
+			in := sweepInput(objects...)
 			for b.Loop() {
 				sink, _ = installplan.Sweep(in)
 			}
