@@ -70,11 +70,11 @@ func serviceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }
 
-// isConversionClaimed reports whether a live version has a webhook for a CRD: one of
-// the namespace, or one that the CRD came with. Any other may say so.
+// isConversionClaimed reports whether a live version of the namespace has a webhook for
+// a CRD. Those of other namespaces may say so, but the Service is none of theirs.
 func (k *cleaner) isConversionClaimed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, p := range k.peers() {
-		if p.Namespace != k.c.Namespace && !cameWith(p, crd) {
+		if p.Namespace != k.c.Namespace {
 			continue
 		}
 		for i := range p.Spec.WebhookDefinitions {

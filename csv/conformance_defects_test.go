@@ -76,8 +76,8 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 			claim(s)
 			s.Namespace, s.Spec.Replaces = "there", ""
 			crd := in.CustomResourceDefinitions.Items[0]
-			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-1": "there/" + s.Name})
-		}, release},
+			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
+		}, reset},
 		"without group annotations": {func(in *csv.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
 		"the CRD is leaving too":    {func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
 		"the CRD is not ours":       {func(in *csv.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},

@@ -72,18 +72,20 @@ func (a api) compareEntry(entry string) int {
 	return -len(entry)
 }
 
+// isListedAnywhere looks at each entry once: an entry that repeats the kind may be as
+// long as its writer likes.
 func (a api) isListedAnywhere(annotation string) bool {
-	for at := 0; a.kind != ""; at++ {
-		i := strings.Index(annotation[at:], a.kind)
+	for a.kind != "" {
+		i := strings.Index(annotation, a.kind)
 		if i < 0 {
 			return false
 		}
-		at += i
-		start := strings.LastIndexByte(annotation[:at], ',') + 1
-		entry, _, _ := strings.Cut(annotation[start:], ",")
+		start := strings.LastIndexByte(annotation[:i], ',') + 1
+		entry, rest, _ := strings.Cut(annotation[start:], ",")
 		if b, ok := parseAPI(entry); ok && a == b {
 			return true
 		}
+		annotation = rest
 	}
 	return false
 }

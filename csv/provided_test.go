@@ -209,6 +209,24 @@ func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
 	})
 }
 
+// TestALongAnnotationIsReadOnce: every version that provides an API looks at the groups
+// of all namespaces, and whoever writes one group writes its annotation.
+func TestALongAnnotationIsReadOnce(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	in.OtherGroups = olmcore.Found(otherGroup(strings.Repeat("Cool.", 50_000), ""))
+	done := make(chan string)
+	go func() { done <- assess(t, in).Rule }()
+	select {
+	case rule := <-done:
+		require.Equal(t, "T48", rule)
+	case <-time.After(5 * time.Second):
+		t.Fatal("an annotation of 250,000 characters takes more than five seconds")
+	}
+	in.OtherGroups = olmcore.Found(otherGroup("Coolest,XCool.v1.example.com, "+coolAPI+" ", ""))
+	in.Rivals = olmcore.Found(rival(succeeded, 1000*time.Hour))
+	require.Equal(t, "G15", assess(t, in).Rule, "an entry after others that hold its kind")
+}
+
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

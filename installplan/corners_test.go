@@ -203,10 +203,11 @@ func TestWhoConvertsADefinition(t *testing.T) {
 		by    *v1alpha1.ClusterServiceVersion
 		stays bool
 	}{
-		"a version of the namespace": {converts(), true},
-		"a version of another one":   {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }), true},
-		"a version that goes":        {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }), false},
-		"a copy":                     {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false},
+		"a version of the namespace":                  {converts(), true},
+		"a version of another one":                    {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }), true},
+		"a version of another one that cannot answer": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), false},
+		"a version that goes":                         {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }), false},
+		"a copy":                                      {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false},
 		"a version with another webhook": {converts(func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions[0].Type = v1alpha1.ValidatingAdmissionWebhook
 		}), false},
@@ -214,7 +215,7 @@ func TestWhoConvertsADefinition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := installed(crdObject("v1"), true)
-			have.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
+			convertedBy("there", "b")(have)
 			got, _ := update(t, crdStep("a.v1", "v1", "v2"), have, c.by)
 			require.Equal(t, c.stays, got.Spec.Conversion != nil)
 		})

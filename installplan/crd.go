@@ -11,6 +11,8 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -40,6 +42,9 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 	if len(desired.Spec.Versions) == 0 {
 		return verdict{outcome: blocked, message: "could not find any versions in the new CRD"}
 	}
+	if problem := e.unrecordable(t); problem != "" {
+		return verdict{outcome: invalid, message: problem}
+	}
 	if t.observed == nil {
 		e.addAlongside(annotations, recorded, t.operators())
 		annotations[e.d.in.Config.stepHashKey()] = hash
@@ -59,9 +64,6 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 	if e.takenCRD(t, have) {
 		return e.awaitEstablished(have)
 	}
-	if problem := e.unsafe(have, desired); problem != "" {
-		return verdict{outcome: blocked, message: problem}
-	}
 	after := have.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, desired.Labels)
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, desired.Annotations)
@@ -69,8 +71,13 @@ func (e *evaluation) judgeCRD(t *target) verdict {
 	if e.convertedElsewhere(have) {
 		after.Spec.Conversion = have.Spec.Conversion.DeepCopy()
 	}
+	// What is refused for the sake of others asks for no judgement of their custom
+	// resources.
 	if v := e.respectOwners(t, have, after); v.refused() {
 		return v
+	}
+	if problem := e.unsafe(have, desired); problem != "" {
+		return verdict{outcome: blocked, message: problem}
 	}
 	if v := e.changeCRD(t, have, after); v.outcome != pending {
 		return v
@@ -117,8 +124,16 @@ func (e *evaluation) changeCRD(t *target, have, after *apiextensionsv1.CustomRes
 		recorded[key] = value
 	}
 	e.addAlongside(annotations, recorded, t.operators())
+	own := 0
 	for key, value := range annotations {
 		after.Annotations, _ = olmcore.MergeLabels(after.Annotations, map[string]string{key: value.(string)})
+		if strings.HasPrefix(value.(string), e.plan.Namespace+"/") {
+			own++
+		}
+	}
+	if own > maxRecorded {
+		return verdict{outcome: blocked, message: fmt.Sprintf("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d",
+			have.Name, own, e.plan.Namespace, maxRecorded)}
 	}
 	if same(have, after) {
 		return e.awaitEstablished(have)
@@ -253,6 +268,10 @@ func (e *evaluation) csvAt(namespace, name string) *v1alpha1.ClusterServiceVersi
 	return nil
 }
 
+func (e *evaluation) isAnnounced(namespace, name string) bool {
+	return slices.Contains(e.d.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
 // convertedElsewhere reports that a live ClusterServiceVersion keeps the
 // conversion webhook of the CustomResourceDefinition.
 func (e *evaluation) convertedElsewhere(have *apiextensionsv1.CustomResourceDefinition) bool {
@@ -265,7 +284,36 @@ func (e *evaluation) convertedElsewhere(have *apiextensionsv1.CustomResourceDefi
 				return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, have.Name)
 			})
 	}
-	return slices.ContainsFunc(e.d.in.ClusterServiceVersions, keeps) || slices.ContainsFunc(e.d.in.Alongside, keeps)
+	return slices.ContainsFunc(e.d.in.ClusterServiceVersions, keeps) || slices.ContainsFunc(e.d.in.Alongside, func(csv *v1alpha1.ClusterServiceVersion) bool {
+		return keeps(csv) && convertedIn(have.Spec.Conversion, csv.Namespace) // another cannot answer there
+	})
+}
+
+// maxRecorded is how many versions of one namespace a CustomResourceDefinition
+// records. Its annotations have an end, and other namespaces need room, too.
+const maxRecorded = 20
+
+// unrecordable says why a version that the steps of a definition are made for cannot
+// be recorded on it: others look it up by what is recorded.
+func (e *evaluation) unrecordable(t *target) string {
+	operators := t.operators()
+	for _, name := range operators {
+		if !mayBeRecorded(name) {
+			return fmt.Sprintf("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", t.key.Name, name)
+		}
+	}
+	if len(operators) > maxRecorded {
+		return fmt.Sprintf("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.key.Name, len(operators), maxRecorded)
+	}
+	return ""
+}
+
+func mayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
+
+// convertedIn reports whether a conversion is that of a Service of a namespace.
+func convertedIn(c *apiextensionsv1.CustomResourceConversion, namespace string) bool {
+	return c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
+		c.Webhook.ClientConfig.Service.Namespace == namespace
 }
 
 func ownAlongside(value string) string {
@@ -309,12 +357,12 @@ func alongsideOf(annotations map[string]any) map[string]string {
 }
 
 // addAlongside adds to annotations the recorded entries whose
-// ClusterServiceVersion is still there, and the step's own.
+// ClusterServiceVersion is still there or about to be, and the step's own.
 func (e *evaluation) addAlongside(annotations map[string]any, recorded map[string]string, resolving []string) {
 	for _, key := range slices.Sorted(maps.Keys(recorded)) {
 		value := recorded[key]
 		namespace, name, _ := strings.Cut(value, "/")
-		if csv := e.csvAt(namespace, name); csv != nil && !copied(csv) {
+		if csv := e.csvAt(namespace, name); csv != nil && !copied(csv) || e.isAnnounced(namespace, name) {
 			record(annotations, value)
 		}
 	}

@@ -67,8 +67,8 @@ func (e *evaluation) respectOwners(t *target, have, after *apiextensionsv1.Custo
 }
 
 // otherOwners returns the live ClusterServiceVersions of other operators that
-// brought a CustomResourceDefinition and own it, sorted. Only those that it
-// records count: anybody may claim to own what exists.
+// brought a CustomResourceDefinition and own it, or are about to, sorted. Only those
+// that it records count: anybody may claim to own what exists.
 func (e *evaluation) otherOwners(t *target, have *apiextensionsv1.CustomResourceDefinition) []string {
 	var owners []string
 	replaced := e.replaced(t)
@@ -77,7 +77,8 @@ func (e *evaluation) otherOwners(t *target, have *apiextensionsv1.CustomResource
 		if !ok || !strings.HasPrefix(key, alongsidePrefix) || namespace == e.plan.Namespace && (replaced[name] || e.precedes(namespace, name, t)) {
 			continue
 		}
-		if csv := e.csvAt(namespace, name); csv != nil && !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, have.Name) {
+		csv := e.csvAt(namespace, name)
+		if e.isAnnounced(namespace, name) || csv != nil && !copied(csv) && csv.DeletionTimestamp == nil && owns(csv, have.Name) {
 			owners = append(owners, value)
 		}
 	}

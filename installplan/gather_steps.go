@@ -148,7 +148,7 @@ func (g *gatherer) alongside(names map[string]bool) error {
 	}
 	for _, value := range sortedKeys(others) {
 		namespace, name, ok := strings.Cut(value, "/")
-		if !ok || namespace == "" || name == "" || namespace == g.in.InstallPlan.Namespace {
+		if !ok || !mayBeRecorded(namespace) || !mayBeRecorded(name) || namespace == g.in.InstallPlan.Namespace {
 			continue
 		}
 		csv, err := olmcore.Fitting(olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name))
@@ -157,9 +157,27 @@ func (g *gatherer) alongside(names map[string]bool) error {
 		}
 		if csv != nil {
 			g.in.Alongside = append(g.in.Alongside, csv)
+			continue
+		}
+		announced, err := g.announces(namespace, name)
+		if err != nil {
+			return err
+		}
+		if announced {
+			g.in.Announced = append(g.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 	return nil
+}
+
+// announces reports whether a plan in progress of another namespace is to make a
+// ClusterServiceVersion, or may be: definitions are written before it.
+func (g *gatherer) announces(namespace, name string) (bool, error) {
+	plans, err := olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, namespace, nil)
+	return !plans.Complete || slices.ContainsFunc(plans.Items, func(p *v1alpha1.InstallPlan) bool {
+		unfinished := !terminal(p.Status.Phase) || conditionOf(&p.Status, ConditionRetrying) != nil
+		return unfinished && p.DeletionTimestamp == nil && slices.Contains(p.Spec.ClusterServiceVersionNames, name)
+	}), err
 }
 
 func (g *gatherer) pullSecret(name string) error {

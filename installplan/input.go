@@ -10,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -38,6 +39,9 @@ type Input struct {
 	// Alongside holds ClusterServiceVersions of other namespaces that the
 	// CustomResourceDefinitions of the plan's steps name as installed alongside.
 	Alongside []*v1alpha1.ClusterServiceVersion
+	// Announced are ClusterServiceVersions of other namespaces that these definitions
+	// name, too, that do not exist, and that an InstallPlan in progress is to make.
+	Announced []types.NamespacedName
 	// CustomResourceDefinitions that the plan's steps describe, and those that
 	// define the kinds of its other steps.
 	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition

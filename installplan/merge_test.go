@@ -272,7 +272,7 @@ func TestCustomResourceDefinitionsAreShared(t *testing.T) {
 		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
 		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("there/gone.v1"): "there/gone.v1",
 	}
-	have.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
+	convertedBy("there", "b")(have)
 	neighbour := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Namespace = "there"
 		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}

@@ -59,6 +59,10 @@ func (e *evaluation) brokenResources(have, desired *apiextensionsv1.CustomResour
 		if !slices.Contains(versions, v.Version) {
 			continue
 		}
+		if e.mayNotSee(v) {
+			v.Namespace, v.Name = "", "of another namespace"
+			v.Old, v.New = hidden(v.Old), hidden(v.New)
+		}
 		switch text := have.Spec.Names.Kind + " " + v.id(); {
 		case v.ReadError != "":
 			problems = append(problems, v.ReadError)
@@ -84,6 +88,20 @@ func (e *evaluation) brokenResources(have, desired *apiextensionsv1.CustomResour
 		return ""
 	}
 	return fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", have.Name, strings.Join(e.cut(have.Name, problems), "; "))
+}
+
+// mayNotSee reports whether a custom resource is none of the plan's readers: those of a
+// plan that runs as an account of the namespace may be allowed to see that alone,
+// while the findings hold values of the resource.
+func (e *evaluation) mayNotSee(v ResourceVerdict) bool {
+	return e.plan.Status.AttenuatedServiceAccountRef != nil && v.Namespace != e.plan.Namespace
+}
+
+func hidden(findings []string) []string {
+	if len(findings) == 0 {
+		return nil
+	}
+	return []string{"(not shown)"}
 }
 
 // changedVersions are those that are served before and after, by schemas that

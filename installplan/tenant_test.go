@@ -3,7 +3,10 @@
 package installplan_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/fake"
@@ -204,6 +208,158 @@ func TestAForgedHashHidesNoOwner(t *testing.T) {
 		require.Len(t, r.Actions, 1)
 		require.IsType(t, olmcore.UpdateStatus{}, r.Actions[0])
 	}
+}
+
+// TestWhatIsRecordedOnADefinitionHasBounds: a plan records names of versions only, which
+// others look up, and no more of them than leave room for those of others.
+func TestWhatIsRecordedOnADefinitionHasBounds(t *testing.T) {
+	made := func(have *definition, names ...string) (installplan.Input, olmcore.Result) {
+		var steps []*v1alpha1.Step
+		for _, name := range names {
+			steps = append(steps, step(name, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing()))
+		}
+		in := input(plan(installing, steps, started(time.Second)))
+		if have != nil {
+			in.CustomResourceDefinitions = []*definition{have}
+		}
+		return in, reconcile(t, in)
+	}
+	names := make([]string, 21)
+	for i := range names {
+		names[i] = fmt.Sprintf("a.v%d", i)
+	}
+	theirs := installed(thing(), true)
+	theirs.Annotations = recordedFor("there/b.v1")
+	full := installed(thing(), true)
+	full.Annotations = recordedFor()
+	var versions []*v1alpha1.ClusterServiceVersion
+	for _, name := range names[:20] {
+		maps.Copy(full.Annotations, recordedFor("ops/"+name))
+		versions = append(versions, csv(name, versioned("1.0.0")))
+	}
+	for what, have := range map[string]*definition{"new": nil, "another's": theirs} {
+		for _, name := range []string{"a/../../secrets", "a%2e", "A", strings.Repeat("a", 300)} {
+			in, r := made(have, name)
+			require.Equal(t, []string{status}, describe(r), what)
+			require.Contains(t, statusOf(in, r).Message, "is no name of a ClusterServiceVersion", what)
+		}
+		in, r := made(have, names...)
+		require.Equal(t, []string{status}, describe(r), what)
+		require.Contains(t, statusOf(in, r).Message, "is made for 21 versions; there is room for 20", what)
+		_, r = made(have, names[:20]...)
+		require.Contains(t, describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
+	}
+	in, _ := made(full, names[20])
+	in.ClusterServiceVersions = versions
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r))
+	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
+
+	// A record that was forged, or is OLM's, keeps nobody's plan from being read.
+	full.Annotations = recordedFor("evil/a/../b", "evil/A", "EVIL/a", "evil/a.v1")
+	in, _ = made(full, "a.v1")
+	asked := &asking{Reader: reader(t, in.InstallPlan, full, group())}
+	_, err := installplan.Gather(t.Context(), asked, key, installplan.Config{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"evil/a.v1", "ops/a.v1"}, asked.versions)
+}
+
+// asking notes which ClusterServiceVersions are asked for.
+type asking struct {
+	olmcore.Reader
+	versions []string
+}
+
+func (r *asking) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if gvk.Kind == v1alpha1.ClusterServiceVersionKind && !slices.Contains(r.versions, namespace+"/"+name) {
+		r.versions = append(r.versions, namespace+"/"+name)
+	}
+	return r.Reader.Get(ctx, gvk, namespace, name)
+}
+
+// TestADefinitionIsProtectedBeforeItsVersionIsThere: definitions come first in a plan.
+// Until the version follows, a plan of another namespace may take as little from it as
+// later, and leaves the record.
+func TestADefinitionIsProtectedBeforeItsVersionIsThere(t *testing.T) {
+	have := installed(thing(), true)
+	have.Annotations = recordedFor("there/b.v1")
+	theirs := func(phase v1alpha1.InstallPlanPhase, names ...string) *v1alpha1.InstallPlan {
+		return plan(phase, nil, func(p *v1alpha1.InstallPlan) {
+			p.Namespace, p.Name, p.Spec.ClusterServiceVersionNames = "there", "theirs", names
+		})
+	}
+	retried := theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1")
+	retried.Status.Conditions = []v1alpha1.InstallPlanCondition{{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue}}
+	for name, c := range map[string]struct {
+		plan  *v1alpha1.InstallPlan
+		owner bool
+	}{
+		"their plan runs":            {theirs(installing, "b.v1"), true},
+		"their plan waits":           {theirs(v1alpha1.InstallPlanPhaseRequiresApproval, "x.v1", "b.v1"), true},
+		"their plan is tried again":  {retried, true},
+		"their plan is for another":  {theirs(installing, "x.v1"), false},
+		"their plan is over":         {theirs(v1alpha1.InstallPlanPhaseComplete, "b.v1"), false},
+		"their plan has failed":      {theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1"), false},
+		"their plan was never there": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			round := func(change ...func(*definition)) (installplan.Input, olmcore.Result) {
+				s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
+				objects := []olmcore.Object{plan(installing, []*v1alpha1.Step{s}, started(time.Second)), have, group(), csv("a.v1", versioned("1.0.0"))}
+				if c.plan != nil {
+					objects = append(objects, c.plan)
+				}
+				in, err := installplan.Gather(t.Context(), reader(t, objects...), key, installplan.Config{})
+				require.NoError(t, err)
+				in.Now = noon
+				return in, reconcile(t, in)
+			}
+			in, r := round(convertedBy("evil", "eavesdropper"))
+			require.Equal(t, c.owner, strings.Contains(statusOf(in, r).Message, "is owned by there/b.v1 too"))
+			_, r = round(specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }))
+			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			_, kept := r.Actions[0].(olmcore.Update).After.GetAnnotations()[alongside+alongsideHash("there/b.v1")]
+			require.Equal(t, c.owner, kept)
+		})
+	}
+}
+
+// TestATenantsPlanShowsNothingOfOthersResources: findings about custom resources hold
+// values of them, and whoever reads the plan may not be allowed to read these.
+func TestATenantsPlanShowsNothingOfOthersResources(t *testing.T) {
+	narrower := thing(field("image", func(s *props) { s.MaxLength = new(int64(1)) }))
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", narrower)
+	bad := func(namespace string) installplan.ResourceVerdict {
+		return installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: namespace, Name: "name-of-one",
+			New: []string{`Invalid value: "secret"`}}
+	}
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
+	bound, of := scopedTo(account)
+	have := installed(thing(), true)
+	have.Annotations = recordedFor("ops/a.v1")
+	round := func(verdict installplan.ResourceVerdict, bind bool) string {
+		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have.DeepCopy()))
+		if bind {
+			bound(in.InstallPlan)
+			of(&in)
+			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
+		}
+		in.CustomResources = []installplan.ResourceVerdict{verdict}
+		return statusOf(in, reconcile(t, in)).Message
+	}
+	const prefix = `retrying execution due to error: error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing `
+	require.Equal(t, prefix+`"of another namespace": updated validation is too restrictive: (not shown)`, round(bad("victim"), true))
+	require.Equal(t, prefix+`"of another namespace": updated validation is too restrictive: (not shown)`, round(bad(""), true))
+	require.Equal(t, prefix+`"ops/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad(ns), true))
+	require.Equal(t, prefix+`"victim/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad("victim"), false))
+
+	// Where the definition is another operator's, nobody is asked to read them.
+	have.Annotations = recordedFor("victim/b.v1")
+	theirs := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, theirs))
+	changes, err := installplan.SchemaChanges(in)
+	require.NoError(t, err)
+	require.Empty(t, changes)
 }
 
 // TestAForgedNewerVersionHoldsNoSchemaBack: a version of another namespace that
