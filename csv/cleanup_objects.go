@@ -340,7 +340,8 @@ func (k *cleaner) others() {
 }
 
 // copies deletes what was copied into other namespaces. A copy on its way out is
-// not waited for: nobody works for it.
+// not waited for: nobody works for it. Nor is one that was made long after the
+// deletion: whoever may write the namespace could hold this one for ever.
 func (k *cleaner) copies() {
 	if !k.in.Deletion.Copies.Complete {
 		k.missing("copies of the ClusterServiceVersion")
@@ -348,9 +349,14 @@ func (k *cleaner) copies() {
 	}
 	var found []olmcore.Object
 	for _, o := range k.in.Deletion.Copies.Items {
-		if o.DeletionTimestamp == nil && isCopyOf(o, k.c) {
-			found = append(found, o)
+		if o.DeletionTimestamp != nil || !isCopyOf(o, k.c) {
+			continue
 		}
+		if o.CreationTimestamp.After(k.c.DeletionTimestamp.Add(othersHold)) {
+			k.skip(olmcore.RefOf(o), "made after the deletion")
+			continue
+		}
+		found = append(found, o)
 	}
 	sortObjects(found)
 	for _, o := range found {

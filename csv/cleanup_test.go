@@ -125,6 +125,18 @@ func TestStagesOfACleanUp(t *testing.T) {
 			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
 			in.Deletion.Copies = olmcore.Found(leaving)
 		}, release},
+		"copies that are made again and again hold for a minute": {func(in *csv.Input) {
+			in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+			late, early := copied("evil"), copied("one")
+			late.CreationTimestamp, early.CreationTimestamp = *ago(0), *ago(10*time.Minute - 30*time.Second)
+			in.Deletion.Copies = olmcore.Found(late, early)
+		}, []string{"delete ClusterServiceVersion cool.v1"}},
+		"copies that are made again after a minute hold no more": {func(in *csv.Input) {
+			in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+			late := copied("evil")
+			late.CreationTimestamp = *ago(0)
+			in.Deletion.Copies = olmcore.Found(late)
+		}, release},
 		"bindings that were not read hold": {func(in *csv.Input) { in.Deletion.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
 		"two Deployments, in the order of their names": {func(in *csv.Input) {
 			second := in.Deployments.Items[0].DeepCopy()

@@ -185,10 +185,50 @@ func (v *view) inherit(out *Outcome, missing []componentKey, o olmcore.Object, l
 	if c.DeletionTimestamp != nil || isCopied(c) {
 		return missing
 	}
+	shared := o.GetNamespace() == ""
 	for key := range c.Labels {
-		if _, ok := labels[key]; !ok && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) && !v.isRestless(out, c) {
+		if _, ok := labels[key]; !ok && strings.HasPrefix(key, olmcore.ComponentLabelPrefix) && !shared && !v.isRestless(out, c) {
 			missing = append(missing, componentKey{o, key, false})
 		}
+	}
+	if shared {
+		missing = v.inheritShared(out, missing, o, c)
+	}
+	return missing
+}
+
+// maxSharedKeys is how many component labels an object outside of the namespaces has at
+// most, and with it how much of the object those who may label a CSV can fill.
+const maxSharedKeys = 100
+
+// inheritShared adds the keys of a CSV that an object outside of the namespaces lacks,
+// and that are those of Subscriptions which have the CSV installed. Whoever may write a CSV
+// gives it any label.
+func (v *view) inheritShared(out *Outcome, missing []componentKey, o olmcore.Object, c *v1alpha1.ClusterServiceVersion) []componentKey {
+	var keys []string
+	count := 0
+	for key := range o.GetLabels() {
+		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+			count++
+		}
+	}
+	for _, m := range missing {
+		if m.object == o {
+			count++
+		}
+	}
+	for _, s := range v.subs {
+		if s.Spec == nil || s.Status.InstalledCSV != c.Name {
+			continue
+		}
+		key, err := olmcore.ComponentLabelKey(s.Spec.Package, v.namespace)
+		_, ours := c.Labels[key]
+		if _, has := o.GetLabels()[key]; err == nil && ours && !has && !slices.Contains(keys, key) && count+len(keys) < maxSharedKeys && !v.isRestless(out, c) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		missing = append(missing, componentKey{o, key, false})
 	}
 	return missing
 }

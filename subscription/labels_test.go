@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,6 +29,37 @@ func labelsAfter(out subscription.Outcome) map[string][]string {
 		}
 	}
 	return found
+}
+
+// TestSharedObjectsGetFewComponentLabels: whoever may label a CSV fills no object with
+// labels that others need.
+func TestSharedObjectsGetFewComponentLabels(t *testing.T) {
+	crd := func(have int) *apiextensionsv1.CustomResourceDefinition {
+		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("etcds.example.com")}
+		o.Namespace, o.Annotations = "", map[string]string{"operatorframework.io/installed-alongside-1": "ops/etcd.v1"}
+		o.Labels = map[string]string{"app": "x"}
+		for i := range have {
+			o.Labels[fmt.Sprintf("%sp%d.other", olmcore.ComponentLabelPrefix, i)] = ""
+		}
+		return o
+	}
+	version := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "etcds.example.com"}}
+		c.Labels = maps.Clone(c.Labels)
+		for i := range 5000 {
+			c.Labels[fmt.Sprintf("%sp%d.victim", olmcore.ComponentLabelPrefix, i)] = ""
+		}
+	})
+	for have, want := range map[int]int{0: 1, 99: 100, 100: 100} {
+		component := crd(have)
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete"), version)
+		in.Components = []olmcore.Object{component}
+		got := slices.Collect(maps.Keys(component.Labels))
+		for _, labels := range labelsAfter(reconcile(t, answered(in))) {
+			got = labels
+		}
+		require.Len(t, got, 1+want, "app, and component labels")
+	}
 }
 
 func TestWhoGetsAComponentLabel(t *testing.T) {

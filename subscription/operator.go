@@ -22,6 +22,10 @@ import (
 // MaxOperatorRefs is how many components an Operator object lists at most.
 const MaxOperatorRefs = 1000
 
+// maxOperatorText is how many bytes of conditions an Operator object lists: an object has
+// an end, and whoever may label one object of his chooses what its conditions say.
+const maxOperatorText = 256 << 10
+
 // OperatorInput is everything that Operator looks at.
 type OperatorInput struct {
 	// Name is the name of the Operator object: what follows the prefix in a
@@ -86,8 +90,22 @@ func Operator(in OperatorInput) (olmcore.Result, error) {
 	want := operatorsv1.OperatorStatus{Components: &operatorsv1.Components{
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
 	}}
+	room := maxOperatorText
 	for _, o := range members {
-		want.Components.Refs = append(want.Components.Refs, richReference(o))
+		ref := richReference(o)
+		for _, c := range ref.Conditions {
+			room -= 100 + len(c.Type) + len(c.Reason) + len(c.Message)
+		}
+		if room < 0 {
+			ref.Conditions = nil
+		}
+		want.Components.Refs = append(want.Components.Refs, ref)
+	}
+	if room < 0 {
+		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{
+			Severity: warning, Reason: ReasonOperatorRefsCut, Target: target, Path: "status.components.refs",
+			Message: "the conditions of some components are not listed, as they are too long together",
+		})
 	}
 	if !equality.Semantic.DeepEqual(want, in.Operator.Status) {
 		after := in.Operator.DeepCopy()

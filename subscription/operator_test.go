@@ -123,6 +123,20 @@ func TestAnOperatorObjectHasItsLimits(t *testing.T) {
 	require.Equal(t, "OperatorRefsCut", reasons(out))
 	after, _ := olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
 	require.Len(t, after.Status.Components.Refs, subscription.MaxOperatorRefs)
+
+	said := newCSV("v", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Labels, c.Status.Phase, c.Status.Message = map[string]string{labelKey: ""}, v1alpha1.CSVPhaseSucceeded, "fine"
+	})
+	long := newCSV("w", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Labels, c.Status.Phase, c.Status.Message = map[string]string{labelKey: ""}, v1alpha1.CSVPhaseSucceeded, strings.Repeat("x", 1<<20)
+	})
+	out, err = subscription.Operator(subscription.OperatorInput{Name: "etcd.ops", Operator: operatorObject(), Components: []olmcore.Object{long, said}})
+	require.NoError(t, err)
+	require.Equal(t, "OperatorRefsCut", reasons(out))
+	after, _ = olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
+	require.Len(t, after.Status.Components.Refs, 2)
+	require.Len(t, after.Status.Components.Refs[0].Conditions, 1)
+	require.Empty(t, after.Status.Components.Refs[1].Conditions)
 }
 
 // scannedKinds are the kinds that can carry a component label.
