@@ -77,6 +77,7 @@ func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaCh
 		return nil, err
 	}
 	var verdicts []installplan.ResourceVerdict
+	left := &budget{rules: maxRules, pairs: maxPairs}
 	for i, change := range changes {
 		if change.Before == nil || change.After == nil {
 			return nil, &olmcore.InputError{Field: fmt.Sprintf("changes[%d]", i), Problem: "lacks a definition"}
@@ -95,7 +96,7 @@ func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaCh
 				})
 				continue
 			}
-			found, err := compare(ctx, change, version, resources, limits)
+			found, err := compare(ctx, change, version, resources, limits, left)
 			if err != nil {
 				return nil, err
 			}
@@ -132,32 +133,41 @@ type resource struct {
 }
 
 // compare holds the resources of one version against both schemas.
-func compare(ctx context.Context, change installplan.SchemaChange, version string, resources []resource, limits Limits) ([]installplan.ResourceVerdict, error) {
+func compare(ctx context.Context, change installplan.SchemaChange, version string, resources []resource, limits Limits, left *budget) ([]installplan.ResourceVerdict, error) {
 	verdict := installplan.ResourceVerdict{CustomResourceDefinition: change.Before.Name, Version: version}
 	var verdicts []installplan.ResourceVerdict
-	if len(resources) > limits.MaxResources {
-		verdict.Unread = len(resources) - limits.MaxResources
-		verdicts = append(verdicts, verdict)
-		verdict.Unread, resources = 0, resources[:limits.MaxResources]
-	}
+	unread := max(0, len(resources)-limits.MaxResources)
+	resources = resources[:len(resources)-unread]
 	if len(resources) == 0 {
-		return verdicts, nil
+		return nil, nil
 	}
 	after := newJudge(change.After, version)
 	var before *judge // few resources are invalid, so it is rarely needed
-	for _, r := range resources {
+	for i, r := range resources {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		verdict.Namespace, verdict.Name = r.namespace, r.name
-		if verdict.New = after.findings(ctx, r.object, limits.MaxFindings); len(verdict.New) == 0 {
+		next := verdict
+		next.Namespace, next.Name = r.namespace, r.name
+		var judged bool
+		if next.New, judged = after.findings(ctx, r.object, limits.MaxFindings, left); judged && len(next.New) == 0 {
 			continue
 		}
-		if before == nil {
-			before = newJudge(change.Before, version)
+		if judged {
+			if before == nil {
+				before = newJudge(change.Before, version)
+			}
+			next.Old, judged = before.findings(ctx, r.object, limits.MaxFindings, left)
 		}
-		verdict.Old = before.findings(ctx, r.object, limits.MaxFindings)
-		verdicts = append(verdicts, verdict)
+		if !judged {
+			unread += len(resources) - i
+			break
+		}
+		verdicts = append(verdicts, next)
+	}
+	if unread > 0 {
+		verdict.Unread = unread
+		verdicts = slices.Insert(verdicts, 0, verdict)
 	}
 	return verdicts, nil
 }

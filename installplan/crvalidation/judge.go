@@ -3,7 +3,9 @@
 package crvalidation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -22,6 +24,62 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// budget is what is left of the work for one Judge. Schemas and resources are written by
+// tenants, and an API server bounds the work for one object only.
+type budget struct {
+	rules int64 // the cost of CEL rules
+	pairs int   // of entries that lists without duplicates compare
+}
+
+// maxRules is the cost of the rules of three objects, as an API server bounds it; maxPairs
+// is what takes some seconds.
+const (
+	maxRules = 3 * celconfig.RuntimeCELCostBudget
+	maxPairs = 20_000_000
+)
+
+// affords reports whether the work for a resource may begin, and takes what is known
+// of it beforehand.
+func (b *budget) affords(values any, j *judge) bool {
+	b.pairs -= pairsIn(values, j.structural, j.compares)
+	return b.pairs >= 0 && b.rules > 0
+}
+
+// pairsIn is how many pairs the entries of the lists in a value make: of those that are
+// sets or maps by their schema, or of all. Short lists do not count.
+func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
+	below := func(name string) *structuralschema.Structural {
+		if s == nil {
+			return nil
+		}
+		if property, ok := s.Properties[name]; ok {
+			return &property
+		}
+		if s.AdditionalProperties != nil {
+			return s.AdditionalProperties.Structural
+		}
+		return nil
+	}
+	switch x := value.(type) {
+	case map[string]any:
+		for key, entry := range x {
+			pairs += pairsIn(entry, below(key), all)
+		}
+	case []any:
+		if n := len(x); n > 100 && (all || s != nil && s.XListType != nil && *s.XListType != "atomic") {
+			pairs = n * n / 2
+		}
+		var items *structuralschema.Structural
+		if s != nil {
+			items = s.Items
+		}
+		for _, entry := range x {
+			pairs += pairsIn(entry, items, all)
+		}
+	}
+	return pairs
+}
+
 // judge holds resources against the schema of one version of a definition.
 type judge struct {
 	apiVersion, kind string
@@ -29,6 +87,8 @@ type judge struct {
 	problem string
 	// keeps: unknown fields are not pruned.
 	keeps bool
+	// compares: the entries of any list may be compared with each other.
+	compares bool
 	// structural is nil where there is no schema, or one that the API server would
 	// neither prune nor default by.
 	structural *structuralschema.Structural
@@ -54,6 +114,9 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 		j.problem = "its schema cannot be read: " + err.Error()
 		return j
 	}
+	// An API server refuses schemas that say so.
+	text, err := json.Marshal(from)
+	j.compares = err != nil || bytes.Contains(text, []byte(`"uniqueItems":true`))
 	structural, err := structuralschema.NewStructural(&props)
 	if err != nil || len(structuralschema.ValidateStructural(nil, structural)) > 0 {
 		return j
@@ -64,27 +127,28 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 }
 
 // findings are what is wrong with an object, at most limit things; nothing when
-// it is valid. The object is not changed.
-func (j *judge) findings(ctx context.Context, object olmcore.Object, limit int) (found []string) {
+// it is valid. judged is false when nothing is left of the work. The object is not changed.
+func (j *judge) findings(ctx context.Context, object olmcore.Object, limit int, left *budget) (found []string, judged bool) {
 	if j.problem != "" {
-		return []string{j.problem}
+		return []string{j.problem}, true
 	}
 	values, err := olmcore.ToMap(object)
 	if err != nil {
-		return []string{err.Error()}
+		return []string{err.Error()}, true
 	}
 	values["apiVersion"], values["kind"] = j.apiVersion, j.kind
 	// Validators of schemas that nobody admitted panic on some of them.
 	defer func() {
 		if r := recover(); r != nil {
-			found = []string{fmt.Sprintf("its schema cannot be used: %v", r)}
+			found, judged = []string{fmt.Sprintf("its schema cannot be used: %v", r)}, true
 		}
 	}()
-	return words(j.validate(ctx, values), limit)
+	errs, judged := j.validate(ctx, values, left)
+	return words(errs, limit), judged
 }
 
 // validate judges an object as the API server would see it.
-func (j *judge) validate(ctx context.Context, values map[string]any) field.ErrorList {
+func (j *judge) validate(ctx context.Context, values map[string]any, left *budget) (errs field.ErrorList, judged bool) {
 	root := field.NewPath("")
 	if j.structural != nil {
 		if !j.keeps {
@@ -93,20 +157,23 @@ func (j *judge) validate(ctx context.Context, values map[string]any) field.Error
 		defaulting.PruneNonNullableNullsWithoutDefaults(values, j.structural)
 		defaulting.Default(values, j.structural)
 	}
-	var errs field.ErrorList
+	if !left.affords(values, j) {
+		return nil, false
+	}
 	if j.schema != nil {
 		errs = validation.ValidateCustomResource(root, values, j.schema)
 	}
 	if j.structural == nil {
-		return errs
+		return errs, true
 	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(root, j.structural, values)...)
 	errs = append(errs, objectmeta.Validate(root, values, j.structural, false)...)
 	if j.rules != nil && len(errs) == 0 { // rules may count on the types
-		broken, _ := j.rules.Validate(ctx, root, j.structural, values, nil, celconfig.RuntimeCELCostBudget)
+		broken, unused := j.rules.Validate(ctx, root, j.structural, values, nil, celconfig.RuntimeCELCostBudget)
+		left.rules -= celconfig.RuntimeCELCostBudget - max(unused, 0)
 		errs = append(errs, broken...)
 	}
-	return errs
+	return errs, true
 }
 
 // words are errors as text, each once.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -187,6 +189,50 @@ func TestLimits(t *testing.T) {
 	}
 	_, err := crvalidation.Judge(t.Context(), reader{}, []installplan.SchemaChange{{}}, crvalidation.Limits{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestTheWorkOfAJudgementHasAnEnd: a tenant writes the schema, and the resources. What
+// is not judged is counted.
+func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
+	many := make([]string, 20_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("{n: %d}", i)
+	}
+	list := "{l: [" + strings.Join(many, ",") + "]}"
+	const entries = "l: {type: array, %s items: {type: object, properties: {n: {type: integer}}}}"
+	for name, c := range map[string]struct {
+		after, of string
+		resources int
+		some      bool
+	}{
+		"rules that cost": {spec("l: {type: array, maxItems: 3000, items: {type: integer}}",
+			"x-kubernetes-validations: [{rule: 'self.l.all(x, self.l.all(y, x + y >= 0))'}]"), "{l: [" + strings.Repeat("1,", 999) + "1]}", 200, true},
+		"a set of objects":   {spec(fmt.Sprintf(entries, "x-kubernetes-list-type: set,")), list, 3, false},
+		"unique items":       {spec(fmt.Sprintf(entries, "uniqueItems: true,")), list, 3, false},
+		"lists, none of it":  {spec(fmt.Sprintf(entries, "maxItems: 100000,")), list, 0, false},
+		"a map of few lists": {spec("m: {type: object, additionalProperties: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {n: {type: integer}}}}}"), "{m: {a: " + list[4:] + "}", 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []olmcore.Object
+			for i := range max(c.resources, 3) {
+				objects = append(objects, cron(t, fmt.Sprintf("c%03d", i), c.of))
+			}
+			start := time.Now()
+			got := judge(t, definition(t, true, spec("l: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}, m: {x-kubernetes-preserve-unknown-fields: true}")),
+				definition(t, true, c.after), crvalidation.Limits{}, objects...)
+			unread := 0
+			for _, v := range got {
+				unread += v.Unread
+			}
+			if c.some {
+				require.Positive(t, unread)
+				require.Less(t, unread, c.resources)
+			} else {
+				require.Equal(t, c.resources, unread)
+			}
+			require.Less(t, time.Since(start), time.Minute)
+		})
+	}
 }
 
 // TestWhatCannotBeReadIsNoEmptyAnswer, but of a definition that is not served yet
