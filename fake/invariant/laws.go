@@ -3,6 +3,7 @@
 package invariant
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,7 +180,7 @@ func recordable(a olmcore.Action) error {
 		return err
 	}
 	repeated, err := json.Marshal(again)
-	if err != nil {
+	if err != nil || bytes.Equal(data, repeated) {
 		return err
 	}
 	// One value has several spellings: an invalid byte becomes an escape at first
