@@ -114,6 +114,9 @@ type Controller struct {
 
 	// namespaces are those of the shard; empty: all.
 	namespaces []string
+	// concerns, when set, returns the test for objects that a change concerns which counts
+	// for all by itself; old may be nil.
+	concerns func(old, next olmcore.Object) func(olmcore.Object) bool
 	// notice, when set, hears what watches deliver.
 	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
@@ -121,6 +124,11 @@ type Controller struct {
 // Keys lists the keys that there are, sorted. The error is the reader's; a kind
 // that is not served has no objects.
 func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.NamespacedName, error) {
+	return c.keys(ctx, r, func(olmcore.Object) bool { return true })
+}
+
+// keys are those of the objects that a test is true for.
+func (c Controller) keys(ctx context.Context, r olmcore.Reader, keep func(olmcore.Object) bool) ([]types.NamespacedName, error) {
 	keys := slices.Clone(c.Always)
 	for _, kind := range c.Kinds {
 		objects, err := r.List(ctx, kind, "", nil)
@@ -131,7 +139,9 @@ func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.Namespa
 			return nil, err
 		}
 		for _, o := range objects {
-			keys = append(keys, c.KeysOf(o)...)
+			if keep(o) {
+				keys = append(keys, c.KeysOf(o)...)
+			}
 		}
 	}
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
@@ -162,9 +172,9 @@ func New(o *Options) *Set {
 	s.Controllers = []Controller{
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
 		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.subscription, notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.installPlan},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.installPlan, concerns: plansConcerned},
 		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: csv.GroupAffected, Reconcile: s.group},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv, concerns: versionsConcerned},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -122,13 +123,43 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 		known = c.KeysOf(next) // it may be gone
 	}
 	if slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
-		all, err := c.Keys(ctx, r)
+		keep := func(olmcore.Object) bool { return true }
+		if c.concerns != nil {
+			keep = c.concerns(old, next)
+		}
+		all, err := c.keys(ctx, r, keep)
 		if err != nil {
 			return nil, err
 		}
 		known = append(known, all...)
 	}
 	return c.ours(olmcore.ExpandKeys(keys, known)), nil
+}
+
+// plansConcerned: a version of another namespace, which may own what a plan is about to
+// change, does not concern plans that are Complete. Whoever writes one may write it all
+// the time.
+func plansConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
+	_, version := next.(*v1alpha1.ClusterServiceVersion)
+	return func(o olmcore.Object) bool {
+		plan, ok := o.(*v1alpha1.InstallPlan)
+		return !version || !ok || plan.Namespace == next.GetNamespace() || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete
+	}
+}
+
+// versionsConcerned: an OperatorGroup concerns those of other namespaces that provide an
+// API which it lists or listed.
+func versionsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
+	group, is := next.(*operatorsv1.OperatorGroup)
+	if !is {
+		return func(olmcore.Object) bool { return true }
+	}
+	before, _ := old.(*operatorsv1.OperatorGroup)
+	provides := csv.Providers(before, group)
+	return func(o olmcore.Object) bool {
+		version, ok := o.(*v1alpha1.ClusterServiceVersion)
+		return !ok || version.Namespace == group.Namespace || provides(version)
+	}
 }
 
 // ours leaves out the keys of other shards.

@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -177,6 +179,59 @@ func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestATenantsGroupsAndVersionsConcernFew: what a tenant may write all the time makes
+// only those of other namespaces work whom it can matter to.
+func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
+	c := fake.NewCluster(noon)
+	c.AutoCreateNamespaces = true
+	version := func(namespace, name, kind string) *v1alpha1.ClusterServiceVersion {
+		v := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		v.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: strings.ToLower(kind) + "s.example.com", Version: "v1", Kind: kind}}
+		return v
+	}
+	copied := version("b", "cool", "Cool")
+	copied.Labels = map[string]string{"olm.copiedFrom": "a"}
+	plan := func(namespace, name string, phase v1alpha1.InstallPlanPhase) *v1alpha1.InstallPlan {
+		return &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{}, Approval: v1alpha1.ApprovalAutomatic}, Status: v1alpha1.InstallPlanStatus{Phase: phase, CatalogSources: []string{}}}
+	}
+	for _, o := range []olmcore.Object{
+		version("a", "cool", "Cool"), version("a", "hot", "Hot"), version("a", "warm", "Warm"), copied, version("evil", "x", "X"),
+		plan("a", "complete", v1alpha1.InstallPlanPhaseComplete), plan("a", "failed", v1alpha1.InstallPlanPhaseFailed),
+		plan("a", "runs", v1alpha1.InstallPlanPhaseInstalling), plan("evil", "complete", v1alpha1.InstallPlanPhaseComplete),
+	} {
+		require.NoError(t, c.Create(o))
+		if p, ok := o.(*v1alpha1.InstallPlan); ok {
+			require.NoError(t, c.UpdateStatus(p))
+		}
+	}
+	group := func(apis string) *operatorsv1.OperatorGroup {
+		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "g", Annotations: map[string]string{"olm.providedAPIs": apis}}}
+	}
+	set := controllers.New(&controllers.Options{Sweeps: true})
+	for name, tt := range map[string]struct {
+		controller string
+		old, next  olmcore.Object
+		want       []string
+	}{
+		"a group that lists an API":   {controllers.CSV, group("Hot.v1.example.com"), group("Cool.v1.example.com"), []string{"a/cool", "a/hot", "evil/x"}},
+		"a group that lists others":   {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
+		"a version that owns an API":  {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs", "evil/complete"}},
+		"leftovers beside a version":  {controllers.Sweep, nil, version("evil", "x", "Cool"), []string{"evil/"}},
+		"a definition counts for all": {controllers.CSV, nil, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "cools.example.com"}}, []string{"a/cool", "a/hot", "a/warm", "b/cool", "evil/x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := controller(t, set, tt.controller).Changed(t.Context(), c, controllers.Change{Old: tt.old, New: tt.next})
+			require.NoError(t, err)
+			var got []string
+			for _, key := range keys {
+				got = append(got, key.String())
+			}
+			require.Equal(t, tt.want, got)
+		})
 	}
 }
 

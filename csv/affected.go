@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"slices"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -104,4 +105,22 @@ func subjectNamespaces(subjects []rbacv1.Subject) []types.NamespacedName {
 		}
 	}
 	return keys
+}
+
+// Providers returns the test for original CSVs that provide an API which one of the
+// OperatorGroups lists: of those in other namespaces no change of a group concerns
+// any other, while Affected, which knows the group alone, returns all.
+func Providers(groups ...*operatorsv1.OperatorGroup) func(*v1alpha1.ClusterServiceVersion) bool {
+	listed := map[api]bool{}
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		for _, a := range parseAPIs(groupAPIs(g)) {
+			listed[a] = true
+		}
+	}
+	return func(c *v1alpha1.ClusterServiceVersion) bool {
+		return c != nil && !isCopied(c) && slices.ContainsFunc(providedAPIs(c), func(a api) bool { return listed[a] })
+	}
 }

@@ -83,6 +83,9 @@ func SweepAffected(o olmcore.Object) []types.NamespacedName {
 	for i := range keys {
 		keys[i].Name = ""
 	}
+	if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok && len(keys) > 0 {
+		return []types.NamespacedName{{Namespace: csv.Namespace}}
+	}
 	plan, ok := o.(*v1alpha1.InstallPlan)
 	if !ok || plan == nil {
 		return keys

@@ -102,6 +102,16 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, allowed, len(lost) == 1, "unpacked again")
 
+			bound, of := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"})
+			contained := in
+			contained.InstallPlan = p.DeepCopy()
+			bound(contained.InstallPlan)
+			of(&contained)
+			contained.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
+			lost, err = installplan.LostBundles(contained)
+			require.NoError(t, err)
+			require.Equal(t, namespace == ns, len(lost) == 1, "unpacked again by a plan under an account")
+
 			gathered, err := installplan.Gather(t.Context(), reader(t, p, cm, group()), key, installplan.Config{})
 			require.NoError(t, err)
 			require.Equal(t, allowed, len(gathered.ConfigMaps) == 1, "read")

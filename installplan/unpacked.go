@@ -121,8 +121,13 @@ func LostBundles(in Input) ([]v1alpha1.BundleLookup, error) {
 	return d.lost, err
 }
 
-// lost asks for the content of a reference that the plan remembers the image of.
+// lost asks for the content of a reference that the plan remembers the image of. A
+// plan under an account asks for none in the namespace of the global catalogs: whoever
+// writes it would have any image pulled there with the Secrets of that namespace.
 func (e *evaluation) lost(ref pinnedRef) {
+	if ref.Namespace != e.plan.Namespace && e.plan.Status.AttenuatedServiceAccountRef != nil {
+		return
+	}
 	for i := range e.plan.Status.BundleLookups {
 		l := &e.plan.Status.BundleLookups[i]
 		if source := l.CatalogSourceRef; source == nil || l.Path == "" || source.Namespace != ref.Namespace || unpackName(l.Path) != ref.Name {

@@ -131,8 +131,8 @@ func (m *Manager) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 
 // typed is olmcore.Typed, which it asks once for each version of an object.
 func (m *Manager) typed(o olmcore.Object) (olmcore.Object, error) {
-	if _, isMap := o.(*unstructured.Unstructured); !isMap {
-		return o, nil
+	if _, isMap := o.(*unstructured.Unstructured); !isMap || o.GetUID() == "" {
+		return olmcore.Typed(o)
 	}
 	if known, ok := m.read.Load(o.GetUID()); ok && known.(readObject).resourceVersion == o.GetResourceVersion() {
 		return known.(readObject).object, known.(readObject).err
