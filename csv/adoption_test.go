@@ -70,6 +70,14 @@ func adoptions() map[string]adoption {
 			mounts("v", "/old"), v1alpha1.SubscriptionConfig{VolumeMounts: mountsAt("v", "/a", "v", "/b")},
 			mounts("v", "/b"), mounts("v", "/a", "v", "/b"),
 		},
+		"a mount twice in the configuration": {
+			same, v1alpha1.SubscriptionConfig{VolumeMounts: mountsAt("v", "/a", "v", "/a")},
+			mounts("v", "/a", "v", "/a"), mounts("v", "/a"),
+		},
+		"a mount over the second one of its volume": {
+			mounts("v", "/x", "v", "/y"), v1alpha1.SubscriptionConfig{VolumeMounts: mountsAt("v", "/y")},
+			mounts("v", "/y", "v", "/y"), mounts("v", "/x", "v", "/y"),
+		},
 		"a mount replaced after another was appended": {
 			mounts("v", "/old"), v1alpha1.SubscriptionConfig{VolumeMounts: mountsAt("w", "/w", "v", "/new")},
 			mounts("v", "/old", "w", "/w"), mounts("v", "/new", "w", "/w"),

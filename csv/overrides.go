@@ -94,20 +94,27 @@ func (o overlay) mergeVolumes(have, want []corev1.Volume) []corev1.Volume {
 	return mergeBy(have, want, name)
 }
 
-// mergeMounts replaces for each mount the first one of its volume that the CSV
-// has and nothing replaced yet: a volume may be mounted at several places.
+// mergeMounts replaces for each mount the one of its volume at its path, else the first
+// of its volume that the CSV has, when nothing replaced that yet: a volume may be
+// mounted at several places.
 func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMount {
 	if o != asMeant {
 		return mergeUpstream(o, have, want, func(m corev1.VolumeMount) string { return m.Name })
 	}
 	merged, replaced := have, make([]bool, len(have))
 	for _, w := range want {
-		i := slices.IndexFunc(have, func(m corev1.VolumeMount) bool { return m.Name == w.Name })
-		if i >= 0 && !replaced[i] {
-			merged[i], replaced[i] = w, true
-			continue
+		i := slices.IndexFunc(merged, func(m corev1.VolumeMount) bool { return m.Name == w.Name && m.MountPath == w.MountPath })
+		if i < 0 {
+			i = slices.IndexFunc(have, func(m corev1.VolumeMount) bool { return m.Name == w.Name })
+			if i < 0 || replaced[i] {
+				merged = append(merged, w)
+				continue
+			}
 		}
-		merged = append(merged, w)
+		merged[i] = w
+		if i < len(have) {
+			replaced[i] = true
+		}
 	}
 	return merged
 }
