@@ -340,7 +340,7 @@ func (k *cleaner) others() {
 }
 
 // copies deletes what was copied into other namespaces. A copy on its way out is
-// not waited for: nobody works for it. Nor is one that was made long after the
+// not waited for: nothing will change it. Nor is one that was made long after the
 // deletion: whoever may write the namespace could hold this one for ever.
 func (k *cleaner) copies() {
 	if !k.in.Deletion.Copies.Complete {

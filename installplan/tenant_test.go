@@ -265,7 +265,7 @@ func TestWhatIsRecordedOnADefinitionHasBounds(t *testing.T) {
 	require.Equal(t, []string{status}, describe(r))
 	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
 
-	// A record that was forged, or is OLM's, keeps nobody's plan from being read.
+	// A record that was forged, or is OLM's, keeps no other plan from being read.
 	full.Annotations = recordedFor("evil/a/../b", "evil/A", "EVIL/a", "evil/a.v1")
 	in, _ = made(full, "a.v1")
 	asked := &asking{Reader: reader(t, in.InstallPlan, full, group())}
@@ -363,7 +363,7 @@ func TestATenantsPlanShowsNothingOfOthersResources(t *testing.T) {
 	require.Equal(t, prefix+`"ops/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad(ns), true))
 	require.Equal(t, prefix+`"victim/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad("victim"), false))
 
-	// Where the definition is another operator's, nobody is asked to read them.
+	// Where the definition is another operator's, they are not read.
 	have.Annotations = recordedFor("victim/b.v1")
 	theirs := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, theirs))

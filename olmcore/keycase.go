@@ -54,16 +54,16 @@ func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
 	}
 	folded := f.fold(m, reflect.TypeOf(o), "")
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
-	if len(f.wild) > 0 {
-		return folded.(map[string]any), f.found, &InputError{Field: slices.Min(f.wild), Problem: "is a quantity with too many digits or too large an exponent"}
+	if len(f.excessive) > 0 {
+		return folded.(map[string]any), f.found, &InputError{Field: slices.Min(f.excessive), Problem: "is a quantity with too many digits or too large an exponent"}
 	}
 	return folded.(map[string]any), f.found, nil
 }
 
 type folder struct {
-	strict bool
-	found  []KeyCase
-	wild   []string // paths
+	strict    bool
+	found     []KeyCase
+	excessive []string // paths of quantities that are not computed with
 }
 
 func (f *folder) fold(value any, t reflect.Type, path string) any {
@@ -71,8 +71,8 @@ func (f *folder) fold(value any, t reflect.Type, path string) any {
 		t = t.Elem()
 	}
 	if decodesItself(t) {
-		if t == quantity && isWild(value) {
-			f.wild = append(f.wild, path)
+		if t == quantity && isExcessive(value) {
+			f.excessive = append(f.excessive, path)
 		}
 		return value
 	}

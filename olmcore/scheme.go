@@ -83,7 +83,7 @@ func decodeInto(data []byte, o Object) ([]KeyCase, error) {
 		return nil, utiljson.Unmarshal(data, o)
 	}
 	decoded := false
-	if _, special := o.(*v1alpha1.CatalogSource); !special && !mayBeWild(data) {
+	if _, special := o.(*v1alpha1.CatalogSource); !special && !mayHoldExcess(data) {
 		decoded = true
 		unknown, err := kjson.UnmarshalStrict(data, o, kjson.DisallowUnknownFields)
 		if err != nil || len(unknown) == 0 {

@@ -104,11 +104,11 @@ func Typed(o Object) (Object, error) {
 // holds, for readers to whom one object of others is no reason to stop. Other results
 // stay what they are.
 func Fitting[T Object](o T, err error) (T, error) {
-	var misfit *UnfitError
-	if !errors.As(err, &misfit) {
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) {
 		return o, err
 	}
-	return typed[T](misfit.Object)
+	return typed[T](unfit.Object)
 }
 
 // Items returns what a Reader owes for a list that a client returned, such as a

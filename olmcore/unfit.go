@@ -99,7 +99,7 @@ func entryType(t reflect.Type, key string) (of reflect.Type, known bool) {
 }
 
 func decodes(value any, t reflect.Type) bool {
-	if t == quantity && isWild(value) {
+	if t == quantity && isExcessive(value) {
 		return false
 	}
 	data, err := json.Marshal(value)
@@ -116,8 +116,8 @@ const (
 	maxExponent = 2
 )
 
-// isWild reports whether a JSON value is a quantity that is not to be computed with.
-func isWild(value any) bool {
+// isExcessive reports whether a JSON value is a quantity that is not to be computed with.
+func isExcessive(value any) bool {
 	var text string
 	switch x := value.(type) {
 	case string:
@@ -129,9 +129,9 @@ func isWild(value any) bool {
 	return len(text) > maxQuantity || len(strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")) > maxExponent
 }
 
-// mayBeWild reports whether JSON may hold a quantity that isWild. It looks at what
+// mayHoldExcess reports whether JSON may hold a quantity that isExcessive. It looks at what
 // begins a number or a string of digits; an escape there may hide anything.
-func mayBeWild(data []byte) bool {
+func mayHoldExcess(data []byte) bool {
 	before := byte(' ')
 	for i := 0; i < len(data); i++ {
 		switch before {
@@ -140,7 +140,7 @@ func mayBeWild(data []byte) bool {
 			for end < len(data) && isOfNumber(data[end]) {
 				end++
 			}
-			if before == '"' && end < len(data) && data[end] == '\\' || end > i && isWild(string(data[i:end])) {
+			if before == '"' && end < len(data) && data[end] == '\\' || end > i && isExcessive(string(data[i:end])) {
 				return true
 			}
 			i = max(i, end-1)

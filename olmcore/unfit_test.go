@@ -52,10 +52,10 @@ func unfitObject(t *testing.T, kind, spec string) (*unstructured.Unstructured, [
 	return u, text
 }
 
-// TestAnUnfitObjectKeepsNobodyFromReading: an object that an API server stores and
+// TestAnUnfitObjectKeepsOthersReadable: an object that an API server stores and
 // the Go type cannot hold is an error for who asks for it, and no error for who lists
 // it among others.
-func TestAnUnfitObjectKeepsNobodyFromReading(t *testing.T) {
+func TestAnUnfitObjectKeepsOthersReadable(t *testing.T) {
 	for name, tt := range unfits {
 		t.Run(name, func(t *testing.T) {
 			u, _ := unfitObject(t, tt.kind, tt.spec)

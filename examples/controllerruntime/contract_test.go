@@ -125,9 +125,9 @@ func TestACatalogSourceWithAnEmptyUpdateStrategyIsRead(t *testing.T) {
 	require.Equal(t, &v1alpha1.UpdateStrategy{}, cs.Spec.UpdateStrategy)
 }
 
-// TestOneUnfitObjectStopsNobody: an object that its type cannot hold, in a tenant's
+// TestOneUnfitObjectStopsNoReads: an object that its type cannot hold, in a tenant's
 // namespace, keeps no cache from starting and no list from being read.
-func TestOneUnfitObjectStopsNobody(t *testing.T) {
+func TestOneUnfitObjectStopsNoReads(t *testing.T) {
 	c := newCluster(t, time.Now())
 	require.NoError(t, c.Create(
 		&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "v"}},
