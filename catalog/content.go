@@ -5,6 +5,7 @@ package catalog
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -112,10 +113,33 @@ func (v *view) uniformCandidates(n int) bool {
 	return count >= n
 }
 
+// contentIsOrdered reports whether it shows which content is newer. In the second in
+// which Pods with several contents were made it does not: what is deleted for its content
+// might be made again with the same.
+func (v *view) contentIsOrdered() bool {
+	second, content := v.in.Now.Truncate(time.Second), ""
+	for i := range v.pods {
+		p := &v.pods[i]
+		id := v.contentOf(p.pod)
+		if !p.ready || id == "" || !p.pod.CreationTimestamp.Truncate(time.Second).Equal(second) {
+			continue
+		}
+		if content != "" && id != content {
+			v.waitFor(second.Add(time.Second).Sub(v.in.Now))
+			return false
+		}
+		content = id
+	}
+	return true
+}
+
 // dropOlderContent deletes the ready candidates that have other content than the
 // newest: the image moved on while they started, and they would wait for each other
 // for ever.
 func (v *view) dropOlderContent(pl *plan) {
+	if !v.contentIsOrdered() {
+		return
+	}
 	compared := func(p *podFacts) bool {
 		return p.role == roleCandidate && p.ready && v.usable(p) && v.contentOf(p.pod) != ""
 	}

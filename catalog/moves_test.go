@@ -278,6 +278,12 @@ func TestAPollWaits(t *testing.T) {
 			probeOf("newer")(in)
 			in.Pods[2].Name, in.Pods[2].UID = "cool-zzz", "zzz"
 		}, "-cool-zz", "NeverPolled"},
+		"two that were made in this second found different content": {func(in *catalog.Input) {
+			probeOf("new")(in)
+			probeOf("newer")(in)
+			in.Pods[2].Name, in.Pods[2].UID = "cool-zzz", "zzz"
+			in.Pods[1].CreationTimestamp, in.Pods[2].CreationTimestamp = olmcore.Timestamp(in.Now), olmcore.Timestamp(in.Now)
+		}, "", "NeverPolled"},
 		"its content is not known": {probeOf("unknown"), "", "NeverPolled"},
 	} {
 		in := invariant.Clone(base)

@@ -12,7 +12,8 @@ import (
 func (v *view) planSurplus(pl *plan) {
 	t, n := &v.tally, v.set.replicas
 	content := v.servedContent()
-	if t.outdated > 0 || t.current <= n && !v.mixed(content) {
+	mixed := v.mixed(content) && v.contentIsOrdered()
+	if t.outdated > 0 || t.current <= n && !mixed {
 		return
 	}
 	ranked := make([]podFacts, 0, t.current)
@@ -21,7 +22,7 @@ func (v *view) planSurplus(pl *plan) {
 		if p.role != roleServing || !p.live() {
 			continue
 		}
-		if id := v.contentOf(p.pod); p.ready && id != content && id != "" && content != "" {
+		if id := v.contentOf(p.pod); mixed && p.ready && id != content && id != "" {
 			pl.delete(&p, 1, ReasonContentDiffers, "other Pods serve newer content of the same image")
 			continue
 		}
