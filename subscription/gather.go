@@ -127,8 +127,9 @@ func gatherReplacements(ctx context.Context, r olmcore.Reader, in *Input) error 
 	if err != nil {
 		return olmcore.Needed(err, "what replaced the versions that are gone")
 	}
+	read := ownersIndex(in.ClusterServiceVersions).byName
 	for _, c := range all {
-		if gone[c.Spec.Replaces] && !slices.ContainsFunc(in.ClusterServiceVersions, func(have *v1alpha1.ClusterServiceVersion) bool { return have.Name == c.Name }) {
+		if gone[c.Spec.Replaces] && read[c.Name] == nil {
 			in.ClusterServiceVersions = append(in.ClusterServiceVersions, c)
 		}
 	}

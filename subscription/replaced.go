@@ -59,7 +59,7 @@ func replacements(csvs []*v1alpha1.ClusterServiceVersion, subs []*v1alpha1.Subsc
 	}
 	found := map[string]*v1alpha1.ClusterServiceVersion{}
 	for _, c := range csvs {
-		if replaced := c.Spec.Replaces; found[replaced] == nil && !followed[c.Name] && c.DeletionTimestamp == nil && !isCopied(c) {
+		if replaced := c.Spec.Replaces; replaced != "" && found[replaced] == nil && !followed[c.Name] && c.DeletionTimestamp == nil && !isCopied(c) {
 			found[replaced] = c
 		}
 	}

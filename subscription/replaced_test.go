@@ -41,6 +41,13 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 		"the other plan may be gone":                {objects: []olmcore.Object{stale, older, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
 		"its own version was not seen when it came": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), older, newer, v2}, want: moved},
 		"it refers to no plan yet":                  {objects: []olmcore.Object{newSub("a", generated), older, newer, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
+		"not any version when it names none": {
+			objects: []olmcore.Object{
+				newSub("a", generated, func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = "" }),
+				newSub("b", generated, func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = "other.v1" }), older, newCSV("other.v1"),
+			},
+			want: "   ",
+		},
 		"not while its plan is under way": {
 			objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing"), newer, v2},
 			want:    "etcd.v1  UpgradePending p",
@@ -68,7 +75,11 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 			in.Now, in.OperatorGroups, in.Live = now, inputOf().OperatorGroups, true
 			out := reconcile(t, in)
 			got := statusOf(t, in, out, "a")
-			require.Equal(t, tc.want, got.CurrentCSV+" "+got.InstalledCSV+" "+string(got.State)+" "+got.InstallPlanRef.Name)
+			plan := ""
+			if got.InstallPlanRef != nil {
+				plan = got.InstallPlanRef.Name
+			}
+			require.Equal(t, tc.want, got.CurrentCSV+" "+got.InstalledCSV+" "+string(got.State)+" "+plan)
 			carryOut(t, &in, out)
 			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
 		})
