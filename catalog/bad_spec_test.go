@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -108,7 +109,7 @@ func TestBadInput(t *testing.T) {
 			require.Equal(t, test.done, done(out))
 			degraded := catalog.ReasonAsExpected
 			if status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions); ok {
-				degraded = olmcore.FindCondition(status.Status.Conditions, "Degraded").Reason
+				degraded = meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason
 			}
 			require.Equal(t, test.degraded, degraded)
 			require.Equal(t, test.said != "", slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool {

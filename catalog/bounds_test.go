@@ -15,6 +15,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -239,7 +240,7 @@ func TestIntervalsAsTheyAreDecoded(t *testing.T) {
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, want.message, status.Status.Message, strategy)
 		require.Equal(t, want.message != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, strategy)
-		require.Equal(t, want.message != "", olmcore.FindCondition(status.Status.Conditions, "Degraded").Reason == catalog.ReasonPollIntervalInvalid, strategy)
+		require.Equal(t, want.message != "", meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason == catalog.ReasonPollIntervalInvalid, strategy)
 	}
 	_, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},
 		"spec":{"updateStrategy":{"registryPoll":{"interval":45}}}}`))

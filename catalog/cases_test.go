@@ -8,6 +8,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -384,7 +385,7 @@ again in 10m0s
 `},
 	"after a late candidate the next one waits": {func(in *catalog.Input) {
 		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
-		c := olmcore.FindCondition(in.CatalogSource.Status.Conditions, "Progressing")
+		c := meta.FindStatusCondition(in.CatalogSource.Status.Conditions, "Progressing")
 		c.Reason, c.LastTransitionTime = "ProgressDeadlineExceeded", metav1.NewTime(in.Now.Add(-time.Minute))
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
@@ -589,7 +590,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"the Pod is refused": {func(in *catalog.Input) {
 		in.Pods = nil
-		in.LastRun = olmcore.Outcomes{{Kind: "Pod", Namespace: "olm", Name: "cool-w4nrrin4qx"}: {Class: olmcore.Forbidden, Message: "exceeded quota"}}
+		in.LastRun = olmcore.LastResults{{Kind: "Pod", Namespace: "olm", Name: "cool-w4nrrin4qx"}: {Class: olmcore.Forbidden, Message: "exceeded quota"}}
 	}, `
 create Pod olm/cool-w4nrrin4qx (PodMissing: fewer registry Pods exist than asked for)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)

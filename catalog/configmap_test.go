@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -170,10 +171,10 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, v1alpha1.CatalogSourceConfigMapError, status.Status.Reason)
 		require.Equal(t, message, status.Status.Message)
-		available := olmcore.FindCondition(status.Status.Conditions, "Available")
+		available := meta.FindStatusCondition(status.Status.Conditions, "Available")
 		require.Equal(t, serves, available.Status == metav1.ConditionTrue)
 		require.Equal(t, serves, available.Reason != catalog.ReasonConfigMapMissing)
-		require.Equal(t, catalog.ReasonConfigMapMissing, olmcore.FindCondition(status.Status.Conditions, "Degraded").Reason)
+		require.Equal(t, catalog.ReasonConfigMapMissing, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason)
 		require.Equal(t, time.Minute, out.RequeueAfter)
 	}
 }
@@ -238,7 +239,7 @@ func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 		})
 		require.Len(t, out.Actions, 1, name)
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Equal(t, catalog.ReasonNameConflict, olmcore.FindCondition(status.Status.Conditions, "Degraded").Reason, name)
+		require.Equal(t, catalog.ReasonNameConflict, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason, name)
 	}
 }
 

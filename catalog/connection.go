@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -174,7 +175,7 @@ func (v *view) failsToConnect() bool {
 }
 
 func (v *view) saidConnectionFailure() bool {
-	c := olmcore.FindCondition(v.cs.Status.Conditions, ConditionDegraded)
+	c := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionDegraded)
 	return c != nil && c.ObservedGeneration == v.cs.Generation && strings.Contains(c.Message, connectionFailure+v.link.address)
 }
 

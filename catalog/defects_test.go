@@ -12,6 +12,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -96,8 +97,8 @@ func TestPodsThatDoNotServeAreNotAvailable(t *testing.T) {
 	} {
 		out := reconcile(t, base, func(in *catalog.Input) { waiting(in, reason) })
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Equal(t, metav1.ConditionFalse, olmcore.FindCondition(status.Status.Conditions, "Available").Status)
-		require.Equal(t, cause, olmcore.FindCondition(status.Status.Conditions, "Degraded").Reason)
+		require.Equal(t, metav1.ConditionFalse, meta.FindStatusCondition(status.Status.Conditions, "Available").Status)
+		require.Equal(t, cause, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason)
 	}
 }
 

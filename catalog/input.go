@@ -66,7 +66,7 @@ type Input struct {
 	// empty is always right, and slower.
 	PodHash string
 	// LastRun is what became of the last actions; optional.
-	LastRun olmcore.Outcomes
+	LastRun olmcore.LastResults
 	// Config is the same for all CatalogSources; the zero value holds the defaults.
 	Config Config
 }

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -58,7 +59,7 @@ func (v *view) leftoverActions(now *condition) (actions []olmcore.Action) {
 	if len(actions) == 0 || now.status == metav1.ConditionTrue {
 		return actions
 	}
-	recorded := olmcore.FindCondition(v.cs.Status.Conditions, ConditionAvailable)
+	recorded := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionAvailable)
 	if v.mode != modeAddress || recorded == nil || recorded.Status == metav1.ConditionTrue || recorded.ObservedGeneration != v.cs.Generation {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -239,11 +240,11 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 			continue
 		}
 		created := out.Actions[0].(olmcore.Create).Target
-		in.LastRun = olmcore.Outcomes{created.Key(): {Class: olmcore.Forbidden, Message: "exceeded quota", Count: 1, Last: in.Now}}
+		in.LastRun = olmcore.LastResults{created.Key(): {Class: olmcore.Forbidden, Message: "exceeded quota", Count: 1, Last: in.Now}}
 		out, err = catalog.Reconcile(in)
 		require.NoError(t, err)
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Contains(t, olmcore.FindCondition(status.Status.Conditions, "Degraded").Message, "the API server refuses the pod: exceeded quota", name)
+		require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "the API server refuses the pod: exceeded quota", name)
 		require.Equal(t, 10*time.Second, out.RequeueAfter, name)
 	}
 }
@@ -292,7 +293,7 @@ func TestAPollWaits(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, moves(out), name)
 		require.NoError(t, invariant.Laws(result, in), name)
-		require.Equal(t, test.told, olmcore.FindCondition(catalog.Assess(in).Conditions, catalog.ConditionUpdatePolled).Reason, name)
+		require.Equal(t, test.told, meta.FindStatusCondition(catalog.Assess(in).Conditions, catalog.ConditionUpdatePolled).Reason, name)
 	}
 }
 

@@ -3,9 +3,8 @@
 package catalog
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/olmcore/olm/olmcore"
 )
 
 // waitPhase says what is under way while Pods that should be ready are not, or
@@ -43,11 +42,11 @@ func (v *view) waitPhase(acting bool) (phase, halt string) {
 // neverServed reports whether the status knows of no Pod that was ready, apart
 // from those of the roll-out that is under way.
 func (v *view) neverServed() bool {
-	available := olmcore.FindCondition(v.cs.Status.Conditions, ConditionAvailable)
+	available := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionAvailable)
 	if available != nil && available.Status == metav1.ConditionTrue && v.tally.ready() == 0 {
 		return false
 	}
-	last := olmcore.FindCondition(v.cs.Status.Conditions, ConditionProgressing)
+	last := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionProgressing)
 	if last == nil {
 		return true
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -233,7 +234,7 @@ func (v *view) candidatePause() bool {
 	if v.tally.candidates > 0 {
 		return false
 	}
-	c := olmcore.FindCondition(v.cs.Status.Conditions, ConditionProgressing)
+	c := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionProgressing)
 	if c == nil || c.Reason != ReasonProgressDeadlineExceeded || c.ObservedGeneration != v.cs.Generation {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -73,7 +74,7 @@ func isOutcome(reason string) bool {
 func (v *view) updatePolled(b []byte) condition {
 	c := condition{kind: ConditionUpdatePolled, status: metav1.ConditionFalse}
 	s := v.cs.Spec.UpdateStrategy
-	have := olmcore.FindCondition(v.cs.Status.Conditions, ConditionUpdatePolled)
+	have := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionUpdatePolled)
 	switch {
 	case s == nil || s.RegistryPoll == nil || v.mode == modeDeleting || v.mode == modeInvalid && have == nil:
 		return condition{kind: ConditionUpdatePolled}

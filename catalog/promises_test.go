@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -107,7 +108,7 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	seen := map[string]int{}
 	for _, c := range after.Conditions {
 		seen[c.Type]++
-		old := olmcore.FindCondition(before.Conditions, c.Type)
+		old := meta.FindStatusCondition(before.Conditions, c.Type)
 		switch c.Type {
 		case catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread:
 			require.Equal(t, in.CatalogSource.Generation, c.ObservedGeneration)
@@ -120,7 +121,7 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 		}
 	}
 	if in.CatalogSource.Spec.SourceType != v1alpha1.SourceTypeGrpc || in.CatalogSource.Spec.Image != "" {
-		available := olmcore.FindCondition(after.Conditions, catalog.ConditionAvailable)
+		available := meta.FindStatusCondition(after.Conditions, catalog.ConditionAvailable)
 		if available.Status == metav1.ConditionTrue {
 			require.NotZero(t, a.Ready)
 		}

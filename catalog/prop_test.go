@@ -46,7 +46,7 @@ type stormyWorld struct {
 	// views are the caches of two controllers that both believe to be the only one.
 	views  [2]*fake.View
 	config catalog.Config
-	last   [2]olmcore.Outcomes
+	last   [2]olmcore.LastResults
 	hash   [2]string
 	// clients are the controllers' gRPC clients.
 	clients [2]*catalog.Connection
@@ -353,7 +353,7 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	checkSafety(t, in, out, catalog.Assess(in).Replicas)
 	checkEdge(t, in)
 	checkPromises(t, in, out)
-	w.last[who] = olmcore.OutcomesOf(w.last[who], out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), in.Now)
+	w.last[who] = olmcore.LastResultsOf(w.last[who], out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), in.Now)
 	w.hash[who] = out.PodHash
 	switch out.Connection.Verb {
 	case catalog.ConnectionConnect:

@@ -14,6 +14,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -82,12 +83,12 @@ func describe(t testing.TB, out catalog.Outcome) string {
 func describeStatus(b *strings.Builder, a olmcore.UpdateStatus) {
 	before, after := a.Before.(*v1alpha1.CatalogSource).Status, a.After.(*v1alpha1.CatalogSource).Status
 	for _, c := range after.Conditions {
-		if old := olmcore.FindCondition(before.Conditions, c.Type); old == nil || *old != c {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || *old != c {
 			fmt.Fprintf(b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
 	for _, c := range before.Conditions {
-		if olmcore.FindCondition(after.Conditions, c.Type) == nil {
+		if meta.FindStatusCondition(after.Conditions, c.Type) == nil {
 			fmt.Fprintf(b, "\n  no %s", c.Type)
 		}
 	}

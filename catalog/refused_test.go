@@ -37,7 +37,7 @@ func (r *refusing) Do(ctx context.Context, a olmcore.Action) error {
 // operate does what a controller does for a time: it reconciles after each write and
 // at each deadline, and remembers what became of its last actions.
 func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.Config, d time.Duration) catalog.Assessment {
-	var last olmcore.Outcomes
+	var last olmcore.LastResults
 	for until := c.Now().Add(d); ; {
 		require.NoError(t, c.Settle())
 		in, err := catalog.Gather(t.Context(), c, coolKey, config)
@@ -47,7 +47,7 @@ func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.C
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		if len(out.Actions) > 0 {
-			last = olmcore.OutcomesOf(last, out.Actions, olmcore.Run(t.Context(), x, out.Actions), c.Now())
+			last = olmcore.LastResultsOf(last, out.Actions, olmcore.Run(t.Context(), x, out.Actions), c.Now())
 			continue
 		}
 		if !c.Now().Before(until) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -230,7 +231,7 @@ func (v *view) heedRefusal(pl *plan) {
 const refusal = "the API server refuses the pod: "
 
 func (v *view) saidRefusal() string {
-	c := olmcore.FindCondition(v.cs.Status.Conditions, ConditionDegraded)
+	c := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionDegraded)
 	if c == nil || c.ObservedGeneration != v.cs.Generation {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -107,7 +108,7 @@ func TestPollIntervals(t *testing.T) {
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, want, status.Status.Message, interval)
 		require.Equal(t, want != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, interval)
-		require.NotNil(t, olmcore.FindCondition(status.Status.Conditions, catalog.ConditionUpdatePolled))
+		require.NotNil(t, meta.FindStatusCondition(status.Status.Conditions, catalog.ConditionUpdatePolled))
 	}
 }
 
@@ -242,7 +243,7 @@ func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 	out := reconcile(t, base, arrange)
 	require.Equal(t, []string{"create a Pod NodeUnreachable"}, done(out))
 	status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-	require.Contains(t, olmcore.FindCondition(status.Status.Conditions, "Degraded").Message, "so many nodes are not ready")
+	require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "so many nodes are not ready")
 
 	out = reconcile(t, base, func(in *catalog.Input) {
 		arrange(in)
@@ -337,7 +338,7 @@ func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 			owners++
 			require.Equal(t, "a-b", o.OwnerReferences[0].Name, "the name that sorts first was reconciled first")
 		case *v1alpha1.CatalogSource:
-			degraded := olmcore.FindCondition(o.Status.Conditions, "Degraded")
+			degraded := meta.FindStatusCondition(o.Status.Conditions, "Degraded")
 			require.Equal(t, o.Name == "a.b", degraded.Reason == catalog.ReasonNameConflict, "%s: %s", o.Name, degraded.Message)
 		}
 	}

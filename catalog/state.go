@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -83,11 +84,11 @@ func stateOf(available metav1.ConditionStatus, why string, progressing metav1.Co
 }
 
 func recordedState(conditions []metav1.Condition) State {
-	available := olmcore.FindCondition(conditions, ConditionAvailable)
+	available := meta.FindStatusCondition(conditions, ConditionAvailable)
 	if available == nil {
 		return StateNew
 	}
-	progressing, none := olmcore.FindCondition(conditions, ConditionProgressing), metav1.Condition{}
+	progressing, none := meta.FindStatusCondition(conditions, ConditionProgressing), metav1.Condition{}
 	if progressing == nil {
 		progressing = &none
 	}

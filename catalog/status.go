@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -41,7 +42,7 @@ func (v *view) compareStatus(conditions *[kinds]condition) statusChange {
 }
 
 func (v *view) conditionDiffers(c *condition) bool {
-	have := olmcore.FindCondition(v.cs.Status.Conditions, c.kind)
+	have := meta.FindStatusCondition(v.cs.Status.Conditions, c.kind)
 	if c.status == "" {
 		return have != nil
 	}
@@ -108,7 +109,7 @@ func (v *view) statusAction(c *statusChange, conditions []metav1.Condition) olmc
 	s.RegistryServiceStatus, s.GRPCConnectionState = c.service.DeepCopy(), c.connection.DeepCopy()
 	s.LatestImageRegistryPoll, s.ConfigMapResource = c.poll.DeepCopy(), c.configMap.DeepCopy()
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(have metav1.Condition) bool {
-		return optional(have.Type) && olmcore.FindCondition(conditions, have.Type) == nil
+		return optional(have.Type) && meta.FindStatusCondition(conditions, have.Type) == nil
 	})
 	for _, want := range conditions {
 		s.Conditions, _ = olmcore.SetCondition(s.Conditions, want, v.in.Now)
@@ -151,7 +152,7 @@ func (v *view) transitions(c *statusChange, available metav1.Condition) (changes
 // evidence is when the Pods say that the catalog began to serve, or stopped; zero
 // when they do not.
 func (v *view) evidence(reason string) (at time.Time, bound olmcore.Bound) {
-	had := olmcore.FindCondition(v.cs.Status.Conditions, ConditionAvailable)
+	had := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionAvailable)
 	if reason != ReasonRegistryServing && reason != ReasonNoReadyPods || had != nil && had.Reason == reason {
 		return at, bound
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -86,8 +87,8 @@ func TestPollingAsOLMDoesItFindsNewContent(t *testing.T) {
 	require.Len(t, in.Pods, 1)
 	require.Contains(t, in.Pods[0].Status.ContainerStatuses[0].ImageID, "sha256:new")
 	status := in.CatalogSource.Status
-	require.Equal(t, catalog.ReasonUpdatePromoted, olmcore.FindCondition(status.Conditions, "UpdatePolled").Reason)
-	require.True(t, olmcore.FindCondition(status.Conditions, "Available").LastTransitionTime.Time.Equal(start), "it served all the time")
+	require.Equal(t, catalog.ReasonUpdatePromoted, meta.FindStatusCondition(status.Conditions, "UpdatePolled").Reason)
+	require.True(t, meta.FindStatusCondition(status.Conditions, "Available").LastTransitionTime.Time.Equal(start), "it served all the time")
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = nil }))
 	w.run(t, time.Hour)
 	require.Len(t, w.input(t).Pods, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -106,8 +107,8 @@ func Template(in TemplateInput) (olmcore.Result, error) {
 }
 
 func withoutTemplate(cs *v1alpha1.CatalogSource) olmcore.Result {
-	if olmcore.FindCondition(cs.Status.Conditions, ConditionTemplatesHaveResolved) == nil &&
-		olmcore.FindCondition(cs.Status.Conditions, ConditionResolvedImage) == nil {
+	if meta.FindStatusCondition(cs.Status.Conditions, ConditionTemplatesHaveResolved) == nil &&
+		meta.FindStatusCondition(cs.Status.Conditions, ConditionResolvedImage) == nil {
 		return olmcore.Result{}
 	}
 	kept := slices.DeleteFunc(slices.Clone(cs.Status.Conditions), func(c metav1.Condition) bool {

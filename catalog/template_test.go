@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -114,7 +115,7 @@ func TestTemplateAndReconcileLeaveEachOtherAlone(t *testing.T) {
 	out = reconcile(t, base, func(in *catalog.Input) { silence(in, time.Hour) })
 	status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	require.True(t, ok)
-	require.NotNil(t, olmcore.FindCondition(status.Status.Conditions, catalog.ConditionResolvedImage))
+	require.NotNil(t, meta.FindStatusCondition(status.Status.Conditions, catalog.ConditionResolvedImage))
 }
 
 func TestAnyTextMayBeATemplate(t *testing.T) {

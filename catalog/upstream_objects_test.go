@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -116,5 +117,5 @@ func TestAnAddressIsFollowed(t *testing.T) {
 	require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: "two:50051"}, out.Connection)
 	status, _ = olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	require.Equal(t, "two:50051", status.Status.GRPCConnectionState.Address)
-	require.Equal(t, metav1.ConditionUnknown, olmcore.FindCondition(status.Status.Conditions, "Available").Status)
+	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(status.Status.Conditions, "Available").Status)
 }

@@ -23,7 +23,7 @@ func controller(config catalog.Config) fake.Controller {
 		Name: "catalog",
 		Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.CatalogSourceKind},
 		Keys: fake.KeysOf(catalogSourceKind),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := catalog.Gather(ctx, r, key, config)
 			if err != nil {
 				return olmcore.Result{}, err

@@ -110,7 +110,7 @@ type Controller struct {
 	// Every is how often a key is reconciled although nothing changed; 0: never.
 	Every time.Duration
 	// Reconcile gathers and decides. NotFound means that the object is gone.
-	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error)
+	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
 
 	// namespaces are those of the shard; empty: all.
 	namespaces []string

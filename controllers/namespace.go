@@ -144,7 +144,7 @@ func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
 
 // subscription reconciles a namespace: the Subscriptions ask, Resolve answers,
 // the answer becomes a plan, and the Subscriptions refer to it before it runs.
-func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 	n, seen := s.recall(key.Namespace)
 	n.learn(last)
 	if err := s.check(ctx, r, key.Namespace, n); err != nil {
@@ -228,7 +228,7 @@ func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace str
 
 // learn notes why the plan of the answer could not be written. An answer that
 // was handed out is not written to.
-func (n *namespace) learn(last olmcore.Outcomes) {
+func (n *namespace) learn(last olmcore.LastResults) {
 	if n.answer == nil || n.planKey == (olmcore.Key{}) {
 		return
 	}

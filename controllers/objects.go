@@ -24,7 +24,7 @@ type catalogMemory struct {
 	address string // what its gRPC client shall dial
 }
 
-func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 	config := s.options.Catalog
 	config.GlobalCatalogNamespace = cmp.Or(config.GlobalCatalogNamespace, s.options.GlobalNamespace)
 	in, err := catalog.Gather(ctx, r, key, config)
@@ -102,7 +102,7 @@ func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
 	return s.options.Connection(in, address)
 }
 
-func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 	in, err := installplan.Gather(ctx, r, key, s.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
@@ -130,7 +130,7 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 	return result, err
 }
 
-func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
@@ -139,7 +139,7 @@ func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedN
 	return installplan.Sweep(in)
 }
 
-func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 	in, err := csv.GatherGroup(ctx, r, key)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -148,7 +148,7 @@ func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedN
 	return csv.Group(in)
 }
 
-func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 	in, err := csv.Gather(ctx, r, key, s.options.CSV)
 	if err != nil {
 		if olmcore.Classify(err) == olmcore.Gone {
@@ -171,7 +171,7 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedNam
 	return out.Result, nil
 }
 
-func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 	in, err := csv.GatherSweep(ctx, r, s.options.CSV)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -180,7 +180,7 @@ func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.Namespace
 	return csv.Sweep(in)
 }
 
-func (s *Set) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+func (s *Set) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 	in, err := subscription.GatherOperator(ctx, r, key.Name)
 	if err != nil {
 		return olmcore.Result{}, err

@@ -76,7 +76,7 @@ const (
 
 // remembered is what is known of a key with something pending.
 type remembered struct {
-	outcomes olmcore.Outcomes
+	outcomes olmcore.LastResults
 	said     []olmcore.Diagnostic
 	// over are the objects that were written last, as they were before, deleted
 	// those that were deleted, and at is when that was.
@@ -124,7 +124,7 @@ func (r *Runner) remember(key types.NamespacedName, last remembered, result olmc
 	next := remembered{said: result.Diagnostics, at: now}
 	switch {
 	case len(result.Actions) > 0:
-		next.outcomes = olmcore.OutcomesOf(last.outcomes, result.Actions, runErr, now)
+		next.outcomes = olmcore.LastResultsOf(last.outcomes, result.Actions, runErr, now)
 	case !result.Empty() || result.RequeueAfter > 0:
 		next.outcomes = last.outcomes
 	}

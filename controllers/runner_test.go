@@ -29,7 +29,7 @@ type runs struct {
 	result   olmcore.Result
 	readErr  error
 	writeErr error
-	last     olmcore.Outcomes
+	last     olmcore.LastResults
 	count    int
 	told     []controllers.Report
 }
@@ -37,7 +37,7 @@ type runs struct {
 func newRuns() *runs {
 	r := &runs{}
 	r.Runner = controllers.Runner{
-		Controller: controllers.Controller{Name: "test", Reconcile: func(_ context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		Controller: controllers.Controller{Name: "test", Reconcile: func(_ context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			r.last = last
 			r.count++
 			return r.result, r.readErr

@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
@@ -60,7 +61,7 @@ func TestImageTemplatesAreResolved(t *testing.T) {
 			told := func(cs *v1alpha1.CatalogSource) map[string]string {
 				status := map[string]string{}
 				for _, kind := range []string{catalog.ConditionTemplatesHaveResolved, catalog.ConditionResolvedImage} {
-					if condition := olmcore.FindCondition(cs.Status.Conditions, kind); condition != nil {
+					if condition := meta.FindStatusCondition(cs.Status.Conditions, kind); condition != nil {
 						status[kind] = string(condition.Status)
 					}
 				}
@@ -69,7 +70,7 @@ func TestImageTemplatesAreResolved(t *testing.T) {
 			got := settle()
 			require.Equal(t, tt.image, got.Spec.Image)
 			require.Equal(t, tt.want, told(got))
-			require.Equal(t, "True", string(olmcore.FindCondition(got.Status.Conditions, catalog.ConditionAvailable).Status))
+			require.Equal(t, "True", string(meta.FindStatusCondition(got.Status.Conditions, catalog.ConditionAvailable).Status))
 			pods := served(t, c)
 			require.Len(t, pods, 1)
 			require.Equal(t, tt.image, pods[0].Spec.Containers[0].Image)

@@ -366,7 +366,7 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 			m.CreationTimestamp = *ago(2 * time.Hour)
 			role := &rbacv1.ClusterRole{ObjectMeta: m}
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-			in.LastRun = olmcore.Outcomes{olmcore.KeyOf(role): {Class: c.class, Message: "no", Count: c.count, First: now.Add(-c.first), Last: now}}
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: c.class, Message: "no", Count: c.count, First: now.Add(-c.first), Last: now}}
 			require.Equal(t, c.want, does(t, in))
 			out, err := csv.Cleanup(in)
 			require.NoError(t, err)

@@ -231,13 +231,13 @@ func TestOneFailureStopsNothingElse(t *testing.T) {
 		in := interruptible(t)
 		want, err := csv.Cleanup(in)
 		require.NoError(t, err)
-		in.LastRun = olmcore.Outcomes{}
+		in.LastRun = olmcore.LastResults{}
 		failing := map[string]bool{}
 		for _, a := range want.Actions {
 			verb, target, _ := a.Describe()
 			if verb == olmcore.VerbDelete && rapid.Bool().Draw(t, "fails") {
 				failing[target.Key().String()] = true
-				in.LastRun[target.Key()] = olmcore.Outcome{
+				in.LastRun[target.Key()] = olmcore.LastResult{
 					Class: rapid.SampledFrom([]olmcore.ErrorClass{olmcore.Conflict, olmcore.Transient, olmcore.Forbidden, olmcore.Webhook, "Odd"}).Draw(t, "class"),
 					Count: rapid.IntRange(1, 9).Draw(t, "count"), Message: "no", First: now.Add(-time.Second), Last: now,
 				}
@@ -282,7 +282,7 @@ func TestReleasedWhateverFails(t *testing.T) {
 				delete(in.ClusterServiceVersion.Annotations, csv.AnnotationCleanup)
 				in.Deletion.Namespaces.Complete = true
 				for _, o := range in.Deletion.ClusterObjects.Items {
-					in.LastRun[olmcore.KeyOf(o)] = olmcore.Outcome{Class: olmcore.Transient, Count: 3, First: now, Last: now}
+					in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{Class: olmcore.Transient, Count: 3, First: now, Last: now}
 				}
 				enter(&in)
 				out, err := csv.Cleanup(in)

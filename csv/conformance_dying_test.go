@@ -51,7 +51,7 @@ func dying(t *rapid.T) csv.Input {
 		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		Operands: map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found[olmcore.Object]()},
 	}
-	in.LastRun = olmcore.Outcomes{}
+	in.LastRun = olmcore.LastResults{}
 	for i, o := range belongings() {
 		if rapid.IntRange(0, 2).Draw(t, "there") == 0 {
 			in.Deletion.ClusterObjects.Items = append(in.Deletion.ClusterObjects.Items, aged(t, &in, o, i))
@@ -149,7 +149,7 @@ func aged(t *rapid.T, in *csv.Input, o olmcore.Object, i int) olmcore.Object {
 	case 3:
 		o.SetOwnerReferences(ownerCSV("other.v1"))
 	case 4:
-		in.LastRun[olmcore.KeyOf(o)] = olmcore.Outcome{
+		in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{
 			Class: rapid.SampledFrom([]olmcore.ErrorClass{olmcore.Gone, olmcore.NoMatch, olmcore.Conflict, olmcore.Transient, olmcore.Forbidden, olmcore.Invalid, olmcore.Webhook, "Odd"}).Draw(t, "class"),
 			Count: rapid.IntRange(1, 9).Draw(t, "count"), Message: "no",
 			First: now.Add(-time.Duration(rapid.SampledFrom([]int{0, 599, 600}).Draw(t, "since")) * time.Second), Last: now.Add(-time.Duration(rapid.IntRange(0, 2).Draw(t, "last")) * time.Second),

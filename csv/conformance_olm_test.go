@@ -276,7 +276,7 @@ func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
 	first, err := csv.Reconcile(in)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Deployment ns/old"}, deletions(first))
-	in.LastRun = olmcore.Outcomes{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: now, Last: now}}
+	in.LastRun = olmcore.LastResults{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: now, Last: now}}
 	again, err := csv.Reconcile(in)
 	require.NoError(t, err)
 	require.Equal(t, first, again)

@@ -191,7 +191,7 @@ var oddities = map[string]oddity{
 	"no finalizer of ours":   func(_ *rapid.T, in *csv.Input) { in.ClusterServiceVersion.Finalizers = []string{"other"} },
 	"the last write failed": func(t *rapid.T, in *csv.Input) {
 		class := rapid.SampledFrom([]olmcore.ErrorClass{olmcore.Forbidden, olmcore.Invalid, olmcore.Transient, olmcore.Conflict, olmcore.Webhook, olmcore.Gone}).Draw(t, "class")
-		in.LastRun = olmcore.Outcomes{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
+		in.LastRun = olmcore.LastResults{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
 			Class: class, Message: "no", Count: rapid.IntRange(1, 9).Draw(t, "count"), First: now.Add(-time.Hour), Last: now,
 		}}
 	},

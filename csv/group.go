@@ -13,6 +13,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -287,7 +288,7 @@ func toggle(list []metav1.Condition, on bool, now time.Time, c metav1.Condition)
 		c.Status = metav1.ConditionTrue
 		return olmcore.SetCondition(list, c, now)
 	}
-	if olmcore.FindCondition(list, c.Type) == nil {
+	if meta.FindStatusCondition(list, c.Type) == nil {
 		return list, false
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(have metav1.Condition) bool { return have.Type == c.Type }), true

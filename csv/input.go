@@ -35,7 +35,7 @@ type Input struct {
 	Config                Config
 	// LastRun is the adapter's memory of its last Run; optional. Without it a
 	// write that the API server refuses is repeated instead of reported.
-	LastRun olmcore.Outcomes
+	LastRun olmcore.LastResults
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]

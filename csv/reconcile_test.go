@@ -398,7 +398,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 	const ready = "all requirements found, attempting install"
 	outcome := func(class olmcore.ErrorClass, message string) func(*testing.T, *csv.Input) {
 		return func(_ *testing.T, in *csv.Input) {
-			in.LastRun = olmcore.Outcomes{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
+			in.LastRun = olmcore.LastResults{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
 				Class: class, Message: message, Count: 1, First: now, Last: now,
 			}}
 		}

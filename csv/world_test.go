@@ -41,7 +41,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 	judged := map[types.NamespacedName]*csv.Judged{}
 	return []fake.Controller{{
 		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			in, err := csv.GatherGroup(ctx, r, key)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -51,7 +51,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 		},
 	}, {
 		Name: "csv", Kind: csvKind.GroupKind(), Keys: fake.KeysOf(csvKind),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := csv.Gather(ctx, r, key, config)
 			if err != nil {
 				return olmcore.Result{}, err

@@ -28,7 +28,7 @@ type Controller struct {
 	Keys func(r olmcore.Reader) []types.NamespacedName
 	// Reconcile gathers and reconciles one key. NotFound means that the object went
 	// in the meantime, and is no error to the Driver.
-	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error)
+	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
 	// Reader is what the controller reads from; nil means the cluster itself. A
 	// View is brought to the present before each round.
 	Reader olmcore.Reader
@@ -97,7 +97,7 @@ type driverKey struct {
 
 // keyMemory is what a Driver knows about one key of one controller.
 type keyMemory struct {
-	last     olmcore.Outcomes
+	last     olmcore.LastResults
 	version  uint64    // of the cluster when the key was last reconciled
 	deadline time.Time // of the last RequeueAfter; zero: none
 	fails    int       // runs in a row that failed and changed nothing
@@ -216,7 +216,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 		return false, nil
 	}
 	runErr := olmcore.Run(ctx, recorder{d, c, k.key}, result.Actions)
-	m.last = olmcore.OutcomesOf(m.last, result.Actions, runErr, now)
+	m.last = olmcore.LastResultsOf(m.last, result.Actions, runErr, now)
 	if d.Cluster.crashed {
 		d.restart(k.controller)
 		return true, nil

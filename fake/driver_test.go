@@ -27,7 +27,7 @@ const ready = "ready"
 func mirror() fake.Controller {
 	return fake.Controller{
 		Name: "mirror", Kind: schema.GroupKind{Kind: "ConfigMap"}, Keys: fake.KeysOf(configMapGVK),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (res olmcore.Result, err error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (res olmcore.Result, err error) {
 			cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
 			if err != nil {
 				return res, err
@@ -108,10 +108,10 @@ func TestDriverMovesTheClock(t *testing.T) {
 }
 
 func TestDriverRetriesAndRemembers(t *testing.T) {
-	var seen []olmcore.Outcome
+	var seen []olmcore.LastResult
 	m := mirror()
 	inner := m.Reconcile
-	m.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	m.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 		if o, ok := last[olmcore.Key{Kind: "Pod", Namespace: "ns", Name: "cm"}]; ok {
 			seen = append(seen, o)
 		}
@@ -164,7 +164,7 @@ func TestDriverReadsThroughAView(t *testing.T) {
 func TestDriverNamesWhatDoesNotSettle(t *testing.T) {
 	n := 0
 	c, d := driver(t, fake.Controller{Name: "flap", Keys: fake.NamespacesOf(configMapGVK),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			require.Empty(t, key.Name)
 			before, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, "cm")
 			if err != nil {
@@ -185,7 +185,7 @@ func TestDriverNamesWhatDoesNotSettle(t *testing.T) {
 func TestDriverReportsErrors(t *testing.T) {
 	boom := errors.New("boom")
 	c, d := driver(t, fake.Controller{Name: "bad", Keys: fake.KeysOf(configMapGVK),
-		Reconcile: func(context.Context, olmcore.Reader, types.NamespacedName, time.Time, olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(context.Context, olmcore.Reader, types.NamespacedName, time.Time, olmcore.LastResults) (olmcore.Result, error) {
 			return olmcore.Result{}, boom
 		}})
 	require.NoError(t, c.Create(configMap("cm")))

@@ -341,11 +341,11 @@ func TestErrorsThatDoNotCount(t *testing.T) {
 	s := roleStep("a.v1", "r")
 	made := applied(t, s, csv("a.v1"))
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Hour)), with(csv("a.v1"), made))
-	in.LastRun = olmcore.Outcomes{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
+	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
 	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase, "it is there")
 
 	in = input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)))
-	in.LastRun = olmcore.Outcomes{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
+	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
 	require.Equal(t, []string{installplan.ReasonStepRefused}, reasons(reconcile(t, in)), "its owner is nowhere")
 }
 

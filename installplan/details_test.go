@@ -188,8 +188,8 @@ func TestWhatWasWaitedForIsSaidNoMore(t *testing.T) {
 }
 
 // ran is the memory of a Role that was written.
-func ran(name string) olmcore.Outcomes {
-	return olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: name}: {Count: 1}}
+func ran(name string) olmcore.LastResults {
+	return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: name}: {Count: 1}}
 }
 
 // TestANewProcessTakesNoErrorBack: what another controller was refused may be
@@ -205,14 +205,14 @@ func TestLongMessagesAreCut(t *testing.T) {
 	for shift := range 4 {
 		long := strings.Repeat("x", shift) + strings.Repeat("\u65e5", 5000) + "\xff"
 		in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
-		in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: long, Count: 1}}
+		in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: long, Count: 1}}
 		got := statusOf(in, reconcile(t, in)).Message
 		require.True(t, utf8.ValidString(got))
 		require.True(t, strings.HasSuffix(got, "\u65e5 ..."), got[len(got)-10:])
 		require.InDelta(t, 8<<10, len(got), 64)
 	}
 	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
-	in.LastRun = olmcore.Outcomes{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: "a\xffb", Count: 1}}
+	in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: "a\xffb", Count: 1}}
 	require.Equal(t, "retrying execution due to error: error creating role r: a\uFFFDb", statusOf(in, reconcile(t, in)).Message)
 	require.Equal(t, installplan.StateRetrying, assess(t, in).State)
 }

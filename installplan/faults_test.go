@@ -38,7 +38,7 @@ func TestFaultsOnlyDelay(t *testing.T) {
 		started := false
 		watch := func(controller fake.Controller) fake.Controller {
 			inner := controller.Reconcile
-			controller.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+			controller.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 				result, err := inner(ctx, r, key, now, last)
 				plans, _ := olmcore.List[*v1alpha1.InstallPlan](ctx, c, ns, nil)
 				for _, p := range plans {

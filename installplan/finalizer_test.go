@@ -54,7 +54,7 @@ func TestWhatADeletedPlanLeavesBehind(t *testing.T) {
 		}, want: []string{releases}},
 		"the time is over": {age: time.Minute, cms: []*corev1.ConfigMap{old}, want: []string{releases}, reasons: []string{"CleanupIncomplete"}},
 		"it may not be deleted": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}, reasons: []string{"CleanupForbidden"}, change: func(in *installplan.Input) {
-			in.LastRun = olmcore.Outcomes{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no"}}
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no"}}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

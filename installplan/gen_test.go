@@ -206,10 +206,10 @@ func plausibleInput(t *rapid.T) installplan.Input {
 		}
 	}
 	if maybe(t, "last run") {
-		in.LastRun = olmcore.Outcomes{}
+		in.LastRun = olmcore.LastResults{}
 		for _, o := range in.Objects {
 			if maybe(t, "was written") {
-				in.LastRun[olmcore.KeyOf(o)] = olmcore.Outcome{Count: 1}
+				in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{Count: 1}
 			}
 		}
 	}
@@ -270,12 +270,12 @@ func anyInput(t *rapid.T) installplan.Input {
 	}
 	anyObjects(t, &in)
 	if maybe(t, "last run") {
-		in.LastRun = olmcore.Outcomes{}
+		in.LastRun = olmcore.LastResults{}
 		for _, key := range []olmcore.Key{
 			{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "x"}, {Kind: "ConfigMap", Namespace: ns, Name: "x"},
 			{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition", Name: "things.example.com"},
 		} {
-			in.LastRun[key] = olmcore.Outcome{Count: 1, Message: "no", Class: rapid.SampledFrom([]olmcore.ErrorClass{
+			in.LastRun[key] = olmcore.LastResult{Count: 1, Message: "no", Class: rapid.SampledFrom([]olmcore.ErrorClass{
 				olmcore.ClassNone, olmcore.Gone, olmcore.NoMatch, olmcore.Conflict, olmcore.Transient, olmcore.Forbidden, olmcore.Invalid, olmcore.Webhook,
 			}).Draw(t, "class")}
 		}

@@ -290,7 +290,7 @@ func plans(config installplan.Config) fake.Controller {
 	return fake.Controller{
 		Name: "installplan", Kind: v1alpha1.SchemeGroupVersion.WithKind("InstallPlan").GroupKind(),
 		Keys: fake.KeysOf(v1alpha1.SchemeGroupVersion.WithKind("InstallPlan")),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := installplan.Gather(ctx, r, key, config)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -307,7 +307,7 @@ func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, c
 	return fake.Controller{
 		Name: "maker", Kind: v1alpha1.SchemeGroupVersion.WithKind("Subscription").GroupKind(),
 		Keys: fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind("Subscription")),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, key.Namespace, nil)
 			if err != nil {
 				return olmcore.Result{}, err

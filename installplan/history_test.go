@@ -24,7 +24,7 @@ func sweeps(config installplan.Config) fake.Controller {
 	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
 	return fake.Controller{
 		Name: "sweep", Kind: kind.GroupKind(), Keys: fake.NamespacesOf(kind),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			in, err := installplan.GatherSweep(ctx, r, key.Namespace, config)
 			if err != nil {
 				return olmcore.Result{}, err
@@ -140,7 +140,7 @@ func TestAnyHistoryEndsTheSame(t *testing.T) {
 		c := historyWorld(t, over)
 		view := c.View("stale")
 		all := controllers()
-		memory := map[string]olmcore.Outcomes{}
+		memory := map[string]olmcore.LastResults{}
 		for range rapid.IntRange(1, 25).Draw(t, "rounds") {
 			for _, controller := range all {
 				if !maybe(t, "runs") {
@@ -154,7 +154,7 @@ func TestAnyHistoryEndsTheSame(t *testing.T) {
 					}
 					actions := disturbed(t, result.Actions)
 					err = olmcore.Run(t.Context(), c, actions)
-					memory[name] = olmcore.OutcomesOf(memory[name], actions, err, c.Now())
+					memory[name] = olmcore.LastResultsOf(memory[name], actions, err, c.Now())
 				}
 			}
 			switch rapid.SampledFrom([]string{"sync", "lag", "settle", "restart", "later"}).Draw(t, "then") {

@@ -65,7 +65,7 @@ type Input struct {
 	// nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
 	// LastRun is what became of the last actions. Optional.
-	LastRun olmcore.Outcomes
+	LastRun olmcore.LastResults
 	// RBACChanged: a Role, RoleBinding or ServiceAccount of the namespace changed
 	// since the plan failed. Optional.
 	RBACChanged bool

@@ -22,7 +22,7 @@ import (
 // unpackingAgain is the controller of plans, with what unpacks lost bundles.
 func unpackingAgain(config installplan.Config) fake.Controller {
 	c := plans(config)
-	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 		in, err := installplan.Gather(ctx, r, key, config)
 		if err != nil {
 			return olmcore.Result{}, err

@@ -246,7 +246,7 @@ func TestAnAlteredObjectIsNotWrittenForEver(t *testing.T) {
 	have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}})
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
 	require.Equal(t, []string{"update ConfigMap ops/x (StepDiffers)"}, describe(reconcile(t, in)))
-	in.LastRun = olmcore.Outcomes{{Kind: "ConfigMap", Namespace: ns, Name: "x"}: {Count: 1}}
+	in.LastRun = olmcore.LastResults{{Kind: "ConfigMap", Namespace: ns, Name: "x"}: {Count: 1}}
 	r := reconcile(t, in)
 	require.Equal(t, complete, statusOf(in, r).Phase)
 	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))

@@ -65,7 +65,7 @@ func (e *evaluation) problems() []problem {
 // from the first failure of the present series, so that downtime costs none. Where
 // the answers change all the time it counts from the first of all of them, and is
 // that of trouble that passes.
-func (e *evaluation) failure(t *target, last olmcore.Outcome) problem {
+func (e *evaluation) failure(t *target, last olmcore.LastResult) problem {
 	p := problem{step: t.steps[0], reason: ReasonStepFailed, message: explain(t, last.Message)}
 	started := e.plan.Status.StartTime.Time
 	after := func(since time.Time, timeout time.Duration) time.Time {

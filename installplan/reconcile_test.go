@@ -262,7 +262,7 @@ func TestPhases(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	lastRun := func(class olmcore.ErrorClass) func(*installplan.Input) {
 		return func(in *installplan.Input) {
-			in.LastRun = olmcore.Outcomes{
+			in.LastRun = olmcore.LastResults{
 				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Class: class, Message: "no", Count: 3},
 			}
 		}

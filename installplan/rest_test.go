@@ -24,7 +24,7 @@ func TestAPlanThatIsCompleteRests(t *testing.T) {
 	var completed string
 	watch := func(inner fake.Controller) fake.Controller {
 		reconcile := inner.Reconcile
-		inner.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		inner.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			for _, p := range everyPlan(t, c) {
 				held = append(held, slices.Contains(p.Finalizers, installplan.Finalizer))
 				if p.Status.Phase == complete && completed == "" {

@@ -62,7 +62,7 @@ func resolver() fake.Controller {
 	return fake.Controller{
 		Name: "maker", Kind: v1alpha1.SchemeGroupVersion.WithKind("Subscription").GroupKind(),
 		Keys: fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind("Subscription")),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 			resolution, err := wanted(ctx, r, key.Namespace)
 			if err != nil {
 				return olmcore.Result{}, err

@@ -144,7 +144,7 @@ func TestFromWhenTheTimeOfAFailureCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)))
-			in.LastRun = olmcore.Outcomes{
+			in.LastRun = olmcore.LastResults{
 				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {
 					Class: c.class, Message: "no", Count: c.count, First: noon.Add(-c.first), Last: noon,
 				},

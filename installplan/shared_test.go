@@ -84,7 +84,7 @@ func TestASharedObjectIsNotFoughtOver(t *testing.T) {
 			own := csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
 			in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(own, csv("b.v1"), c.have))
 			in.Config.OverwriteUnmanaged = true // what is a user's, too
-			in.LastRun = olmcore.Outcomes{olmcore.KeyOf(c.have): {Count: 1}}
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
 			r := reconcile(t, in)
 			if !c.left {
 				require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1])
@@ -93,7 +93,7 @@ func TestASharedObjectIsNotFoughtOver(t *testing.T) {
 			}
 			require.Equal(t, complete, statusOf(in, r).Phase)
 			require.Equal(t, []string{installplan.ReasonSharedObject}, reasons(r))
-			in.LastRun = olmcore.Outcomes{olmcore.KeyOf(c.have): {Class: olmcore.Conflict, Count: 1}}
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Class: olmcore.Conflict, Count: 1}}
 			r = reconcile(t, in)
 			require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1], "nothing was written yet")
 		})
@@ -135,7 +135,7 @@ func TestWhatBelongsToAnotherOperatorIsNotDeleted(t *testing.T) {
 			r := reconcile(t, in)
 			if c.deleted {
 				require.Equal(t, []string{"delete"}, verbs(r))
-				in.LastRun = olmcore.Outcomes{olmcore.KeyOf(c.have): {Count: 1}}
+				in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
 				require.Equal(t, []string{"delete"}, verbs(reconcile(t, in)), "a list that is behind")
 				return
 			}

@@ -79,11 +79,11 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 
 // outcomes are those of a run in which every write of a step was answered with
 // an error.
-func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmcore.Outcomes {
-	out := olmcore.Outcomes{}
+func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmcore.LastResults {
+	out := olmcore.LastResults{}
 	for _, a := range reconcile(t, in).Actions {
 		if _, target, _ := a.Describe(); target.Kind != "InstallPlan" {
-			out[target.Key()] = olmcore.Outcome{Class: class, Message: "no", Count: 3}
+			out[target.Key()] = olmcore.LastResult{Class: class, Message: "no", Count: 3}
 		}
 	}
 	require.Len(t, out, 1)
@@ -107,7 +107,7 @@ func TestWhatIsSaidBesides(t *testing.T) {
 		installplan.ReasonCSVContentDiffers: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), with(differs)),
 			"ClusterServiceVersion a.v1 exists with another spec", "status.plan[0]"},
 		installplan.ReasonStepNotVisible: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)), func(in *installplan.Input) {
-			in.LastRun = olmcore.Outcomes{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Count: 1}}
+			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Count: 1}}
 		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
 		installplan.ReasonObjectIgnored: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), func(in *installplan.Input) {
 			in.Objects = []olmcore.Object{nil}

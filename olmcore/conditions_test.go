@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,8 +49,8 @@ func TestSetCondition(t *testing.T) {
 			require.Equal(t, before, tt.have)
 		})
 	}
-	require.Nil(t, olmcore.FindCondition(nil, "Ready"))
-	require.Equal(t, &other, olmcore.FindCondition(list{other}, "Other"))
+	require.Nil(t, meta.FindStatusCondition(nil, "Ready"))
+	require.Equal(t, &other, meta.FindStatusCondition(list{other}, "Other"))
 }
 
 func TestExpandKeys(t *testing.T) {

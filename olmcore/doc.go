@@ -11,7 +11,7 @@
 //
 //   - a [Reader] gathers the input ([Snapshot] is one over plain objects),
 //   - an [Executor] performs one write, [Run] performs a Result's actions,
-//   - [OutcomesOf] folds what Run returned into the memory that the next input
+//   - [LastResultsOf] folds what Run returned into the memory that the next input
 //     may carry.
 //
 // An action is a value. [RecordOf] gives its JSON form, for logs, tools and

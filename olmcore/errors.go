@@ -137,8 +137,8 @@ func classifyStatus(s metav1.Status) ErrorClass {
 	return Transient
 }
 
-// Outcome is what became of the last actions on one object.
-type Outcome struct {
+// LastResult is what became of the last actions on one object.
+type LastResult struct {
 	// Class is ClassNone after a success.
 	Class ErrorClass
 	// Reason and Code are the API server's, empty for other errors.
@@ -156,18 +156,18 @@ type Outcome struct {
 	Since time.Time
 }
 
-// Outcomes is an adapter's memory of its last Run, by object. It is optional
+// LastResults is an adapter's memory of its last Run, by object. It is optional
 // input everywhere: without it the functions converge too, they know less.
-type Outcomes map[Key]Outcome
+type LastResults map[Key]LastResult
 
-// OutcomesOf folds the result of Run into what was known before: the actions
+// LastResultsOf folds the result of Run into what was known before: the actions
 // that ran, the error that Run returned, and the time of the run. previous is
 // not changed and may be nil. Objects that actions does not name are forgotten,
 // and those of actions that did not run: the ones behind a conflict (ErrStale),
 // and the rest when the context ended.
-func OutcomesOf(previous Outcomes, actions []Action, runErr error, now time.Time) Outcomes {
+func LastResultsOf(previous LastResults, actions []Action, runErr error, now time.Time) LastResults {
 	failed := failures(runErr)
-	next := make(Outcomes, len(actions))
+	next := make(LastResults, len(actions))
 	var notRun *notRunError
 	for _, a := range actions {
 		if isNil(a) {
@@ -179,7 +179,7 @@ func OutcomesOf(previous Outcomes, actions []Action, runErr error, now time.Time
 		if errors.As(err, &notRun) {
 			break
 		}
-		next[key] = outcomeOf(previous[key], err, now)
+		next[key] = lastResultOf(previous[key], err, now)
 		if bad && errors.Is(err, ErrStale) {
 			break
 		}
@@ -187,8 +187,8 @@ func OutcomesOf(previous Outcomes, actions []Action, runErr error, now time.Time
 	return next
 }
 
-func outcomeOf(last Outcome, err error, now time.Time) Outcome {
-	o := Outcome{Class: Classify(err), Count: 1, First: now, Last: now}
+func lastResultOf(last LastResult, err error, now time.Time) LastResult {
+	o := LastResult{Class: Classify(err), Count: 1, First: now, Last: now}
 	switch {
 	case err == nil:
 	case o.Class == Conflict, o.Class == Forbidden:

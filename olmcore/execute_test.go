@@ -99,7 +99,7 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualError(t, err, "create Pod ns/a: not run: context canceled")
 	require.Empty(t, x.done)
-	require.Empty(t, olmcore.OutcomesOf(nil, actions, err, noon), "what did not run has no outcome")
+	require.Empty(t, olmcore.LastResultsOf(nil, actions, err, noon), "what did not run has no outcome")
 }
 
 func TestRunSkipsWhatIsNoAction(t *testing.T) {
@@ -108,7 +108,7 @@ func TestRunSkipsWhatIsNoAction(t *testing.T) {
 	err := olmcore.Run(t.Context(), x, actions)
 	require.EqualError(t, err, "invalid input: actions[1] is nil\ninvalid input: actions[2] is nil")
 	require.Equal(t, []string{"create a", "create b"}, x.done)
-	require.Len(t, olmcore.OutcomesOf(nil, actions, err, noon), 2)
+	require.Len(t, olmcore.LastResultsOf(nil, actions, err, noon), 2)
 }
 
 func TestClassify(t *testing.T) {
@@ -148,17 +148,17 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestOutcomesCountTriesThatEndAlike(t *testing.T) {
+func TestLastResultsCountTriesThatEndAlike(t *testing.T) {
 	actions := []olmcore.Action{create("a"), create("b"), create("c")}
-	run := func(previous olmcore.Outcomes, at time.Time, answers map[string]error) olmcore.Outcomes {
-		return olmcore.OutcomesOf(previous, actions, olmcore.Run(t.Context(), &scripted{answers: answers}, actions), at)
+	run := func(previous olmcore.LastResults, at time.Time, answers map[string]error) olmcore.LastResults {
+		return olmcore.LastResultsOf(previous, actions, olmcore.Run(t.Context(), &scripted{answers: answers}, actions), at)
 	}
 	key := func(name string) olmcore.Key { return olmcore.KeyOf(pod(name)) }
 	forbidden := apierrors.NewForbidden(pods, "b", errors.New("no"))
 	first := run(nil, noon, map[string]error{"b": forbidden})
 	second := run(first, noon.Add(time.Minute), map[string]error{"b": forbidden})
-	ok := olmcore.Outcome{Count: 1, First: noon.Add(time.Minute), Last: noon.Add(time.Minute)}
-	require.Empty(t, cmp.Diff(olmcore.Outcomes{
+	ok := olmcore.LastResult{Count: 1, First: noon.Add(time.Minute), Last: noon.Add(time.Minute)}
+	require.Empty(t, cmp.Diff(olmcore.LastResults{
 		key("a"): ok, key("c"): ok,
 		key("b"): {Class: olmcore.Forbidden, Reason: metav1.StatusReasonForbidden, Code: 403, Message: forbidden.ErrStatus.Message,
 			Count: 2, First: noon, Last: noon.Add(time.Minute)},
@@ -174,7 +174,7 @@ func TestASeriesOfFailuresEndsWithASuccess(t *testing.T) {
 	ill, webhook := apierrors.NewInternalError(errors.New("etcd is ill")), apierrors.NewInternalError(errors.New("failed calling webhook"))
 	changed, forbidden := apierrors.NewConflict(pods, "a", errors.New("changed")), apierrors.NewForbidden(pods, "a", errors.New("no"))
 	actions, key := []olmcore.Action{create("a")}, olmcore.KeyOf(pod("a"))
-	var last olmcore.Outcomes
+	var last olmcore.LastResults
 	for i, step := range []struct {
 		answer       error
 		count, tries int
@@ -183,7 +183,7 @@ func TestASeriesOfFailuresEndsWithASuccess(t *testing.T) {
 		{ill, 1, 1, 0}, {webhook, 1, 2, 0}, {webhook, 2, 3, 0}, {forbidden, 1, 3, 0}, {changed, 1, 3, 0}, {ill, 1, 4, 0}, {nil, 1, 0, -1},
 		{forbidden, 1, 0, -1}, {changed, 1, 0, -1}, {webhook, 1, 1, 9}, {ill, 1, 2, 9},
 	} {
-		last = olmcore.OutcomesOf(last, actions, olmcore.Run(t.Context(), &scripted{answers: map[string]error{"a": step.answer}}, actions), noon.Add(time.Duration(i)*time.Minute))
+		last = olmcore.LastResultsOf(last, actions, olmcore.Run(t.Context(), &scripted{answers: map[string]error{"a": step.answer}}, actions), noon.Add(time.Duration(i)*time.Minute))
 		got := last[key]
 		require.Equal(t, step.count, got.Count, i)
 		require.Equal(t, step.tries, got.Tries, i)

@@ -3,6 +3,7 @@
 package olmcore
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +111,20 @@ type Diagnostic struct {
 	Target Ref `json:"target"`
 	// Path is the field it is about, e.g. "spec.image"; empty for the whole object.
 	Path string `json:"path,omitempty"`
+}
+
+// Diagnose returns a Diagnostic about an object, or a field of it. format and args
+// make the message.
+func Diagnose(severity Severity, reason string, target Ref, path, format string, args ...any) Diagnostic {
+	return Diagnostic{Severity: severity, Reason: reason, Message: fmt.Sprintf(format, args...), Target: target.Unversioned(), Path: path}
+}
+
+// Moved returns the Transition of an edge that a reconcile function takes now.
+func Moved(target Ref, machine, from, to string, now time.Time) Transition {
+	return Transition{
+		Target: target.Unversioned(), Type: machine, From: from, To: to,
+		At: Timestamp(now), Bound: Exact, Certainty: CertaintyObserved,
+	}
 }
 
 // ReasonHistoryGap is the Diagnostic reason for a hole in what can be known

@@ -70,7 +70,7 @@ type Input struct {
 	Histories map[types.UID]History
 	// LastRun is what became of the last actions. Optional: every decision here
 	// follows from what is there, so no result depends on it.
-	LastRun olmcore.Outcomes
+	LastRun olmcore.LastResults
 	// Config has the choices; its zero value is OLM's behaviour.
 	Config Config
 }

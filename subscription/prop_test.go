@@ -289,7 +289,7 @@ func solving() fake.Controller {
 	e.reset()
 	c := e.controller()
 	solve := c.Reconcile
-	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 		result, err := solve(ctx, r, key, now, last)
 		if err != nil || e.last.Resolve == nil {
 			return result, err

@@ -42,7 +42,7 @@ func (e *embedder) controller() fake.Controller {
 	}
 }
 
-func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 	in, err := subscription.Gather(ctx, r, key.Namespace, e.config)
 	if err != nil {
 		return olmcore.Result{}, err

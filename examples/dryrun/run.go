@@ -226,7 +226,7 @@ func tolerant(controllers []fake.Controller) []fake.Controller {
 	for i := range controllers {
 		c := &controllers[i]
 		reconcile := c.Reconcile
-		c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.Outcomes) (olmcore.Result, error) {
+		c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			found, err := reconcile(ctx, r, key, now, last)
 			reason := "InvalidInput"
 			if errors.Is(err, olmcore.ErrNotRead) {

@@ -111,7 +111,7 @@ func labeller(reconcile func(input) (olmcore.Result, error)) func(*fake.Cluster)
 	return func(*fake.Cluster) []fake.Controller {
 		return []fake.Controller{{
 			Name: "labels", Kind: kind.GroupKind(), Keys: fake.KeysOf(kind),
-			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.Outcomes) (olmcore.Result, error) {
+			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 				o, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
 				if err != nil {
 					return olmcore.Result{}, err

@@ -131,7 +131,7 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 	}
 	controllers := w.Controllers(cluster)
 	ctx := context.Background()
-	memory := map[string]olmcore.Outcomes{}
+	memory := map[string]olmcore.LastResults{}
 	reconciles := 0
 	patience := cluster.Now().Add(w.Patience)
 	var last []func() string
@@ -164,7 +164,7 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 				actions := change(round{reconciles, result.Actions})
 				reconciles++
 				runErr := olmcore.Run(ctx, cluster, actions)
-				memory[c.Name+key.String()] = olmcore.OutcomesOf(memory[c.Name+key.String()], actions, runErr, cluster.Now())
+				memory[c.Name+key.String()] = olmcore.LastResultsOf(memory[c.Name+key.String()], actions, runErr, cluster.Now())
 			}
 		}
 		if len(last) > 0 {

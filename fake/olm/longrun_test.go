@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // The long run of the whole world reads these variables: the number of steps, and
@@ -150,7 +150,7 @@ func (h *history) requireRest(when string, change func()) {
 // Subscription has the newest version, running.
 func (h *history) requireWanted() {
 	cs := fake.Find[*v1alpha1.CatalogSource](h.cluster, "olm", "community")
-	if c := olmcore.FindCondition(cs.Status.Conditions, "Available"); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(cs.Status.Conditions, "Available"); c == nil || c.Status != metav1.ConditionTrue {
 		h.must(fmt.Errorf("the catalog is not available in the end: %+v", c))
 	}
 	if h.deletes {

@@ -13,6 +13,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -364,7 +365,7 @@ func (w *world) calm(t *rapid.T) {
 		w.run(t, 15*time.Minute)
 	}
 	cs := fake.Find[*v1alpha1.CatalogSource](w.cluster, "olm", "community")
-	available := olmcore.FindCondition(cs.Status.Conditions, "Available")
+	available := meta.FindStatusCondition(cs.Status.Conditions, "Available")
 	require.NotNil(t, available)
 	require.Equal(t, metav1.ConditionTrue, available.Status, available.Message)
 	for _, p := range w.plans() {

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmcore/olm/internal/controlplane"
@@ -60,7 +61,7 @@ func TestACatalogSurvivesItsNode(t *testing.T) {
 		w.until("the stuck Pod is gone", func() bool { return get[*corev1.Pod](t, w, "olm", first) == nil })
 		w.until("the status says that it serves", func() bool {
 			cs := get[*v1alpha1.CatalogSource](t, w, "olm", "community")
-			available := olmcore.FindCondition(cs.Status.Conditions, "Available")
+			available := meta.FindStatusCondition(cs.Status.Conditions, "Available")
 			return available != nil && available.Status == "True" && strings.Contains(available.Message, "(b;")
 		})
 	})

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Checkpoint remembers an Input for which a reconcile function had nothing to do:
+// the identity and resourceVersion of every object, all else that the Input held,
+// and until when the answer stands. Handed back in the next Input for the same key
+// it lets the function answer at the cost of comparing versions, whatever the size
+// of the objects. It is opaque, holds no objects, and may be shared and kept as
+// long as the caller likes. A nil Checkpoint is always right: the answer is the
+// same and takes longer.
+type Checkpoint struct {
+	from, until time.Time // until is zero for an answer without a deadline
+	versions    []version
+	values      []any
+}
+
+// version is an object, or the head of a list of them.
+type version struct {
+	uid             types.UID
+	resourceVersion string
+	length          int // of a list; -1: no object
+	complete        bool
+}
+
+// Coverage goes through the fields of an Input, either to make a Checkpoint or to
+// compare the Input with one. Each Input has one method that hands every field to
+// the Cover functions, always in the same order: what the method leaves out is not
+// compared, and the law invariant.CheckpointSound finds it.
+type Coverage struct {
+	made, compared   *Checkpoint // one of them is nil
+	versions, values int         // how many were compared
+	now              time.Time
+	failed           bool
+}
+
+// Compare begins to compare an Input with the one of the Checkpoint, which may be
+// nil. now is the Input's.
+func (c *Checkpoint) Compare(now time.Time) Coverage {
+	failed := c == nil || now.Before(c.from) || !c.until.IsZero() && !now.Before(c.until)
+	return Coverage{compared: c, now: now, failed: failed}
+}
+
+// NewCoverage begins a Checkpoint of an Input with this Now whose answer is r. Of an
+// r that asks for something or says something none is made.
+func NewCoverage(now time.Time, r Result) Coverage {
+	made := &Checkpoint{from: now}
+	if r.RequeueAfter > 0 {
+		made.until = now.Add(r.RequeueAfter)
+	}
+	return Coverage{made: made, now: now, failed: !r.Empty()}
+}
+
+// Holds returns whether nothing changed, and then the time to the deadline of the
+// answer, 0 for none: its RequeueAfter.
+func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
+	if c.failed || c.compared == nil || c.versions != len(c.compared.versions) || c.values != len(c.compared.values) {
+		return 0, false
+	}
+	if c.compared.until.IsZero() {
+		return 0, true
+	}
+	return c.compared.until.Sub(c.now), true
+}
+
+// Checkpoint returns the Checkpoint that was made; nil where there is something to
+// do, and where an object has no UID or resourceVersion, by which a change of it
+// could be told.
+func (c *Coverage) Checkpoint() *Checkpoint {
+	if c.failed {
+		return nil
+	}
+	return c.made
+}
+
+func (c *Coverage) version(v version) {
+	switch {
+	case c.failed:
+	case c.made != nil:
+		c.made.versions = append(c.made.versions, v)
+	case c.versions >= len(c.compared.versions) || c.compared.versions[c.versions] != v:
+		c.failed = true
+	default:
+		c.versions++
+	}
+}
+
+// next returns the value to compare with.
+func (c *Coverage) next() any {
+	if c.values >= len(c.compared.values) {
+		c.failed = true
+		return nil
+	}
+	c.values++
+	return c.compared.values[c.values-1]
+}
+
+// CoverObject covers one object; nil is one that does not exist.
+func CoverObject[O metav1.Object](c *Coverage, o O) {
+	if isNil(o) {
+		c.version(version{length: -1})
+		return
+	}
+	v := version{uid: o.GetUID(), resourceVersion: o.GetResourceVersion()}
+	c.failed = c.failed || v.uid == "" || v.resourceVersion == ""
+	c.version(v)
+}
+
+// CoverObjects covers a list of objects and whether it was read.
+func CoverObjects[O metav1.Object](c *Coverage, list Observed[O]) {
+	c.version(version{length: len(list.Items), complete: list.Complete})
+	for _, o := range list.Items {
+		if c.failed {
+			return
+		}
+		CoverObject(c, o)
+	}
+}
+
+// CoverValue covers a value that == compares. What it points to must not change.
+func CoverValue[T comparable](c *Coverage, v T) {
+	CoverFunc(c, v, func(a, b T) bool { return a == b })
+}
+
+// CoverValues covers a list of values in their order.
+func CoverValues[T comparable](c *Coverage, list []T) {
+	if c.made != nil {
+		list = slices.Clone(list)
+	}
+	CoverFunc(c, list, slices.Equal[[]T])
+}
+
+// CoverMap covers a map of values that == compares.
+func CoverMap[K, V comparable](c *Coverage, m map[K]V) {
+	if c.made != nil {
+		m = maps.Clone(m)
+	}
+	CoverFunc(c, m, maps.Equal[map[K]V, map[K]V])
+}
+
+// CoverFunc covers a value that equal compares and that does not change afterwards.
+func CoverFunc[T any](c *Coverage, v T, equal func(a, b T) bool) {
+	switch {
+	case c.failed:
+	case c.made != nil:
+		c.made.values = append(c.made.values, v)
+	default:
+		before, ok := c.next().(T)
+		c.failed = c.failed || !ok || !equal(before, v)
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Check says what is wrong with an object of an Input: the problem, and the field
+// below the object, such as ".metadata.uid"; an empty problem for nothing.
+type Check func(o Object) (field, problem string)
+
+// ValidateList returns an *InputError for a list of an Input that breaks the contract
+// which every list has: entries of a read that was not completed, an entry that is nil
+// or has no name, an object that is there twice, and what checks find. Field is the
+// name of the list, such as "Pods".
+func ValidateList[O Object](field string, list Observed[O], checks ...Check) error {
+	if !list.Complete && len(list.Items) > 0 {
+		return &InputError{Field: field, Problem: "has items of a read that was not completed"}
+	}
+	seen := make(map[types.NamespacedName]int, len(list.Items))
+	for i, o := range list.Items {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		switch {
+		case isNil(o):
+			return &InputError{Field: at, Problem: "is nil"}
+		case o.GetName() == "":
+			return &InputError{Field: at + ".metadata.name", Problem: "is empty"}
+		}
+		for _, check := range checks {
+			if below, problem := check(o); problem != "" {
+				return &InputError{Field: at + below, Problem: problem}
+			}
+		}
+		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+		if before, twice := seen[key]; twice {
+			return &InputError{Field: at, Problem: fmt.Sprintf("is %s, as is %s[%d]", key, field, before)}
+		}
+		seen[key] = i
+	}
+	return nil
+}
+
+// InNamespace is the Check that an object is of a namespace.
+func InNamespace(namespace string) Check {
+	return func(o Object) (field, problem string) {
+		if o.GetNamespace() == namespace {
+			return "", ""
+		}
+		return ".metadata.namespace", fmt.Sprintf("is %q, not %q", o.GetNamespace(), namespace)
+	}
+}
+
+// Writable is the Check that an object can be written safely: it has a UID and a
+// resourceVersion.
+func Writable(o Object) (field, problem string) {
+	switch {
+	case o.GetUID() == "":
+		return ".metadata.uid", "is empty, so nothing could be written safely"
+	case o.GetResourceVersion() == "":
+		return ".metadata.resourceVersion", "is empty, so nothing could be written safely"
+	}
+	return "", ""
+}
