@@ -95,8 +95,9 @@ func Shift[T any](value T, d time.Duration) T {
 	}).Interface().(T)
 }
 
-// Shuffle returns a copy of a struct whose slices (the struct's own fields, not
-// those of the objects in them) are in another order, chosen by seed.
+// Shuffle returns a copy of a struct whose slices (the struct's own fields and the
+// Items of what it observed, not those of the objects in them) are in another order,
+// chosen by seed.
 func Shuffle[T any](value T, seed uint64) T {
 	value = Clone(value)
 	v := reflect.ValueOf(&value).Elem()
@@ -104,12 +105,24 @@ func Shuffle[T any](value T, seed uint64) T {
 		return value
 	}
 	for i := range v.NumField() {
-		field := v.Field(i)
-		if field.Kind() == reflect.Slice && v.Type().Field(i).IsExported() && field.Type() != reflect.TypeFor[[]byte]() {
-			shuffle(field, seed)
+		if v.Type().Field(i).IsExported() {
+			shuffleField(v.Field(i), seed)
 		}
 	}
 	return value
+}
+
+func shuffleField(field reflect.Value, seed uint64) {
+	switch field.Kind() {
+	case reflect.Slice:
+		if field.Type() != reflect.TypeFor[[]byte]() {
+			shuffle(field, seed)
+		}
+	case reflect.Struct:
+		if items := field.FieldByName("Items"); items.IsValid() && items.Kind() == reflect.Slice && field.FieldByName("Complete").IsValid() {
+			shuffle(items, seed)
+		}
+	}
 }
 
 // shuffle permutes a slice with a linear congruential generator: the order is a
