@@ -3,6 +3,7 @@
 package olmcore
 
 import (
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -109,21 +110,13 @@ func (o Owner) Owns(labels map[string]string) bool {
 // new map, and whether anything changed. have is not written to; when nothing
 // changes it is returned itself.
 func MergeLabels(have, want map[string]string) (merged map[string]string, changed bool) {
-	for key, value := range want {
-		if old, ok := have[key]; !ok || old != value {
-			changed = true
-			break
-		}
+	merged = maps.Clone(have)
+	if merged == nil {
+		merged = make(map[string]string, len(want))
 	}
-	if !changed {
+	maps.Copy(merged, want)
+	if maps.Equal(have, merged) {
 		return have, false
-	}
-	merged = make(map[string]string, len(have)+len(want))
-	for key, value := range have {
-		merged[key] = value
-	}
-	for key, value := range want {
-		merged[key] = value
 	}
 	return merged, true
 }

@@ -58,103 +58,37 @@ func AddOwnerReferences(have, want []metav1.OwnerReference) (merged []metav1.Own
 }
 
 func mergeOwnerReferences(have, want []metav1.OwnerReference, replaceStale bool) ([]metav1.OwnerReference, bool) {
-	want = sortedOwners(want)
-	wanted := indexOwners(want)
-	if !needsMerge(have, wanted, replaceStale) {
-		return have, false
+	want = slices.DeleteFunc(slices.Clone(want), func(r metav1.OwnerReference) bool { return r.UID == "" })
+	slices.SortFunc(want, func(a, b metav1.OwnerReference) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
+	wanted, names := map[types.UID]metav1.OwnerReference{}, map[Key]bool{}
+	for _, ref := range slices.Backward(want) { // the first of a UID counts
+		wanted[ref.UID], names[ownerKey(ref)] = ref, true
 	}
-	out := make([]metav1.OwnerReference, 0, len(have)+len(want))
-	seen := make(map[types.UID]bool, len(have)+len(want))
+	merged, seen := make([]metav1.OwnerReference, 0, len(have)+len(want)), map[types.UID]bool{}
+	add := func(ref metav1.OwnerReference) {
+		if !seen[ref.UID] {
+			seen[ref.UID] = true
+			merged = append(merged, ref)
+		}
+	}
 	for _, ref := range have {
-		if i := wanted.withUID(ref.UID); i >= 0 {
-			ref = want[i]
-		} else if replaceStale && wanted.hasName(ref) {
+		form, ok := wanted[ref.UID]
+		if ok {
+			ref = form
+		} else if replaceStale && names[ownerKey(ref)] {
 			continue // an owner that was created anew
 		}
-		if !seen[ref.UID] {
-			seen[ref.UID] = true
-			out = append(out, ref)
-		}
+		add(ref)
 	}
 	for _, ref := range want {
-		if !seen[ref.UID] {
-			seen[ref.UID] = true
-			out = append(out, ref)
-		}
+		add(ref)
 	}
-	return out, true
-}
-
-// needsMerge answers without allocating for short lists, for the converged case.
-func needsMerge(have []metav1.OwnerReference, wanted owners, replaceStale bool) bool {
-	present := indexOwners(have)
-	for i, ref := range have {
-		if present.withUID(ref.UID) < i || replaceStale && wanted.withUID(ref.UID) < 0 && wanted.hasName(ref) {
-			return true
-		}
+	if slices.EqualFunc(have, merged, SameOwnerReference) {
+		return have, false
 	}
-	for _, ref := range wanted.refs {
-		if i := present.withUID(ref.UID); i < 0 || !SameOwnerReference(have[i], ref) {
-			return true
-		}
-	}
-	return false
-}
-
-func sortedOwners(refs []metav1.OwnerReference) []metav1.OwnerReference {
-	order := func(a, b metav1.OwnerReference) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
-	}
-	usable := func(refs []metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == "" })
-	}
-	if slices.IsSortedFunc(refs, order) && usable(refs) {
-		return refs
-	}
-	refs = slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool { return r.UID == "" })
-	slices.SortFunc(refs, order)
-	return refs
-}
-
-// owners is a list of references to look things up in. The maps are nil for a
-// short list, in which it is cheaper to look.
-type owners struct {
-	refs  []metav1.OwnerReference
-	byUID map[types.UID]int // the first position
-	names map[Key]bool
-}
-
-func indexOwners(refs []metav1.OwnerReference) owners {
-	const short = 16
-	o := owners{refs: refs}
-	if len(refs) <= short {
-		return o
-	}
-	o.byUID, o.names = make(map[types.UID]int, len(refs)), make(map[Key]bool, len(refs))
-	for i, ref := range refs {
-		if _, known := o.byUID[ref.UID]; !known {
-			o.byUID[ref.UID] = i
-		}
-		o.names[ownerKey(ref)] = true
-	}
-	return o
-}
-
-// withUID returns the first position of a UID, -1 when there is none.
-func (o owners) withUID(uid types.UID) int {
-	if o.byUID != nil {
-		if i, ok := o.byUID[uid]; ok {
-			return i
-		}
-		return -1
-	}
-	return slices.IndexFunc(o.refs, func(r metav1.OwnerReference) bool { return r.UID == uid })
-}
-
-// hasName reports whether a reference has the kind and name of ref.
-func (o owners) hasName(ref metav1.OwnerReference) bool {
-	key := ownerKey(ref)
-	return o.names[key] || o.names == nil && slices.ContainsFunc(o.refs, func(r metav1.OwnerReference) bool { return ownerKey(r) == key })
+	return merged, true
 }
 
 func ownerKey(ref metav1.OwnerReference) Key {

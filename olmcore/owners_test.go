@@ -159,9 +159,3 @@ func TestTwoRacingAddersEndWithTheUnion(t *testing.T) {
 		require.Equal(t, uids(ab), uids(ba))
 	})
 }
-
-func TestUnchangedOwnersCostNothing(t *testing.T) {
-	have := []metav1.OwnerReference{owner("a", "1"), owner("b", "2")}
-	want := []metav1.OwnerReference{owner("a", "1"), owner("b", "2")}
-	require.Zero(t, testing.AllocsPerRun(100, func() { olmcore.RepairOwnerReferences(have, want) }))
-}

@@ -25,8 +25,7 @@ import (
 // List answer that they were not read. It implements Reader and is safe for
 // concurrent use.
 // Look-ups by kind, namespace, name, UID, owner and label do not scan. It holds
-// the objects it was made from, which must not change afterwards, and an index
-// of about 16 bytes an object and 16 a label.
+// the objects it was made from, which must not change afterwards.
 type Snapshot struct {
 	objects []Object    // sorted by kind, namespace, name
 	kinds   []kindRange // sorted by kind
@@ -35,18 +34,19 @@ type Snapshot struct {
 	// other API servers serve.
 	defined    map[schema.GroupKind]bool
 	aggregated map[string]bool
-	// Posting lists: the hash of what is indexed in the upper half, the position
-	// in objects in the lower. Sorted. Matches are verified, so that a hash
-	// collision costs time and nothing else.
-	labels, owners, uids postings
+	// Positions in objects, ascending. The label with an empty value stands for all
+	// values, and for the empty one.
+	labels map[label][]int32
+	owners map[types.UID][]int32
+	uids   map[types.UID]int32
 }
+
+type label struct{ key, value string }
 
 type kindRange struct {
 	kind       schema.GroupKind
 	start, end int
 }
-
-type postings []uint64
 
 // NewSnapshot indexes objects, in any order. scopes are the kinds that were read
 // to get them, Everything for all of them. A kind that occurs in objects and that
@@ -114,14 +114,7 @@ func badObject(position int, path, problem string) error {
 }
 
 func (s *Snapshot) index() {
-	var labelCount, ownerCount int
-	for _, o := range s.objects {
-		labelCount += len(o.GetLabels())
-		ownerCount += len(o.GetOwnerReferences())
-	}
-	s.labels = make(postings, 0, 2*labelCount)
-	s.owners = make(postings, 0, ownerCount)
-	s.uids = make(postings, 0, len(s.objects))
+	s.labels, s.owners, s.uids = map[label][]int32{}, map[types.UID][]int32{}, map[types.UID]int32{}
 	s.defined, s.aggregated = map[schema.GroupKind]bool{}, map[string]bool{}
 	for i, o := range s.objects {
 		switch o := o.(type) {
@@ -130,17 +123,25 @@ func (s *Snapshot) index() {
 		case *apiregistrationv1.APIService:
 			s.aggregated[o.Spec.Group] = s.aggregated[o.Spec.Group] || o.Spec.Service != nil
 		}
-		for key, value := range o.GetLabels() {
-			s.labels = append(s.labels, posting(hashLabel(key, value), i), posting(hashString(fnvOffset, key), i))
-		}
-		for _, ref := range o.GetOwnerReferences() {
-			s.owners = append(s.owners, posting(hashString(fnvOffset, string(ref.UID)), i))
-		}
-		if uid := o.GetUID(); uid != "" {
-			s.uids = append(s.uids, posting(hashString(fnvOffset, string(uid)), i))
+		s.indexObject(int32(i), o)
+	}
+}
+
+func (s *Snapshot) indexObject(i int32, o Object) {
+	for key, value := range o.GetLabels() {
+		s.labels[label{key: key}] = append(s.labels[label{key: key}], i)
+		if value != "" {
+			s.labels[label{key, value}] = append(s.labels[label{key, value}], i)
 		}
 	}
-	s.labels, s.owners, s.uids = s.labels.sorted(), s.owners.sorted(), s.uids.sorted()
+	for _, ref := range o.GetOwnerReferences() {
+		if list := s.owners[ref.UID]; ref.UID != "" && (len(list) == 0 || list[len(list)-1] != i) {
+			s.owners[ref.UID] = append(list, i)
+		}
+	}
+	if _, twice := s.uids[o.GetUID()]; !twice && o.GetUID() != "" {
+		s.uids[o.GetUID()] = i
+	}
 }
 
 // Objects returns all objects, sorted by kind, namespace and name. The slice is
@@ -220,10 +221,8 @@ func (s *Snapshot) Find(kind schema.GroupKind, namespace, name string) Object {
 
 // FindUID returns the object with a UID, nil when there is none.
 func (s *Snapshot) FindUID(uid types.UID) Object {
-	for _, p := range s.uids.of(hashString(fnvOffset, string(uid))) {
-		if o := s.objects[uint32(p)]; uid != "" && o.GetUID() == uid {
-			return o
-		}
+	if i, ok := s.uids[uid]; ok {
+		return s.objects[i]
 	}
 	return nil
 }
@@ -232,11 +231,8 @@ func (s *Snapshot) FindUID(uid types.UID) Object {
 // kind, namespace and name; nil when there are none.
 func (s *Snapshot) Owned(uid types.UID) []Object {
 	var found []Object
-	for _, p := range s.owners.of(hashString(fnvOffset, string(uid))) {
-		o := s.objects[uint32(p)]
-		if OwnedBy(o, uid) {
-			found = append(found, o)
-		}
+	for _, i := range s.owners[uid] {
+		found = append(found, s.objects[i])
 	}
 	return found
 }
@@ -259,8 +255,8 @@ func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespac
 		}
 	}
 	if candidates, ok := s.candidates(selector); ok {
-		for _, p := range candidates {
-			if i := int(uint32(p)); r.start <= i && i < r.end {
+		for _, i := range candidates {
+			if r.start <= int(i) && int(i) < r.end {
 				keep(s.objects[i])
 			}
 		}
@@ -272,25 +268,25 @@ func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespac
 	return found, nil
 }
 
-// candidates returns the shortest posting list that covers a selector; ok is
-// false when no requirement of it can use the index.
-func (s *Snapshot) candidates(selector labels.Selector) (best postings, ok bool) {
+// candidates returns the positions of the objects with a label of a selector, of the
+// label that fewest have; ok is false when no requirement of it can use the index.
+func (s *Snapshot) candidates(selector labels.Selector) (best []int32, ok bool) {
 	requirements, selectable := selector.Requirements()
 	if !selectable {
 		return nil, true
 	}
 	for _, r := range requirements {
-		hash := hashString(fnvOffset, r.Key())
+		entry := label{key: r.Key()}
 		switch r.Operator() {
 		case selection.Exists:
 		case selection.Equals, selection.DoubleEquals, selection.In:
 			if values := r.ValuesUnsorted(); len(values) == 1 {
-				hash = hashLabel(r.Key(), values[0])
+				entry.value = values[0]
 			}
 		default:
 			continue
 		}
-		if list := s.labels.of(hash); !ok || len(list) < len(best) {
+		if list := s.labels[entry]; !ok || len(list) < len(best) {
 			best, ok = list, true
 		}
 	}
@@ -321,33 +317,4 @@ func (s *Snapshot) namespaceRange(kind schema.GroupKind, namespace string) kindR
 
 func compareKinds(a, b schema.GroupKind) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group))
-}
-
-// sorted sorts in place and keeps one of what is equal: two labels of an object
-// may have one hash.
-func (p postings) sorted() postings {
-	slices.Sort(p)
-	return slices.Compact(p)
-}
-
-// of returns the entries of one hash; positions in it ascend.
-func (p postings) of(hash uint32) postings {
-	start, _ := slices.BinarySearch(p, posting(hash, 0))
-	length := sort.Search(len(p)-start, func(i int) bool { return uint32(p[start+i]>>32) != hash })
-	return p[start : start+length]
-}
-
-func posting(hash uint32, position int) uint64 { return uint64(hash)<<32 | uint64(uint32(position)) }
-
-const fnvOffset uint32 = 2166136261
-
-func hashString(hash uint32, s string) uint32 {
-	for i := range len(s) {
-		hash = (hash ^ uint32(s[i])) * 16777619
-	}
-	return hash
-}
-
-func hashLabel(key, value string) uint32 {
-	return hashString(hashString(hashString(fnvOffset, key), "="), value)
 }

@@ -3,6 +3,7 @@
 package olmcore
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -129,27 +130,25 @@ func isExcessive(value any) bool {
 	return len(text) > maxQuantity || len(strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")) > maxExponent
 }
 
-// mayHoldExcess reports whether JSON may hold a quantity that isExcessive. It looks at what
-// begins a number or a string of digits; an escape there may hide anything.
+// mayHoldExcess reports whether JSON may hold a quantity that isExcessive: a number,
+// or a string that begins as one.
 func mayHoldExcess(data []byte) bool {
-	before := byte(' ')
-	for i := 0; i < len(data); i++ {
-		switch before {
-		case '"', ':', '[', ',', ' ', '\t', '\r', '\n':
-			end := i
-			for end < len(data) && isOfNumber(data[end]) {
-				end++
-			}
-			if before == '"' && end < len(data) && data[end] == '\\' || end > i && isExcessive(string(data[i:end])) {
+	tokens := json.NewDecoder(bytes.NewReader(data))
+	tokens.UseNumber()
+	for {
+		token, err := tokens.Token()
+		if err != nil {
+			return false
+		}
+		switch x := token.(type) {
+		case json.Number:
+			if isExcessive(x) {
 				return true
 			}
-			i = max(i, end-1)
+		case string:
+			if x = strings.TrimSpace(x); x != "" && strings.Contains("0123456789+-.", x[:1]) && isExcessive(x) {
+				return true
+			}
 		}
-		before = data[min(i, len(data)-1)]
 	}
-	return false
-}
-
-func isOfNumber(c byte) bool {
-	return '0' <= c && c <= '9' || c == '+' || c == '-' || c == '.' || c == 'e' || c == 'E'
 }
