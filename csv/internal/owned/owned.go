@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package owned tells which objects belong to a ClusterServiceVersion, and to
+// which one.
+package owned
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// CSV is what all packages below csv are about.
+type CSV = v1alpha1.ClusterServiceVersion
+
+// Finalizer holds a CSV until its cleanup is done.
+const Finalizer = "operators.coreos.com/csv-cleanup"
+
+// By returns the owner that the labels of what belongs to a CSV name.
+func By(c *CSV) olmcore.Owner {
+	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
+}
+
+// ByIncarnation is By for this very CSV, not another one of its name.
+func ByIncarnation(c *CSV) olmcore.Owner {
+	owner := By(c)
+	owner.UID = c.UID
+	return owner
+}
+
+// IsReference reports whether an owner reference is to a CSV. It compares group and
+// kind and leaves the version out: the owner is the same object whatever version the
+// reference was written with.
+func IsReference(r metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	return r.Kind == v1alpha1.ClusterServiceVersionKind && group == v1alpha1.GroupName
+}
+
+// ByAnother reports whether CSVs are owners of an object and the one with this UID is
+// none of them: garbage collection may take the object away with its owner.
+func ByAnother(owners []metav1.OwnerReference, uid types.UID) bool {
+	return slices.ContainsFunc(owners, IsReference) &&
+		!slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == uid })
+}
+
+// Deployment reports whether a Deployment is a CSV's. It asks for the labels and for
+// the owner reference: one that another CSV took over has neither.
+func Deployment(c *CSV, d *appsv1.Deployment) bool {
+	return d.Namespace == c.Namespace && By(c).Owns(d.Labels) && olmcore.OwnedBy(d, c.UID)
+}
+
+// Describes reports whether a CSV lists a CRD, as owned or as required.
+func Describes(list []v1alpha1.CRDDescription, name string) bool {
+	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return d.Name == name })
+}
+
+// Declares reports whether the install strategy of a CSV has a Deployment of a name.
+func Declares(c *CSV, deployment string) bool {
+	return slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+		return d.Name == deployment
+	})
+}
+
+// AlongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans
+// note the CSVs that it came with, as <namespace>/<name>.
+const AlongsidePrefix = "operatorframework.io/installed-alongside-"
+
+// Alongside returns the CSVs that a CRD came with, as its annotations say.
+func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
+	var noted []types.NamespacedName
+	for key, value := range crd.Annotations {
+		namespace, name, ok := strings.Cut(value, "/")
+		if strings.HasPrefix(key, AlongsidePrefix) && ok && !strings.Contains(name, "/") {
+			noted = append(noted, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return noted
+}
+
+// CameWith reports whether an InstallPlan recorded on a CRD that it came with this
+// very CSV. CRDs are the administrator's: what they carry is believed, other than
+// what a CSV says about itself.
+func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.Contains(Alongside(crd), types.NamespacedName{Namespace: c.Namespace, Name: c.Name}) ||
+		ByIncarnation(c).Owns(crd.Labels)
+}
+
+// IsInstalledBy reports whether a Subscription has a CSV installed or is about to.
+func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
+	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)
+}
+
+// IsLabelValue reports whether a name fits a label: only then objects can be labelled
+// as belonging to what has it.
+func IsLabelValue(name string) bool { return len(validation.IsValidLabelValue(name)) == 0 }
+
+// Find returns the object with a name, the zero value when there is none.
+func Find[T metav1.Object](items []T, namespace, name string) (found T, ok bool) {
+	for _, item := range items {
+		if item.GetName() == name && item.GetNamespace() == namespace {
+			return item, true
+		}
+	}
+	return found, false
+}
+
+// ByName indexes objects by namespace and name.
+func ByName[T metav1.Object](items []T) map[types.NamespacedName]T {
+	index := make(map[types.NamespacedName]T, len(items))
+	for _, item := range items {
+		index[types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}] = item
+	}
+	return index
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package read makes the reads of the Gather functions below csv: after the first
+// error nothing more is read, and what was not read is an incomplete list.
+package read
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reads makes the reads of one Gather and keeps its first error.
+type Reads struct {
+	ctx    context.Context
+	reader olmcore.Reader
+	err    error
+}
+
+// From begins the reads of a Gather.
+func From(ctx context.Context, r olmcore.Reader) *Reads { return &Reads{ctx: ctx, reader: r} }
+
+// Err returns the first error, nil when there was none.
+func (r *Reads) Err() error { return r.err }
+
+// List reads the objects of a namespace or, when it is empty, of all. A nil selector
+// takes every object.
+func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector) (found olmcore.Observed[T]) {
+	if r.err == nil {
+		found, r.err = olmcore.Observe[T](r.ctx, r.reader, namespace, selector)
+	}
+	return found
+}
+
+// Named reads objects by name, in the order of names, each once.
+func Named[T olmcore.Object](r *Reads, namespace string, names []string) (found olmcore.Observed[T]) {
+	if r.err == nil {
+		found, r.err = olmcore.ObserveNamed[T](r.ctx, r.reader, namespace, names...)
+	}
+	return found
+}
+
+// Kind is List for a kind that the cluster may not serve: then it has no objects.
+func Kind(r *Reads, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) olmcore.Observed[olmcore.Object] {
+	if r.err != nil {
+		return olmcore.Observed[olmcore.Object]{}
+	}
+	found, err := olmcore.ObserveKind(r.ctx, r.reader, gvk, namespace, selector)
+	if meta.IsNoMatchError(err) || olmcore.Classify(err) == olmcore.NoMatch {
+		return olmcore.Found[olmcore.Object]()
+	}
+	r.err = err
+	return found
+}
+
+// Only returns those of a list for which a test is true.
+func Only[T any](list olmcore.Observed[T], keep func(T) bool) olmcore.Observed[T] {
+	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(o T) bool { return !keep(o) })
+	return list
+}
+
+// index is the objects of a kind by their terms, as positions in the list.
+type index[T olmcore.Object] struct {
+	all    olmcore.Observed[T]
+	byTerm map[string][]int
+	err    error
+}
+
+// Indexed lists the objects of a namespace or, when it is empty, of all; where the
+// Reader keeps an index, those that have one of the terms. Callers look at each of
+// them. All calls for one kind have the same termsOf: it has one index.
+func Indexed[T olmcore.Object](r *Reads, namespace string, terms []string, termsOf func(T) []string) olmcore.Observed[T] {
+	keeper, ok := r.reader.(olmcore.Indexer)
+	if !ok || r.err != nil {
+		return List[T](r, namespace, nil)
+	}
+	var kind T
+	kept := keeper.Index(fmt.Sprintf("csv %T %s", kind, namespace), func() any {
+		x := &index[T]{all: List[T](r, namespace, nil), err: r.err, byTerm: map[string][]int{}}
+		for i, o := range x.all.Items {
+			for _, term := range termsOf(o) {
+				x.byTerm[term] = append(x.byTerm[term], i)
+			}
+		}
+		return x
+	}).(*index[T])
+	r.err = kept.err
+	var positions []int
+	for _, term := range terms {
+		positions = append(positions, kept.byTerm[term]...)
+	}
+	slices.Sort(positions)
+	found := olmcore.Observed[T]{Complete: kept.all.Complete}
+	for _, i := range slices.Compact(positions) {
+		found.Items = append(found.Items, kept.all.Items[i])
+	}
+	return found
+}
+
+// IsIndexed reports whether the Reader keeps indexes, so that Indexed returns no more
+// than was asked for.
+func (r *Reads) IsIndexed() bool {
+	_, ok := r.reader.(olmcore.Indexer)
+	return ok
+}
