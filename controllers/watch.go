@@ -10,43 +10,13 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// watched are the kinds whose changes count for a controller. Of bounded ones a
-// shard needs those of its own namespaces only.
-var watched = []struct {
-	group          schema.GroupVersion
-	bounded, whole []string
-}{
-	{group: corev1.SchemeGroupVersion, bounded: []string{"ConfigMap", "Pod", "Secret", "Service", "ServiceAccount"}, whole: []string{"Namespace", "Node"}},
-	{group: appsv1.SchemeGroupVersion, bounded: []string{"Deployment"}},
-	{group: batchv1.SchemeGroupVersion, bounded: []string{"Job"}},
-	{group: networkingv1.SchemeGroupVersion, bounded: []string{"NetworkPolicy"}},
-	{group: policyv1.SchemeGroupVersion, bounded: []string{"PodDisruptionBudget"}},
-	{group: rbacv1.SchemeGroupVersion, bounded: []string{"Role", "RoleBinding"}, whole: []string{"ClusterRole", "ClusterRoleBinding"}},
-	{group: admissionregistrationv1.SchemeGroupVersion, whole: []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}},
-	{group: apiextensionsv1.SchemeGroupVersion, whole: []string{"CustomResourceDefinition"}},
-	{group: apiregistrationv1.SchemeGroupVersion, whole: []string{"APIService"}},
-	{group: v1alpha1.SchemeGroupVersion, whole: []string{"CatalogSource", "ClusterServiceVersion", "InstallPlan", "Subscription"}},
-	{group: operatorsv1.GroupVersion, whole: []string{"Operator", "OperatorGroup"}},
-	{group: operatorsv2.GroupVersion, bounded: []string{"OperatorCondition"}},
-}
 
 // Watched is the kinds to watch and to keep in a cache, each with the namespaces
 // whose objects are needed, sorted; nil: all of them.
@@ -70,12 +40,12 @@ func (o Options) Watched() Watched {
 		shard = slices.Compact(shard)
 	}
 	all := Watched{}
-	for _, w := range watched {
-		for _, kind := range w.bounded {
-			all[w.group.WithKind(kind)] = shard
-		}
-		for _, kind := range w.whole {
-			all[w.group.WithKind(kind)] = nil
+	for _, k := range olmcore.Kinds() {
+		switch k.Watch {
+		case olmcore.WatchShard:
+			all[k.GroupVersionKind] = shard
+		case olmcore.WatchAll:
+			all[k.GroupVersionKind] = nil
 		}
 	}
 	return all

@@ -190,12 +190,8 @@ type structFields struct {
 	folded map[string]string       // names by their lower case
 }
 
-// knownFields holds the struct types below the kinds that the library knows. It
-// does not change after the start.
-var knownFields = map[reflect.Type]structFields{}
-
 func fieldsOf(t reflect.Type) structFields {
-	if fields, known := knownFields[t]; known {
+	if fields, ok := known.fields[t]; ok {
 		return fields
 	}
 	return readFields(t)
@@ -228,22 +224,22 @@ func readFields(t reflect.Type) structFields {
 	return fields
 }
 
-// learnFields adds a type and all below it to knownFields.
-func learnFields(t reflect.Type) {
+// learnFields adds a type and all below it.
+func learnFields(all map[reflect.Type]structFields, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		learnFields(t.Elem())
+		learnFields(all, t.Elem())
 		return
 	case reflect.Struct:
 	default:
 		return
 	}
-	if _, known := knownFields[t]; known || decodesItself(t) {
+	if _, known := all[t]; known || decodesItself(t) {
 		return
 	}
 	fields := readFields(t)
-	knownFields[t] = fields
+	all[t] = fields
 	for _, field := range fields.types {
-		learnFields(field)
+		learnFields(all, field)
 	}
 }

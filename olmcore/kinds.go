@@ -32,11 +32,26 @@ type Kind struct {
 	// ReadBy are the packages whose Gather functions read its objects, sorted.
 	// Empty: the library only writes them, or reads them where a step names them.
 	ReadBy []string
+	// Watch says whose changes count for a controller.
+	Watch Watch
 	// Unknown says what cannot be told when its objects were not read.
 	Unknown string
 
 	object Object // of the Go type; nil: untyped
 }
+
+// Watch says which objects of a kind a controller watches.
+type Watch string
+
+// Watches.
+const (
+	// WatchNever: none. They are read when they are needed.
+	WatchNever Watch = ""
+	// WatchShard: those of its own namespaces, of the global catalogs' and of OLM's.
+	WatchShard Watch = "Shard"
+	// WatchAll: all of the cluster.
+	WatchAll Watch = "All"
+)
 
 // Resource returns the name for kubectl get: the plural, of OLM's own kinds with
 // their group, as other groups have subscriptions, too.
@@ -62,9 +77,9 @@ func Kinds() []Kind {
 }
 
 // KindOf returns a kind that the library knows.
-func KindOf(gk schema.GroupKind) (k Kind, known bool) {
-	k, known = kindByGroupKind[gk]
-	return k, known
+func KindOf(gk schema.GroupKind) (k Kind, ok bool) {
+	k, ok = known.byGroupKind[gk]
+	return k, ok
 }
 
 const (
@@ -76,65 +91,75 @@ func by(packages ...string) []string { return packages }
 
 // kinds is the table: whoever adds a kind adds one row.
 var kinds = []Kind{
-	row(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, true, "configmaps", by(byCatalog, byInstallPlan, bySubscription), "the content of catalogs from ConfigMaps, and which bundles are unpacked"),
-	row(corev1.SchemeGroupVersion, &corev1.Event{}, true, "events", nil, ""),
-	row(corev1.SchemeGroupVersion, &corev1.Namespace{}, false, "namespaces", by(byCatalog, byCSV, byInstallPlan, bySubscription), "which namespaces an OperatorGroup selects, and which are being deleted"),
-	row(corev1.SchemeGroupVersion, &corev1.Node{}, false, "nodes", by(byCatalog), "whether the Pods of catalogs are on Nodes that answer"),
-	row(corev1.SchemeGroupVersion, &corev1.Pod{}, true, "pods", by(byCatalog, byInstallPlan), "whether catalogs serve, and why a bundle is not unpacked"),
-	row(corev1.SchemeGroupVersion, &corev1.Secret{}, true, "secrets", by(byInstallPlan, bySubscription), "which Secrets of a running InstallPlan exist"),
-	row(corev1.SchemeGroupVersion, &corev1.Service{}, true, "services", by(byCatalog, byInstallPlan, bySubscription), "whether catalogs can be reached"),
-	row(corev1.SchemeGroupVersion, &corev1.ServiceAccount{}, true, "serviceaccounts", by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have the accounts that they run as"),
+	row(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, true, "configmaps", WatchShard, by(byCatalog, byInstallPlan, bySubscription), "the content of catalogs from ConfigMaps, and which bundles are unpacked"),
+	row(corev1.SchemeGroupVersion, &corev1.Event{}, true, "events", WatchNever, nil, ""),
+	row(corev1.SchemeGroupVersion, &corev1.Namespace{}, false, "namespaces", WatchAll, by(byCatalog, byCSV, byInstallPlan, bySubscription), "which namespaces an OperatorGroup selects, and which are being deleted"),
+	row(corev1.SchemeGroupVersion, &corev1.Node{}, false, "nodes", WatchAll, by(byCatalog), "whether the Pods of catalogs are on Nodes that answer"),
+	row(corev1.SchemeGroupVersion, &corev1.Pod{}, true, "pods", WatchShard, by(byCatalog, byInstallPlan), "whether catalogs serve, and why a bundle is not unpacked"),
+	row(corev1.SchemeGroupVersion, &corev1.Secret{}, true, "secrets", WatchShard, by(byInstallPlan, bySubscription), "which Secrets of a running InstallPlan exist"),
+	row(corev1.SchemeGroupVersion, &corev1.Service{}, true, "services", WatchShard, by(byCatalog, byInstallPlan, bySubscription), "whether catalogs can be reached"),
+	row(corev1.SchemeGroupVersion, &corev1.ServiceAccount{}, true, "serviceaccounts", WatchShard, by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have the accounts that they run as"),
 
-	row(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, true, "deployments", by(byCSV, bySubscription), "whether operators are installed and run"),
-	row(appsv1.SchemeGroupVersion, &appsv1.ReplicaSet{}, true, "replicasets", nil, ""),
-	row(batchv1.SchemeGroupVersion, &batchv1.Job{}, true, "jobs", by(byInstallPlan), "whether a bundle is being unpacked"),
-	row(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{}, true, "networkpolicies", by(byCatalog), "whether the NetworkPolicies of catalogs exist"),
-	row(policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}, true, "poddisruptionbudgets", by(byCatalog), "whether catalogs with several replicas have their budget"),
-	row(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRole{}, false, "clusterroles", by(byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
-	row(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRoleBinding{}, false, "clusterrolebindings", by(byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
-	row(rbacv1.SchemeGroupVersion, &rbacv1.Role{}, true, "roles", by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
-	row(rbacv1.SchemeGroupVersion, &rbacv1.RoleBinding{}, true, "rolebindings", by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
-	untyped(schedulingv1.SchemeGroupVersion, "PriorityClass", false, "priorityclasses", by(byCSV), "which of them a deleted ClusterServiceVersion leaves behind"),
-	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.MutatingWebhookConfiguration{}, false, "mutatingwebhookconfigurations", by(byCSV), "whether operators have their webhooks"),
-	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.ValidatingWebhookConfiguration{}, false, "validatingwebhookconfigurations", by(byCSV), "whether operators have their webhooks"),
-	row(apiextensionsv1.SchemeGroupVersion, &apiextensionsv1.CustomResourceDefinition{}, false, "customresourcedefinitions", by(byCSV, byInstallPlan, bySubscription), "whether the CRDs that operators own or require exist"),
-	row(apiregistrationv1.SchemeGroupVersion, &apiregistrationv1.APIService{}, false, "apiservices", by(byCSV, bySubscription), "whether the APIs that operators require are served"),
+	row(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, true, "deployments", WatchShard, by(byCSV, bySubscription), "whether operators are installed and run"),
+	row(appsv1.SchemeGroupVersion, &appsv1.ReplicaSet{}, true, "replicasets", WatchNever, nil, ""),
+	row(batchv1.SchemeGroupVersion, &batchv1.Job{}, true, "jobs", WatchShard, by(byInstallPlan), "whether a bundle is being unpacked"),
+	row(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{}, true, "networkpolicies", WatchShard, by(byCatalog), "whether the NetworkPolicies of catalogs exist"),
+	row(policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}, true, "poddisruptionbudgets", WatchShard, by(byCatalog), "whether catalogs with several replicas have their budget"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRole{}, false, "clusterroles", WatchAll, by(byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRoleBinding{}, false, "clusterrolebindings", WatchAll, by(byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.Role{}, true, "roles", WatchShard, by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	row(rbacv1.SchemeGroupVersion, &rbacv1.RoleBinding{}, true, "rolebindings", WatchShard, by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have their permissions"),
+	untyped(schedulingv1.SchemeGroupVersion, "PriorityClass", false, "priorityclasses", WatchNever, by(byCSV), "which of them a deleted ClusterServiceVersion leaves behind"),
+	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.MutatingWebhookConfiguration{}, false, "mutatingwebhookconfigurations", WatchAll, by(byCSV), "whether operators have their webhooks"),
+	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.ValidatingWebhookConfiguration{}, false, "validatingwebhookconfigurations", WatchAll, by(byCSV), "whether operators have their webhooks"),
+	row(apiextensionsv1.SchemeGroupVersion, &apiextensionsv1.CustomResourceDefinition{}, false, "customresourcedefinitions", WatchAll, by(byCSV, byInstallPlan, bySubscription), "whether the CRDs that operators own or require exist"),
+	row(apiregistrationv1.SchemeGroupVersion, &apiregistrationv1.APIService{}, false, "apiservices", WatchAll, by(byCSV, bySubscription), "whether the APIs that operators require are served"),
 
-	row(v1alpha1.SchemeGroupVersion, &v1alpha1.CatalogSource{}, true, "catalogsources", by(byCatalog, byInstallPlan, byResolution, bySubscription), "which catalogs there are"),
-	row(v1alpha1.SchemeGroupVersion, &v1alpha1.ClusterServiceVersion{}, true, "clusterserviceversions", by(byCSV, byInstallPlan, byResolution, bySubscription), "which operators are installed"),
-	row(v1alpha1.SchemeGroupVersion, &v1alpha1.InstallPlan{}, true, "installplans", by(byCSV, byInstallPlan, byResolution, bySubscription), "what is being installed"),
-	row(v1alpha1.SchemeGroupVersion, &v1alpha1.Subscription{}, true, "subscriptions", by(byCatalog, byCSV, byInstallPlan, byResolution, bySubscription), "which operators are wanted"),
-	row(operatorsv1.GroupVersion, &operatorsv1.OLMConfig{}, false, "olmconfigs", nil, ""),
-	row(operatorsv1.GroupVersion, &operatorsv1.Operator{}, false, "operators", by(bySubscription), "whether the Operator objects are up to date"),
-	row(operatorsv1.GroupVersion, &operatorsv1.OperatorGroup{}, true, "operatorgroups", by(byCSV, byInstallPlan, byResolution, bySubscription), "in which namespaces operators may be installed and what they watch"),
-	row(operatorsv2.GroupVersion, &operatorsv2.OperatorCondition{}, true, "operatorconditions", by(byCSV, bySubscription), "whether operators allow their upgrade"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.CatalogSource{}, true, "catalogsources", WatchAll, by(byCatalog, byInstallPlan, byResolution, bySubscription), "which catalogs there are"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.ClusterServiceVersion{}, true, "clusterserviceversions", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "which operators are installed"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.InstallPlan{}, true, "installplans", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "what is being installed"),
+	row(v1alpha1.SchemeGroupVersion, &v1alpha1.Subscription{}, true, "subscriptions", WatchAll, by(byCatalog, byCSV, byInstallPlan, byResolution, bySubscription), "which operators are wanted"),
+	row(operatorsv1.GroupVersion, &operatorsv1.OLMConfig{}, false, "olmconfigs", WatchNever, nil, ""),
+	row(operatorsv1.GroupVersion, &operatorsv1.Operator{}, false, "operators", WatchAll, by(bySubscription), "whether the Operator objects are up to date"),
+	row(operatorsv1.GroupVersion, &operatorsv1.OperatorGroup{}, true, "operatorgroups", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "in which namespaces operators may be installed and what they watch"),
+	row(operatorsv2.GroupVersion, &operatorsv2.OperatorCondition{}, true, "operatorconditions", WatchShard, by(byCSV, bySubscription), "whether operators allow their upgrade"),
 }
 
-func row(gv schema.GroupVersion, object Object, namespaced bool, plural string, readBy []string, unknown string) Kind {
-	k := untyped(gv, reflect.TypeOf(object).Elem().Name(), namespaced, plural, readBy, unknown)
+func row(gv schema.GroupVersion, object Object, namespaced bool, plural string, watch Watch, readBy []string, unknown string) Kind {
+	k := untyped(gv, reflect.TypeOf(object).Elem().Name(), namespaced, plural, watch, readBy, unknown)
 	k.object = object
 	return k
 }
 
-func untyped(gv schema.GroupVersion, kind string, namespaced bool, plural string, readBy []string, unknown string) Kind {
-	return Kind{GroupVersionKind: gv.WithKind(kind), Namespaced: namespaced, Plural: plural, ReadBy: readBy, Unknown: unknown}
+func untyped(gv schema.GroupVersion, kind string, namespaced bool, plural string, watch Watch, readBy []string, unknown string) Kind {
+	return Kind{GroupVersionKind: gv.WithKind(kind), Namespaced: namespaced, Plural: plural, Watch: watch, ReadBy: readBy, Unknown: unknown}
 }
 
-var (
-	gvkByType       = map[reflect.Type]schema.GroupVersionKind{}
-	typeByGVK       = map[schema.GroupVersionKind]reflect.Type{}
-	kindByGroupKind = map[schema.GroupKind]Kind{}
-)
+// kindTable is the rows by what they are looked up by.
+type kindTable struct {
+	byGroupKind map[schema.GroupKind]Kind
+	gvkByType   map[reflect.Type]schema.GroupVersionKind
+	typeByGVK   map[schema.GroupVersionKind]reflect.Type
+	// fields are those of the types and of all types below them.
+	fields map[reflect.Type]structFields
+}
 
-func init() {
-	for _, k := range kinds {
-		kindByGroupKind[k.GroupKind()] = k
+var known = newKindTable(kinds)
+
+func newKindTable(rows []Kind) kindTable {
+	table := kindTable{
+		byGroupKind: map[schema.GroupKind]Kind{}, gvkByType: map[reflect.Type]schema.GroupVersionKind{},
+		typeByGVK: map[schema.GroupVersionKind]reflect.Type{}, fields: map[reflect.Type]structFields{},
+	}
+	for _, k := range rows {
+		table.byGroupKind[k.GroupKind()] = k
 		if k.object == nil {
 			continue
 		}
 		t := reflect.TypeOf(k.object)
-		gvkByType[t] = k.GroupVersionKind
-		typeByGVK[k.GroupVersionKind] = t.Elem()
-		learnFields(t)
+		table.gvkByType[t] = k.GroupVersionKind
+		table.typeByGVK[k.GroupVersionKind] = t.Elem()
+		learnFields(table.fields, t)
 	}
+	return table
 }

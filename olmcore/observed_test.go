@@ -244,6 +244,7 @@ func TestTheTableOfKinds(t *testing.T) {
 		require.True(t, strings.HasPrefix(k.Plural, strings.ToLower(k.GroupVersionKind.Kind[:len(k.GroupVersionKind.Kind)-1])), text)
 		require.Equal(t, len(k.ReadBy) > 0, k.Unknown != "", "%s: whoever reads it cannot tell something without it", text)
 		require.IsIncreasing(t, append([]string{""}, k.ReadBy...))
+		require.False(t, k.Watch != olmcore.WatchNever && len(k.ReadBy) == 0, "%s: a kind that is not read need not be watched", text)
 		if _, untyped := olmcore.NewObject(k.GroupVersionKind).(*unstructured.Unstructured); !untyped {
 			require.Equal(t, k.GroupVersionKind, olmcore.GVKOf(olmcore.NewObject(k.GroupVersionKind)), text)
 		}

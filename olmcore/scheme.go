@@ -22,7 +22,7 @@ import (
 // kinds the library knows, whose TypeMeta is usually empty when they come from
 // a typed client, else by its TypeMeta. It does not allocate for known types.
 func GVKOf(o runtime.Object) schema.GroupVersionKind {
-	if gvk, ok := gvkByType[reflect.TypeOf(o)]; ok {
+	if gvk, ok := known.gvkByType[reflect.TypeOf(o)]; ok {
 		return gvk
 	}
 	if isNil(o) {
@@ -34,7 +34,7 @@ func GVKOf(o runtime.Object) schema.GroupVersionKind {
 // NewObject returns an empty object for a kind: the API's own type where the
 // library knows it, else *unstructured.Unstructured with kind and version set.
 func NewObject(gvk schema.GroupVersionKind) Object {
-	if t, ok := typeByGVK[gvk]; ok {
+	if t, ok := known.typeByGVK[gvk]; ok {
 		o := reflect.New(t).Interface().(Object)
 		o.GetObjectKind().SetGroupVersionKind(gvk)
 		return o
