@@ -159,16 +159,14 @@ type Set struct {
 	catalogs    memory[catalogMemory]
 	checkpoints memory[*csv.Checkpoint]
 	judged      memory[*csv.Judged]
-
-	mu         sync.Mutex // guards what follows
-	namespaces map[string]*namespace
+	namespaces  namespaces
 }
 
 // New returns the controllers, with an empty memory. Which there are is settled
 // here; the other options are read at each reconcile, and may be changed while none
 // runs.
 func New(o *Options) *Set {
-	s := &Set{options: o, namespaces: map[string]*namespace{}}
+	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
 	s.Controllers = []Controller{
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
 		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.subscription, notice: s.notice},
@@ -248,9 +246,7 @@ func (s *Set) Forget() {
 	s.catalogs.clear()
 	s.checkpoints.clear()
 	s.judged.clear()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.namespaces)
+	s.namespaces.clear()
 }
 
 func (s *Set) ask(controller string, key types.NamespacedName, request any) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -19,8 +20,14 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// namespace is what is known of one namespace of Subscriptions. The mutex of its
-// Set guards seen and outdated; the rest belongs to who reconciles it.
+// namespaces is the memory about the namespaces of Subscriptions.
+type namespaces struct {
+	mu    sync.Mutex
+	known map[string]*namespace
+}
+
+// namespace is what is known of one namespace. The mutex of all of them guards seen
+// and outdated; the rest belongs to who reconciles it.
 type namespace struct {
 	histories map[types.UID]subscription.History
 	answer    *subscription.Resolved
@@ -40,50 +47,56 @@ const maxSeen = 1000
 func (s *Set) notice(old, next olmcore.Object, deleted bool, now time.Time) {
 	switch o := next.(type) {
 	case *v1alpha1.InstallPlan:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if n := s.namespaces[o.Namespace]; n != nil {
-			n.seen = append(n.seen[max(0, len(n.seen)-maxSeen+1):], subscription.Observation{At: now, Plan: o, Deleted: deleted})
-		}
+		s.namespaces.observe(o.Namespace, subscription.Observation{At: now, Plan: o, Deleted: deleted})
 	case *v1alpha1.CatalogSource:
 		before, known := old.(*v1alpha1.CatalogSource)
 		switch changed := deleted || !known || before.Generation != o.Generation; {
-		case changed && o.Namespace == s.globalNamespace():
+		case changed && o.Namespace == s.options.globalNamespace():
 			s.CatalogsChanged()
 		case changed:
-			s.outdate([]string{o.Namespace})
+			s.namespaces.outdate(o.Namespace)
 		}
 	}
 }
 
 // CatalogsChanged makes every namespace resolve again when it is reconciled next.
-func (s *Set) CatalogsChanged() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, n := range s.namespaces {
+func (s *Set) CatalogsChanged() { s.namespaces.outdateAll() }
+
+func (m *namespaces) observe(name string, seen subscription.Observation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.known[name]; n != nil {
+		n.seen = append(n.seen[max(0, len(n.seen)-maxSeen+1):], seen)
+	}
+}
+
+func (m *namespaces) outdateAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.known {
 		n.outdated = true
 	}
 }
 
-func (s *Set) outdate(namespaces []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range namespaces {
-		if n := s.namespaces[name]; n != nil {
+func (m *namespaces) outdate(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		if n := m.known[name]; n != nil {
 			n.outdated = true
 		}
 	}
 }
 
 // recall returns the memory about a namespace, without an answer that is
-// outdated, and what was seen since the last success.
-func (s *Set) recall(name string) (*namespace, []subscription.Observation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.namespaces[name]
+// outdated, and what was observed since the last success.
+func (m *namespaces) recall(name string) (*namespace, []subscription.Observation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.known[name]
 	if n == nil {
 		n = &namespace{histories: map[types.UID]subscription.History{}}
-		s.namespaces[name] = n
+		m.known[name] = n
 	}
 	if n.outdated {
 		n.answer, n.asked, n.outdated = nil, "", false
@@ -92,21 +105,27 @@ func (s *Set) recall(name string) (*namespace, []subscription.Observation) {
 }
 
 // reported takes away what was handed to a reconcile that succeeded.
-func (s *Set) reported(n *namespace, seen []subscription.Observation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (m *namespaces) reported(n *namespace, seen []subscription.Observation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	n.seen = slices.DeleteFunc(n.seen, func(o subscription.Observation) bool { return slices.Contains(seen, o) })
 }
 
-func (s *Set) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.namespaces, name)
+func (m *namespaces) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, name)
+}
+
+func (m *namespaces) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.known)
 }
 
 // globalNamespace is the namespace whose CatalogSources all namespaces see.
-func (s *Set) globalNamespace() string {
-	return cmp.Or(s.options.GlobalNamespace, DefaultGlobalNamespace)
+func (o *Options) globalNamespace() string {
+	return cmp.Or(o.GlobalNamespace, DefaultGlobalNamespace)
 }
 
 // local keeps the changes of one namespace's catalogs, of what is unpacked of
@@ -120,7 +139,7 @@ func (s *Set) local(affected func(olmcore.Object) []types.NamespacedName) func(o
 		default:
 			return keys
 		}
-		if namespace := o.GetNamespace(); namespace != s.globalNamespace() && namespace != cmp.Or(s.options.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace) {
+		if namespace := o.GetNamespace(); namespace != s.options.globalNamespace() && namespace != cmp.Or(s.options.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace) {
 			for i, key := range keys {
 				if key == (types.NamespacedName{}) {
 					keys[i].Namespace = namespace
@@ -145,7 +164,7 @@ func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
 // subscription reconciles a namespace: the Subscriptions ask, Resolve answers,
 // the answer becomes a plan, and the Subscriptions refer to it before it runs.
 func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-	n, seen := s.recall(key.Namespace)
+	n, seen := s.namespaces.recall(key.Namespace)
 	n.learn(last)
 	if err := s.check(ctx, r, key.Namespace, n); err != nil {
 		return olmcore.Result{}, err
@@ -191,9 +210,9 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 			return !slices.ContainsFunc(in.Subscriptions, func(s *v1alpha1.Subscription) bool { return s.UID == uid })
 		})
 	}
-	s.reported(n, seen)
+	s.namespaces.reported(n, seen)
 	if len(in.Subscriptions) == 0 {
-		s.forget(key.Namespace)
+		s.namespaces.forget(key.Namespace)
 	}
 	result := out.Result
 	add(&result, planned)
@@ -223,7 +242,7 @@ func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace str
 	if s.options.CatalogsOf != nil {
 		return s.options.CatalogsOf(ctx, r, namespace)
 	}
-	return subscription.GatherCatalogs(ctx, r, namespace, s.globalNamespace())
+	return subscription.GatherCatalogs(ctx, r, namespace, s.options.globalNamespace())
 }
 
 // learn notes why the plan of the answer could not be written. An answer that
@@ -268,7 +287,7 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	if n.answer == nil {
 		return olmcore.Result{}, nil
 	}
-	in, err := installplan.GatherCreate(ctx, r, name, n.answer.Resolution, s.planConfig())
+	in, err := installplan.GatherCreate(ctx, r, name, n.answer.Resolution, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
@@ -287,7 +306,7 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	if n.planKey == (olmcore.Key{}) {
 		next.PlanError = "" // whoever made it, the plan is there, or none is needed
 	}
-	if s.unpacks() {
+	if s.options.unpacks() {
 		next.Unpacking = &subscription.Unpacking{}
 	}
 	for _, lookup := range out.Lookups {
@@ -306,18 +325,18 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 }
 
 // unpacks reports whether there are the images that unpack others.
-func (s *Set) unpacks() bool {
-	return s.options.InstallPlan.OPMImage != "" && s.options.InstallPlan.UtilImage != ""
+func (o *Options) unpacks() bool {
+	return o.InstallPlan.OPMImage != "" && o.InstallPlan.UtilImage != ""
 }
 
 // unpack adds what unpacks one bundle image, and returns how far that is; without
 // the images that do it the lookup stays a question.
 func (s *Set) unpack(ctx context.Context, r olmcore.Reader, name string, lookup v1alpha1.BundleLookup, now time.Time, result *olmcore.Result) (v1alpha1.BundleLookup, error) {
 	s.ask(InstallPlan, types.NamespacedName{Namespace: name}, lookup)
-	if !s.unpacks() {
+	if !s.options.unpacks() {
 		return lookup, nil
 	}
-	in, err := installplan.GatherUnpack(ctx, r, name, lookup, s.planConfig())
+	in, err := installplan.GatherUnpack(ctx, r, name, lookup, s.options.planConfig())
 	if err != nil {
 		return lookup, err
 	}

@@ -57,7 +57,7 @@ func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.Namespace
 		}
 	}
 	s.catalogs.set(key, known)
-	s.outdate(out.Notify.ResolveNamespaces)
+	s.namespaces.outdate(out.Notify.ResolveNamespaces...)
 	return withTemplate(out.Result, template, key), nil
 }
 
@@ -89,9 +89,9 @@ func withTemplate(r, template olmcore.Result, key types.NamespacedName) olmcore.
 }
 
 // planConfig is the configuration of plans, which shares the global namespace.
-func (s *Set) planConfig() installplan.Config {
-	config := s.options.InstallPlan
-	config.GlobalNamespace = cmp.Or(config.GlobalNamespace, s.options.GlobalNamespace, DefaultGlobalNamespace)
+func (o *Options) planConfig() installplan.Config {
+	config := o.InstallPlan
+	config.GlobalNamespace = cmp.Or(config.GlobalNamespace, o.globalNamespace())
 	return config
 }
 
@@ -103,7 +103,7 @@ func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
 }
 
 func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-	in, err := installplan.Gather(ctx, r, key, s.planConfig())
+	in, err := installplan.Gather(ctx, r, key, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
@@ -131,7 +131,7 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 }
 
 func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.planConfig())
+	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
