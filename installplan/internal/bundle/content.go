@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bundle reads the content of unpacked bundles, tells which of them plans
+// need, and makes the steps that install one.
+package bundle
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// AnnotationSourceImage is on an unpacked bundle: the image that it comes from.
+const AnnotationSourceImage = "olm.sourceImage"
+
+// What the tool that unpacks bundles writes on a ConfigMap besides.
+const (
+	annotationContentEncoding = "olm.contentEncoding"
+	encodingGzip              = "gzip+base64"
+)
+
+// maxBytes bounds the files of a bundle together once they are inflated.
+const maxBytes = 64 << 20
+
+// Files are the files of an unpacked bundle by their names, inflated.
+type Files map[string][]byte
+
+// FilesOf returns the files that a ConfigMap holds. The error says that one cannot be
+// inflated, or that they are too large.
+func FilesOf(cm *corev1.ConfigMap) (Files, error) {
+	files := make(Files, len(cm.Data)+len(cm.BinaryData))
+	for name, text := range cm.Data {
+		files[name] = []byte(text)
+	}
+	left := int64(maxBytes)
+	for _, name := range slices.Sorted(maps.Keys(cm.BinaryData)) {
+		data := cm.BinaryData[name]
+		if cm.Annotations[annotationContentEncoding] == encodingGzip {
+			var err error
+			if data, err = inflate(data, left); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			left -= int64(len(data))
+		}
+		files[name] = data
+	}
+	return files, nil
+}
+
+func inflate(data []byte, limit int64) ([]byte, error) {
+	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(data)))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(out)) > limit {
+		err = errors.New("it is too large")
+	}
+	return out, err
+}
+
+// Size returns the bytes of all files.
+func (f Files) Size() (size int) {
+	for _, data := range f {
+		size += len(data)
+	}
+	return size
+}
+
+// digest identifies the files, whatever their encoding.
+func (f Files) digest() string {
+	sum := sha256.New()
+	put := func(data []byte) {
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(data))) // a hash takes everything
+		sum.Write(data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		put([]byte(name))
+		put(f[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Content is what a ConfigMap holds that a bundle was unpacked into.
+type Content struct {
+	Bundle olmcore.Bundle
+	// Digest identifies the files.
+	Digest string
+	// Found says what of them is left out, and what is odd.
+	Found []olmcore.Diagnostic
+}
+
+// ContentOf returns what the files of a ConfigMap describe.
+func ContentOf(cm *corev1.ConfigMap, files Files) Content {
+	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
+	report := func(reason, format string, args ...any) {
+		c.Found = append(c.Found, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(cm), "data", format, args...))
+	}
+	versions := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		file, err := decode(files[name])
+		if err != nil {
+			if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json") {
+				report(ReasonManifestSkipped, "%s is no manifest: %s", name, message.Clip(err.Error()))
+			}
+			continue
+		}
+		if file.extra {
+			report(ReasonExtraDocumentsIgnored, "%s holds more than one document", name)
+		}
+		for _, key := range file.keys {
+			report(ReasonKeyCase, "%s: %s", name, key)
+		}
+		if file.object == nil {
+			continue
+		}
+		if olmcore.GVKOf(file.object).Kind == kinds.CSV {
+			versions++
+		}
+		c.Bundle.Objects = append(c.Bundle.Objects, file.object)
+	}
+	if versions > 1 {
+		report(ReasonBundleInvalid, "it holds %d ClusterServiceVersions", versions)
+	}
+	return c
+}
+
+// Version returns the name of the bundle's last ClusterServiceVersion; empty for
+// none.
+func (c Content) Version() (name string) {
+	for _, o := range c.Bundle.Objects {
+		if olmcore.GVKOf(o).Kind == kinds.CSV {
+			name = o.GetName()
+		}
+	}
+	return name
+}
+
+// Complete reads a ConfigMap that holds the whole bundle of an image; ok is false for
+// every other, and for nil. Its content is written in one update, with the name of the
+// image.
+func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
+	if cm == nil || cm.DeletionTimestamp != nil || cm.Annotations[AnnotationSourceImage] != image {
+		return content, false
+	}
+	files, err := FilesOf(cm)
+	if err != nil {
+		return content, false
+	}
+	content = ContentOf(cm, files)
+	return content, content.Version() != ""
+}

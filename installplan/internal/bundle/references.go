@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Name returns the name of all objects that unpack a bundle image: it is a
+// function of the image alone, so catalogs of one namespace share them.
+//
+// Source: operator-lifecycle-manager pkg/controller/bundle, hash.
+func Name(image string) string {
+	sum := sha256.Sum256([]byte(image))
+	return hex.EncodeToString(sum[:])[:63]
+}
+
+var isName = regexp.MustCompile(`^[0-9a-f]{63}$`)
+
+// IsUnpacked reports whether a ConfigMap is one that a bundle was unpacked into, and
+// not merely one of such a name.
+func IsUnpacked(cm *corev1.ConfigMap) bool {
+	return isName.MatchString(cm.Name) && cm.Labels[olmcore.LabelManaged] == "true" &&
+		slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.Kind == v1alpha1.CatalogSourceKind && r.APIVersion == v1alpha1.CatalogSourceCRDAPIVersion
+		})
+}
+
+// retention is how long an unpacked bundle is kept from its creation when no plan
+// refers to it.
+const retention = 24 * time.Hour
+
+// Retained returns how long an unpacked bundle that no plan refers to is kept from now
+// on; negative when it is not.
+func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
+	return cm.CreationTimestamp.Add(retention).Sub(now)
+}
+
+// Referred returns the ConfigMaps that a plan's steps refer to.
+func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
+	found := map[types.NamespacedName]bool{}
+	for _, s := range plan.Status.Plan {
+		if s == nil {
+			continue
+		}
+		if ref, ok := manifest.ParseRef(s.Resource.Manifest); ok {
+			found[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}] = true
+		}
+	}
+	return found
+}
+
+// Needed returns the unpacked bundles that plans need: those that their steps refer
+// to, and those that their lookups are being unpacked into.
+func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
+	needed := map[types.NamespacedName]bool{}
+	for _, plan := range plans {
+		if plan == nil {
+			continue
+		}
+		for key := range Referred(plan) {
+			needed[key] = true
+		}
+		for _, lookup := range plan.Status.BundleLookups {
+			if key, ok := LookedUp(lookup); ok {
+				needed[key] = true
+			}
+		}
+	}
+	return needed
+}
+
+// LookedUp returns the ConfigMap that a lookup is being unpacked into; ok is false
+// for a lookup without CatalogSource.
+func LookedUp(lookup v1alpha1.BundleLookup) (key types.NamespacedName, ok bool) {
+	if lookup.CatalogSourceRef == nil {
+		return key, false
+	}
+	return types.NamespacedName{Namespace: lookup.CatalogSourceRef.Namespace, Name: Name(lookup.Path)}, true
+}
+
+// Delete asks for the deletion of an unpacked bundle; what unpacked it follows by
+// ownership.
+func Delete(cm *corev1.ConfigMap, reason, message string) olmcore.Delete {
+	action := olmcore.DeleteOf(cm, olmcore.Cause{Reason: reason, Message: message})
+	action.Target = olmcore.RefOf(cm)
+	action.PropagationPolicy = metav1.DeletePropagationBackground
+	return action
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Manifest returns the manifest of a step for an object of a bundle; bare leaves its
+// kind out, as OLM does for the permission objects.
+type Manifest func(object olmcore.Object, bare bool) (string, error)
+
+// Steps returns the steps that install one operator into a namespace: its
+// ClusterServiceVersion, the other objects of its bundle in their order, and the
+// permission objects that the ClusterServiceVersion asks for. A bundle that cannot be
+// installed, or whose objects are not known, gives the problem instead. The operator
+// is not changed.
+func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, problem *olmcore.Diagnostic) {
+	if len(o.Bundle.Objects) == 0 && o.Bundle.Image != "" {
+		return nil, problemf(olmcore.Warning, ReasonBundleNotUnpacked, o, "the objects of bundle image %s are not known", o.Bundle.Image)
+	}
+	csv, err := Version(o, namespace)
+	if err != nil {
+		return nil, invalid(o, err)
+	}
+	permissions, err := PermissionObjects(csv)
+	if err != nil {
+		return nil, invalid(o, err)
+	}
+	objects := []olmcore.Object{csv}
+	for _, object := range o.Bundle.Objects {
+		if olmcore.GVKOf(object).Kind != kinds.CSV {
+			objects = append(objects, object)
+		}
+	}
+	described := len(objects)
+	for i, object := range append(objects, permissions...) {
+		text, err := of(object, i >= described)
+		if err != nil {
+			return nil, invalid(o, err)
+		}
+		step, err := NewStep(o.Name, object, text)
+		if err != nil {
+			return nil, invalid(o, err)
+		}
+		step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = o.Catalog.Name, o.Catalog.Namespace
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+// Version returns the ClusterServiceVersion of an operator's bundle as it is to be
+// created in a namespace. The error says why the bundle cannot be installed.
+func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
+	var found *v1alpha1.ClusterServiceVersion
+	for i, object := range o.Bundle.Objects {
+		if olmcore.KeyOf(object) == (olmcore.Key{}) {
+			return nil, fmt.Errorf("object %d of its bundle is nil or has no kind", i)
+		}
+		if olmcore.GVKOf(object).Kind != kinds.CSV {
+			continue
+		}
+		csv, ok := object.(*v1alpha1.ClusterServiceVersion)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("its ClusterServiceVersion is a %T", object)
+		case found != nil:
+			return nil, errors.New("its bundle has more than one ClusterServiceVersion")
+		}
+		found = csv
+	}
+	switch {
+	case len(o.Bundle.Objects) == 0:
+		return nil, errors.New("its bundle has neither objects nor an image")
+	case found == nil:
+		return nil, errors.New("its bundle has no ClusterServiceVersion")
+	case found.APIVersion == "" && found.Kind != "":
+		return nil, fmt.Errorf("bundle CSV %s missing APIVersion", found.Name)
+	case found.Name != o.Name:
+		return nil, fmt.Errorf("its bundle's ClusterServiceVersion is named %q", found.Name)
+	}
+	properties, err := EncodeProperties(o.Bundle.Properties)
+	if err != nil {
+		return nil, fmt.Errorf("failed to load bundle properties for %q: %w", o.Name, err)
+	}
+	csv := found.DeepCopy()
+	csv.Namespace = namespace
+	csv.Spec.Replaces = o.Replaces
+	csv.Annotations, _ = olmcore.MergeLabels(csv.Annotations, map[string]string{relation.Properties: properties})
+	csv.Status = v1alpha1.ClusterServiceVersionStatus{}
+	return csv, nil
+}
+
+func invalid(o olmcore.Operator, err error) *olmcore.Diagnostic {
+	return problemf(olmcore.Error, ReasonBundleInvalid, o, "%s", err)
+}
+
+func problemf(severity olmcore.Severity, reason string, o olmcore.Operator, format string, args ...any) *olmcore.Diagnostic {
+	return &olmcore.Diagnostic{Severity: severity, Reason: reason, Message: "operator " + o.Name + ": " + fmt.Sprintf(format, args...)}
+}
+
+// properties is the form in which annotations and lookups hold properties.
+type properties struct {
+	Properties []olmcore.Property `json:"properties"`
+}
+
+// EncodeProperties returns properties as annotations and lookups hold them.
+func EncodeProperties(list []olmcore.Property) (string, error) {
+	if len(list) == 0 {
+		return "{}", nil
+	}
+	data, err := json.Marshal(properties{list})
+	return string(data), err
+}
+
+// DecodeProperties reads what EncodeProperties returns, and an empty text.
+func DecodeProperties(text string) ([]olmcore.Property, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var list properties
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("failed to unmarshal properties annotation: %w", err)
+	}
+	return list.Properties, nil
+}
+
+// Literal is the Manifest that holds the object itself.
+func Literal(object olmcore.Object, bare bool) (string, error) {
+	values, err := valuesOf(object)
+	if err != nil {
+		return "", err
+	}
+	if bare {
+		delete(values, "apiVersion")
+		delete(values, "kind")
+	}
+	return manifest.Encode(values)
+}
+
+// valuesOf is olmcore.ToMap for objects that a caller made by hand, whose
+// untyped values may be of any Go type that encodes.
+func valuesOf(object olmcore.Object) (map[string]any, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return olmcore.ToMap(object)
+	}
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", olmcore.KeyOf(object), err)
+	}
+	var values map[string]any
+	err = utiljson.Unmarshal(data, &values)
+	return values, err
+}
+
+// NewStep returns the step of an object that resolves to a version; its status is
+// Unknown. The error says that the object has no name.
+func NewStep(resolving string, object olmcore.Object, text string) (*v1alpha1.Step, error) {
+	gvk := olmcore.GVKOf(object)
+	kind, name := gvk.Kind, object.GetName()
+	if kind == "Secret" {
+		kind = kinds.BundleSecret
+	}
+	if name == "" {
+		name = object.GetGenerateName()
+	}
+	if name == "" {
+		return nil, fmt.Errorf("a %s of its bundle has no name", gvk.Kind)
+	}
+	return &v1alpha1.Step{
+		Resolving: resolving, Status: v1alpha1.StepStatusUnknown,
+		Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: kind, Name: name, Manifest: text},
+	}, nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest reads and writes the manifests of InstallPlan steps.
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// ErrEmpty is the error of a manifest that holds nothing, which OLM reads again.
+var ErrEmpty = errors.New("it is empty")
+
+// Manifest is what a step's manifest says, as JSON values.
+type Manifest struct {
+	Object map[string]any
+	// GVK is empty where the manifest does not say, as in those that OLM makes of
+	// typed objects.
+	GVK  schema.GroupVersionKind
+	Name string
+	// Extra: more YAML documents follow.
+	Extra bool
+}
+
+// Parse reads the first YAML or JSON document of a manifest, without the fields that
+// an API server sets.
+func Parse(text string) (Manifest, error) {
+	var m Manifest
+	err := utiljson.Unmarshal([]byte(text), &m.Object)
+	if err != nil {
+		// It may be YAML, even where it begins as JSON does.
+		data, extra, yamlErr := FirstDocument(text)
+		if yamlErr == nil {
+			m.Extra, yamlErr = extra, utiljson.Unmarshal(data, &m.Object)
+		}
+		switch {
+		case yamlErr == nil:
+		case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
+			return m, err
+		default:
+			return m, yamlErr
+		}
+	}
+	if m.Object == nil {
+		return m, ErrEmpty
+	}
+	apiVersion, _ := m.Object["apiVersion"].(string)
+	kind, _ := m.Object["kind"].(string)
+	m.GVK = schema.FromAPIVersionAndKind(apiVersion, kind)
+	metadata, ok := m.Object["metadata"].(map[string]any)
+	if !ok {
+		return m, errors.New("it has no metadata")
+	}
+	m.Name, _ = metadata["name"].(string)
+	for _, field := range [...]string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink",
+		"deletionTimestamp", "deletionGracePeriodSeconds"} {
+		delete(metadata, field)
+	}
+	delete(m.Object, "status")
+	return m, nil
+}
+
+// Metadata returns the metadata of the object; nil for none.
+func (m Manifest) Metadata() map[string]any {
+	metadata, _ := m.Object["metadata"].(map[string]any)
+	return metadata
+}
+
+// Strings returns a copy of a map of strings at a metadata field, without the values
+// that are no strings; never nil.
+func Strings(metadata map[string]any, field string) map[string]any {
+	values, _ := metadata[field].(map[string]any)
+	out := make(map[string]any, len(values))
+	for key, value := range values {
+		if s, ok := value.(string); ok {
+			out[key] = s
+		}
+	}
+	return out
+}
+
+// Encode returns a manifest as OLM writes it: JSON and one newline.
+func Encode(object map[string]any) (string, error) {
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(object); err != nil {
+		return "", fmt.Errorf("encode manifest: %w", err)
+	}
+	return buf.String(), nil
+}
+
+// Identity tells which object a manifest describes.
+type Identity struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+}
+
+// Identify returns the identity of a manifest; zero when it has none or is a Ref.
+func Identify(text string) Identity {
+	var id Identity
+	if _, ok := ParseRef(text); ok {
+		return id
+	}
+	if err := utiljson.Unmarshal([]byte(text), &id); err == nil {
+		return id
+	}
+	m, err := Parse(text)
+	if err != nil {
+		return Identity{}
+	}
+	id.APIVersion, id.Kind = m.GVK.ToAPIVersionAndKind()
+	id.Metadata.Name = m.Name
+	return id
+}
+
+// NameOf returns the name of the object that a step's manifest describes; empty
+// when it has none or is a Ref.
+func NameOf(s *v1alpha1.Step) string { return Identify(s.Resource.Manifest).Metadata.Name }
+
+// GVKOf returns the kind that a step's manifest describes, else the step's.
+func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
+	if id := Identify(s.Resource.Manifest); id.Kind != "" {
+		return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
+	}
+	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+}
