@@ -15,7 +15,9 @@ import (
 const Finalizer = "operators.coreos.com/installplan-cleanup"
 
 // HasFinalizer reports whether a plan has the finalizer.
-func HasFinalizer(plan *v1alpha1.InstallPlan) bool { return slices.Contains(plan.Finalizers, Finalizer) }
+func HasFinalizer(plan *v1alpha1.InstallPlan) bool {
+	return slices.Contains(plan.Finalizers, Finalizer)
+}
 
 // AddFinalizer gives a plan, which it writes to, the finalizer.
 func AddFinalizer(plan *v1alpha1.InstallPlan) {

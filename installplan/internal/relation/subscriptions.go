@@ -19,6 +19,8 @@ const (
 	// separated by commas.
 	Contributors = olmcore.KeyPrefix + "contributors"
 	Packages     = olmcore.KeyPrefix + "packages"
+	// ContentHash is the annotation of a plan that identifies what it installs.
+	ContentHash = olmcore.KeyPrefix + "content-hash"
 )
 
 // RefersTo reports whether a Subscription's status names the plan.
