@@ -229,7 +229,7 @@ func operators(o olmcore.Object) []types.NamespacedName {
 }
 
 // sweepInterval is how often the whole cluster is looked at for leftovers whose
-// owner went while nobody watched.
+// owner was deleted during a downtime.
 const sweepInterval = 10 * time.Minute
 
 // sweepAffected: leftovers come to be when a version or a group goes.

@@ -30,7 +30,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ops", Name: name} }
 
 // started is a cluster with a Subscription that resolves to nothing new, its
-// catalog, and how often somebody resolved.
+// catalog, and how often it was resolved.
 func started(t *testing.T) (c *fake.Cluster, set *controllers.Set, resolved *int) {
 	c, resolved = fake.NewCluster(noon), new(int)
 	c.AutoCreateNamespaces = true

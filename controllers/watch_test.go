@@ -110,7 +110,7 @@ func TestChanged(t *testing.T) {
 		"a Node that was there before":   {controllers.Change{New: &corev1.Node{}, Initial: true}, nil},
 		"OLM's own, there before":        {controllers.Change{New: gone, Initial: true}, itself},
 		"a label that was taken away":    {controllers.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community},
-		"what nobody could read before":  {controllers.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
+		"what could not be read before":  {controllers.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
 		"what does not count":            {controllers.Change{New: &corev1.PersistentVolume{}}, nil},
 		"a kind that the library is not": {controllers.Change{New: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "a/v1", "kind": "B"}}}, nil},
 	} {
@@ -127,7 +127,7 @@ func TestChanged(t *testing.T) {
 }
 
 // TestAShard: the keys of other namespaces, and those of the whole cluster, are
-// nobody's there.
+// unmanaged.
 func TestAShard(t *testing.T) {
 	c, _, _ := started(t)
 	c.AutoCreateNamespaces = true

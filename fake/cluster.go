@@ -100,7 +100,7 @@ func (c *Cluster) ResourceVersion() string { return formatCounter(c.version) }
 
 // Get implements olmcore.Reader. The object is shared with the store and must
 // not be changed; a write never changes it but stores a new one. A kind that
-// nobody serves is a *meta.NoKindMatchError.
+// is not served is a *meta.NoKindMatchError.
 func (c *Cluster) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	t, err := c.table(gvk)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *table) read(gvk schema.GroupVersionKind, namespace, name string) (olmco
 }
 
 // List implements olmcore.Reader. Objects and slice are shared with the store
-// and must not be changed. A kind that nobody serves is a
+// and must not be changed. A kind that is not served is a
 // *meta.NoKindMatchError.
 func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	t, err := c.table(gvk)
@@ -198,7 +198,7 @@ func (c *Cluster) Verify() error {
 	}
 	for _, o := range c.Objects() {
 		if twin := c.twins[o]; twin != nil && !reflect.DeepEqual(o, twin) {
-			return fmt.Errorf("%s was changed by somebody who only read it", olmcore.KeyOf(twin))
+			return fmt.Errorf("%s was changed by a reader of it", olmcore.KeyOf(twin))
 		}
 	}
 	return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// applyDefaults fills the fields that the API server fills, as far as somebody
-// who compares a live object with a desired one can stumble over them.
+// applyDefaults fills the fields that the API server fills, as far as they
+// matter to a comparison of live objects with desired ones.
 func (k *kind) applyDefaults(o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Namespace:

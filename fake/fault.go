@@ -53,7 +53,7 @@ func (c *Cluster) Recover() {
 	c.crashed = false
 }
 
-// Crashed reports whether a fault of mode Crash struck and nobody restarted the
+// Crashed reports whether a fault of mode Crash struck without a restart of the
 // controller yet.
 func (c *Cluster) Crashed() bool { return c.crashed }
 

@@ -16,7 +16,7 @@ import (
 type ownerState uint8
 
 const (
-	// solid: the owner exists, or nobody can tell.
+	// solid: the owner exists, or its existence is unknown.
 	solid ownerState = iota
 	// waiting: the owner is being deleted and waits for its dependants to go first.
 	waiting
@@ -123,7 +123,7 @@ func (c *Cluster) ownerState(k *kind, dependant olmcore.Object, ref metav1.Owner
 	}
 	owners := c.tables[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
 	if owners == nil {
-		return solid // the collector cannot look up a kind that nobody serves
+		return solid // the collector cannot look up a kind that is not served
 	}
 	if !k.namespaced && owners.kind.namespaced {
 		return solid // such an owner cannot be looked up either: it has no namespace

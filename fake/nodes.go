@@ -90,7 +90,7 @@ var pressures = []corev1.NodeCondition{
 // FailNode makes a node fall silent, as when its power goes: after
 // NodeMonitorGrace its Ready condition turns Unknown, it is tainted, its Pods
 // are not ready and, after their toleration, are marked for deletion; but they
-// stay, because nobody confirms it.
+// stay, because no kubelet confirms it.
 func (c *Cluster) FailNode(name string) error {
 	return c.setKubelet(name, &kubelet{silentSince: c.now})
 }

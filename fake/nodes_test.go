@@ -163,7 +163,7 @@ func TestASilentNode(t *testing.T) {
 	p := func() *corev1.Pod { return stored(t, c, newPod("p")) }
 
 	require.NoError(t, c.RunFor(39*time.Second))
-	require.Equal(t, corev1.ConditionTrue, nodeCondition(t, c, "a").Status, "nobody has noticed yet")
+	require.Equal(t, corev1.ConditionTrue, nodeCondition(t, c, "a").Status, "not noticed yet")
 	require.Equal(t, corev1.ConditionTrue, condition(p(), corev1.PodReady).Status)
 
 	require.NoError(t, c.RunFor(time.Second))
@@ -180,7 +180,7 @@ func TestASilentNode(t *testing.T) {
 	require.Equal(t, start.Add(340*time.Second+30*time.Second), p().DeletionTimestamp.UTC(), "now plus the grace period")
 
 	require.NoError(t, c.RunFor(24*time.Hour))
-	require.True(t, exists(c, newPod("p")), "nobody confirms the deletion")
+	require.True(t, exists(c, newPod("p")), "no kubelet confirms the deletion")
 	require.NoError(t, c.HealNode("a"))
 	settle(t, c)
 	require.False(t, exists(c, newPod("p")))

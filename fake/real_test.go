@@ -55,7 +55,7 @@ func createAll(t *testing.T, c *fake.Cluster, objects []olmcore.Object) (created
 	create := func(o olmcore.Object) {
 		err := c.Create(o)
 		if meta.IsNoMatchError(err) {
-			return // e.g. a ServiceMonitor: nobody serves it here
+			return // e.g. a ServiceMonitor: it is not served here
 		}
 		require.NoError(t, err, olmcore.KeyOf(o))
 		created = append(created, o)

@@ -46,7 +46,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 			func(t *testing.T, c *fake.Cluster) {
 				require.NoError(t, c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "sa", Namespace: "ns"}}))
 			}, `serviceaccount "sa" not found`},
-		"once nobody breaks it": {
+		"once the fault is over": {
 			func(_ *testing.T, c *fake.Cluster) { c.BreakDeployment("ns", "d", "on purpose") },
 			func(_ *testing.T, c *fake.Cluster) { c.HealDeployment("ns", "d") }, "on purpose"},
 	}

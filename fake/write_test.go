@@ -72,7 +72,7 @@ func TestCreateRefuses(t *testing.T) {
 			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p"}}
 		}), apierrors.IsInvalid, "metadata.ownerReferences.uid"},
 		"a resourceVersion":                          {with(func(o *corev1.ConfigMap) { o.ResourceVersion = "1" }), isServerError, "resourceVersion"},
-		"a kind nobody serves":                       {widget("w"), meta.IsNoMatchError, "Widget"},
+		"a kind that is not served":                  {widget("w"), meta.IsNoMatchError, "Widget"},
 		"a Pod without ServiceAccount":               {func() olmcore.Object { p := newPod("p"); p.Spec.ServiceAccountName = "sa"; return p }(), apierrors.IsForbidden, `serviceaccount "sa" not found`},
 		"a Pod without containers":                   {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}}, apierrors.IsInvalid, "spec.containers"},
 		"a Deployment whose selector does not match": {func() olmcore.Object { d := deployment("d"); d.Spec.Template.Labels = nil; return d }(), apierrors.IsInvalid, "spec.template.metadata.labels"},
@@ -188,13 +188,13 @@ func TestPreconditions(t *testing.T) {
 		change func(*olmcore.Ref)
 		class  olmcore.ErrorClass
 	}{
-		"both hold":                   {func(*olmcore.Ref) {}, olmcore.ClassNone},
-		"none given":                  {func(r *olmcore.Ref) { r.UID, r.ResourceVersion = "", "" }, olmcore.ClassNone},
-		"another incarnation":         {func(r *olmcore.Ref) { r.UID = "999" }, olmcore.Gone},
-		"an older version":            {func(r *olmcore.Ref) { r.ResourceVersion = "1" }, olmcore.Conflict},
-		"an object that is not there": {func(r *olmcore.Ref) { r.Name = "other" }, olmcore.Gone},
-		"a kind nobody serves":        {func(r *olmcore.Ref) { r.APIVersion, r.Kind = "example.com/v1", "Widget" }, olmcore.NoMatch},
-		"a version nobody serves":     {func(r *olmcore.Ref) { r.APIVersion = "operators.coreos.com/v9" }, olmcore.NoMatch},
+		"both hold":                    {func(*olmcore.Ref) {}, olmcore.ClassNone},
+		"none given":                   {func(r *olmcore.Ref) { r.UID, r.ResourceVersion = "", "" }, olmcore.ClassNone},
+		"another incarnation":          {func(r *olmcore.Ref) { r.UID = "999" }, olmcore.Gone},
+		"an older version":             {func(r *olmcore.Ref) { r.ResourceVersion = "1" }, olmcore.Conflict},
+		"an object that is not there":  {func(r *olmcore.Ref) { r.Name = "other" }, olmcore.Gone},
+		"a kind that is not served":    {func(r *olmcore.Ref) { r.APIVersion, r.Kind = "example.com/v1", "Widget" }, olmcore.NoMatch},
+		"a version that is not served": {func(r *olmcore.Ref) { r.APIVersion = "operators.coreos.com/v9" }, olmcore.NoMatch},
 	}
 	for name, tc := range cases {
 		for _, verb := range []olmcore.Verb{olmcore.VerbUpdate, olmcore.VerbUpdateStatus, olmcore.VerbDelete} {

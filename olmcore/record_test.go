@@ -115,17 +115,17 @@ func TestRecordActionRefusesBrokenRecords(t *testing.T) {
 		current olmcore.Object
 		field   string
 	}{
-		"an unknown verb":                   {"apply", ``, sub, "verb"},
-		"a create without body":             {olmcore.VerbCreate, ``, sub, "object"},
-		"a create without kind":             {olmcore.VerbCreate, `{"apiVersion":"v1"}`, sub, "kind"},
-		"a patch that is no map":            {olmcore.VerbUpdate, `[]`, sub, "patch"},
-		"a patch that is null":              {olmcore.VerbUpdateStatus, `null`, sub, "patch"},
-		"a patch of wrong types":            {olmcore.VerbUpdate, `{"spec":"x"}`, sub, "patch"},
-		"a patch that renames":              {olmcore.VerbUpdate, `{"metadata":{"name":"other"}}`, sub, "patch"},
-		"a patch without an object":         {olmcore.VerbUpdate, `{}`, nil, "current"},
-		"a patch of a nil object":           {olmcore.VerbUpdate, `{}`, absent, "current"},
-		"a patch of somebody else's object": {olmcore.VerbUpdate, `{}`, other, "current"},
-		"a patch of another kind":           {olmcore.VerbUpdate, `{}`, pod("etcd"), "current"},
+		"an unknown verb":           {"apply", ``, sub, "verb"},
+		"a create without body":     {olmcore.VerbCreate, ``, sub, "object"},
+		"a create without kind":     {olmcore.VerbCreate, `{"apiVersion":"v1"}`, sub, "kind"},
+		"a patch that is no map":    {olmcore.VerbUpdate, `[]`, sub, "patch"},
+		"a patch that is null":      {olmcore.VerbUpdateStatus, `null`, sub, "patch"},
+		"a patch of wrong types":    {olmcore.VerbUpdate, `{"spec":"x"}`, sub, "patch"},
+		"a patch that renames":      {olmcore.VerbUpdate, `{"metadata":{"name":"other"}}`, sub, "patch"},
+		"a patch without an object": {olmcore.VerbUpdate, `{}`, nil, "current"},
+		"a patch of a nil object":   {olmcore.VerbUpdate, `{}`, absent, "current"},
+		"a patch of another object": {olmcore.VerbUpdate, `{}`, other, "current"},
+		"a patch of another kind":   {olmcore.VerbUpdate, `{}`, pod("etcd"), "current"},
 	} {
 		record := olmcore.Record{Verb: tt.verb, Target: olmcore.RefOf(sub), Object: json.RawMessage(tt.content), Patch: json.RawMessage(tt.content)}
 		_, err := record.Action(tt.current)

@@ -15,7 +15,7 @@ import (
 // All slices are sorted by name.
 type Resolution struct {
 	// Observed is what the resolution was computed from. When the Subscriptions
-	// of the namespace are others by now, the resolution is stale and nobody acts
+	// of the namespace are others by now, the resolution is stale and no package acts
 	// on it.
 	Observed []SubscriptionFingerprint
 	// Operators are the operators to install or upgrade, empty when there is

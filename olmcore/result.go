@@ -85,7 +85,7 @@ type Transition struct {
 	At        metav1.Time `json:"at"`
 	Bound     Bound       `json:"bound,omitempty"`
 	Certainty Certainty   `json:"certainty"`
-	// OutOfBand marks an edge that no controller takes: somebody edited the object.
+	// OutOfBand marks an edge that no controller takes: a user edited the object.
 	OutOfBand bool `json:"outOfBand,omitempty"`
 }
 

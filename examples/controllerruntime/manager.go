@@ -36,7 +36,7 @@ import (
 
 // Manager is a manager that runs the controllers, and the olmcore.Reader and
 // olmcore.Executor that they use. What its cache holds is read from there, and
-// shared with it; all else goes to the API server: kinds that nobody watches,
+// shared with it; all else goes to the API server: kinds that are not watched,
 // namespaces outside of a shard, and the writes.
 type Manager struct {
 	ctrl.Manager

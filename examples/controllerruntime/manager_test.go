@@ -114,7 +114,7 @@ func until(t *testing.T, s *apiserver.Server, what string, condition func(c *fak
 	require.True(t, met, "not yet: %s", what)
 }
 
-// atRest waits until nobody asked for anything for a while.
+// atRest waits until no reconcile asked for anything for a while.
 func atRest(t *testing.T, s *apiserver.Server) {
 	t.Helper()
 	var asked map[string]int

@@ -149,7 +149,7 @@ func TestAPlanIsWhatDiffers(t *testing.T) {
 		path := filepath.Join(dir, "apply/ops/subscription.operators.coreos.com_"+old+".yaml")
 		require.NoError(t, os.WriteFile(path, []byte(header+"old"), 0o600))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "apply/ops/kustomization.yaml"), []byte("somebody's own"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "apply/ops/kustomization.yaml"), []byte("the user's own"), 0o600))
 	require.NoError(t, p.Write(dir))
 	manifestOf := func(name string) string {
 		return header + "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata:\n  name: " + name +
@@ -165,7 +165,7 @@ func TestAPlanIsWhatDiffers(t *testing.T) {
 		"apply/ops/subscription.operators.coreos.com_changed.yaml":                manifestOf("changed"),
 		"apply/ops/subscription.operators.coreos.com_new.yaml":                    manifestOf("new"),
 		"apply/ops/subscription.operators.coreos.com_left-alone.yaml":             header + "old",
-		"apply/ops/kustomization.yaml":                                            "somebody's own",
+		"apply/ops/kustomization.yaml":                                            "the user's own",
 		"delete.yaml":                                                             header + orderOf("deleted", ""),
 		"replace.yaml":                                                            header + orderOf("ended", "spec:\n  channel: c\n  name: p\n  source: \"\"\n  sourceNamespace: \"\"\n"),
 		"status.yaml":                                                             header + orderOf("both", "status:\n  currentCSV: p.v2\n  lastUpdated: null\n") + "---\n" + orderOf("reported", "status:\n  currentCSV: p.v2\n  lastUpdated: null\n"),

@@ -12,8 +12,8 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// minPatience is how long the managers of TwoManagers have at least.
-const minPatience = 30 * time.Minute
+// minSettleTime is how long the managers of TwoManagers have at least.
+const minSettleTime = 30 * time.Minute
 
 // TwoManagers checks that two managers which look after one world at once write
 // nothing once the world stands still, whatever each of them remembers: every
@@ -49,13 +49,13 @@ func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
 	if fault != nil {
 		cluster.Inject(*fault)
 	}
-	ctx, patience := context.Background(), max(w.Patience, minPatience)
-	if err := d.RunFor(ctx, patience); err != nil {
+	ctx, settleTime := context.Background(), max(w.SettleTime, minSettleTime)
+	if err := d.RunFor(ctx, settleTime); err != nil {
 		return nil, err
 	}
 	writes := actionsOf(d.Events)
 	d.Events = nil
-	if err := d.RunFor(ctx, patience); err != nil {
+	if err := d.RunFor(ctx, settleTime); err != nil {
 		return nil, err
 	}
 	if late := actionsOf(d.Events); len(late) > 0 {

@@ -27,7 +27,7 @@ import (
 // newReader is called once: it makes objects exist in a cluster that has none of
 // them, in their order, and returns a Reader that sees them. Other objects may be
 // there; those of the check are in namespaces, or have names, that begin with
-// "check-reader". Nobody removes them. The error names the first expectation that
+// "check-reader". They are not removed. The error names the first expectation that
 // does not hold.
 func CheckReader(ctx context.Context, newReader func(ctx context.Context, objects []olmcore.Object) (olmcore.Reader, error)) error {
 	r, err := newReader(ctx, readObjects())
@@ -43,7 +43,7 @@ func CheckReader(ctx context.Context, newReader func(ctx context.Context, object
 		{"an object that is absent is NotFound", c.absent},
 		{"a list holds what the namespace and the selector ask for, and nothing else", c.lists},
 		{"a list is sorted by namespace and name", c.sorted},
-		{"a kind that nobody serves has no objects", c.unserved},
+		{"a kind that is not served has no objects", c.unserved},
 		{"a read that is cut short is an error, never a shorter list", c.cancelled},
 		{"reading changes nothing", c.found},
 	} {
@@ -59,10 +59,10 @@ func CheckReader(ctx context.Context, newReader func(ctx context.Context, object
 func CheckBrokenReader(ctx context.Context, r olmcore.Reader) error {
 	for _, q := range readQuestions {
 		if list, err := r.List(ctx, q.gvk, q.namespace, nil); err == nil || olmcore.Classify(err) == olmcore.Gone {
-			return fmt.Errorf("a list of %s that nobody answered has %d objects and the error %w", q.gvk.Kind, len(list), orNone(err))
+			return fmt.Errorf("a list of %s that was not answered has %d objects and the error %w", q.gvk.Kind, len(list), orNone(err))
 		}
 		if _, err := r.Get(ctx, q.gvk, q.namespace, "check-reader"); err == nil || apierrors.IsNotFound(err) {
-			return fmt.Errorf("a read of a %s that nobody answered has the error %w", q.gvk.Kind, orNone(err))
+			return fmt.Errorf("a read of a %s that was not answered has the error %w", q.gvk.Kind, orNone(err))
 		}
 	}
 	return nil

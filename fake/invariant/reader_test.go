@@ -160,7 +160,7 @@ func TestCheckReaderCatchesWhoBreaksTheContract(t *testing.T) {
 				}
 				return o, err
 			}
-		}, "a kind that nobody serves"},
+		}, "a kind that is not served"},
 		"an error of any kind for kinds that do not exist": {func(r *reader) {
 			r.list = func(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 				objects, err := r.Reader.List(ctx, gvk, namespace, selector)
@@ -169,7 +169,7 @@ func TestCheckReaderCatchesWhoBreaksTheContract(t *testing.T) {
 				}
 				return objects, err
 			}
-		}, "a kind that nobody serves"},
+		}, "a kind that is not served"},
 		"nothing when there is no time": {func(r *reader) {
 			r.list = func(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 				if ctx.Err() != nil {

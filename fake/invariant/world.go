@@ -29,13 +29,13 @@ type World struct {
 	// Rounds is the number of rounds in which the world must come to rest while
 	// its clock stands still.
 	Rounds int
-	// Patience is how far the clock may move, from deadline to deadline, in a run
+	// SettleTime is how far the clock may move, from deadline to deadline, in a run
 	// in which actions are lost or repeated. The bound of rounds then holds anew
 	// after each move.
-	Patience time.Duration
+	SettleTime time.Duration
 	// Ignore removes from an object what the end states of two runs may differ
 	// in; nil removes nothing. What the cluster numbers (UIDs, resourceVersions,
-	// generations, addresses) and, with Patience, times are never compared.
+	// generations, addresses) and, with SettleTime, times are never compared.
 	Ignore func(object map[string]any)
 }
 
@@ -49,7 +49,7 @@ type round struct {
 // Settles checks that the world comes to rest within its rounds, and that
 // another round then asks for nothing.
 func Settles(w World) error {
-	w.Patience = 0
+	w.SettleTime = 0
 	_, _, err := w.run(func(r round) []olmcore.Action { return r.actions }, w.Rounds, 0)
 	return err
 }
@@ -120,7 +120,7 @@ var losses = []struct {
 	}, func(actions []olmcore.Action, i int) bool { return i == len(actions)-1 }},
 }
 
-// run reconciles every key until nobody asks for anything, passing each
+// run reconciles every key until no reconcile asks for anything, passing each
 // reconcile's actions through change. It returns the end state, and fails when
 // there are still actions after limit rounds. Results are checked from the
 // reconcile with the number from on: those before it were in an earlier run.
@@ -133,7 +133,7 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 	ctx := context.Background()
 	memory := map[string]olmcore.LastResults{}
 	reconciles := 0
-	patience := cluster.Now().Add(w.Patience)
+	settleTime := cluster.Now().Add(w.SettleTime)
 	var last []func() string
 	for used := 0; used <= limit; used++ {
 		rounds++
@@ -170,7 +170,7 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 		if len(last) > 0 {
 			continue
 		}
-		if d := deadline.RequeueAfter; d == 0 || cluster.Now().Add(d).After(patience) {
+		if d := deadline.RequeueAfter; d == 0 || cluster.Now().Add(d).After(settleTime) {
 			end, err = w.state(cluster)
 			return end, rounds, err
 		} else if err := cluster.RunFor(d); err != nil {
@@ -214,7 +214,7 @@ func (w World) state(c *fake.Cluster) ([]map[string]any, error) {
 	return out, nil
 }
 
-// mask replaces UIDs by the name of what has them and, with Patience, times by a
+// mask replaces UIDs by the name of what has them and, with SettleTime, times by a
 // word, and drops the other numbers that a cluster gives out.
 func (w World) mask(v any, names map[string]string) {
 	switch x := v.(type) {
@@ -231,7 +231,7 @@ func (w World) mask(v any, names map[string]string) {
 				delete(x, key)
 				continue
 			}
-			if isText && w.Patience > 0 && isTime(text) {
+			if isText && w.SettleTime > 0 && isTime(text) {
 				x[key] = "a time"
 			}
 			w.mask(value, names)

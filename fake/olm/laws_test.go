@@ -83,9 +83,9 @@ func whole(t *testing.T, prepare func(*world) error) invariant.World {
 			o := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Resolve: last.resolve}}
 			return o.Controllers()
 		},
-		Rounds:   rounds,
-		Patience: time.Minute,
-		Ignore:   ignore,
+		Rounds:     rounds,
+		SettleTime: time.Minute,
+		Ignore:     ignore,
 	}
 }
 

@@ -100,9 +100,9 @@ func live(h *history, steps []step) *history {
 	return h
 }
 
-// patience is how long a healed world has to come to rest, and how long it is
+// settleTime is how long a healed world has to come to rest, and how long it is
 // watched then.
-const patience = 3 * time.Hour
+const settleTime = 3 * time.Hour
 
 // heal ends everything that goes wrong, and requires what every history must come
 // to.
@@ -119,7 +119,7 @@ func (h *history) heal() {
 	}
 	for range 2 * maxVersions {
 		h.stepApprove(nil)
-		if h.runFor(patience / maxVersions); h.problem != nil {
+		if h.runFor(settleTime / maxVersions); h.problem != nil {
 			return
 		}
 	}
@@ -140,7 +140,7 @@ func (h *history) requireRest(when string, change func()) {
 	from := h.figures.Effects
 	h.say("rest: %s", when)
 	change()
-	h.runFor(patience)
+	h.runFor(settleTime)
 	if wrote := h.figures.Effects - from; wrote > 0 {
 		h.must(fmt.Errorf("the world stands still, and when %s there are %d writes", when, wrote))
 	}

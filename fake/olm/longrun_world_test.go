@@ -259,11 +259,11 @@ func (h *history) check() {
 		o, err := h.cluster.Get(context.Background(), schema.GroupVersionKind{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name)
 		switch {
 		case err != nil:
-			h.must(fmt.Errorf("%s, which is nobody's here, is gone: %w", key, err))
+			h.must(fmt.Errorf("%s, which is unmanaged, is gone: %w", key, err))
 		case o.GetDeletionTimestamp() != nil:
-			h.must(fmt.Errorf("%s, which is nobody's here, is being deleted", key))
+			h.must(fmt.Errorf("%s, which is unmanaged, is being deleted", key))
 		case key.Kind != "Namespace" && key.Kind != "CustomResourceDefinition" && o.GetResourceVersion() != version:
-			h.must(fmt.Errorf("%s, which is nobody's here, was changed: %+v", key, o))
+			h.must(fmt.Errorf("%s, which is unmanaged, was changed: %+v", key, o))
 		}
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OLM is the controllers of one fake cluster. The zero value works: nobody
-// resolves then. It must not be copied after Controllers.
+// OLM is the controllers of one fake cluster. The zero value works:
+// nothing is resolved then. It must not be copied after Controllers.
 type OLM struct {
 	// Options may be changed between rounds. Connection is played here, unless it is
 	// set.
 	controllers.Options
-	// Disconnected: nobody dials; what catalog asks for in this way stays
+	// Disconnected: no catalog is dialed; what catalog asks for in this way stays
 	// unanswered.
 	Disconnected bool
 

@@ -72,7 +72,7 @@ func (p *published) group() *operatorsv1.OperatorGroup {
 	return g
 }
 
-// required are stand-ins for the definitions that the versions take for granted,
+// required are minimal definitions of those that the versions take for granted,
 // and for those that a version owns and whose bundle was recorded without them.
 func (p *published) required() []olmcore.Object {
 	crd := func(group, version, kind, plural string) *apiextensionsv1.CustomResourceDefinition {

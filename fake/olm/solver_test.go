@@ -75,9 +75,9 @@ func TestTheSolversAnswerMayBeLost(t *testing.T) {
 			options.Sweeps = false
 			return (&olm.OLM{Options: options}).Controllers()
 		},
-		Rounds:   rounds,
-		Patience: time.Minute,
-		Ignore:   ignore,
+		Rounds:     rounds,
+		SettleTime: time.Minute,
+		Ignore:     ignore,
 	}))
 }
 

@@ -33,7 +33,7 @@ func sweptWorld(t require.TestingT, acts bool) *world {
 	return w
 }
 
-// vanish removes a version as somebody does who takes its finalizer off.
+// vanish removes a version as a user does who takes its finalizer off.
 func (w *world) vanish(name string) error {
 	if err := fake.Edit(w.cluster, namespace, name, func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }); err != nil {
 		return err
@@ -131,7 +131,7 @@ func TestAStormOfSweeps(t *testing.T) {
 					_ = w.vanish(csvName(name, v))
 				}
 				delete(wanted, name)
-				// A finalizer that somebody takes off in the middle of a clean-up promises
+				// A finalizer that a user takes off in the middle of a clean-up promises
 				// nothing any more: what stays is the sweep's.
 				w.safety = &invariant.Safety{Cluster: w.cluster}
 			},

@@ -40,7 +40,7 @@ func startAndPanic() {
 	}
 	pids, err := plane.Pids(context.Background())
 	fmt.Println("pids", strings.Trim(fmt.Sprint(pids), "[]"), err)
-	go panic("nobody stops the control plane")
+	go panic("the control plane was not stopped")
 	select {}
 }
 

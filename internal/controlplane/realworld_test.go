@@ -100,17 +100,17 @@ func (w *realWorld) stop() {
 	require.NoError(w.t, errors.Join(failed...))
 }
 
-// patience is for a busy machine; nothing waits for it to pass.
-const patience = 3 * time.Minute
+// settleTime is for a busy machine; nothing waits for it to pass.
+const settleTime = 3 * time.Minute
 
 func (w *realWorld) until(what string, condition func() bool) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(settleTime); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if condition() {
 			w.t.Logf("%7.1fs  %s", time.Since(w.begun).Seconds(), what)
 			return
 		}
 	}
-	require.FailNow(w.t, patience.String()+" are over", "not yet: %s\n%s", what, state(w.t, w))
+	require.FailNow(w.t, settleTime.String()+" are over", "not yet: %s\n%s", what, state(w.t, w))
 }
 
 func (w *realWorld) published() { republish(w.t, w) }
@@ -162,7 +162,7 @@ func (w *realWorld) requireNoOwnerLost() {
 	require.NotEmpty(w.t, owners)
 }
 
-// quietTime is how long nobody may write until the world counts as settled. The
+// quietTime is how long there may be no write until the world counts as settled. The
 // managers' own retries come sooner.
 const quietTime = 8 * time.Second
 

@@ -19,7 +19,7 @@ import (
 )
 
 // The steps of a plan run as the ServiceAccount of the OperatorGroup: they are
-// refused until somebody allows them, and the plan goes on by itself then.
+// refused until they are allowed, and the plan goes on by itself then.
 func TestAScopedPlanRunsAsItsServiceAccount(t *testing.T) {
 	fake, real := eachWorld(t, func(t *testing.T, w world) {
 		if f, ok := w.(*fakeWorld); ok {

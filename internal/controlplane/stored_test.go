@@ -117,7 +117,7 @@ func (b both) same(what string, o olmcore.Object) {
 const patient = 10 * time.Second
 
 // What is created with little in it is stored with the same in it, and stays as
-// it is when somebody writes the little again.
+// it is when the little is written again.
 func TestTheFakeStoresWhatKubernetesStores(t *testing.T) {
 	b := newBoth(t)
 	for _, o := range documents(t, "stored.yaml") {

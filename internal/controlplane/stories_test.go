@@ -54,7 +54,7 @@ func TestACatalogSurvivesItsNode(t *testing.T) {
 		w.failNode("a")
 		w.until("the Pod is marked for deletion, and stays", func() bool {
 			pod := get[*corev1.Pod](t, w, "olm", first)
-			require.NotNil(t, pod, "nobody confirms that it ended")
+			require.NotNil(t, pod, "no kubelet confirms that it ended")
 			return pod.DeletionTimestamp != nil
 		})
 		w.until("a Pod serves from b", func() bool { return slices.Equal(serving(t, w), []string{"b"}) })
@@ -98,7 +98,7 @@ func planIs(t testing.TB, w world, phase v1alpha1.InstallPlanPhase, reason strin
 }
 
 // A Subscription is followed through every state of its plans. The failure of
-// the second one happens while nobody looks, faster than anybody could.
+// the second one happens faster than any watch is handled.
 func TestASubscriptionFollowsItsPlan(t *testing.T) {
 	fake, real := eachWorld(t, func(t *testing.T, w world) {
 		publish(t, map[string]int{"alpha": 1, "beta": 1})
@@ -172,7 +172,7 @@ func requireEveryEdge(t testing.TB, edges []olmcore.Transition) {
 		state = e.To
 		stages = append(stages, e.To)
 		if len(stages) == 8 {
-			require.NotEqual(t, olmcore.CertaintyObserved, e.Certainty, "nobody saw the second plan install")
+			require.NotEqual(t, olmcore.CertaintyObserved, e.Certainty, "the second plan was not observed while it installed")
 		}
 	}
 	require.Equal(t, []string{

@@ -46,7 +46,7 @@ type Server struct {
 	broken         bool
 }
 
-// New serves a cluster, which nobody else may use from now on but through With.
+// New serves a cluster, which must be used through With alone from now on.
 func New(c *fake.Cluster) *Server {
 	return &Server{cluster: c, started: time.Now(), since: c.Now(), asked: map[string]int{}, log: eventLog{
 		known: map[olmcore.Key]olmcore.Object{}, grown: make(chan struct{}),

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// library are the folders whose code readers must be able to hold in their heads.
+var library = []string{"olmcore", "catalog", "subscription", "installplan", "csv", "controllers"}
+
+// limits of the house. Beyond them a folder, a type or a function is two.
+const (
+	maxFiles   = 22 // of a folder, without tests
+	maxLines   = 500
+	maxMethods = 25
+	maxScreen  = 60 // lines of a function
+)
+
+func TestTheHouseKeepsItsLimits(t *testing.T) {
+	folders := 0
+	for _, dir := range library {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			if d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			folders++
+			for _, problem := range measure(t, path) {
+				t.Error(problem)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if folders < len(library) {
+		t.Errorf("only %d folders", folders)
+	}
+}
+
+// measure returns what is too large in a folder.
+func measure(t *testing.T, dir string) (problems []string) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, methods := 0, map[string]int{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		files++
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n > maxLines {
+			problems = append(problems, fmt.Sprintf("%s has %d lines", path, n))
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; n > maxScreen {
+				problems = append(problems, fmt.Sprintf("%s: %s has %d lines", path, f.Name.Name, n))
+			}
+			if f.Recv != nil {
+				methods[receiverOf(f)]++
+			}
+		}
+	}
+	for receiver, n := range methods {
+		if n > maxMethods {
+			problems = append(problems, fmt.Sprintf("%s: %s has %d methods", dir, receiver, n))
+		}
+	}
+	if files > maxFiles {
+		problems = append(problems, fmt.Sprintf("%s has %d files", dir, files))
+	}
+	return problems
+}
+
+func receiverOf(f *ast.FuncDecl) string {
+	for t := f.Recv.List[0].Type; ; {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return "?"
+		}
+	}
+}

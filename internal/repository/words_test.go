@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// riddles are words that comments used for what the field has a term for, and codes of
+// rules that stand in no document here.
+var riddles = regexp.MustCompile(`(?i)\b(nobody|somebody|heirs?|rivals?|strangers?|plight|sightings?|patience|stand-ins?)\b|\b[A-Z]-?[0-9]{2}\b`)
+
+// terms are what looks like a code and is none.
+var terms = regexp.MustCompile(`\bP-?(256|384|521)\b|\bX509\b|\bUTF-?(8|16)\b|\bSHA-?\d+\b|\bE[0-9]{2}\b|\bV[0-9]+\b`)
+
+func TestCommentsUseTheWordsOfTheField(t *testing.T) {
+	for _, dir := range append([]string{"fake", "examples"}, library...) {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+			if err != nil {
+				return err
+			}
+			for _, group := range file.Comments {
+				if word := riddles.FindString(terms.ReplaceAllString(group.Text(), "")); word != "" {
+					t.Errorf("%s: a comment says %q", set.Position(group.Pos()), word)
+				}
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Test") && riddles.MatchString(f.Name.Name) {
+					t.Errorf("%s: the name of a test", set.Position(f.Pos()))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
