@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/chain"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reasons of the actions of this package.
+const (
+	ReasonInstall             = "Install"
+	ReasonRemovedFromStrategy = "RemovedFromStrategy"
+)
+
+// Bad is what OLM says about Deployments that cannot be computed.
+const Bad = "calculated deployment install is bad"
+
+// retry is the wait after a write of a Deployment that failed and may succeed later.
+var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
+
+// Installation is what is left to do until the Deployments of a CSV are installed; the
+// zero value when nothing is.
+type Installation struct {
+	// Actions write the Deployments that are not as they should be.
+	Actions []olmcore.Action
+	// Failure says why the last try failed; NoRetry that trying again is no use.
+	Failure string
+	NoRetry bool
+	// RequeueAfter is when to look again without an event.
+	RequeueAfter time.Duration
+	// Incomputable says that what should exist cannot be computed.
+	Incomputable bool
+}
+
+// Install compares the Deployments of the strategy with the live ones and writes as
+// the account. A write is judged by its effect, and by the outcome of the last try
+// where there is one.
+func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, last olmcore.LastResults, now time.Time) Installation {
+	var todo Installation
+	live := owned.ByName(deployments)
+	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range specs {
+		want, err := s.desired(&specs[i], asMeant)
+		if err != nil {
+			return Installation{Incomputable: true}
+		}
+		have := live[types.NamespacedName{Namespace: want.Namespace, Name: want.Name}]
+		if have != nil && s.isInstalled(&specs[i], have, want) {
+			continue
+		}
+		if tried, ok := s.lastTry(last, want); ok {
+			switch tried.Class {
+			case olmcore.ClassNone, olmcore.Gone:
+			case olmcore.Conflict, olmcore.Transient:
+				todo.RequeueAfter = retry.After(tried.Count)
+			default:
+				return Installation{Failure: tried.Message, NoRetry: tried.Class == olmcore.Forbidden}
+			}
+		}
+		switch {
+		case have == nil:
+			todo.Actions = append(todo.Actions, s.create(want, as))
+		case have.DeletionTimestamp == nil:
+			todo.Actions = append(todo.Actions, update(have, want, as))
+		default: // the next one is made once it is gone
+			todo.RequeueAfter = status.Wait(status.Since(have.DeletionTimestamp, now), time.Minute)
+		}
+	}
+	return todo
+}
+
+// lastTry returns the outcome of the last try to write a Deployment. An outcome from
+// before the CSV became InstallReady is another try's.
+func (s Source) lastTry(results olmcore.LastResults, want *appsv1.Deployment) (last olmcore.LastResult, tried bool) {
+	last, tried = results[olmcore.KeyOf(want)]
+	entered := s.CSV.Status.LastTransitionTime
+	return last, tried && (entered == nil || !last.Last.Before(entered.Time))
+}
+
+// isInstalled reports whether a Deployment is the desired one: by its owner, its
+// labels, the hash of its spec, and the annotations of its Pods.
+func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
+	if live.DeletionTimestamp != nil || !OwnedAlone(live, s.CSV) || s.annotationProblem(live) != "" {
+		return false
+	}
+	labels := maps.Clone(want.Labels)
+	if s.hasOLMCertificates(live) || s.isCurrent(entry, want, live.Labels[labelSpecHash]) {
+		delete(labels, labelSpecHash)
+	}
+	_, changed := olmcore.MergeLabels(live.Labels, labels)
+	return !changed
+}
+
+// OwnedAlone reports whether a CSV and no other is among the owners of a Deployment.
+func OwnedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
+	want, found := olmcore.OwnerReferenceTo(c), false
+	for _, r := range d.OwnerReferences {
+		if olmcore.SameOwnerReference(r, want) {
+			found = true
+		} else if owned.IsReference(r) {
+			return false
+		}
+	}
+	return found
+}
+
+// create puts the component labels of the CSV on the new Deployment in the same write;
+// on what exists already package subscription puts them.
+func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
+	LabelComponents(want, s.CSV)
+	return olmcore.Create{
+		Target: olmcore.RefOf(want), Object: want, As: as,
+		Cause: olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " does not exist"},
+	}
+}
+
+// LabelComponents puts the component labels of a CSV on an object that is made for it.
+func LabelComponents(o olmcore.Object, c *owned.CSV) {
+	components := maps.Clone(c.Labels)
+	maps.DeleteFunc(components, func(key, _ string) bool { return !strings.HasPrefix(key, olmcore.ComponentLabelPrefix) })
+	if labels, changed := olmcore.MergeLabels(o.GetLabels(), components); changed {
+		o.SetLabels(labels)
+	}
+}
+
+// update replaces the spec and the owner, and keeps what others wrote into labels and
+// annotations.
+func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
+	after := live.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(after.Labels, want.Labels)
+	for key, value := range want.Annotations {
+		setAnnotation(&after.ObjectMeta, key, value)
+	}
+	after.OwnerReferences = want.OwnerReferences
+	after.Spec = want.Spec
+	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " is not that of this version"})
+	u.As = as
+	return u
+}
+
+// Removals delete the Deployments that are the CSV's, by label and by owner, and that
+// its strategy has no more.
+func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
+	declared := map[string]bool{}
+	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		declared[spec.Name] = true
+	}
+	var actions []olmcore.Action
+	for _, d := range deployments {
+		if d.DeletionTimestamp == nil && !declared[d.Name] && owned.Deployment(c, d) {
+			actions = append(actions, Delete(d, olmcore.Cause{
+				Reason: ReasonRemovedFromStrategy, Message: "the install strategy has no deployment " + d.Name + " any more",
+			}))
+		}
+	}
+	slices.SortFunc(actions, ByTarget)
+	return actions
+}
+
+// Stop deletes the Deployments of a CSV. One that another version shares is that one's.
+func Stop(c *owned.CSV, deployments []*appsv1.Deployment, why olmcore.Cause) []olmcore.Action {
+	var actions []olmcore.Action
+	for _, d := range deployments {
+		if d.DeletionTimestamp == nil && owned.Deployment(c, d) && OwnedAlone(d, c) {
+			actions = append(actions, Delete(d, why))
+		}
+	}
+	slices.SortFunc(actions, ByTarget)
+	return actions
+}
+
+// Delete returns the action that deletes a Deployment and waits for its Pods.
+func Delete(d *appsv1.Deployment, why olmcore.Cause) olmcore.Delete {
+	a := olmcore.DeleteOf(d, why)
+	a.PropagationPolicy = metav1.DeletePropagationForeground
+	a.GracePeriodSeconds = new(int64(1))
+	return a
+}
+
+// ByTarget orders actions by the object that they write.
+func ByTarget(a, b olmcore.Action) int {
+	_, x, _ := a.Describe()
+	_, y, _ := b.Describe()
+	return x.Compare(y)
+}
+
+// Conflict says which Deployment that the strategy of a CSV declares is another's;
+// empty when none is. One of a CSV that does not exist any more may be taken over, and
+// with adopt also one that has no owner.
+func Conflict(c *owned.CSV, neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
+	live := owned.ByName(deployments)
+	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		d := live[types.NamespacedName{Namespace: c.Namespace, Name: spec.Name}]
+		if d == nil {
+			continue
+		}
+		if _, labelled := olmcore.OwnerOf(d.Labels); !labelled && !slices.ContainsFunc(d.OwnerReferences, owned.IsReference) {
+			if !adopt {
+				return fmt.Sprintf("deployment %s exists and is not managed by an operator", d.Name)
+			}
+			continue
+		}
+		for _, other := range neighbours {
+			if chain.IsNeighbour(c, other) && owned.By(other).Owns(d.Labels) && !chain.Of(c, neighbours).Relatives()[other] {
+				return fmt.Sprintf("deployment %s is owned by ClusterServiceVersion %s", d.Name, other.Name)
+			}
+		}
+	}
+	return ""
+}

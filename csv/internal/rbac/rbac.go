@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rbac evaluates what the observed roles and bindings allow a ServiceAccount.
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// The user name and the groups of ServiceAccounts.
+const (
+	UserPrefix         = "system:serviceaccount:"
+	GroupAll           = "system:serviceaccounts"
+	GroupAuthenticated = "system:authenticated"
+)
+
+// Account is a ServiceAccount as the subject of bindings.
+type Account struct{ Namespace, Name string }
+
+// IsBound reports whether the subjects of a binding mean the account: itself, its user
+// name, or one of the three groups that every ServiceAccount is in. bindingNamespace
+// is empty for a ClusterRoleBinding.
+func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			return s.Name == a.Name && (s.Namespace == a.Namespace || s.Namespace == "" && bindingNamespace == a.Namespace)
+		case rbacv1.UserKind:
+			return s.Name == UserPrefix+a.Namespace+":"+a.Name
+		case rbacv1.GroupKind:
+			return s.Name == GroupAuthenticated || s.Name == GroupAll || s.Name == GroupAll+":"+a.Namespace
+		}
+		return false
+	})
+}
+
+// Objects are the observed roles and bindings.
+type Objects struct {
+	Roles               []*rbacv1.Role
+	RoleBindings        []*rbacv1.RoleBinding
+	ClusterRoles        []*rbacv1.ClusterRole
+	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
+}
+
+// Granted are the rules that apply to an account: in the whole cluster, and in its own
+// namespace, where those of the cluster hold too.
+type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
+
+// GrantedTo returns what bindings grant an account of a CSV. What belongs to another
+// CSV does not count, as its cleanup takes it away; that of a predecessor neither, or
+// an upgrade would lose what the old version leaves with.
+func GrantedTo(c *owned.CSV, a Account, o Objects) Granted {
+	var g Granted
+	clusterRoles, roles := owned.ByName(o.ClusterRoles), owned.ByName(o.Roles)
+	clusterRules := func(name string) []rbacv1.PolicyRule {
+		role := clusterRoles[namespaced("", name)]
+		switch {
+		case role == nil || goesWithAnother(c, &role.ObjectMeta):
+			return nil
+		case len(role.Rules) == 0 && role.AggregationRule != nil:
+			return aggregate(role, o.ClusterRoles)
+		}
+		return role.Rules
+	}
+	for _, b := range o.ClusterRoleBindings {
+		if a.IsBound(b.Subjects, "") && !goesWithAnother(c, &b.ObjectMeta) {
+			g.cluster = append(g.cluster, clusterRules(b.RoleRef.Name)...)
+		}
+	}
+	g.namespace = slices.Clone(g.cluster)
+	for _, b := range o.RoleBindings {
+		if b.Namespace != a.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID) {
+			continue
+		}
+		if b.RoleRef.Kind == "ClusterRole" {
+			g.namespace = append(g.namespace, clusterRules(b.RoleRef.Name)...)
+		} else if role := roles[namespaced(b.Namespace, b.RoleRef.Name)]; role != nil && !owned.ByAnother(role.OwnerReferences, c.UID) {
+			g.namespace = append(g.namespace, role.Rules...)
+		}
+	}
+	return g
+}
+
+// goesWithAnother reports whether a cluster-scoped object is another CSV's.
+func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
+	if owner, ok := olmcore.OwnerOf(m.Labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+		return owner.Namespace != c.Namespace || owner.Name != c.Name
+	}
+	return owned.ByAnother(m.OwnerReferences, c.UID)
+}
+
+// aggregate computes what the API server has not written into an aggregated
+// ClusterRole yet.
+func aggregate(whole *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
+	var union []rbacv1.PolicyRule
+	for _, selector := range Selectors(whole) {
+		for _, role := range roles {
+			if role.Name != whole.Name && selector.Matches(labels.Set(role.Labels)) {
+				union = append(union, role.Rules...)
+			}
+		}
+	}
+	return union
+}
+
+// Selectors returns what an aggregated ClusterRole whose rules the API server has not
+// written yet selects; none for any other.
+func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
+	if len(role.Rules) > 0 || role.AggregationRule == nil {
+		return nil
+	}
+	var selectors []labels.Selector
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		if selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i]); err == nil {
+			selectors = append(selectors, selector)
+		}
+	}
+	return selectors
+}
+
+// InCluster reports whether a rule is satisfied in full in the whole cluster.
+func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.cluster, rule) }
+
+// InNamespace reports whether a rule is satisfied in full in the account's namespace.
+// What RoleBindings grant on URLs does not count: Kubernetes ignores it too.
+func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
+
+// allow asks for one combination after the other, so that a rule with millions of them
+// ends at the first that is not granted.
+func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
+	if len(rule.NonResourceURLs) > 0 {
+		return each(rule.NonResourceURLs, func(url string) bool {
+			return each(rule.Verbs, func(verb string) bool {
+				return covers(g.cluster, rbacv1.PolicyRule{NonResourceURLs: []string{url}, Verbs: []string{verb}})
+			})
+		})
+	}
+	return each(rule.APIGroups, func(group string) bool {
+		return each(rule.Resources, func(resource string) bool {
+			return each(rule.Verbs, func(verb string) bool {
+				return covers(granted, rbacv1.PolicyRule{
+					APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: rule.ResourceNames,
+				})
+			})
+		})
+	})
+}
+
+func covers(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
+	covered, _ := validation.Covers(granted, []rbacv1.PolicyRule{rule})
+	return covered
+}
+
+// each reports whether all values pass; no values stand for one empty value.
+func each(values []string, pass func(string) bool) bool {
+	if len(values) == 0 {
+		return pass("")
+	}
+	return !slices.ContainsFunc(values, func(v string) bool { return !pass(v) })
+}
+
+// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding can mean;
+// all is true when those of any namespace.
+func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool) {
+	for _, s := range subjects {
+		namespace, known := s.Namespace, s.Kind == rbacv1.ServiceAccountKind
+		if rest, ok := strings.CutPrefix(s.Name, UserPrefix); ok && s.Kind == rbacv1.UserKind {
+			namespace, _, known = strings.Cut(rest, ":")
+		}
+		if rest, ok := strings.CutPrefix(s.Name, GroupAll+":"); ok && s.Kind == rbacv1.GroupKind {
+			namespace, known = rest, true
+		}
+		switch {
+		case known && namespace != "":
+			namespaces = append(namespaces, namespace)
+		case s.Kind == rbacv1.GroupKind:
+			return nil, true
+		}
+	}
+	return namespaces, false
+}
+
+func namespaced(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
