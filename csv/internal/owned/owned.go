@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +29,15 @@ const Finalizer = "operators.coreos.com/csv-cleanup"
 func By(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }
+
+// ByGroup returns the owner that the labels of what belongs to an OperatorGroup name.
+func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
+	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}
+}
+
+// GroupLabelPrefix starts the label key, followed by the UID of an OperatorGroup, of the
+// namespaces that the group watches.
+const GroupLabelPrefix = "olm.operatorgroup.uid/"
 
 // ByIncarnation is By for this very CSV, not another one of its name.
 func ByIncarnation(c *CSV) olmcore.Owner {

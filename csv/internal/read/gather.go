@@ -65,6 +65,23 @@ func Only[T any](list olmcore.Observed[T], keep func(T) bool) olmcore.Observed[T
 	return list
 }
 
+// Join returns lists as one, each object once; one that was not read makes that the zero
+// list.
+func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
+	joined, seen := olmcore.Found[T](), map[olmcore.Key]bool{}
+	for _, list := range lists {
+		if !list.Complete {
+			return olmcore.Observed[T]{}
+		}
+		for _, o := range list.Items {
+			if key := olmcore.KeyOf(o); !seen[key] {
+				seen[key], joined.Items = true, append(joined.Items, o)
+			}
+		}
+	}
+	return joined
+}
+
 // index is the objects of a kind by their terms, as positions in the list.
 type index[T olmcore.Object] struct {
 	all    olmcore.Observed[T]

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorgroup
+
+import (
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Affected returns the keys of the OperatorGroups for which o's addition, change or
+// deletion can change the outcome; an empty Name stands for every group of the
+// Namespace, the zero key for every group (olmcore.ExpandKeys). Call it for the old and
+// the new object and take both answers.
+func Affected(o olmcore.Object) []types.NamespacedName {
+	switch o := o.(type) {
+	case *rbacv1.ClusterRole:
+		if owner, ok := olmcore.OwnerOf(o.Labels); ok && owner.Kind == operatorsv1.OperatorGroupKind {
+			return []types.NamespacedName{{Namespace: owner.Namespace, Name: owner.Name}}
+		}
+		if strings.HasPrefix(o.Name, roleNamePrefix) {
+			return []types.NamespacedName{{}} // its labels were taken off
+		}
+	case *operatorsv1.OperatorGroup, *corev1.ServiceAccount, *v1alpha1.ClusterServiceVersion:
+		if strings.TrimSpace(o.GetNamespace()) != "" {
+			return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+		}
+	case *corev1.Namespace:
+		return []types.NamespacedName{{}}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorgroup
+
+import (
+	"context"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Reconcile looks at, Now and Checkpoint apart. A group that does not
+// exist is an error for which apierrors.IsNotFound holds. What was not read is an
+// incomplete list; any other read that failed is an error.
+func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
+	g, err := olmcore.Require[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
+	if err != nil {
+		return Input{}, olmcore.Needed(err, "everything about an OperatorGroup")
+	}
+	reads := read.From(ctx, r)
+	roles := make([]string, 0, len(roleSuffixes))
+	for _, suffix := range roleSuffixes {
+		roles = append(roles, roleName(g, suffix))
+	}
+	isSibling := func(s *operatorsv1.OperatorGroup) bool { return s.Name != g.Name }
+	in := Input{
+		OperatorGroup:          g,
+		Siblings:               read.Only(read.List[*operatorsv1.OperatorGroup](reads, g.Namespace, nil), isSibling),
+		Namespaces:             namespacesOf(reads, g),
+		ClusterServiceVersions: read.List[*v1alpha1.ClusterServiceVersion](reads, g.Namespace, nil),
+		ClusterRoles:           read.Named[*rbacv1.ClusterRole](reads, "", roles),
+		ServiceAccounts:        read.Named[*corev1.ServiceAccount](reads, g.Namespace, []string{g.Spec.ServiceAccountName}),
+	}
+	if err := reads.Err(); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}
+
+// namespacesOf reads the namespaces that a group can concern: those that it selects now,
+// those of its status, and those with its label. A cluster of many groups would cost the
+// square of its size if each read all namespaces.
+func namespacesOf(reads *read.Reads, g *operatorsv1.OperatorGroup) olmcore.Observed[*corev1.Namespace] {
+	selected, marked := olmcore.Found[*corev1.Namespace](), olmcore.Found[*corev1.Namespace]()
+	if selectsByLabel(g) {
+		if selector, err := metav1.LabelSelectorAsSelector(g.Spec.Selector); err == nil {
+			selected = read.List[*corev1.Namespace](reads, "", selector)
+		}
+	}
+	// A UID that fits no label key marks nothing.
+	if label, err := labels.NewRequirement(owned.GroupLabelPrefix+string(g.UID), selection.Exists, nil); err == nil && g.UID != "" {
+		marked = read.List[*corev1.Namespace](reads, "", labels.NewSelector().Add(*label))
+	}
+	named := read.Named[*corev1.Namespace](reads, "", slices.Concat(g.Spec.TargetNamespaces, g.Status.Namespaces))
+	return read.Join(named, selected, marked)
+}

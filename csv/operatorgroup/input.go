@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorgroup
+
+import (
+	"cmp"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills
+// all but Now and Checkpoint.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// OperatorGroup is the object to reconcile, with name and namespace. Required.
+	OperatorGroup *operatorsv1.OperatorGroup
+	// Siblings are the other OperatorGroups of its namespace.
+	Siblings olmcore.Observed[*operatorsv1.OperatorGroup]
+	// Namespaces are those that the group's targets or selector name, those of its
+	// status, and those with its label. More of them do no harm. A group with a
+	// selector waits for them.
+	Namespaces olmcore.Observed[*corev1.Namespace]
+	// ClusterServiceVersions are those of the namespace.
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// ClusterRoles are those named like the group's own. More of them do no harm.
+	ClusterRoles olmcore.Observed[*rbacv1.ClusterRole]
+	// ServiceAccounts are those of the namespace that spec.serviceAccountName names:
+	// one at most. More of them do no harm.
+	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
+
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this group; nil is always
+	// right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// Outcome is a Result and what Reconcile asks its caller to keep.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is
+	// something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverObject(c, in.OperatorGroup)
+	olmcore.CoverObjects(c, in.Siblings)
+	olmcore.CoverObjects(c, in.Namespaces)
+	olmcore.CoverObjects(c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(c, in.ClusterRoles)
+	olmcore.CoverObjects(c, in.ServiceAccounts)
+}
+
+func (in *Input) validate() error {
+	g := in.OperatorGroup
+	switch {
+	case g == nil:
+		return &olmcore.InputError{Field: "OperatorGroup", Problem: "is nil"}
+	case g.Name == "":
+		return &olmcore.InputError{Field: "OperatorGroup.metadata.name", Problem: "is empty"}
+	case g.Namespace == "":
+		return &olmcore.InputError{Field: "OperatorGroup.metadata.namespace", Problem: "is empty"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		olmcore.ValidateList("Siblings", in.Siblings),
+		olmcore.ValidateList("Namespaces", in.Namespaces),
+		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions),
+		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
+		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
+	)
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorgroup
+
+import (
+	"crypto/sha256"
+	"math/big"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	roleNamePrefix  = "olm.og."
+	aggregatePrefix = "olm.opgroup.permissions/aggregate-to-"
+)
+
+// roleSuffixes are the ClusterRoles of a group: what its users may do with the APIs that
+// its operators provide.
+var roleSuffixes = [...]string{"admin", "edit", "view"}
+
+// roleName is the name that OLM gives, at most 253 characters long.
+func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
+	const limit = 253
+	sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
+	tail := "." + suffix + "-" + new(big.Int).SetBytes(sum[:]).Text(62)
+	return roleNamePrefix + g.Name[:min(len(g.Name), limit-len(roleNamePrefix)-len(tail))] + tail
+}
+
+// clusterRoles returns the writes that bring the aggregated ClusterRoles about. They
+// select by label the roles that exist for each API.
+func clusterRoles(in *Input) []olmcore.Action {
+	if !in.ClusterRoles.Complete || !in.ClusterServiceVersions.Complete {
+		return nil
+	}
+	g := in.OperatorGroup
+	apis := group.Parse(group.Annotation(g))
+	for _, c := range members(in) {
+		apis = append(apis, group.Provided(c)...)
+	}
+	live := make(map[string]*rbacv1.ClusterRole, len(in.ClusterRoles.Items))
+	for _, role := range in.ClusterRoles.Items {
+		live[role.Name] = role
+	}
+	var actions []olmcore.Action
+	for _, suffix := range roleSuffixes {
+		desired := desiredRole(g, apis, suffix)
+		have := live[desired.Name]
+		switch {
+		case have == nil:
+			actions = append(actions, olmcore.CreateOf(desired, olmcore.Cause{
+				Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Name + " has no role for " + suffix,
+			}))
+			continue
+		case have.DeletionTimestamp != nil:
+			continue
+		}
+		labels, relabelled := olmcore.MergeLabels(have.Labels, desired.Labels)
+		if !relabelled && equality.Semantic.DeepEqual(have.AggregationRule, desired.AggregationRule) {
+			continue
+		}
+		after := have.DeepCopy()
+		after.Labels, after.AggregationRule = labels, desired.AggregationRule
+		actions = append(actions, olmcore.UpdateOf(have, after, olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "the role does not follow what the operators of OperatorGroup " + g.Name + " provide",
+		}))
+	}
+	return actions
+}
+
+func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) *rbacv1.ClusterRole {
+	role := &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: roleName(g, suffix), Labels: owned.ByGroup(g).Labels()},
+	}
+	role.Labels[olmcore.LabelManaged] = "true"
+	keys := sets.New[string]()
+	for _, a := range apis {
+		keys.Insert(aggregatePrefix + a.Hash() + "-" + suffix)
+	}
+	if len(keys) == 0 {
+		return role
+	}
+	role.AggregationRule = &rbacv1.AggregationRule{}
+	for _, key := range sets.List(keys) {
+		role.AggregationRule.ClusterRoleSelectors = append(role.AggregationRule.ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{key: "true"}})
+	}
+	return role
+}
+
+// namespaceLabels marks the namespaces that the group's status lists with its UID, so
+// that webhooks can select them, and takes the mark off others. A group that watches all
+// needs none.
+func namespaceLabels(in *Input) []olmcore.Action {
+	g := in.OperatorGroup
+	watched, computed := group.TargetsOf(g)
+	if !in.Namespaces.Complete || !computed || g.UID == "" {
+		return nil
+	}
+	key := owned.GroupLabelPrefix + string(g.UID)
+	watches := sets.New(watched...)
+	var actions []olmcore.Action
+	for _, n := range in.Namespaces.Items {
+		_, marked := n.Labels[key]
+		if marked == watches.Has(n.Name) || n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
+			continue
+		}
+		after := n.DeepCopy()
+		why := "OperatorGroup " + g.Namespace + "/" + g.Name + " watches it"
+		if marked {
+			delete(after.Labels, key)
+			why = "OperatorGroup " + g.Namespace + "/" + g.Name + " does not watch it any more"
+		} else {
+			after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{key: ""})
+		}
+		actions = append(actions, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonGroupChanged, Message: why}))
+	}
+	slices.SortFunc(actions, func(a, b olmcore.Action) int { return strings.Compare(targetName(a), targetName(b)) })
+	return actions
+}
+
+func targetName(a olmcore.Action) string {
+	_, target, _ := a.Describe()
+	return target.Name
+}
