@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep
+
+import (
+	"context"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Reconcile looks at, Now and Checkpoint apart. What was not read is an
+// incomplete list; any other read that failed is an error. A kind that the cluster does
+// not serve has no objects.
+func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config) (Input, error) {
+	isOwned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
+	if err != nil {
+		return Input{}, err
+	}
+	reads := read.From(ctx, r)
+	in := Input{
+		Config:                 config,
+		ClusterServiceVersions: read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, nil),
+		OperatorGroups:         read.List[*operatorsv1.OperatorGroup](reads, metav1.NamespaceAll, nil),
+		InstallPlans:           read.List[*v1alpha1.InstallPlan](reads, metav1.NamespaceAll, nil),
+		Namespaces:             read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil),
+	}
+	in.Objects, in.Unread = read.Owned(reads, config.ClusterKinds, labels.NewSelector().Add(*isOwned))
+	if err := reads.Err(); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}

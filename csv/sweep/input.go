@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep
+
+import (
+	"cmp"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. A list that
+// was not read makes it say so and do nothing. Gather fills all but Now and Checkpoint.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// Config is that of the cleanup of a ClusterServiceVersion: SweepDelete and
+	// ClusterKinds count here.
+	Config cleanup.Config
+	// ClusterServiceVersions, OperatorGroups and InstallPlans are those of all
+	// namespaces.
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
+	InstallPlans           olmcore.Observed[*v1alpha1.InstallPlan]
+	// Namespaces are those of the cluster.
+	Namespaces olmcore.Observed[*corev1.Namespace]
+	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system, that
+	// carry the label olm.owner.kind.
+	Objects olmcore.Observed[olmcore.Object]
+	// Unread are the kinds for which Objects is not complete, which what is said names;
+	// may be empty.
+	Unread []schema.GroupKind
+
+	// Checkpoint is Outcome.Checkpoint of an earlier call; nil is always right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// Outcome is a Result and what Reconcile asks its caller to keep.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is
+	// something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	in.Config.Cover(c)
+	olmcore.CoverObjects(c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(c, in.OperatorGroups)
+	olmcore.CoverObjects(c, in.InstallPlans)
+	olmcore.CoverObjects(c, in.Namespaces)
+	olmcore.CoverObjects(c, in.Objects)
+	olmcore.CoverValues(c, in.Unread)
+}
+
+func (in *Input) validate() error {
+	if in.Now.IsZero() {
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		in.Config.Validate(),
+		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions),
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
+		olmcore.ValidateList("InstallPlans", in.InstallPlans),
+		olmcore.ValidateList("Namespaces", in.Namespaces),
+		read.ValidateMixed("Objects", in.Objects),
+	)
+}
+
+// unread returns the name of a list that was not read, empty when all were.
+func (in *Input) unread() string {
+	switch {
+	case !in.ClusterServiceVersions.Complete:
+		return "ClusterServiceVersions"
+	case !in.OperatorGroups.Complete:
+		return "OperatorGroups"
+	case !in.InstallPlans.Complete:
+		return "InstallPlans"
+	case !in.Namespaces.Complete:
+		return "Namespaces"
+	case !in.Objects.Complete:
+		return read.OwnedList(in.Unread)
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	// minAge is how old an object must be before it counts as an orphan: its owner may
+	// be on its way into a cache.
+	minAge = 10 * time.Minute
+	// maxReported bounds what one result says and deletes.
+	maxReported = 100
+	// unreadPace is how often a sweep looks again whose lists were not read.
+	unreadPace = 5 * time.Second
+)
+
+// Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion
+// or OperatorGroup that does not exist, and labels on namespaces of groups that do not
+// exist. It reports them as Diagnostics and, with Config.SweepDelete, removes them. An
+// object younger than ten minutes, and one whose owner an unfinished InstallPlan is about
+// to create, is left alone. The zero Outcome means that nothing was left behind; the
+// error is an *olmcore.InputError.
+func Reconcile(in Input) (Outcome, error) {
+	c := in.Checkpoint.Compare(in.Now)
+	in.cover(&c)
+	if wait, same := c.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	}
+	if err := in.validate(); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Result: decide(&in)}
+	c = olmcore.NewCoverage(in.Now, out.Result)
+	in.cover(&c)
+	out.Checkpoint = c.Checkpoint()
+	return out, nil
+}
+
+func decide(in *Input) olmcore.Result {
+	if list := in.unread(); list != "" {
+		return olmcore.Result{
+			Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.Ref{}, "",
+				"the list of %s was not read, so nothing is swept", list)},
+			RequeueAfter: unreadPace,
+		}
+	}
+	orphans, wait := orphanedObjects(in)
+	return report(in, append(orphans, markedNamespaces(in)...), wait)
+}
+
+// orphan is what was left behind, and the write that removes it.
+type orphan struct {
+	ref           olmcore.Ref
+	path, message string
+	removal       olmcore.Action
+}
+
+// report says what was left behind and, when it is to be removed, asks for that.
+func report(in *Input, orphans []orphan, wait time.Duration) olmcore.Result {
+	res := olmcore.Result{RequeueAfter: wait}
+	for _, o := range orphans[:min(len(orphans), maxReported)] {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, o.ref, o.path, "%s", o.message))
+		if in.Config.SweepDelete {
+			res.Actions = append(res.Actions, o.removal)
+		}
+	}
+	if len(orphans) > maxReported {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, olmcore.Ref{}, "",
+			"there are more than %d; the rest comes with the next sweep", maxReported))
+	}
+	return res
+}
+
+// knownOwners are the owners that exist, and those that InstallPlans are about to create.
+func knownOwners(in *Input) map[olmcore.Owner]bool {
+	owners := map[olmcore.Owner]bool{}
+	for _, c := range in.ClusterServiceVersions.Items {
+		if !c.IsCopied() {
+			owners[owned.By(c)] = true
+		}
+	}
+	for _, g := range in.OperatorGroups.Items {
+		owners[owned.ByGroup(g)] = true
+	}
+	for _, p := range in.InstallPlans.Items {
+		if p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+			continue
+		}
+		for _, name := range p.Spec.ClusterServiceVersionNames {
+			owners[olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.Namespace, Name: name}] = true
+		}
+	}
+	return owners
+}
+
+// orphanedObjects returns the objects whose owner does not exist, and when the next one
+// that is too young is old enough.
+func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
+	owners := knownOwners(in)
+	var young olmcore.Result
+	for _, o := range in.Objects.Items {
+		owner, ok := olmcore.OwnerOf(o.GetLabels())
+		owner.UID = ""
+		if !ok || owners[owner] || !isSwept(o, owner) {
+			continue
+		}
+		created := o.GetCreationTimestamp()
+		if left := minAge - status.Since(&created, in.Now); left > 0 {
+			young.Requeue(left)
+			continue
+		}
+		message := fmt.Sprintf("its %s %s/%s does not exist", owner.Kind, owner.Namespace, owner.Name)
+		orphans = append(orphans, orphan{
+			ref: olmcore.RefOf(o), message: message,
+			removal: olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonOrphaned, Message: message}),
+		})
+	}
+	slices.SortFunc(orphans, func(a, b orphan) int { return a.ref.Compare(b.ref) })
+	return orphans, young.RequeueAfter
+}
+
+// isSwept reports whether an object goes when the owner that its labels name does not
+// exist. CRDs and namespaces never go, and inside a namespace anybody may write labels.
+func isSwept(o olmcore.Object, owner olmcore.Owner) bool {
+	key := olmcore.KeyOf(o)
+	return (owner.Kind == v1alpha1.ClusterServiceVersionKind || owner.Kind == operatorsv1.OperatorGroupKind) &&
+		o.GetDeletionTimestamp() == nil && len(o.GetOwnerReferences()) == 0 &&
+		key.Kind != "CustomResourceDefinition" && key.Kind != "Namespace" &&
+		(key.Namespace == metav1.NamespaceAll || key.Namespace == metav1.NamespaceSystem)
+}
+
+// markedNamespaces returns the namespaces with labels of OperatorGroups that do not exist.
+func markedNamespaces(in *Input) []orphan {
+	groups := map[string]bool{}
+	for _, g := range in.OperatorGroups.Items {
+		groups[string(g.UID)] = true
+	}
+	isStray := func(key, _ string) bool {
+		uid, marks := strings.CutPrefix(key, owned.GroupLabelPrefix)
+		return marks && !groups[uid]
+	}
+	const message = "it carries the label of an OperatorGroup that does not exist"
+	var marked []orphan
+	for _, n := range in.Namespaces.Items {
+		if after := withoutLabels(n, isStray); n.DeletionTimestamp == nil && after != nil {
+			marked = append(marked, orphan{
+				ref: olmcore.RefOf(n), path: "metadata.labels", message: message,
+				removal: olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}),
+			})
+		}
+	}
+	slices.SortFunc(marked, func(a, b orphan) int { return a.ref.Compare(b.ref) })
+	return marked
+}
+
+// withoutLabels returns a copy of a namespace without some labels, nil when it has none
+// of them.
+func withoutLabels(n *corev1.Namespace, drop func(key, value string) bool) *corev1.Namespace {
+	labels := maps.Clone(n.Labels)
+	if maps.DeleteFunc(labels, drop); len(labels) == len(n.Labels) {
+		return nil
+	}
+	after := n.DeepCopy()
+	after.Labels = labels
+	return after
+}
