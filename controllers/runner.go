@@ -76,8 +76,8 @@ const (
 
 // remembered is what is known of a key with something pending.
 type remembered struct {
-	outcomes olmcore.LastResults
-	said     []olmcore.Diagnostic
+	lastRun olmcore.LastResults
+	said    []olmcore.Diagnostic
 	// over are the objects that were written last, as they were before, deleted
 	// those that were deleted, and at is when that was.
 	over, deleted []olmcore.Ref
@@ -95,7 +95,7 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 	if r.behind(ctx, last, now) {
 		return staleRetry, nil
 	}
-	result, err := r.Reconcile(ctx, r.Reader, key, now, last.outcomes)
+	result, err := r.Reconcile(ctx, r.Reader, key, now, last.lastRun)
 	if olmcore.Classify(err) == olmcore.Gone {
 		r.keys.drop(key)
 		return 0, nil
@@ -103,8 +103,8 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 	if err != nil {
 		return 0, err
 	}
-	err = olmcore.Run(ctx, r.Executor, result.Actions)
-	r.remember(key, last, result, err, now)
+	lastRun, err := olmcore.RunResult(ctx, r.Executor, result, last.lastRun, now)
+	r.remember(key, remembered{lastRun: lastRun, said: result.Diagnostics, at: now}, result.Actions)
 	if r.Told != nil && !result.Empty() {
 		r.Told(Report{Controller: r.Name, Key: key, Result: result, News: news(last.said, result.Diagnostics), Err: err})
 	}
@@ -120,18 +120,13 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 	return result.RequeueAfter, nil
 }
 
-func (r *Runner) remember(key types.NamespacedName, last remembered, result olmcore.Result, runErr error, now time.Time) {
-	next := remembered{said: result.Diagnostics, at: now}
-	switch {
-	case len(result.Actions) > 0:
-		next.outcomes = olmcore.LastResultsOf(last.outcomes, result.Actions, runErr, now)
-	case !result.Empty() || result.RequeueAfter > 0:
-		next.outcomes = last.outcomes
-	}
-	for _, a := range result.Actions {
+// remember keeps what is known of a key and what was just written, if there is
+// anything.
+func (r *Runner) remember(key types.NamespacedName, next remembered, actions []olmcore.Action) {
+	for _, a := range actions {
 		verb, target, _ := a.Describe()
-		outcome, ran := next.outcomes[target.Key()]
-		written, met := ran && outcome.Class == olmcore.ClassNone, ran && outcome.Class == olmcore.Conflict
+		became, ran := next.lastRun[target.Key()]
+		written, met := ran && became.Class == olmcore.ClassNone, ran && became.Class == olmcore.Conflict
 		switch {
 		case verb == olmcore.VerbDelete && written:
 			next.deleted = append(next.deleted, target)
@@ -140,7 +135,7 @@ func (r *Runner) remember(key types.NamespacedName, last remembered, result olmc
 			next.over = append(next.over, target)
 		}
 	}
-	if len(next.outcomes) == 0 && len(next.said) == 0 && len(next.over) == 0 && len(next.deleted) == 0 {
+	if len(next.lastRun) == 0 && len(next.said) == 0 && len(next.over) == 0 && len(next.deleted) == 0 {
 		r.keys.drop(key)
 		return
 	}

@@ -150,7 +150,7 @@ func TestWhenAKeyIsRunAgain(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreKeptWhileThereIsSomethingToWaitFor(t *testing.T) {
+func TestLastResultsAreKeptWhileThereIsSomethingToWaitFor(t *testing.T) {
 	r := newRuns()
 	r.shows(t)
 	run := func(result olmcore.Result) {

@@ -209,14 +209,12 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 	}
 	m.result = result
 	d.say(c, k.key, m, result)
+	last, runErr := olmcore.RunResult(ctx, recorder{d, c, k.key}, result, m.last, now)
+	m.last = last
 	if len(result.Actions) == 0 {
-		if m.fails = 0; result.Empty() && result.RequeueAfter == 0 {
-			m.last = nil // converged: there is nothing left to remember
-		}
+		m.fails = 0
 		return false, nil
 	}
-	runErr := olmcore.Run(ctx, recorder{d, c, k.key}, result.Actions)
-	m.last = olmcore.LastResultsOf(m.last, result.Actions, runErr, now)
 	if d.Cluster.crashed {
 		d.restart(k.controller)
 		return true, nil
@@ -231,7 +229,7 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 	}
 	m.fails++
 	if late := m.fails - failureRetries; late >= 0 {
-		delay := min(lastRetry, firstRetry<<min(late, 10))
+		delay := olmcore.Backoff{Base: firstRetry, Max: lastRetry}.After(late + 1)
 		if retry := now.Add(delay); m.deadline.IsZero() || retry.Before(m.deadline) {
 			m.deadline = retry
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -44,6 +45,20 @@ func Run(ctx context.Context, x Executor, actions []Action) error {
 		failed = append(failed, &ActionError{Action: a, Err: err})
 	}
 	return errors.Join(failed...)
+}
+
+// RunResult runs the actions of a Result and returns what the next reconcile of the
+// same key is to be told of them: last and what became of them, nil once the key
+// converged. The error is Run's.
+func RunResult(ctx context.Context, x Executor, result Result, last LastResults, now time.Time) (LastResults, error) {
+	switch {
+	case len(result.Actions) > 0:
+		err := Run(ctx, x, result.Actions)
+		return LastResultsOf(last, result.Actions, err, now), err
+	case result.Empty() && result.RequeueAfter == 0:
+		return nil, nil
+	}
+	return last, nil
 }
 
 // notRunError marks the action at which a run stopped before it was tried.

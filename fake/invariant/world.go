@@ -161,10 +161,9 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 					continue
 				}
 				last = append(last, func() string { return describe(c, key, result) })
-				actions := change(round{reconciles, result.Actions})
+				result.Actions = change(round{reconciles, result.Actions})
 				reconciles++
-				runErr := olmcore.Run(ctx, cluster, actions)
-				memory[c.Name+key.String()] = olmcore.LastResultsOf(memory[c.Name+key.String()], actions, runErr, cluster.Now())
+				memory[c.Name+key.String()], _ = olmcore.RunResult(ctx, cluster, result, memory[c.Name+key.String()], cluster.Now())
 			}
 		}
 		if len(last) > 0 {
