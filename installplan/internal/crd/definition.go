@@ -115,14 +115,14 @@ func (d Definition) Decide() Decision {
 	case applied == d.Hash && recorded:
 		return Decision{}
 	case applied == "" && d.Written && d.Met:
-		return Decision{}.saying(Altered("CustomResourceDefinition " + have.Name))
+		return Decision{}.saying(Altered(olmcore.KeyOf(have).String()))
 	}
 	if newer := d.newerOwner(); newer != "" && (Narrowed(have, d.Desired) != "" || Narrowed(d.Desired, have) == "") {
 		said := report.Step(olmcore.Info, report.NewerCRDKept, "CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)
 		return d.write(have, nil).saying(said)
 	}
 	if d.Written && applied != "" && recorded {
-		return Decision{}.saying(Shared("CustomResourceDefinition " + have.Name))
+		return Decision{}.saying(Shared(olmcore.KeyOf(have).String()))
 	}
 	return d.change()
 }

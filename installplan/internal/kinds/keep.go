@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Keep takes over into want, which it changes, what an existing object has and the
+// manifest leaves open, and returns it. managed: the object was handed to OLM.
+type Keep func(have, want map[string]any, managed bool) map[string]any
+
+func keepSecret(have, want map[string]any, _ bool) map[string]any {
+	if _, set := want["type"]; !set && have["type"] != nil {
+		want["type"] = have["type"]
+	}
+	return want
+}
+
+// keepAccount: an account keeps the secrets that others added, and an unmanaged one
+// everything but what the step adds to them.
+func keepAccount(have, want map[string]any, managed bool) map[string]any {
+	unionByName(want, have, "secrets")
+	unionByName(want, have, "imagePullSecrets")
+	if managed {
+		return want
+	}
+	return map[string]any{"secrets": want["secrets"], "imagePullSecrets": want["imagePullSecrets"],
+		"automountServiceAccountToken": have["automountServiceAccountToken"]}
+}
+
+// unionByName puts have's entries of a list before those of want with other names.
+func unionByName(want, have map[string]any, field string) {
+	kept, _ := have[field].([]any)
+	added, _ := want[field].([]any)
+	out := append([]any{}, kept...)
+	seen := map[string]bool{}
+	nameOf := func(entry any) string {
+		fields, _ := entry.(map[string]any)
+		name, _ := fields["name"].(string)
+		return name
+	}
+	for _, entry := range kept {
+		seen[nameOf(entry)] = true
+	}
+	for _, entry := range added {
+		if name := nameOf(entry); !seen[name] {
+			seen[name] = true
+			out = append(out, entry)
+		}
+	}
+	if len(out) > 0 {
+		want[field] = out
+	}
+}
+
+// keepService: addresses and ports that the API server assigned.
+func keepService(have, want map[string]any, _ bool) map[string]any {
+	from, _ := have["spec"].(map[string]any)
+	to, ok := want["spec"].(map[string]any)
+	if !ok || from == nil {
+		return want
+	}
+	for _, field := range [...]string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
+		if isEmpty(to[field]) && !isEmpty(from[field]) {
+			to[field] = runtime.DeepCopyJSONValue(from[field])
+		}
+	}
+	if to["type"] == "NodePort" || to["type"] == "LoadBalancer" {
+		keepNodePorts(from, to)
+	}
+	return want
+}
+
+func keepNodePorts(from, to map[string]any) {
+	type port struct{ name, number, protocol string }
+	key := func(p map[string]any) port {
+		protocol, _ := p["protocol"].(string)
+		return port{fmt.Sprint(p["name"]), fmt.Sprint(p["port"]), cmp.Or(protocol, "TCP")}
+	}
+	assigned := map[port]any{}
+	old, _ := from["ports"].([]any)
+	for _, entry := range old {
+		if p, ok := entry.(map[string]any); ok && !isEmpty(p["nodePort"]) {
+			assigned[key(p)] = p["nodePort"]
+		}
+	}
+	ports, _ := to["ports"].([]any)
+	for _, entry := range ports {
+		if p, ok := entry.(map[string]any); ok && isEmpty(p["nodePort"]) && assigned[key(p)] != nil {
+			p["nodePort"] = assigned[key(p)]
+		}
+	}
+}
+
+// isEmpty reports whether a JSON value is the zero value of its type.
+func isEmpty(v any) bool {
+	list, isList := v.([]any)
+	return v == nil || v == "" || v == int64(0) || isList && len(list) == 0
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// KeyOf returns the object that a step of a plan in a namespace names, going by its
+// resource alone. ok is false when its kind is not served.
+func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
+	key = olmcore.Key{Group: s.Resource.Group, Kind: s.Resource.Kind, Name: s.Resource.Name}
+	namespaced := false
+	if k, known := Known[s.Resource.Kind]; known {
+		key.Group, key.Kind, namespaced, ok = k.GVK.Group, k.GVK.Kind, k.Namespaced, true
+	} else {
+		api := LookUp(schema.GroupVersionKind{Group: key.Group, Version: s.Resource.Version, Kind: key.Kind}, crds)
+		namespaced, ok = api.Namespaced, api.Kind
+	}
+	if namespaced {
+		key.Namespace = namespace
+	}
+	return key, ok
+}
+
+// Served is what is known about the API of a kind that is no row of Known.
+type Served struct {
+	Version, Kind, Namespaced bool
+	// By is the CustomResourceDefinition that defines the kind, nil for others.
+	By *apiextensionsv1.CustomResourceDefinition
+}
+
+// LookUp says whether the API server serves a kind: kinds of its own, and those
+// that a CustomResourceDefinition defines. An aggregated API that no
+// CustomResourceDefinition describes is not seen.
+func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceDefinition) Served {
+	if k, ok := Supported[gvk.Kind]; ok && k.GVK == gvk {
+		return Served{Version: true, Kind: true, Namespaced: k.Namespaced}
+	}
+	var answer Served
+	for _, k := range Supported {
+		answer.Version = answer.Version || k.GVK.Kind != "" && k.GVK.GroupVersion() == gvk.GroupVersion()
+	}
+	for _, crd := range crds {
+		if crd == nil || crd.Spec.Group != gvk.Group {
+			continue
+		}
+		live := crd.DeletionTimestamp == nil && Established(crd) && slices.ContainsFunc(crd.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version && v.Served })
+		answer.Version = answer.Version || live
+		if crd.Spec.Names.Kind == gvk.Kind {
+			answer.By = crd
+			answer.Namespaced = crd.Spec.Scope == apiextensionsv1.NamespaceScoped
+			answer.Kind = answer.Kind || live
+		}
+	}
+	return answer
+}
+
+// Established reports whether the API of a definition is served.
+func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	var up, named bool
+	for _, c := range crd.Status.Conditions {
+		switch c.Type {
+		case apiextensionsv1.Established:
+			up = c.Status == apiextensionsv1.ConditionTrue
+		case apiextensionsv1.NamesAccepted:
+			named = c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return up && named
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// fromStatus answers from what is recorded of a step and from the presence of its
+// object, without reading the manifest, where that is enough.
+func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
+	if s == nil {
+		return invalid(InvalidPlan), true
+	}
+	keep := Verdict{Outcome: Done, Status: s.Status, Asked: s.Status}
+	refused := Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status, Asked: s.Status}
+	if s.Resource.Kind == "" || s.Resource.Name == "" {
+		return refused, true
+	}
+	switch s.Status {
+	case v1alpha1.StepStatusUnknown, v1alpha1.StepStatusNotPresent, v1alpha1.StepStatusWaitingForAPI:
+		return Verdict{}, false
+	case v1alpha1.StepStatusCreated, v1alpha1.StepStatusPresent:
+	case v1alpha1.StepStatusNotCreated:
+		if s.Optional {
+			return keep, true
+		}
+		return refused, true
+	default:
+		return refused, true
+	}
+	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
+	o := w.find(key)
+	if !served || o == nil {
+		return Verdict{}, false
+	}
+	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); isCSV && csv.IsCopied() {
+		return Verdict{}, false
+	}
+	if o.GetDeletionTimestamp() != nil {
+		keep.Outcome, keep.Message = Waiting, finishDeleting(key)
+	}
+	return keep, true
+}
+
+// describe reads what the step at an index wants; without a target the Verdict says what
+// is wrong. What there is to say about a target is in the Verdict, too.
+func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
+	t := &Target{Steps: []int{i}, Recorded: s.Status, rule: ruleOf(s.Resource.Kind)}
+	if s.Resolving != "" {
+		t.Versions = []string{s.Resolving}
+	}
+	kind, known := w.Kinds[s.Resource.Kind]
+	if s.Resource.Kind == kinds.PullSecret {
+		t.Kind, t.Key = kind, olmcore.Key{Kind: "Secret", Namespace: w.Plan.Namespace, Name: s.Resource.Name}
+		return t, Verdict{}
+	}
+	m, v := read(w, s)
+	if v.Refused() {
+		return nil, v
+	}
+	if m.GVK.Kind == "" {
+		m.GVK = schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+		if known {
+			m.GVK = kind.GVK
+		}
+	}
+	if known {
+		v = checkKind(s, kind, m.GVK)
+		m.GVK = kind.GVK
+	} else {
+		kind, v = genericKind(w, s, m.GVK)
+	}
+	if v.Outcome != Pending {
+		return nil, v
+	}
+	said := m.said
+	var keys []olmcore.KeyCase
+	m.Object, keys = olmcore.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
+	for _, key := range keys {
+		said = append(said, report.Step(olmcore.Warning, report.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
+	}
+	if m.Name == "" {
+		return nil, blocked("object of step %s has no name", s.Resource.Name).saying(said...)
+	}
+	if m.Name != s.Resource.Name {
+		said = append(said, report.Step(olmcore.Warning, report.StepNameDiffers, "the step names %s, its manifest %s", s.Resource.Name, m.Name))
+	}
+	if kind.Labelled && len(validation.IsValidLabelValue(s.Resolving)) > 0 {
+		return nil, invalid("%s %s: label %s=%q is not valid", kind.GVK.Kind, m.Name, olmcore.LabelOwner, s.Resolving).saying(said...)
+	}
+	t.Kind, t.desired = kind, m.Manifest
+	t.place(w.Plan.Namespace)
+	return t, Verdict{Said: said}
+}
+
+// place gives the desired object its kind and the plan's namespace, whatever the manifest
+// says of the latter.
+func (t *Target) place(namespace string) {
+	t.Key = olmcore.Key{Group: t.desired.GVK.Group, Kind: t.desired.GVK.Kind, Name: t.desired.Name}
+	t.desired.Object["apiVersion"], t.desired.Object["kind"] = t.desired.GVK.ToAPIVersionAndKind()
+	delete(t.desired.Metadata(), "namespace")
+	if t.Kind.Namespaced {
+		t.Key.Namespace = namespace
+		t.desired.Metadata()["namespace"] = namespace
+	}
+}
+
+// readManifest is a manifest with what there is to say about it.
+type readManifest struct {
+	manifest.Manifest
+	said []report.Finding
+}
+
+// read returns the manifest of a step, or what it refers to, or says why there is none.
+func read(w *world, s *v1alpha1.Step) (readManifest, Verdict) {
+	text := s.Resource.Manifest
+	if ref, ok := manifest.ParseRef(text); ok {
+		var v Verdict
+		if text, v = w.literals[ref].find(s); v.Refused() {
+			return readManifest{}, v
+		}
+	}
+	m, err := manifest.Parse(text)
+	if err != nil {
+		v := invalid("%s", unparsed(s, err))
+		if errors.Is(err, manifest.ErrEmpty) {
+			v.Outcome = Blocked
+		}
+		return readManifest{}, v
+	}
+	if m.Extra {
+		return readManifest{m, []report.Finding{report.Step(olmcore.Warning, report.ExtraDocumentsIgnored,
+			"the manifest of %s holds more than one document", s.Resource.Name)}}, Verdict{}
+	}
+	return readManifest{Manifest: m}, Verdict{}
+}
+
+func unparsed(s *v1alpha1.Step, err error) string {
+	switch {
+	case s.Resource.Kind == kinds.CRD:
+		return "v1 crd unmarshaling failed: " + err.Error()
+	case kinds.IsGeneric(s):
+		return fmt.Sprintf("error decoding %s object to an unstructured object: %s", s.Resource.Name, err)
+	}
+	return fmt.Sprintf("error parsing step manifest: %s: %s", s.Resource.Name, err)
+}
+
+// checkKind refuses a manifest of another kind than its step's. One that names the kind
+// and no group is of the step's.
+func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verdict {
+	if gvk.Group == "" && gvk.Kind == k.GVK.Kind {
+		gvk.Group = k.GVK.Group
+	}
+	switch {
+	case gvk.GroupKind() != k.GVK.GroupKind():
+		return invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
+	case gvk.Kind == kinds.CRD && gvk.Version == "v1beta1":
+		return notServed(s, gvk)
+	case gvk.Kind == kinds.CRD && gvk.Version != k.GVK.Version:
+		return invalid("CRD APIVersion from manifest not supported: %s", gvk.GroupVersion())
+	}
+	return Verdict{}
+}
+
+// genericKind returns how a kind is applied that is no row of the table, with a pending
+// Verdict; any other Verdict says why it cannot be applied now.
+func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (kinds.Kind, Verdict) {
+	if !w.supports(s.Resource.Kind) {
+		return kinds.Kind{}, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: InvalidPlan}
+	}
+	if gvk.Kind != s.Resource.Kind {
+		return kinds.Kind{}, invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
+	}
+	api := kinds.LookUp(gvk, w.CustomResourceDefinitions)
+	if api.Kind {
+		return kinds.Generic(gvk, api.Namespaced), Verdict{}
+	}
+	if name := w.defining[gvk.GroupKind()]; name != "" {
+		v := waiting("waiting for CustomResourceDefinition %s to be established", name)
+		v.Follows = true
+		return kinds.Kind{}, v
+	}
+	v := notServed(s, gvk)
+	if api.Version {
+		v.Message = fmt.Sprintf("Unable to find GVK in discovery: %s %s %s", gvk.Group, gvk.Version, gvk.Kind)
+	}
+	return kinds.Kind{}, v
+}
+
+func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
+	v := blocked("%s %s %s: GroupVersionKind %s not found on the cluster. "+
+		"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
+		notServedPrefix, s.Resource.Kind, s.Resource.Name, gvk)
+	v.NotServed = true
+	return v
+}

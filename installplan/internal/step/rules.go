@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// rule decides about one target, that neither it nor its version is being deleted.
+type rule func(w *world, t *Target) Verdict
+
+// ruleOf returns the rule for steps of a kind; byContent is that of all but a few.
+func ruleOf(kind string) rule {
+	switch kind {
+	case kinds.CSV:
+		return versionRule
+	case kinds.CRD:
+		return definitionRule
+	case kinds.Subscription:
+		return subscriptionRule
+	case kinds.PullSecret:
+		return pullSecretRule
+	case kinds.ServiceAccount:
+		return accountRule
+	}
+	return byContent
+}
+
+// judge decides about one object: it is as it should be, it must wait, it is refused, or
+// an action writes it.
+func judge(w *world, t *Target) Verdict {
+	if t.Observed != nil && t.Observed.GetDeletionTimestamp() != nil {
+		return waiting("%s", finishDeleting(t.Key))
+	}
+	if t.Kind.Labelled && len(t.Versions) > 0 {
+		if csv := w.known.Here[t.Versions[0]]; csv != nil && csv.DeletionTimestamp != nil {
+			// Its cleanup deletes what carries its labels; creating it would fight that.
+			return waiting("%s", finishDeleting(olmcore.KeyOf(csv)))
+		}
+	}
+	return t.rule(w, t)
+}
+
+// versionRule: a ClusterServiceVersion is made, never changed.
+func versionRule(w *world, t *Target) Verdict {
+	if v := checkOwnedCRDs(w, t); v.Refused() {
+		return v
+	}
+	if t.Observed == nil {
+		return createFrom(w, t, t.desired.Object)
+	}
+	have := t.Observed.(*v1alpha1.ClusterServiceVersion)
+	if have.IsCopied() {
+		from := cmp.Or(have.Labels[olmcore.LabelCopiedFrom], have.Annotations["olm.operatorNamespace"])
+		return blocked("a copy of ClusterServiceVersion %s from namespace %s exists here", have.Name, from)
+	}
+	want, err := typed(t, t.desired.Object)
+	if err != nil {
+		return unreadable(t, err)
+	}
+	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.(*v1alpha1.ClusterServiceVersion).Spec, have.Spec) {
+		return Verdict{Outcome: Done}.saying(report.Step(olmcore.Info, report.CSVContentDiffers, "ClusterServiceVersion %s exists with another spec", have.Name))
+	}
+	return Verdict{Outcome: Done}
+}
+
+// checkOwnedCRDs refuses a ClusterServiceVersion whose CustomResourceDefinitions another
+// one of the namespace owns: one that the plan does not name whoever that is, one that it
+// names when it would be made beside a version that is not in its upgrade chain. Of two
+// plans that were made without each other the first to run wins; the version of the second
+// could never be installed, nor replace anything.
+func checkOwnedCRDs(w *world, t *Target) Verdict {
+	isNamed := slices.Contains(w.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
+	if isNamed && t.Observed != nil {
+		return Verdict{}
+	}
+	o, err := typed(t, t.desired.Object)
+	if err != nil {
+		return unreadable(t, err)
+	}
+	version := o.(*v1alpha1.ClusterServiceVersion)
+	var chain map[string]bool
+	if isNamed {
+		chain = w.known.Chain(version)
+	}
+	for _, crd := range version.Spec.CustomResourceDefinitions.Owned {
+		owners := slices.DeleteFunc(w.known.OwnersHere(crd.Name), func(name string) bool { return chain[name] })
+		switch {
+		case len(owners) > 1:
+			return blocked("error checking crd owners for: %s: Existing CSVs %v in namespace %s all claim to own CRD %s",
+				t.Key.Name, owners, w.Plan.Namespace, crd.Name)
+		case len(owners) == 1 && isNamed:
+			return blocked("pre-existing CRD owners found for CRD %s of CSV %s, which does not replace %s", crd.Name, t.Key.Name, owners[0])
+		case len(owners) == 1 && owners[0] != t.Key.Name:
+			return blocked("pre-existing CRD owners found for owned CRD(s) of dependent CSV %s", t.Key.Name)
+		}
+	}
+	return Verdict{}
+}
+
+// subscriptionRule: a Subscription is made with the name of the plan, never changed.
+func subscriptionRule(w *world, t *Target) Verdict {
+	if t.Observed != nil {
+		return Verdict{Outcome: Done}
+	}
+	want := withMetadata(t.desired.Object)
+	for _, field := range [...]string{"labels", "annotations"} {
+		metadataOf(want)[field] = manifest.Strings(metadataOf(want), field)
+	}
+	metadataOf(want)["annotations"].(map[string]any)[relation.GeneratedBy] = w.Plan.Name
+	return createFrom(w, t, want)
+}
+
+// pullSecretRule: the Secret of a catalog that all namespaces see is copied, once.
+func pullSecretRule(w *world, t *Target) Verdict {
+	if t.Observed != nil {
+		return Verdict{Outcome: Done}
+	}
+	i := slices.IndexFunc(w.PullSecrets, func(s *corev1.Secret) bool { return s.Name == t.Key.Name && s.Namespace == w.OLMNamespace })
+	if i < 0 {
+		return blocked("secret %s does not exist - secrets %q not found", t.Key.Name, t.Key.Name)
+	}
+	source := w.PullSecrets[i]
+	if !isPullSecret(w, source) {
+		return blocked("secret %s is no pull secret that a catalog of namespace %s lists", source.Name, w.OLMNamespace)
+	}
+	action := olmcore.CreateOf((&corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: t.Key.Name, Namespace: t.Key.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
+		},
+		Data: source.Data, Type: source.Type,
+	}).DeepCopy(), olmcore.Cause{Reason: report.StepAbsent, Message: "Secret is absent"})
+	action.As = w.identity(t.Kind)
+	return Verdict{Asked: v1alpha1.StepStatusNotPresent, Action: action}
+}
+
+// isPullSecret reports whether a Secret may be copied to any namespace that asks: it
+// holds registry credentials, and a catalog that all namespaces see needs it.
+func isPullSecret(w *world, s *corev1.Secret) bool {
+	if w.CopyAnySecret {
+		return true
+	}
+	return (s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg) &&
+		slices.ContainsFunc(w.CatalogSources, func(c *v1alpha1.CatalogSource) bool {
+			return c.Namespace == s.Namespace && c.DeletionTimestamp == nil && slices.Contains(c.Spec.Secrets, s.Name)
+		})
+}
+
+// accountRule: the account "default" is made by Kubernetes.
+func accountRule(w *world, t *Target) Verdict {
+	switch {
+	case t.Key.Name != "default":
+		return byContent(w, t)
+	case t.Observed == nil:
+		return waiting("waiting for ServiceAccount default")
+	}
+	return Verdict{Outcome: Done}
+}
+
+// unreadable is the Verdict of a manifest that its kind cannot hold.
+func unreadable(t *Target, err error) Verdict {
+	if t.Key.Kind == kinds.CRD {
+		return invalid("v1 crd unmarshaling failed: %s", err)
+	}
+	return invalid("error parsing step manifest: %s: %s", t.Key.Name, err)
+}
+
+// typed returns JSON values as an object of the target's kind.
+func typed(t *Target, object map[string]any) (olmcore.Object, error) {
+	o := olmcore.NewObject(t.Kind.GVK)
+	if err := olmcore.FromMap(object, o); err != nil {
+		return nil, err
+	}
+	if o.GetName() != t.Key.Name {
+		return nil, fmt.Errorf("its name is %q", o.GetName())
+	}
+	return o, nil
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step judges the steps of an InstallPlan: what each describes, whether its
+// object is as it should be, and what is to be written for it. Everything is a value:
+// an [Input] gives an [Evaluation], with a [Verdict] for every step.
+package step
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/installplan/internal/crd"
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Outcome is what is found about a step.
+type Outcome int
+
+const (
+	// Pending: an action is asked for, or another step must come first.
+	Pending Outcome = iota
+	// Done: the object exists as the step describes it.
+	Done
+	// Waiting: the cluster must do something first.
+	Waiting
+	// Blocked: it cannot be applied as things are.
+	Blocked
+	// Invalid: it can never be applied.
+	Invalid
+)
+
+// Verdict is what a round decides about one step.
+type Verdict struct {
+	Outcome Outcome
+	Message string
+	// Status is what is recorded for the step; Asked instead when its action is part of
+	// the result.
+	Status, Asked v1alpha1.StepStatus
+	// Deadline is when Waiting becomes Blocked, or did; zero means never.
+	Deadline time.Time
+	// NotServed: it is refused because the API of its kind is not served.
+	NotServed bool
+	// Follows: it waits for nothing but another step of the plan.
+	Follows bool
+	// Action writes the object; nil when nothing is to be written.
+	Action olmcore.Action
+	// Said is what there is to say about the step.
+	Said []report.Finding
+	// Change is a change of schemas that custom resources must be judged for.
+	Change *crd.SchemaChange
+}
+
+// Refused reports whether nothing of the plan may be applied because of the step.
+func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
+
+func (v Verdict) saying(said ...report.Finding) Verdict {
+	v.Said = append(v.Said, said...)
+	return v
+}
+
+func blocked(format string, args ...any) Verdict {
+	return Verdict{Outcome: Blocked, Message: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) Verdict {
+	return Verdict{Outcome: Invalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func waiting(format string, args ...any) Verdict {
+	return Verdict{Outcome: Waiting, Message: fmt.Sprintf(format, args...)}
+}
+
+// Target is one object that one or more steps describe.
+type Target struct {
+	Key  olmcore.Key
+	Kind kinds.Kind
+	// Versions are the names of the ClusterServiceVersions that it is made for.
+	Versions []string
+	// Steps are positions in the plan, ascending; Recorded is the status of the first.
+	Steps    []int
+	Recorded v1alpha1.StepStatus
+	Verdict  Verdict
+	// Observed is the object as it exists, nil when it does not.
+	Observed olmcore.Object
+
+	rule    rule
+	desired manifest.Manifest
+}
+
+// Messages about steps, and how they begin or end. A failed plan tells by its message
+// whether its cause may be gone; see IsRefusal.
+const (
+	InvalidPlan     = "the InstallPlan contains invalid data"
+	WaitingPrefix   = "waiting for "
+	NotUnpacked     = " is not unpacked"
+	notServedPrefix = "api-server resource not found installing"
+	immutableMiddle = " exists and its "
+	immutableSuffix = " is immutable"
+)
+
+func finishDeleting(key olmcore.Key) string {
+	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
+}
+
+// Path returns the field of a plan that a step is, by its index.
+func Path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
