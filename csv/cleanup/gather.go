@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup
+
+import (
+	"context"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads the Deletion of an Input whose other lists were read; none of a
+// ClusterServiceVersion that is not being deleted or does not carry the finalizer. What
+// was not read is an incomplete list; any other read that failed is an error.
+func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
+	c := in.ClusterServiceVersion
+	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, Finalizer) {
+		return Deletion{}, nil
+	}
+	reads := read.From(ctx, r)
+	reach := reachOf(&in)
+	all := read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, nil)
+	in.Deletion = Deletion{
+		Namespaces: read.Only(read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil), func(n *corev1.Namespace) bool {
+			return n.Name == c.Namespace || reach.Contains(n.Name)
+		}),
+		Peers:          read.Only(all, func(o *owned.CSV) bool { return usesCRDsOf(c, o) }),
+		Copies:         read.Only(all, func(o *owned.CSV) bool { return isCopyOf(o, c) }),
+		ClusterObjects: olmcore.Found[olmcore.Object](),
+		WellKnown:      readServingBindings(reads, c),
+	}
+	if owned.IsLabelValue(c.Name) {
+		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, in.Config.ClusterKinds, labels.SelectorFromSet(owned.By(c).Labels()))
+	}
+	in.Deletion.Operands = readOperands(reads, factsOf(&in))
+	if err := reads.Err(); err != nil {
+		return Deletion{}, err
+	}
+	return in.Deletion, nil
+}
+
+// usesCRDsOf reports whether another original owns or requires a CRD that c owns.
+func usesCRDsOf(c, o *owned.CSV) bool {
+	theirs := &o.Spec.CustomResourceDefinitions
+	return !o.IsCopied() && o.UID != c.UID && slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
+		return owned.Describes(theirs.Owned, d.Name) || owned.Describes(theirs.Required, d.Name)
+	})
+}
+
+func readServingBindings(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmcore.Object] {
+	var delegators, readers []string
+	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, service := range serviceNames(spec.Name) {
+			delegators = append(delegators, service+suffixAuthDelegator)
+			readers = append(readers, service+suffixAuthReader)
+		}
+	}
+	return read.Join(
+		untyped(read.Named[*rbacv1.ClusterRoleBinding](reads, "", delegators)),
+		untyped(read.Named[*rbacv1.RoleBinding](reads, metav1.NamespaceSystem, readers)),
+	)
+}
+
+func untyped[T olmcore.Object](list olmcore.Observed[T]) olmcore.Observed[olmcore.Object] {
+	objects := olmcore.Observed[olmcore.Object]{Complete: list.Complete}
+	for _, o := range list.Items {
+		objects.Items = append(objects.Items, o)
+	}
+	return objects
+}
+
+// readOperands answers beforehand what Reconcile would ask for.
+func readOperands(reads *read.Reads, f *facts) map[schema.GroupKind]olmcore.Observed[olmcore.Object] {
+	if !wantsOperands(f) || subscribedBy(f) != "" {
+		return nil
+	}
+	answers := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
+	kinds, _ := operandKinds(f)
+	for _, kind := range kinds {
+		var lists []olmcore.Observed[olmcore.Object]
+		if kind.cluster || kind.targets.All() {
+			lists = append(lists, read.Kind(reads, kind.gvk, metav1.NamespaceAll, nil))
+		} else {
+			for _, namespace := range kind.targets {
+				lists = append(lists, read.Kind(reads, kind.gvk, namespace, nil))
+			}
+		}
+		answers[kind.gvk.GroupKind()] = read.Join(lists...)
+	}
+	return answers
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// ClusterServiceVersion is the object that is being deleted, with name, namespace and
+	// UID. Required.
+	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
+	Config                Config
+	// KeyPrefix starts the keys of the annotations. Empty: olmcore.KeyPrefix.
+	KeyPrefix string
+	// LastRun is the adapter's memory of its last Run; optional. Without it a write that
+	// the API server refuses is repeated instead of given up.
+	LastRun olmcore.LastResults
+
+	// OperatorGroups are those of the namespace.
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
+	// Neighbours are the other ClusterServiceVersions of the namespace, copies left out,
+	// that spec.replaces connects with this one. More of them do no harm.
+	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// Subscriptions are those of the namespace that have this ClusterServiceVersion
+	// installed or are about to. More of them do no harm.
+	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
+	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. More of
+	// them do no harm.
+	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
+	// Deployments are those of the namespace that carry the owner labels of the
+	// ClusterServiceVersion. More of them do no harm.
+	Deployments olmcore.Observed[*appsv1.Deployment]
+	Deletion
+}
+
+// Deletion is what a cleanup looks at besides what package csv reads for every
+// ClusterServiceVersion. Gather fills it.
+type Deletion struct {
+	// Peers are the other ClusterServiceVersions of all namespaces, copies left out, that
+	// own or require a CRD which this one owns. More of them do no harm.
+	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// Namespaces are the own one and those in which operands may be deleted; all when
+	// that is everywhere.
+	Namespaces olmcore.Observed[*corev1.Namespace]
+	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of kube-system,
+	// that carry the three owner labels. When not complete, Items are those of the kinds
+	// that were read.
+	ClusterObjects olmcore.Observed[olmcore.Object]
+	// Unread are the kinds for which ClusterObjects is not complete, which what is said
+	// names; may be empty.
+	Unread []schema.GroupKind
+	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with
+	// its name whose label olm.copiedFrom names its namespace. More of them do no harm.
+	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// WellKnown are the objects that serving certificates need outside the namespace,
+	// found by name: for each Deployment d of the strategy the ClusterRoleBinding
+	// <d>-service-system:auth-delegator and the RoleBinding <d>-service-auth-reader in
+	// kube-system.
+	WellKnown olmcore.Observed[olmcore.Object]
+	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent
+	// was not read.
+	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
+}
+
+// Outcome is a Result, what Reconcile asks its caller for, and how far it got.
+type Outcome struct {
+	olmcore.Result
+	// Operands are kinds whose instances must be known before the cleanup can go on: list
+	// them and answer in Deletion.Operands of the next Input. Gather does so by itself.
+	Operands []schema.GroupVersionKind
+	// Mode, Stage and Pending say how much is to be done, which stage holds the
+	// ClusterServiceVersion, and how many objects of it do. Empty when there is nothing to
+	// clean up after.
+	Mode    Mode
+	Stage   Stage
+	Pending int
+}
+
+// Cover hands each field to a Coverage.
+func (d *Deletion) Cover(c *olmcore.Coverage) {
+	olmcore.CoverObjects(c, d.Peers)
+	olmcore.CoverObjects(c, d.Namespaces)
+	olmcore.CoverObjects(c, d.ClusterObjects)
+	olmcore.CoverValues(c, d.Unread)
+	olmcore.CoverObjects(c, d.Copies)
+	olmcore.CoverObjects(c, d.WellKnown)
+	if len(d.Operands) == 0 { // as for every ClusterServiceVersion that is not being deleted
+		olmcore.CoverValue(c, 0)
+		return
+	}
+	kinds := slices.SortedFunc(maps.Keys(d.Operands), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	olmcore.CoverValue(c, len(kinds))
+	for _, kind := range kinds {
+		olmcore.CoverValue(c, kind)
+		olmcore.CoverObjects(c, d.Operands[kind])
+	}
+}
+
+func (in *Input) validate() error {
+	c := in.ClusterServiceVersion
+	switch {
+	case c == nil:
+		return &olmcore.InputError{Field: "ClusterServiceVersion", Problem: "is nil"}
+	case c.Name == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.name", Problem: "is empty"}
+	case c.Namespace == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.namespace", Problem: "is empty"}
+	case c.UID == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so nothing could refer to its owner"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		in.Config.Validate(),
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
+		olmcore.ValidateList("Neighbours", in.Neighbours),
+		olmcore.ValidateList("Subscriptions", in.Subscriptions),
+		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
+		olmcore.ValidateList("Deployments", in.Deployments),
+		in.Deletion.validate(),
+	)
+}
+
+func (d *Deletion) validate() error {
+	err := cmp.Or(
+		olmcore.ValidateList("Deletion.Peers", d.Peers),
+		olmcore.ValidateList("Deletion.Copies", d.Copies),
+		olmcore.ValidateList("Deletion.Namespaces", d.Namespaces),
+		read.ValidateMixed("Deletion.ClusterObjects", d.ClusterObjects),
+		read.ValidateMixed("Deletion.WellKnown", d.WellKnown),
+	)
+	for _, answer := range d.Operands {
+		err = cmp.Or(err, read.ValidateMixed("Deletion.Operands", answer))
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// wantsOperands reports whether instances of owned CRDs are to be deleted at all.
+func wantsOperands(f *facts) bool {
+	return f.c.Spec.Cleanup.Enabled && f.mode() == ModeUninstall && f.override == ""
+}
+
+// findOperands returns the instances of the CRDs that this ClusterServiceVersion alone
+// owns, to be deleted while the operator, its webhooks and its permissions are still there
+// to finish them.
+func findOperands(f *facts) (all found) {
+	if !wantsOperands(f) {
+		return all
+	}
+	if all.unread = unreadForOperands(f.in); len(all.unread) > 0 {
+		return all
+	}
+	if s := subscribedBy(f); s != "" {
+		all.skipped = append(all.skipped, skip(f.c, "operands stay: Subscription "+s+" has this version installed"))
+		return all
+	}
+	kinds, left := operandKinds(f)
+	all.skipped = left
+	var instances []olmcore.Object
+	for _, kind := range kinds {
+		answer := f.in.Deletion.Operands[kind.gvk.GroupKind()]
+		if !answer.Complete {
+			all.ask = append(all.ask, kind.gvk)
+		}
+		for _, o := range answer.Items {
+			if kind.covers(f, o) {
+				instances = append(instances, o)
+			}
+		}
+	}
+	if len(all.ask) > 0 {
+		return all
+	}
+	slices.SortFunc(instances, func(a, b olmcore.Object) int {
+		x, y := olmcore.KeyOf(a), olmcore.KeyOf(b)
+		return cmp.Or(strings.Compare(x.Group, y.Group), x.Compare(y))
+	})
+	return addOperands(f, all, instances)
+}
+
+func unreadForOperands(in *Input) (lists []string) {
+	for _, list := range [...]struct {
+		complete bool
+		name     string
+	}{
+		{in.Subscriptions.Complete, "Subscriptions"},
+		{in.OperatorGroups.Complete, "OperatorGroups"},
+		{in.Deletion.Peers.Complete, "ClusterServiceVersions of all namespaces"},
+		{in.CustomResourceDefinitions.Complete, "CustomResourceDefinitions"},
+		{in.Deployments.Complete, "Deployments"},
+	} {
+		if !list.complete {
+			lists = append(lists, list.name)
+		}
+	}
+	return lists
+}
+
+// subscribedBy returns the name of the first live Subscription that has the
+// ClusterServiceVersion installed, empty for none.
+func subscribedBy(f *facts) string {
+	name := ""
+	for _, s := range f.in.Subscriptions.Items {
+		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
+			name = s.Name
+		}
+	}
+	return name
+}
+
+func addOperands(f *facts, all found, instances []olmcore.Object) found {
+	timeout := f.in.Config.OperandTimeout
+	running := isOperatorRunning(f)
+	for _, o := range instances {
+		_, kept := o.GetAnnotations()[f.key(annotationKeep)]
+		live := o.GetDeletionTimestamp() == nil
+		switch {
+		case timeout > 0 && f.age >= timeout:
+			all.skipped = append(all.skipped, skip(o, "still there when the time for operands was over"))
+		case kept && live:
+			all.skipped = append(all.skipped, skip(o, "kept by annotation"))
+		case live && len(o.GetFinalizers()) > 0 && !running:
+			all.targets = append(all.targets, target{ref: olmcore.RefOf(o), why: "operator not running", blocked: true})
+		default:
+			all.targets = append(all.targets, deletionOf(f, o))
+		}
+	}
+	all.requeue = max(0, timeout-f.age)
+	return all
+}
+
+// isOperatorRunning reports whether the operator can finish the operands: deleting one
+// that has finalizers would otherwise leave it Terminating for ever.
+func isOperatorRunning(f *facts) bool {
+	if slices.Contains(f.c.Finalizers, metav1.FinalizerDeleteDependents) {
+		return false
+	}
+	return slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
+		return d.DeletionTimestamp == nil && owned.Deployment(f.c, d) && deployment.IsAvailable(d)
+	})
+}
+
+// operandKind is one kind whose instances are to go, and where.
+type operandKind struct {
+	gvk     schema.GroupVersionKind
+	cluster bool
+	targets group.Targets
+}
+
+func (o operandKind) covers(f *facts, instance olmcore.Object) bool {
+	namespace := instance.GetNamespace()
+	if o.cluster || namespace == "" {
+		return o.cluster
+	}
+	return o.targets.Contains(namespace) && !f.terminating[namespace]
+}
+
+// operandKinds selects the CRDs, and says why others are left out.
+func operandKinds(f *facts) (kinds []operandKind, left []skipped) {
+	var names []string
+	for _, d := range f.c.Spec.CustomResourceDefinitions.Owned {
+		names = append(names, d.Name)
+	}
+	if len(names) > 0 {
+		left = unreached(f)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", name)
+		if !exists {
+			continue
+		}
+		kind := operandKind{gvk: operandGVK(crd), cluster: crd.Spec.Scope == apiextensionsv1.ClusterScoped, targets: f.reach}
+		why := whyOperandsStay(f, crd)
+		switch {
+		case why != "":
+		case kind.cluster && !f.reach.All():
+			why = "operands stay: the kind is cluster-scoped and no OperatorGroup of all namespaces confirms that this operator watches them all"
+		case len(f.reach) == 0:
+			continue // said once for all kinds
+		case kind.gvk.Version == "":
+			why = "operands stay: no version is served"
+		default:
+			kinds = append(kinds, kind)
+			continue
+		}
+		left = append(left, skip(crd, why))
+	}
+	return kinds, left
+}
+
+// unreached says once which of the annotated targets nothing confirms.
+func unreached(f *facts) []skipped {
+	annotated, ok := group.AnnotatedTargets(f.c)
+	switch {
+	case !ok:
+		return []skipped{skip(f.c, "operands stay: annotation olm.targetNamespaces is absent")}
+	case !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }):
+		return []skipped{skip(f.c, "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names")}
+	}
+	return nil
+}
+
+// whyOperandsStay returns why the instances of a CRD stay; empty when they go.
+func whyOperandsStay(f *facts, crd *apiextensionsv1.CustomResourceDefinition) string {
+	if crd.DeletionTimestamp != nil {
+		return "operands go with the CRD, which is being deleted"
+	}
+	for _, p := range f.peers {
+		if owned.Describes(p.Spec.CustomResourceDefinitions.Owned, crd.Name) {
+			return "operands stay: owned by " + p.Namespace + "/" + p.Name + " too"
+		}
+		if owned.Describes(p.Spec.CustomResourceDefinitions.Required, crd.Name) {
+			return "operands stay: required by " + p.Namespace + "/" + p.Name
+		}
+	}
+	if !owned.CameWith(f.c, crd) {
+		return "operands stay: " + notInstalledByThisCSV
+	}
+	return ""
+}
+
+// operandGVK prefers the storage version; the version is empty when none is served.
+func operandGVK(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (gvk.Version == "" || v.Storage) {
+			gvk.Version = v.Name
+		}
+	}
+	return gvk
+}
