@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -171,7 +172,7 @@ func New(o *Options) *Set {
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
 		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.subscription, notice: s.notice},
 		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.installPlan, concerns: plansConcerned},
-		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: csv.GroupAffected, Reconcile: s.group},
+		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.group},
 		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv, concerns: versionsConcerned},
 	}
 	if o.Sweeps {

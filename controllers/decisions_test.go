@@ -27,22 +27,22 @@ var notCalled = map[string]string{
 	"csv.Assess":                "tells a person what a ClusterServiceVersion is at",
 	"subscription.Audit":        "reports on relations, which Reconcile and Sweep repair",
 	"subscription.PlanDeletion": "is asked for by whoever is about to delete a Subscription",
-	"csv.Cleanup":               "is part of Reconcile",
+	"cleanup.Reconcile":         "is part of csv.Reconcile",
 }
 
 // TestEveryDecisionIsCalled lists the exported functions that take an Input: a
 // cluster needs each of them, or notCalled says why not.
 func TestEveryDecisionIsCalled(t *testing.T) {
 	decisions := map[string]bool{}
-	for _, dir := range []string{"catalog", "subscription", "installplan", "csv"} {
+	for _, dir := range []string{"catalog", "subscription", "installplan", "csv", "csv/operatorgroup", "csv/cleanup", "csv/sweep"} {
 		for _, name := range decisionsOf(t, filepath.Join("..", dir)) {
-			decisions[dir+"."+name] = true
+			decisions[filepath.Base(dir)+"."+name] = true
 		}
 	}
 	require.Greater(t, len(decisions), 15)
 	called := map[string]bool{}
 	for _, source := range sources(t, ".") {
-		for _, match := range regexp.MustCompile(`\b(?:catalog|subscription|installplan|csv)\.[A-Z]\w*\(`).FindAllString(source, -1) {
+		for _, match := range regexp.MustCompile(`\b(?:catalog|subscription|installplan|csv|operatorgroup|cleanup|sweep)\.[A-Z]\w*\(`).FindAllString(source, -1) {
 			called[strings.TrimSuffix(match, "(")] = true
 		}
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -33,12 +36,12 @@ func gathers() map[string]func(context.Context, olmcore.Reader) error {
 			_, err := csv.Gather(ctx, r, key, csv.Config{})
 			return err
 		},
-		"csv.GatherGroup": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := csv.GatherGroup(ctx, r, key)
+		"operatorgroup.Gather": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := operatorgroup.Gather(ctx, r, key)
 			return err
 		},
-		"csv.GatherSweep": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := csv.GatherSweep(ctx, r, csv.Config{})
+		"sweep.Gather": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := sweep.Gather(ctx, r, cleanup.Config{})
 			return err
 		},
 		"installplan.Gather": func(ctx context.Context, r olmcore.Reader) error {

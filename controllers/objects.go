@@ -13,6 +13,8 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -140,12 +142,13 @@ func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedN
 }
 
 func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := csv.GatherGroup(ctx, r, key)
+	in, err := operatorgroup.Gather(ctx, r, key)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now = now
-	return csv.Group(in)
+	out, err := operatorgroup.Reconcile(in)
+	return out.Result, err
 }
 
 func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
@@ -172,12 +175,13 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedNam
 }
 
 func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := csv.GatherSweep(ctx, r, s.options.CSV)
+	in, err := sweep.Gather(ctx, r, s.options.CSV.Cleanup)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now = now
-	return csv.Sweep(in)
+	out, err := sweep.Reconcile(in)
+	return out.Result, err
 }
 
 func (s *Set) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {

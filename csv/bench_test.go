@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -214,7 +216,7 @@ func TestNothingToCleanUpIsOneWrite(t *testing.T) {
 	out, err := csv.Reconcile(dependants(t, 0))
 	require.NoError(t, err)
 	require.Len(t, out.Actions, 1)
-	require.NotContains(t, out.Actions[0].(olmcore.Update).After.GetFinalizers(), csv.Finalizer)
+	require.NotContains(t, out.Actions[0].(olmcore.Update).After.GetFinalizers(), cleanup.Finalizer)
 	out, err = csv.Reconcile(dependants(t, 10))
 	require.NoError(t, err)
 	require.Len(t, out.Actions, 11, "all of a stage at once, and the status")
@@ -251,7 +253,7 @@ func BenchmarkGroup(b *testing.B) {
 		b.Run(fmt.Sprintf("namespaces=%d", namespaces), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if res, err := csv.Group(in); err != nil || !res.Empty() {
+				if res, err := reconcileGroup(in); err != nil || !res.Empty() {
 					b.Fatal(res, err)
 				}
 			}
@@ -262,7 +264,7 @@ func BenchmarkGroup(b *testing.B) {
 // BenchmarkSweep looks at objects of CSVs that are all there.
 func BenchmarkSweep(b *testing.B) {
 	for _, n := range []int{100, 10000} {
-		in := csv.SweepInput{
+		in := sweep.Input{
 			Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
 			Namespaces: olmcore.Found(namespace("ns", nil)), ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), Objects: olmcore.Found[olmcore.Object](),
 		}
@@ -272,7 +274,7 @@ func BenchmarkSweep(b *testing.B) {
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if res, err := csv.Sweep(in); err != nil || !res.Empty() {
+				if res, err := reconcileSweep(in); err != nil || !res.Empty() {
 					b.Fatal(res, err)
 				}
 			}

@@ -21,6 +21,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -30,7 +31,7 @@ func leaving(t *testing.T) csv.Input {
 	deploy(t, &in)
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
 	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
-	in.Deletion = csv.Deletion{
+	in.Deletion = cleanup.Deletion{
 		Peers:          olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		Namespaces:     olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
 		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
@@ -57,7 +58,7 @@ func cool(name string, finalizers ...string) *unstructured.Unstructured {
 // does lists the actions as "verb Kind name".
 func does(t *testing.T, in csv.Input) []string {
 	t.Helper()
-	out, err := csv.Cleanup(in)
+	out, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	var list []string
 	for _, a := range out.Actions {
@@ -144,7 +145,7 @@ func TestStagesOfACleanUp(t *testing.T) {
 			in.Deployments.Items = append(in.Deployments.Items, second)
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, []string{"delete Deployment a", "delete Deployment cool"}},
-		"copies that were not read hold": {func(in *csv.Input) { in.Deletion.Copies.Complete = false }, nil},
+		"copies that were not read hold": {func(in *csv.Input) { in.Deletion.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
 		"a CRD is never deleted, whatever its labels": {func(in *csv.Input) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")}}
 		}, release},
@@ -170,7 +171,7 @@ func TestStagesOfACleanUp(t *testing.T) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, release},
 		"abandoned by annotation": {func(in *csv.Input) {
-			in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] = csv.OverrideAbandon
+			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, release},
 		"clean-up is switched off": {func(in *csv.Input) {
@@ -239,7 +240,7 @@ func TestOperands(t *testing.T) {
 		"they are deleted":        {func(*csv.Input) {}, []string{"delete Cool one", "delete Cool two"}},
 		"clean-up is not enabled": {func(in *csv.Input) { in.ClusterServiceVersion.Spec.Cleanup.Enabled = false }, release},
 		"they are skipped by annotation": {func(in *csv.Input) {
-			in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] = csv.OverrideSkipOperands
+			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
 		}, release},
 		"a newer version goes on":  {func(in *csv.Input) { successorOf(in, pending) }, release},
 		"the version was replaced": {func(in *csv.Input) { in.ClusterServiceVersion.Status.Reason = "Replaced" }, release},
@@ -247,27 +248,10 @@ func TestOperands(t *testing.T) {
 			in.Subscriptions.Items = []*v1alpha1.Subscription{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}}}
 		}, release},
 		"another operator owns the CRD": {func(in *csv.Input) { other(in) }, release},
-		"another operator owns the CRD and watches other namespaces": {func(in *csv.Input) {
-			other(in).Annotations = map[string]string{"olm.targetNamespaces": "elsewhere", "olm.operatorNamespace": "elsewhere"}
-			in.Config.Cleanup.AllowDisjointTenants = true
-		}, []string{"delete Cool one", "delete Cool two"}},
-		"another operator owns the CRD and watches this namespace too": {func(in *csv.Input) {
-			other(in).Annotations = map[string]string{"olm.targetNamespaces": "elsewhere,ns", "olm.operatorNamespace": "elsewhere"}
-			in.Config.Cleanup.AllowDisjointTenants = true
-		}, release},
-		"another operator owns the CRD, and nobody knows what it watches": {func(in *csv.Input) {
-			other(in)
-			in.Config.Cleanup.AllowDisjointTenants = true
-		}, release},
 		"another operator requires it": {func(in *csv.Input) {
 			d := &other(in).Spec.CustomResourceDefinitions
 			d.Owned, d.Required = nil, d.Owned
 		}, release},
-		"another operator requires it, and nobody cares": {func(in *csv.Input) {
-			d := &other(in).Spec.CustomResourceDefinitions
-			d.Owned, d.Required = nil, d.Owned
-			in.Config.Cleanup.IgnoreRequirers = true
-		}, []string{"delete Cool one", "delete Cool two"}},
 		"the other operator is leaving too": {func(in *csv.Input) { other(in).DeletionTimestamp = ago(0) }, []string{"delete Cool one", "delete Cool two"}},
 		"the CRD is being deleted":          {func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
 		"the CRD is gone":                   {func(in *csv.Input) { in.CustomResourceDefinitions.Items = nil }, release},
@@ -280,7 +264,7 @@ func TestOperands(t *testing.T) {
 		}, release},
 		"one is kept": {func(in *csv.Input) {
 			o := cool("one")
-			o.SetAnnotations(map[string]string{csv.AnnotationKeep: ""})
+			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
 			answer(in, o, cool("two"))
 		}, []string{"delete Cool two"}},
 		"one has a finalizer, and its operator is on its way out": {func(in *csv.Input) {
@@ -293,7 +277,7 @@ func TestOperands(t *testing.T) {
 		}, []string{"delete Cool two"}},
 		"one is kept, but on its way out": {func(in *csv.Input) {
 			o := cool("one", "example.com/x")
-			o.SetAnnotations(map[string]string{csv.AnnotationKeep: ""})
+			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
 			o.SetDeletionTimestamp(ago(time.Second))
 			answer(in, o)
 		}, nil},
@@ -307,9 +291,11 @@ func TestOperands(t *testing.T) {
 			answer(in, o)
 		}, nil},
 		"nobody knows whether the operator runs": {func(in *csv.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} }, nil},
-		"nobody knows who subscribed":            {func(in *csv.Input) { in.Subscriptions.Complete = false }, nil},
-		"nobody knows who else owns the CRD":     {func(in *csv.Input) { in.Deletion.Peers.Complete = false }, nil},
-		"nobody knows the CRD":                   {func(in *csv.Input) { in.CustomResourceDefinitions.Complete = false }, nil},
+		"nobody knows who subscribed":            {func(in *csv.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} }, nil},
+		"nobody knows who else owns the CRD":     {func(in *csv.Input) { in.Deletion.Peers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"nobody knows the CRD": {func(in *csv.Input) {
+			in.CustomResourceDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
+		}, nil},
 		"the one after the next version goes on": {func(in *csv.Input) {
 			next := successorOf(in, succeeded)
 			next.DeletionTimestamp = ago(time.Second)
@@ -320,7 +306,6 @@ func TestOperands(t *testing.T) {
 				n.Spec.CustomResourceDefinitions.Owned = nil
 			}
 		}, release},
-		"they are many":      {func(in *csv.Input) { in.Config.Cleanup.OperandBatch = 1 }, []string{"delete Cool one"}},
 		"their time is over": {func(in *csv.Input) { in.Config.Cleanup.OperandTimeout = 10 * time.Second }, release},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +318,7 @@ func TestOperands(t *testing.T) {
 	}
 	in := leaving(t)
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
-	out, err := csv.Cleanup(in)
+	out, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Cool"}}, out.Operands, "an unread kind is asked for")
 	require.Empty(t, out.Actions)
@@ -368,7 +353,7 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: c.class, Message: "no", Count: c.count, First: now.Add(-c.first), Last: now}}
 			require.Equal(t, c.want, does(t, in))
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			require.Equal(t, c.requeue, out.RequeueAfter)
 		})
@@ -385,14 +370,14 @@ func TestTheModeDoesNotChangeThroughOurOwnStatus(t *testing.T) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
 			change(&in)
 			before := assess(t, in)
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 			require.True(t, ok)
 			require.Len(t, after.Status.Cleanup.PendingDeletion, 1)
 			in.ClusterServiceVersion = after
 			require.Equal(t, before.Mode, assess(t, in).Mode)
-			require.Equal(t, csv.StageWorkload, assess(t, in).Stage)
+			require.Equal(t, cleanup.StageWorkload, assess(t, in).Stage)
 		})
 	}
 }

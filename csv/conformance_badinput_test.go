@@ -169,7 +169,7 @@ func TestADeletionInTheFuture(t *testing.T) {
 	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
 	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
 	require.Equal(t, []string{"delete Deployment cool"}, does(t, in))
-	out, err := csv.Cleanup(in)
+	out, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, out.RequeueAfter)
 }

@@ -15,14 +15,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // releases reports whether a result takes the finalizer off, which is then all it
 // does.
-func releases(t require.TestingT, out csv.Outcome) bool {
+func releases(t require.TestingT, out cleanup.Outcome) bool {
 	for _, a := range out.Actions {
-		if c, ok := metadataOf(a); ok && !slices.Contains(c.Finalizers, csv.Finalizer) {
+		if c, ok := metadataOf(a); ok && !slices.Contains(c.Finalizers, cleanup.Finalizer) {
 			require.Len(t, out.Actions, 1)
 			return true
 		}
@@ -31,11 +32,11 @@ func releases(t require.TestingT, out csv.Outcome) bool {
 }
 
 // cleanupModes are the ways in which a CSV can be deleted.
-var cleanupModes = map[csv.Mode]func(in *csv.Input){
-	csv.ModeUninstall:     func(*csv.Input) {},
-	csv.ModeSuperseded:    func(in *csv.Input) { hold(in.ClusterServiceVersion, deleting, "Replaced", "", time.Hour) },
-	csv.ModeNamespaceGone: func(in *csv.Input) { in.Deletion.Namespaces.Items[0].Status.Phase = corev1.NamespaceTerminating },
-	csv.ModeOrphan: func(in *csv.Input) {
+var cleanupModes = map[cleanup.Mode]func(in *csv.Input){
+	cleanup.ModeUninstall:     func(*csv.Input) {},
+	cleanup.ModeSuperseded:    func(in *csv.Input) { hold(in.ClusterServiceVersion, deleting, "Replaced", "", time.Hour) },
+	cleanup.ModeNamespaceGone: func(in *csv.Input) { in.Deletion.Namespaces.Items[0].Status.Phase = corev1.NamespaceTerminating },
+	cleanup.ModeOrphan: func(in *csv.Input) {
 		in.ClusterServiceVersion.Finalizers = append(in.ClusterServiceVersion.Finalizers, "orphan")
 	},
 }
@@ -65,7 +66,7 @@ func TestOthersObjectsStayInEveryMode(t *testing.T) {
 					differ(o)
 					in.Deletion.ClusterObjects.Items = []olmcore.Object{o}
 					end := cleanUp(t, in)
-					deleted := name == "none" && key.Kind != "CustomResourceDefinition" && mode != csv.ModeOrphan
+					deleted := name == "none" && key.Kind != "CustomResourceDefinition" && mode != cleanup.ModeOrphan
 					require.Equal(t, !deleted, len(end.Deletion.ClusterObjects.Items) == 1)
 				})
 			}
@@ -83,7 +84,7 @@ func label(key, value string) func(o olmcore.Object) {
 // cleanUp runs a clean-up to its end; nothing fails.
 func cleanUp(t require.TestingT, in csv.Input) csv.Input {
 	for range 8 {
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		done := releases(t, out)
 		in, _ = applied(t, in, out.Actions)
@@ -99,10 +100,10 @@ func cleanUp(t require.TestingT, in csv.Input) csv.Input {
 // gone at the next call; one when there is nothing.
 func TestACleanUpTakesEightCallsAtMost(t *testing.T) {
 	in := leaving(t)
-	calls := func(in csv.Input) (stages []csv.Stage) {
+	calls := func(in csv.Input) (stages []cleanup.Stage) {
 		for len(stages) < 20 {
 			stages = append(stages, assess(t, in).Stage)
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			if releases(t, out) {
 				return stages
@@ -111,10 +112,10 @@ func TestACleanUpTakesEightCallsAtMost(t *testing.T) {
 		}
 		return stages
 	}
-	require.Equal(t, []csv.Stage{csv.StageRelease}, calls(in))
+	require.Equal(t, []cleanup.Stage{cleanup.StageRelease}, calls(in))
 	full(&in)
-	require.Equal(t, []csv.Stage{
-		csv.StageOperands, csv.StageAdmission, csv.StageConversion, csv.StageAPIServices, csv.StageWorkload, csv.StageRBAC, csv.StageOthers, csv.StageRelease,
+	require.Equal(t, []cleanup.Stage{
+		cleanup.StageOperands, cleanup.StageAdmission, cleanup.StageConversion, cleanup.StageAPIServices, cleanup.StageWorkload, cleanup.StageRBAC, cleanup.StageOthers, cleanup.StageRelease,
 	}, calls(in))
 }
 
@@ -124,9 +125,9 @@ func TestTheOrderOfEveryListIsNothingToACleanUp(t *testing.T) {
 		in := leavingNow()
 		full(&in)
 		for gone := false; !gone; {
-			want, err := csv.Cleanup(in)
+			want, err := reconcileCleanup(in)
 			require.NoError(t, err)
-			got, err := csv.Cleanup(shuffled(in, func(n int) []int { return rapid.Permutation(indices(n)).Draw(t, "order") }))
+			got, err := reconcileCleanup(shuffled(in, func(n int) []int { return rapid.Permutation(indices(n)).Draw(t, "order") }))
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 			in, gone = applied(t, in, want.Actions)
@@ -152,7 +153,7 @@ func TestAnyInterruptionEndsTheSame(t *testing.T) {
 		in := interruptible(t)
 		want := left(cleanUp(t, in))
 		for range 60 {
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			n := rapid.IntRange(0, len(out.Actions)).Draw(t, "run")
 			var gone bool
@@ -194,7 +195,7 @@ func leavingNow() csv.Input {
 	in.Deployments = olmcore.Found(installed().DeepCopy())
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Second)
 	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
-	in.Deletion = csv.Deletion{
+	in.Deletion = cleanup.Deletion{
 		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(namespace("ns", nil)),
 		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 	}
@@ -229,7 +230,7 @@ func left(in csv.Input) []string {
 func TestOneFailureStopsNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
-		want, err := csv.Cleanup(in)
+		want, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		in.LastRun = olmcore.LastResults{}
 		failing := map[string]bool{}
@@ -243,13 +244,13 @@ func TestOneFailureStopsNothingElse(t *testing.T) {
 				}
 			}
 		}
-		got, err := csv.Cleanup(in)
+		got, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		require.Equal(t, without(deletions(want), failing), without(deletions(got), failing))
 	})
 }
 
-func deletions(out csv.Outcome) []string {
+func deletions(out cleanup.Outcome) []string {
 	list := []string{}
 	for _, a := range out.Actions {
 		if d, ok := a.(olmcore.Delete); ok {
@@ -267,25 +268,27 @@ func without(list []string, leave map[string]bool) []string {
 // and the user, the caller, or the namespace wants the CSV to go.
 func TestReleasedWhateverFails(t *testing.T) {
 	for name, enter := range map[string]func(in *csv.Input){
-		"abandoned": func(in *csv.Input) { in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] = csv.OverrideAbandon },
-		"disabled":  func(in *csv.Input) { in.Config.Cleanup.Disabled = true },
-		"orphaned":  cleanupModes[csv.ModeOrphan],
+		"abandoned": func(in *csv.Input) {
+			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
+		},
+		"disabled": func(in *csv.Input) { in.Config.Cleanup.Disabled = true },
+		"orphaned": cleanupModes[cleanup.ModeOrphan],
 		"the namespace went": func(in *csv.Input) {
-			cleanupModes[csv.ModeNamespaceGone](in)
-			in.ClusterServiceVersion.DeletionTimestamp = ago(csv.DefaultNamespaceHold)
+			cleanupModes[cleanup.ModeNamespaceGone](in)
+			in.ClusterServiceVersion.DeletionTimestamp = ago(30 * time.Second)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				in := dying(t)
-				in.ClusterServiceVersion.Finalizers = []string{csv.Finalizer}
-				delete(in.ClusterServiceVersion.Annotations, csv.AnnotationCleanup)
-				in.Deletion.Namespaces.Complete = true
+				in.ClusterServiceVersion.Finalizers = []string{cleanup.Finalizer}
+				delete(in.ClusterServiceVersion.Annotations, cleanup.AnnotationCleanup)
+				in.Deletion.Namespaces = olmcore.Found(namespace("ns", nil))
 				for _, o := range in.Deletion.ClusterObjects.Items {
 					in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{Class: olmcore.Transient, Count: 3, First: now, Last: now}
 				}
 				enter(&in)
-				out, err := csv.Cleanup(in)
+				out, err := reconcileCleanup(in)
 				require.NoError(t, err)
 				require.True(t, releases(t, out))
 			})
@@ -299,7 +302,7 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 		in := dying(t)
 		before := assess(t, in)
 		for range 3 {
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 			if !written {
@@ -322,7 +325,7 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 		in := leavingNow()
 		hold(in.ClusterServiceVersion, was.phase, was.why, "words", time.Minute)
 		in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](belongings()[0])
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		require.Empty(t, out.Transitions)
 		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
@@ -334,15 +337,15 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 		}}
 		require.Equal(t, *want, after.Status)
 		in.ClusterServiceVersion = after
-		require.Equal(t, csv.ModeSuperseded, assess(t, in).Mode)
+		require.Equal(t, cleanup.ModeSuperseded, assess(t, in).Mode)
 	}
 }
 
 // TestWaitingHidesNoReason: behind the reason that a clean-up writes, the one before
 // it tells whether the version was replaced.
 func TestWaitingHidesNoReason(t *testing.T) {
-	for before, mode := range map[reason]csv.Mode{
-		"Replaced": csv.ModeSuperseded, "BeingReplaced": csv.ModeSuperseded, "InstallSucceeded": csv.ModeUninstall, "ComponentUnhealthy": csv.ModeUninstall,
+	for before, mode := range map[reason]cleanup.Mode{
+		"Replaced": cleanup.ModeSuperseded, "BeingReplaced": cleanup.ModeSuperseded, "InstallSucceeded": cleanup.ModeUninstall, "ComponentUnhealthy": cleanup.ModeUninstall,
 	} {
 		in := leavingNow()
 		hold(in.ClusterServiceVersion, deleting, "WaitingOnCleanup", "", time.Minute)
@@ -366,10 +369,9 @@ func TestThePendingListIsBounded(t *testing.T) {
 			want = append(want, v1alpha1.ResourceInstance{Namespace: "ns", Name: fmt.Sprintf("c%03d", i)})
 		}
 		in.Deletion.Operands = operandsOf(all...)
-		in.Config.Cleanup.OperandBatch = 10
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
-		require.Len(t, deletions(out), min(n, 10))
+		require.Len(t, deletions(out), min(n, 100))
 		after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 		require.Equal(t, []v1alpha1.ResourceList{{Group: "example.com", Kind: "Cool", Instances: want[:min(n, 50)]}}, after.Status.Cleanup.PendingDeletion)
 		require.Equal(t, n > 5, strings.HasSuffix(after.Status.Message, fmt.Sprintf(" and %d more", n-5)), after.Status.Message)

@@ -18,6 +18,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -255,8 +258,8 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 
 // TestSweepFindsAPIServices of versions, and of namespaces, that are gone.
 func TestSweepFindsAPIServices(t *testing.T) {
-	in := csv.SweepInput{
-		Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: true}},
+	in := sweep.Input{
+		Now: now, Config: cleanup.Config{SweepDelete: true},
 		ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](),
 		InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
 	}
@@ -267,9 +270,9 @@ func TestSweepFindsAPIServices(t *testing.T) {
 		in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: orphan(name, owner)})
 	}
 	in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.nobodys", UID: "x", CreationTimestamp: *ago(time.Hour)}})
-	res, err := csv.Sweep(in)
+	res, err := reconcileSweep(in)
 	require.NoError(t, err)
-	require.Equal(t, []string{"APIService v1.no-namespace", "APIService v1.no-version"}, deletions(csv.Outcome{Result: res}))
+	require.Equal(t, []string{"APIService v1.no-namespace", "APIService v1.no-version"}, deletions(cleanup.Outcome{Result: res}))
 }
 
 // TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator
@@ -290,7 +293,7 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	g := group()
 	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
-	res, err := csv.Group(csv.GroupInput{
+	res, err := reconcileGroup(operatorgroup.Input{
 		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -39,14 +40,14 @@ func dying(t *rapid.T) csv.Input {
 	c.DeletionTimestamp = ago(deleted)
 	c.Spec.Cleanup.Enabled = rapid.Bool().Draw(t, "cleanup")
 	c.Finalizers = append(c.Finalizers, rapid.SampledFrom([][]string{nil, nil, nil, {"orphan"}, {"foregroundDeletion"}}).Draw(t, "finalizers")...)
-	if v := rapid.SampledFrom([]string{"", "", "", csv.OverrideAbandon, csv.OverrideSkipOperands, "nonsense"}).Draw(t, "override"); v != "" {
-		c.Annotations[csv.AnnotationCleanup] = v
+	if v := rapid.SampledFrom([]string{"", "", "", cleanup.OverrideAbandon, cleanup.OverrideSkipOperands, "nonsense"}).Draw(t, "override"); v != "" {
+		c.Annotations[cleanup.AnnotationCleanup] = v
 	}
 	home := namespace("ns", nil)
 	if rapid.IntRange(0, 5).Draw(t, "namespace") == 0 {
 		home.Status.Phase = corev1.NamespaceTerminating
 	}
-	in.Deletion = csv.Deletion{
+	in.Deletion = cleanup.Deletion{
 		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(home),
 		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		Operands: map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found[olmcore.Object]()},
@@ -83,12 +84,26 @@ func dying(t *rapid.T) csv.Input {
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		*lists[name] = rapid.IntRange(0, 19).Draw(t, name) > 0
 	}
-	in.Config.Cleanup = csv.CleanupConfig{
+	in.Config.Cleanup = cleanup.Config{
 		Disabled:       rapid.IntRange(0, 19).Draw(t, "disabled") == 0,
 		OperandTimeout: time.Duration(rapid.SampledFrom([]int{0, 0, 60}).Draw(t, "timeout")) * time.Second,
-		OperandBatch:   rapid.IntRange(0, 2).Draw(t, "batch"),
 	}
-	return distinct(in)
+	return withoutUnread(distinct(in))
+}
+
+// withoutUnread takes the items off the lists that were not read.
+func withoutUnread(in csv.Input) csv.Input {
+	d := &in.Deletion
+	if !d.Peers.Complete {
+		d.Peers.Items = nil
+	}
+	if !d.Copies.Complete {
+		d.Copies.Items = nil
+	}
+	if !d.Namespaces.Complete {
+		d.Namespaces.Items = nil
+	}
+	return in
 }
 
 // copied is what a copy of input's CSV looks like.

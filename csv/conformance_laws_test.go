@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -193,10 +194,10 @@ func TestACopyIsNeverTouched(t *testing.T) {
 			return
 		}
 		want := csv.Outcome{}
-		if slices.Contains(c.Finalizers, csv.Finalizer) {
+		if slices.Contains(c.Finalizers, cleanup.Finalizer) {
 			after := c.DeepCopy()
-			after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == csv.Finalizer })
-			want.Actions = []olmcore.Action{olmcore.UpdateOf(c, after, olmcore.Cause{Reason: csv.ReasonCopyReleased, Message: "a copy has nothing to clean up"})}
+			after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == cleanup.Finalizer })
+			want.Actions = []olmcore.Action{olmcore.UpdateOf(c, after, olmcore.Cause{Reason: cleanup.ReasonCopyReleased, Message: "a copy has nothing to clean up"})}
 		}
 		if diff := cmp.Diff(want, out); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)

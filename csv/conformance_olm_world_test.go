@@ -24,6 +24,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -355,7 +356,7 @@ func TestOneAfterTheOther(t *testing.T) {
 			for i, phase := range phases {
 				v := template.DeepCopy()
 				v.Name, v.Spec.Version.Major = string(rune('a'+i)), uint64(i+1)
-				v.Finalizers = []string{csv.Finalizer}
+				v.Finalizers = []string{cleanup.Finalizer}
 				if i > 0 {
 					v.Spec.Replaces = string(rune('a' + i - 1))
 				}

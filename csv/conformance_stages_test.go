@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -91,7 +92,7 @@ func terminatingNamespace(in *csv.Input) bool {
 // letGo says whether a CSV may go whatever is left.
 func letGo(in *csv.Input) bool {
 	c := in.ClusterServiceVersion
-	return in.Config.Cleanup.Disabled || slices.Contains(c.Finalizers, "orphan") || c.Annotations[csv.AnnotationCleanup] == csv.OverrideAbandon ||
+	return in.Config.Cleanup.Disabled || slices.Contains(c.Finalizers, "orphan") || c.Annotations[cleanup.AnnotationCleanup] == cleanup.OverrideAbandon ||
 		terminatingNamespace(in) && in.Now.Sub(c.DeletionTimestamp.Time) >= 30*time.Second
 }
 
@@ -100,7 +101,7 @@ func letGo(in *csv.Input) bool {
 func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		if !releases(t, out) || letGo(&in) {
 			return
@@ -109,7 +110,7 @@ func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 		for list, complete := range unreadForCleanup(&in) {
 			switch list {
 			case "ClusterServiceVersions of all namespaces": // only operands and conversions ask for it
-				wants := in.ClusterServiceVersion.Spec.Cleanup.Enabled && assess(t, in).Mode == csv.ModeUninstall && in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] == ""
+				wants := in.ClusterServiceVersion.Spec.Cleanup.Enabled && assess(t, in).Mode == cleanup.ModeUninstall && in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] == ""
 				require.True(t, *complete || !wants, list)
 			case "objects for serving certificates":
 				require.True(t, *complete || len(in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0, list)
@@ -125,7 +126,7 @@ func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 func TestAStageWaitsForTheOneBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		stage := 0
 		holds := map[olmcore.Key]bool{}
@@ -159,14 +160,14 @@ func TestAStageWaitsForTheOneBefore(t *testing.T) {
 func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		c := in.ClusterServiceVersion
 		if !slices.ContainsFunc(deletions(out), func(s string) bool { return strings.Contains(s, "Cool") }) {
 			return
 		}
 		require.True(t, c.Spec.Cleanup.Enabled)
-		require.NotContains(t, []string{csv.OverrideAbandon, csv.OverrideSkipOperands}, c.Annotations[csv.AnnotationCleanup])
+		require.NotContains(t, []string{cleanup.OverrideAbandon, cleanup.OverrideSkipOperands}, c.Annotations[cleanup.AnnotationCleanup])
 		require.NotContains(t, c.Finalizers, "orphan")
 		require.False(t, terminatingNamespace(&in))
 		require.NotEqual(t, replacing, c.Status.Phase)
@@ -197,7 +198,7 @@ func TestASupersededVersionLeavesItsOperands(t *testing.T) {
 			successorOf(&in, phaseOf(t, "successor"))
 		}
 		for range 8 {
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			for _, key := range deletions(out) {
 				require.NotContains(t, key, "Cool", why)
@@ -216,7 +217,7 @@ func TestASupersededVersionLeavesItsOperands(t *testing.T) {
 func TestPendingNeverGrowsThroughOurOwnActions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		if after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions); ok {
 			soundPending(t, after.Status.Cleanup.PendingDeletion, assess(t, in).Pending)

@@ -25,6 +25,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -76,7 +79,7 @@ func TestAPILabelsOfEverySort(t *testing.T) {
 // was waited for and what was not reached yet.
 func TestAbandonNamesAllThatItLeaves(t *testing.T) {
 	in := leaving(t)
-	in.ClusterServiceVersion.Annotations[csv.AnnotationCleanup] = csv.OverrideAbandon
+	in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
 	in.Deletion.ClusterObjects.Items = belongings()[:6]
 	require.Equal(t, []string{
 		"APIService v1.api", "ClusterRole role", "ClusterRoleBinding binding", "MutatingWebhookConfiguration mutating", "RoleBinding reader", "ValidatingWebhookConfiguration validating",
@@ -93,12 +96,12 @@ func TestAbandonNamesAllThatItLeaves(t *testing.T) {
 // leftBehind lists what the release of a CSV says that it leaves.
 func leftBehind(t *testing.T, in csv.Input) []string {
 	t.Helper()
-	out, err := csv.Cleanup(in)
+	out, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	require.True(t, releases(t, out))
 	var names []string
 	for _, d := range out.Diagnostics {
-		if d.Reason == csv.ReasonCleanupSkipped {
+		if d.Reason == cleanup.ReasonCleanupSkipped {
 			names = append(names, d.Target.Kind+" "+d.Target.Name)
 		}
 	}
@@ -120,7 +123,7 @@ func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
 		in := leaving(t)
 		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
 		in.CustomResourceDefinitions.Items[0].Spec.Versions = versions
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		if want == "" {
 			require.True(t, releases(t, out))
@@ -148,9 +151,6 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 		},
 		"Subscriptions": func(in *csv.Input) { in.Subscriptions.Items = append(many(3), many(3)...) },
 		"Roles":         func(in *csv.Input) { in.Roles.Items = append(in.Roles.Items, in.Roles.Items...) },
-		"Deletion.Peers": func(in *csv.Input) {
-			in.Deletion.Peers = olmcore.Found(operator("x", 1), operator("a", 1), operator("x", 1))
-		},
 	} {
 		t.Run(field, func(t *testing.T) {
 			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
@@ -170,8 +170,8 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 	}
 	g := alone(group())
 	g.Namespaces = olmcore.Found(namespace("b", nil), namespace("a", nil), namespace("b", nil))
-	_, err := csv.Group(g)
-	require.EqualError(t, err, "invalid input: Namespaces.Items holds /b twice")
+	_, err := reconcileGroup(g)
+	require.EqualError(t, err, "invalid input: Namespaces[2] is /b, as is Namespaces[0]")
 }
 
 // TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by
@@ -191,7 +191,7 @@ func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
 		in.Now = now
 		require.Len(t, in.Neighbours.Items, want)
 		require.Len(t, in.Deletion.WellKnown.Items, 1)
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		require.Len(t, deletions(out), 1-want, name)
 	}
@@ -213,11 +213,11 @@ func TestAFailedReadIsAnError(t *testing.T) {
 			return err
 		},
 		"a group": func(r olmcore.Reader) error {
-			_, err := csv.GatherGroup(ctx, r, types.NamespacedName{Namespace: "ns", Name: "group"})
+			_, err := operatorgroup.Gather(ctx, r, types.NamespacedName{Namespace: "ns", Name: "group"})
 			return err
 		},
 		"a sweep": func(r olmcore.Reader) error {
-			_, err := csv.GatherSweep(ctx, r, csv.Config{})
+			_, err := sweep.Gather(ctx, r, cleanup.Config{})
 			return err
 		},
 	} {
@@ -389,18 +389,18 @@ func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
 // TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
 func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
 	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}
-	in := csv.SweepInput{
+	in := sweep.Input{
 		Now: now, OperatorGroups: olmcore.Found(group()), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
 		ClusterServiceVersions: olmcore.Found(operator("other.v1", 1)), Namespaces: olmcore.Found(namespace("b", mark), namespace("a", mark)),
 		Objects: olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("b")}, &rbacv1.ClusterRole{ObjectMeta: ours("a")}),
 	}
-	in.Config.Cleanup.SweepDelete = true
-	want, err := csv.Sweep(in)
+	in.Config.SweepDelete = true
+	want, err := reconcileSweep(in)
 	require.NoError(t, err)
 	require.Len(t, want.Actions, 4)
 	slices.Reverse(in.Namespaces.Items)
 	slices.Reverse(in.Objects.Items)
-	got, err := csv.Sweep(in)
+	got, err := reconcileSweep(in)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
@@ -482,10 +482,10 @@ func TestTheLongestNameIsNotTooLong(t *testing.T) {
 	for length, said := range map[int]bool{63: false, 64: true} {
 		in := leaving(t)
 		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
-		out, err := csv.Cleanup(in)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		require.True(t, releases(t, out))
-		require.Equal(t, said, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == csv.ReasonNameTooLong }))
+		require.Equal(t, said, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == cleanup.ReasonNameTooLong }))
 	}
 }
 
@@ -496,11 +496,11 @@ func TestTheOrderOfWhatIsPending(t *testing.T) {
 	second.Name, second.UID = "a", "a"
 	in.Deployments.Items = append(in.Deployments.Items, second)
 	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
-	want, err := csv.Cleanup(in)
+	want, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	require.Len(t, want.Actions, 3)
 	slices.Reverse(in.Deployments.Items)
-	got, err := csv.Cleanup(in)
+	got, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }

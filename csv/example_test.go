@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -70,11 +72,11 @@ func ExampleAssess() {
 }
 
 // Group computes what the operators of a namespace may watch.
-func ExampleGroup() {
+func Example_operatorGroup() {
 	group := &operatorsv1.OperatorGroup{}
 	group.Namespace, group.Name, group.UID, group.ResourceVersion = "operators", "team", "u2", "3"
 	group.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
-	res, err := csv.Group(csv.GroupInput{
+	res, err := reconcileGroup(operatorgroup.Input{
 		Now:           time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		OperatorGroup: group,
 		Namespaces: olmcore.Found(
@@ -92,14 +94,14 @@ func ExampleGroup() {
 
 // Cleanup is what Reconcile does with a CSV that is being deleted: here there is
 // nothing outside its namespace, so it is released at once.
-func ExampleCleanup() {
+func Example_cleanup() {
 	c := operator("cool.v1", 1)
 	c.DeletionTimestamp = ago(time.Second)
-	out, err := csv.Cleanup(csv.Input{
+	out, err := reconcileCleanup(csv.Input{
 		Now: now, ClusterServiceVersion: c,
 		Neighbours:  olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		Deployments: olmcore.Found[*appsv1.Deployment](),
-		Deletion: csv.Deletion{
+		Deletion: cleanup.Deletion{
 			Namespaces:     olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
 			ClusterObjects: olmcore.Found[olmcore.Object](),
 			WellKnown:      olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -47,7 +48,7 @@ func operator(name string, version int) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{}
 	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = "ns", name, types.UID("uid-"+name), "10", 1
 	c.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(100-version) * time.Hour))
-	c.Finalizers = []string{csv.Finalizer}
+	c.Finalizers = []string{cleanup.Finalizer}
 	c.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "ns"}
 	c.Labels = map[string]string{"olm.api.c38844a2fa17abf0": "provided"}
 	c.Spec.Version.Major = uint64(version)

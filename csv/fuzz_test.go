@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -70,15 +71,15 @@ func FuzzOperatorGroup(f *testing.F) {
 	}
 	f.Add([]byte(`{"OperatorGroup":{"metadata":{"name":"g","namespace":"n"},"spec":{"selector":{"matchLabels":{"a b":"c"}}}},"Namespaces":{"Complete":true,"Items":[{"metadata":{"name":"x","labels":{"a b":"c"}}}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in := csv.GroupInput{}
+		in := operatorgroup.Input{}
 		if json.Unmarshal(data, &in) != nil {
 			return
 		}
 		in.Now = now
-		if err := invariant.Deterministic(csv.Group, in); err != nil {
+		if err := invariant.Deterministic(reconcileGroup, in); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := csv.Group(in); err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
+		if _, err := reconcileGroup(in); err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
 			t.Fatal(err)
 		}
 	})

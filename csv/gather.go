@@ -18,10 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -40,13 +40,14 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	}
 	g := gatherer{ctx: ctx, r: r, in: Input{ClusterServiceVersion: c, Config: config}}
 	for _, read := range []func(){
-		g.groups, g.definitions, g.deployments, g.neighbours, g.subscriptions, g.apiServices, g.permissions, g.grants, g.deletion,
+		g.groups, g.definitions, g.deployments, g.neighbours, g.subscriptions, g.apiServices, g.permissions, g.grants,
 	} {
 		if read(); g.err != nil {
 			return Input{}, g.err
 		}
 	}
-	return g.in, nil
+	g.in.Deletion, err = cleanup.Gather(ctx, r, g.in.ofCleanup())
+	return g.in, err
 }
 
 type gatherer struct {
@@ -328,91 +329,4 @@ func (g *gatherer) aggregated() {
 			}
 		}
 	}
-}
-
-// GatherGroup reads what Group looks at, Now apart. A group that does not exist
-// is an error for which apierrors.IsNotFound holds. What was not read is an
-// incomplete list; any other read that failed is an error.
-func GatherGroup(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (GroupInput, error) {
-	group, err := olmcore.Get[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
-	if err != nil {
-		return GroupInput{}, olmcore.Needed(err, "everything about an OperatorGroup")
-	}
-	if group == nil {
-		return GroupInput{}, apierrors.NewNotFound(schema.GroupResource{Group: operatorsv1.GroupVersion.Group, Resource: "operatorgroups"}, key.Name)
-	}
-	g := &gatherer{ctx: ctx, r: r}
-	namespaces, err := g.namespacesOf(group)
-	if err != nil {
-		return GroupInput{}, err
-	}
-	roles := make([]string, 0, len(roleSuffixes))
-	for _, suffix := range roleSuffixes {
-		roles = append(roles, groupRoleName(group, suffix))
-	}
-	in := GroupInput{
-		OperatorGroup:          group,
-		Siblings:               only(list[*operatorsv1.OperatorGroup](g, key.Namespace, nil), func(s *operatorsv1.OperatorGroup) bool { return s.Name != group.Name }),
-		Namespaces:             namespaces,
-		ClusterServiceVersions: list[*v1alpha1.ClusterServiceVersion](g, key.Namespace, nil),
-		ClusterRoles:           named[*rbacv1.ClusterRole](g, "", roles),
-		ServiceAccounts:        named[*corev1.ServiceAccount](g, key.Namespace, []string{group.Spec.ServiceAccountName}),
-	}
-	if g.err != nil {
-		return GroupInput{}, g.err
-	}
-	return in, nil
-}
-
-// namespacesOf reads the namespaces that a group can concern, each once: those
-// that it selects now, those of its status, and those with its label. A cluster of
-// many groups would cost the square of its size if each read all namespaces.
-func (g *gatherer) namespacesOf(group *operatorsv1.OperatorGroup) (olmcore.Observed[*corev1.Namespace], error) {
-	selected := olmcore.Found[*corev1.Namespace]()
-	if spec := &group.Spec; len(spec.TargetNamespaces) == 0 && !isEveryNamespace(spec.Selector) {
-		if selector, err := metav1.LabelSelectorAsSelector(spec.Selector); err == nil {
-			selected = list[*corev1.Namespace](g, "", selector)
-		}
-	}
-	marked := olmcore.Found[*corev1.Namespace]()
-	if key := groupUIDPrefix + string(group.UID); group.UID != "" {
-		label, err := labels.NewRequirement(key, selection.Exists, nil)
-		if err != nil {
-			return selected, nil // a UID that fits no label marks nothing
-		}
-		marked = list[*corev1.Namespace](g, "", labels.NewSelector().Add(*label))
-	}
-	targets := named[*corev1.Namespace](g, "", slices.Concat(group.Spec.TargetNamespaces, group.Status.Namespaces))
-	found := olmcore.Observed[*corev1.Namespace]{Complete: selected.Complete && marked.Complete && targets.Complete}
-	seen := map[string]bool{}
-	for _, n := range slices.Concat(targets.Items, selected.Items, marked.Items) {
-		if !seen[n.Name] {
-			seen[n.Name] = true
-			found.Items = append(found.Items, n)
-		}
-	}
-	return found, g.err
-}
-
-// GatherSweep reads what Sweep looks at, Now apart. What was not read is an
-// incomplete list; any other read that failed is an error. A kind that the cluster
-// does not serve has no objects.
-func GatherSweep(ctx context.Context, r olmcore.Reader, config Config) (SweepInput, error) {
-	g := &gatherer{ctx: ctx, r: r, in: Input{Config: config}}
-	in := SweepInput{
-		Config:                 config,
-		ClusterServiceVersions: list[*v1alpha1.ClusterServiceVersion](g, metav1.NamespaceAll, nil),
-		OperatorGroups:         list[*operatorsv1.OperatorGroup](g, metav1.NamespaceAll, nil),
-		InstallPlans:           list[*v1alpha1.InstallPlan](g, metav1.NamespaceAll, nil),
-		Namespaces:             list[*corev1.Namespace](g, metav1.NamespaceAll, nil),
-	}
-	owned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
-	if err != nil {
-		return SweepInput{}, err
-	}
-	in.Objects, in.Unread = g.ownedObjects(labels.NewSelector().Add(*owned))
-	if g.err != nil {
-		return SweepInput{}, g.err
-	}
-	return in, nil
 }

@@ -15,7 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,45 +28,45 @@ func TestGroup(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	for name, c := range map[string]struct {
-		change func(in *csv.GroupInput)
+		change func(in *operatorgroup.Input)
 		// want is the status to write, nil for none.
 		want *operatorsv1.OperatorGroupStatus
 	}{
 		"listed namespaces, sorted": {
-			func(in *csv.GroupInput) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} },
+			func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} },
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"a", "b"}, LastUpdated: ago(0)},
 		},
 		"no selector means all": {
-			func(*csv.GroupInput) {}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
+			func(*operatorgroup.Input) {}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
 		},
 		"a selector": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Spec.Selector = selector
 				in.Namespaces = olmcore.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"x", "y"}, LastUpdated: ago(0)},
 		},
 		"a selector that matches nothing is not all": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("z", nil))
 			},
 			&operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)},
 		},
-		"a selector without namespaces read": {func(in *csv.GroupInput) { in.OperatorGroup.Spec.Selector = selector }, nil},
+		"a selector without namespaces read": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.Selector = selector }, nil},
 		"nothing changed": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour)}
 			}, nil,
 		},
 		"a change of targets keeps the account": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
 				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), ServiceAccountRef: ref},
 		},
 		"the account is missing": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), Conditions: []metav1.Condition{{
@@ -75,14 +75,14 @@ func TestGroup(t *testing.T) {
 			}}},
 		},
 		"the account of a new group may not be in the cache yet": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				in.OperatorGroup.CreationTimestamp = *ago(9 * time.Second)
 				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
 			},
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
 		},
 		"there are two groups": {
-			func(in *csv.GroupInput) {
+			func(in *operatorgroup.Input) {
 				other := group()
 				other.Name = "other"
 				in.Siblings = olmcore.Found(other)
@@ -92,21 +92,21 @@ func TestGroup(t *testing.T) {
 				Message: "Multiple OperatorGroup found in the same namespace", LastTransitionTime: *ago(0),
 			}}},
 		},
-		"a group that is being deleted": {func(in *csv.GroupInput) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
+		"a group that is being deleted": {func(in *operatorgroup.Input) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group()
 			g.Spec, g.Status = operatorsv1.OperatorGroupSpec{}, operatorsv1.OperatorGroupStatus{}
-			in := csv.GroupInput{Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup]()}
+			in := operatorgroup.Input{Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup]()}
 			c.change(&in)
-			res, err := csv.Group(in)
+			res, err := reconcileGroup(in)
 			require.NoError(t, err)
 			after, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.Equal(t, c.want != nil, ok)
 			if ok {
 				require.Equal(t, *c.want, after.Status)
 				in.OperatorGroup = after
-				again, err := csv.Group(in)
+				again, err := reconcileGroup(in)
 				require.NoError(t, err)
 				_, twice := olmcore.StatusOf[*operatorsv1.OperatorGroup](again.Actions)
 				require.False(t, twice)
@@ -117,7 +117,7 @@ func TestGroup(t *testing.T) {
 	young.OperatorGroup.Spec.ServiceAccountName = "limited"
 	for age, wait := range map[time.Duration]time.Duration{9 * time.Second: time.Second, 10 * time.Second: 0, -time.Second: 0} {
 		young.OperatorGroup.CreationTimestamp = *ago(age)
-		res, err := csv.Group(young)
+		res, err := reconcileGroup(young)
 		require.NoError(t, err)
 		require.Equal(t, wait, res.RequeueAfter)
 		require.Equal(t, wait == 0, len(res.Diagnostics) > 0, "%v", res.Diagnostics)
@@ -126,21 +126,21 @@ func TestGroup(t *testing.T) {
 	bare.Labels = nil
 	g := group()
 	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
-	res, err := csv.Group(csv.GroupInput{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)})
+	res, err := reconcileGroup(operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)})
 	require.NoError(t, err)
 	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
 }
 
 func TestGroupInput(t *testing.T) {
-	for field, in := range map[string]csv.GroupInput{
+	for field, in := range map[string]operatorgroup.Input{
 		"OperatorGroup":                    {Now: now},
 		"OperatorGroup.metadata.name":      {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{}},
 		"OperatorGroup.metadata.namespace": {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "g"}}},
 		"Now":                              {OperatorGroup: group()},
-		"Siblings.Items[0]":                {Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
-		"Namespaces.Items[0]":              {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found[*corev1.Namespace](nil)},
+		"Siblings[0]":                      {Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
+		"Namespaces[0]":                    {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found[*corev1.Namespace](nil)},
 	} {
-		_, err := csv.Group(in)
+		_, err := reconcileGroup(in)
 		var invalid *olmcore.InputError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
@@ -148,7 +148,7 @@ func TestGroupInput(t *testing.T) {
 }
 
 // groupInput is a group with two members that has come to rest.
-func groupInput(t *testing.T) csv.GroupInput {
+func groupInput(t *testing.T) operatorgroup.Input {
 	t.Helper()
 	g := group()
 	g.Spec, g.Status.Namespaces = operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns", "a"}}, []string{"a", "ns"}
@@ -159,18 +159,18 @@ func groupInput(t *testing.T) csv.GroupInput {
 	for _, c := range []*v1alpha1.ClusterServiceVersion{cool, hot} {
 		hold(c, succeeded, "InstallSucceeded", "", 0)
 	}
-	in := csv.GroupInput{
+	in := operatorgroup.Input{
 		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](),
 		Namespaces:             olmcore.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
 		ClusterServiceVersions: olmcore.Found(cool, hot), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	}
-	res, err := csv.Group(in)
+	res, err := reconcileGroup(in)
 	require.NoError(t, err)
 	require.Len(t, res.Actions, 3)
 	for _, a := range res.Actions {
 		in.ClusterRoles.Items = append(in.ClusterRoles.Items, a.(olmcore.Create).Object.(*rbacv1.ClusterRole))
 	}
-	res, err = csv.Group(in)
+	res, err = reconcileGroup(in)
 	require.NoError(t, err)
 	require.Empty(t, res)
 	return in
@@ -195,66 +195,66 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 
 	long := groupInput(t)
 	long.OperatorGroup.Name = strings.Repeat("g", 253)
-	res, err := csv.Group(long)
+	res, err := reconcileGroup(long)
 	require.NoError(t, err)
 	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
 }
 
 func TestWhatAGroupKeepsInOrder(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(in *csv.GroupInput)
+		change func(in *operatorgroup.Input)
 		want   []string
 	}{
-		"a namespace comes to it": {func(in *csv.GroupInput) {
+		"a namespace comes to it": {func(in *operatorgroup.Input) {
 			in.Namespaces.Items[0].Labels = nil
 		}, []string{"update Namespace a"}},
-		"a namespace leaves it": {func(in *csv.GroupInput) {
+		"a namespace leaves it": {func(in *operatorgroup.Input) {
 			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/group": ""}
 		}, []string{"update Namespace b"}},
-		"another group's mark is that group's": {func(in *csv.GroupInput) {
+		"another group's mark is that group's": {func(in *operatorgroup.Input) {
 			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/other": ""}
 		}, nil},
-		"it watches all, which needs no mark": {func(in *csv.GroupInput) {
+		"it watches all, which needs no mark": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.TargetNamespaces, in.OperatorGroup.Status.Namespaces = nil, []string{""}
 		}, []string{"update Namespace a", "update Namespace ns"}},
-		"a role lost its labels":    {func(in *csv.GroupInput) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
-		"a role selects too little": {func(in *csv.GroupInput) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
-		"the roles were not read":   {func(in *csv.GroupInput) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
-		"what nobody provides goes": {func(in *csv.GroupInput) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
-		"unless the group is static": {func(in *csv.GroupInput) {
+		"a role lost its labels":    {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects too little": {func(in *operatorgroup.Input) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
+		"the roles were not read":   {func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
+		"what nobody provides goes": {func(in *operatorgroup.Input) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
+		"unless the group is static": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
 			in.OperatorGroup.Spec.StaticProvidedAPIs = true
 		}, []string{"roles"}},
-		"unless the CSVs are unknown": {func(in *csv.GroupInput) {
+		"unless the CSVs are unknown": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
-			in.ClusterServiceVersions.Complete = false
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		}, nil},
-		"it waits for a CSV that is about to add one": {func(in *csv.GroupInput) {
+		"it waits for a CSV that is about to add one": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
 			in.ClusterServiceVersions.Items[0].Status.Phase = pending
 		}, []string{"roles"}},
-		"it does not wait for one that is being deleted": {func(in *csv.GroupInput) {
+		"it does not wait for one that is being deleted": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
 			in.ClusterServiceVersions.Items[0].Status.Phase = pending
 			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
 		}, []string{"annotate Hot.v1.example.com", "roles"}},
-		"a CSV that was stopped for its APIs provides nothing": {func(in *csv.GroupInput) {
+		"a CSV that was stopped for its APIs provides nothing": {func(in *operatorgroup.Input) {
 			hold(in.ClusterServiceVersions.Items[0], failed, "InterOperatorGroupOwnerConflict", "", 0)
 		}, []string{"annotate Hot.v1.example.com"}},
-		"one that the group does not support keeps its APIs": {func(in *csv.GroupInput) {
+		"one that the group does not support keeps its APIs": {func(in *operatorgroup.Input) {
 			hold(in.ClusterServiceVersions.Items[0], failed, "UnsupportedOperatorGroup", "", 0)
 		}, nil},
-		"nor one without targets": {func(in *csv.GroupInput) {
+		"nor one without targets": {func(in *operatorgroup.Input) {
 			hold(in.ClusterServiceVersions.Items[0], failed, "NoTargetNamespaces", "", 0)
 		}, nil},
-		"a copy provides nothing": {func(in *csv.GroupInput) {
+		"a copy provides nothing": {func(in *operatorgroup.Input) {
 			in.ClusterServiceVersions.Items[0].Status.Reason = "Copied"
 		}, []string{"annotate Hot.v1.example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := groupInput(t)
 			c.change(&in)
-			res, err := csv.Group(in)
+			res, err := reconcileGroup(in)
 			require.NoError(t, err)
 			var got []string
 			for _, a := range res.Actions {

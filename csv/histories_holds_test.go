@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -23,7 +24,7 @@ import (
 // lets a deletion wait for.
 func (h *history) mayHold(v *v1alpha1.ClusterServiceVersion) map[olmcore.Key]bool {
 	holds, rbac := map[olmcore.Key]bool{}, false
-	operands := v.Spec.Cleanup.Enabled && v.Annotations[csv.AnnotationCleanup] == "" && !h.superseded(v) && !h.keepsOperands(v)
+	operands := v.Spec.Cleanup.Enabled && v.Annotations[cleanup.AnnotationCleanup] == "" && !h.superseded(v) && !h.keepsOperands(v)
 	var stopping []olmcore.Key
 	for _, o := range h.c.Objects() {
 		key, owner := olmcore.KeyOf(o), olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}
@@ -84,7 +85,7 @@ func (h *history) keepsOperands(v *v1alpha1.ClusterServiceVersion) bool {
 // policy names, and when there is nothing of that, it ends.
 func (h *history) checkHolds(t *rapid.T) {
 	for _, v := range csvs(h.c) {
-		if v.DeletionTimestamp == nil || !slices.Contains(v.Finalizers, csv.Finalizer) {
+		if v.DeletionTimestamp == nil || !slices.Contains(v.Finalizers, cleanup.Finalizer) {
 			continue
 		}
 		in, err := csv.Gather(context.Background(), h.c, types.NamespacedName{Namespace: v.Namespace, Name: v.Name}, csv.Config{})
@@ -93,11 +94,11 @@ func (h *history) checkHolds(t *rapid.T) {
 		allowed := h.mayHold(v)
 		assessed := assess(t, in)
 		if len(allowed) == 0 {
-			require.Equal(t, csv.StageRelease, assessed.Stage, "%s waits for nothing\n%s", v.Name, fake.Format(h.d.Events))
+			require.Equal(t, cleanup.StageRelease, assessed.Stage, "%s waits for nothing\n%s", v.Name, fake.Format(h.d.Events))
 			continue
 		}
-		require.NotEqual(t, csv.StageRelease, assessed.Stage, "%s would leave %v", v.Name, allowed)
-		out, err := csv.Cleanup(in)
+		require.NotEqual(t, cleanup.StageRelease, assessed.Stage, "%s would leave %v", v.Name, allowed)
+		out, err := reconcileCleanup(in)
 		require.NoError(t, err)
 		require.Positive(t, out.RequeueAfter, "it looks again")
 		require.LessOrEqual(t, assessed.Pending, len(allowed))
@@ -141,11 +142,11 @@ func TestNoRefusalHoldsADeletionForEver(t *testing.T) {
 		}
 		v := h.live()[0]
 		require.NoError(t, h.c.Delete(refOf(v)))
-		require.NoError(t, h.d.RunUntilIdle(ctx, time.Duration(1+len(refused))*(csv.DefaultForbiddenHold+2*time.Minute)))
+		require.NoError(t, h.d.RunUntilIdle(ctx, time.Duration(1+len(refused))*(10*time.Minute+2*time.Minute)))
 		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](h.c, "ns", v.Name), "%s", fake.Format(h.d.Events))
 		said := map[string]bool{}
 		for _, e := range h.d.Events {
-			if e.Diagnostic != nil && e.Diagnostic.Reason == csv.ReasonCleanupSkipped {
+			if e.Diagnostic != nil && e.Diagnostic.Reason == cleanup.ReasonCleanupSkipped {
 				said[e.Diagnostic.Target.Kind] = true
 			}
 		}

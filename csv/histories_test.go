@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -294,7 +295,7 @@ func (h *history) check(t *rapid.T) {
 			continue
 		}
 		delete(h.seen, uid)
-		if !slices.Contains(v.Finalizers, csv.Finalizer) {
+		if !slices.Contains(v.Finalizers, cleanup.Finalizer) {
 			continue // it went before anybody saw it: Sweep reports what it left
 		}
 		for _, o := range h.c.Objects() {
@@ -368,7 +369,7 @@ func (h *history) skipOperands(t *rapid.T) {
 		if v.DeletionTimestamp != nil {
 			require.Contains(t, v.Status.Message, "operator not running", "%s\n%s", v.Name, fake.Format(h.d.Events))
 			require.NoError(t, fake.Edit(h.c, v.Namespace, v.Name, func(v *v1alpha1.ClusterServiceVersion) {
-				v.Annotations[csv.AnnotationCleanup] = csv.OverrideSkipOperands
+				v.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
 			}))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -90,7 +91,7 @@ func TestHugeInputs(t *testing.T) {
 // TestAGroupOfManyOperators: what thousands of operators of one namespace provide
 // is compared with the annotation in one pass.
 func TestAGroupOfManyOperators(t *testing.T) {
-	in := csv.GroupInput{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
+	in := operatorgroup.Input{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
 	var apis []string
 	for i := range 10_000 {
 		c := operator(fmt.Sprintf("cool%05d.v1", i), 1)
@@ -102,7 +103,7 @@ func TestAGroupOfManyOperators(t *testing.T) {
 	for extra, want := range map[string]int{"": 0, ",Zzz.v1.example.com": 1} {
 		in.OperatorGroup.Annotations["olm.providedAPIs"] = strings.Join(apis, ",") + extra
 		start := time.Now()
-		res, err := csv.Group(in)
+		res, err := reconcileGroup(in)
 		require.NoError(t, err)
 		require.Len(t, res.Actions, want)
 		require.Less(t, time.Since(start), patience)

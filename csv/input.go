@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -100,35 +101,9 @@ type Input struct {
 	// this CSV; optional.
 	Checkpoint *Checkpoint
 
-	// Deletion is read only while the CSV is being deleted.
-	Deletion Deletion
-}
-
-// Deletion is what the clean-up of a CSV looks at besides the rest of Input.
-type Deletion struct {
-	// Peers are the other CSVs of all namespaces, copies left out, that own or
-	// require a CRD which this one owns. More of them do no harm.
-	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Namespaces are the CSV's own and those in which operands may be deleted; all
-	// when that is everywhere.
-	Namespaces olmcore.Observed[*corev1.Namespace]
-	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of
-	// kube-system, that carry the CSV's three owner labels.
-	ClusterObjects olmcore.Observed[olmcore.Object]
-	// Unread are the kinds for which ClusterObjects is not complete, which what is said
-	// names; may be empty.
-	Unread []schema.GroupKind
-	// Copies are the copies of the CSV in other namespaces: those with its name whose
-	// label olm.copiedFrom names its namespace. More of them do no harm.
-	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// WellKnown are the objects that serving certificates need outside the
-	// namespace, found by name: for each Deployment d of the strategy the
-	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
-	// <d>-service-auth-reader in kube-system.
-	WellKnown olmcore.Observed[olmcore.Object]
-	// Operands answers Outcome.Operands: the instances of each kind. A kind that is
-	// absent was not read.
-	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
+	// Deletion is what the cleanup looks at besides: read only while the CSV is being
+	// deleted.
+	Deletion cleanup.Deletion
 }
 
 // Config tunes the decisions. The zero value behaves as OLM does, apart from
@@ -174,44 +149,7 @@ type Config struct {
 	RepairPermissions bool
 	// KeyPrefix starts our own annotation keys. Empty: olmcore.KeyPrefix.
 	KeyPrefix string
-	Cleanup   CleanupConfig
-}
-
-// CleanupConfig tunes what happens when a CSV is deleted.
-type CleanupConfig struct {
-	// Drain is how long the operator's Deployments may take to stop before its
-	// permissions go. 0: DefaultDrain.
-	Drain time.Duration
-	// NamespaceHold is how long clean-up may hold a CSV whose namespace is
-	// Terminating, from its deletion on. 0: DefaultNamespaceHold.
-	NamespaceHold time.Duration
-	// ForbiddenHold is how long an object that we may not delete holds the CSV.
-	// 0: DefaultForbiddenHold.
-	ForbiddenHold time.Duration
-	// StuckHold is how long an object that stays Terminating holds the CSV;
-	// operands hold it until they are gone. 0: DefaultStuckHold.
-	StuckHold time.Duration
-	// OperandTimeout releases operands that are left after this time from the
-	// CSV's deletion on. 0: none.
-	OperandTimeout time.Duration
-	// OperandBatch is how many operands one result deletes. 0: DefaultOperandBatch.
-	OperandBatch int
-	// DeleteOperandsWhileSubscribed deletes operands although a Subscription still
-	// has the CSV installed.
-	DeleteOperandsWhileSubscribed bool
-	// IgnoreRequirers deletes operands although another CSV requires their CRD.
-	IgnoreRequirers bool
-	// AllowDisjointTenants deletes operands although another CSV owns their CRD too,
-	// in the namespaces that the other one does not watch.
-	AllowDisjointTenants bool
-	// SweepDelete lets Sweep delete what it finds instead of reporting it alone.
-	SweepDelete bool
-	// ClusterKinds are kinds of cluster-scoped objects to look for besides
-	// DefaultClusterKinds. Gather lists them.
-	ClusterKinds []schema.GroupVersionKind
-	// Disabled releases every CSV at once and deletes nothing: for a controller
-	// that is being removed for good.
-	Disabled bool
+	Cleanup   cleanup.Config
 }
 
 // Defaults of Config.
@@ -219,12 +157,16 @@ const (
 	DefaultInstallTimeout   = 5 * time.Minute
 	DefaultReplacementGrace = 30 * time.Second
 	DefaultHalfMadeGrace    = 5 * time.Minute
-	DefaultDrain            = 30 * time.Second
-	DefaultNamespaceHold    = 30 * time.Second
-	DefaultForbiddenHold    = 10 * time.Minute
-	DefaultStuckHold        = 5 * time.Minute
-	DefaultOperandBatch     = 100
 )
+
+// ofCleanup is what package cleanup looks at.
+func (in *Input) ofCleanup() cleanup.Input {
+	return cleanup.Input{
+		Now: in.Now, ClusterServiceVersion: in.ClusterServiceVersion, Config: in.Config.Cleanup, KeyPrefix: in.Config.KeyPrefix, LastRun: in.LastRun,
+		OperatorGroups: in.OperatorGroups, Neighbours: in.Neighbours, Subscriptions: in.Subscriptions,
+		CustomResourceDefinitions: in.CustomResourceDefinitions, Deployments: in.Deployments, Deletion: in.Deletion,
+	}
+}
 
 func orDefault[T time.Duration | int](value, otherwise T) T {
 	if value == 0 {
@@ -269,18 +211,8 @@ func (in *Input) validateLists() error {
 		sound("ClusterRoles", in.ClusterRoles.Items),
 		sound("ClusterRoleBindings", in.ClusterRoleBindings.Items),
 		sound("Deployments", in.Deployments.Items),
-		sound("Deletion.Peers", in.Deletion.Peers.Items),
-		sound("Deletion.Copies", in.Deletion.Copies.Items),
-		sound("Deletion.Namespaces", in.Deletion.Namespaces.Items),
-		noNilObject("Deletion.ClusterObjects", in.Deletion.ClusterObjects.Items),
-		noNilObject("Deletion.WellKnown", in.Deletion.WellKnown.Items),
 	} {
 		if err != nil {
-			return err
-		}
-	}
-	for _, answer := range in.Deletion.Operands {
-		if err := noNilObject("Deletion.Operands", answer.Items); err != nil {
 			return err
 		}
 	}
@@ -319,15 +251,6 @@ func compareNames[P metav1.Object](a, b P) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-func noNilObject(field string, items []olmcore.Object) error {
-	for i, item := range items {
-		if olmcore.RefOf(item).Kind == "" {
-			return &olmcore.InputError{Field: fmt.Sprintf("%s.Items[%d]", field, i), Problem: "is nil or has no kind"}
-		}
-	}
-	return nil
-}
-
 func (c *Config) validate() error {
 	for _, d := range [...]struct {
 		field string
@@ -337,16 +260,10 @@ func (c *Config) validate() error {
 		{"Config.ReplacementGrace", c.ReplacementGrace},
 		{"Config.HalfMadeGrace", c.HalfMadeGrace},
 		{"Config.UnmetGrace", c.UnmetGrace},
-		{"Config.Cleanup.Drain", c.Cleanup.Drain},
-		{"Config.Cleanup.NamespaceHold", c.Cleanup.NamespaceHold},
-		{"Config.Cleanup.ForbiddenHold", c.Cleanup.ForbiddenHold},
-		{"Config.Cleanup.StuckHold", c.Cleanup.StuckHold},
-		{"Config.Cleanup.OperandTimeout", c.Cleanup.OperandTimeout},
-		{"Config.Cleanup.OperandBatch", time.Duration(c.Cleanup.OperandBatch)},
 	} {
 		if d.value < 0 {
 			return &olmcore.InputError{Field: d.field, Problem: "is negative"}
 		}
 	}
-	return nil
+	return c.Cleanup.Validate()
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,14 +35,8 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 		"Now":                                      func(in *csv.Input) { in.Now = time.Time{} },
 		"Neighbours.Items[0]":                      func(in *csv.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
 		"Deployments.Items[1]":                     func(in *csv.Input) { in.Deployments = olmcore.Found(&appsv1.Deployment{}, nil) },
-		"Deletion.ClusterObjects.Items[0]":         func(in *csv.Input) { in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](nil) },
-		"Deletion.Operands.Items[0]": func(in *csv.Input) {
-			in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{}: olmcore.Found[olmcore.Object](nil)}
-		},
-		"Config.InstallTimeout":       func(in *csv.Input) { in.Config.InstallTimeout = -1 },
-		"Config.UnmetGrace":           func(in *csv.Input) { in.Config.UnmetGrace = -1 },
-		"Config.Cleanup.Drain":        func(in *csv.Input) { in.Config.Cleanup.Drain = -1 },
-		"Config.Cleanup.OperandBatch": func(in *csv.Input) { in.Config.Cleanup.OperandBatch = -1 },
+		"Config.InstallTimeout":                    func(in *csv.Input) { in.Config.InstallTimeout = -1 },
+		"Config.UnmetGrace":                        func(in *csv.Input) { in.Config.UnmetGrace = -1 },
 	} {
 		in := input(pending, "RequirementsUnknown", "")
 		change(&in)
@@ -119,7 +114,7 @@ func TestGatherKeepsWhatMatters(t *testing.T) {
 
 	_, err = csv.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"}, csv.Config{})
 	require.True(t, apierrors.IsNotFound(err))
-	_, err = csv.GatherGroup(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"})
+	_, err = operatorgroup.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"})
 	require.True(t, apierrors.IsNotFound(err))
 	for n := range 12 {
 		_, err := csv.Gather(context.Background(), &failing{Reader: c, after: n}, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
@@ -181,7 +176,7 @@ func TestAffected(t *testing.T) {
 	} {
 		require.Equal(t, c.want, csv.Affected(c.object), name)
 	}
-	require.Equal(t, ns, csv.GroupAffected(group()))
-	require.Equal(t, all, csv.GroupAffected(namespace("x", nil)))
-	require.Nil(t, csv.GroupAffected(establishedCRD()))
+	require.Equal(t, ns, operatorgroup.Affected(group()))
+	require.Equal(t, all, operatorgroup.Affected(namespace("x", nil)))
+	require.Nil(t, operatorgroup.Affected(establishedCRD()))
 }

@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
 	_ "github.com/olmcore/olm/internal/seeded"
@@ -44,8 +46,8 @@ func vocabulary(hostile bool) gen.Vocabulary {
 			"group":             {"example.com", ""},
 			"kubernetesversion": {"", "v1.36.2", "nonsense"},
 			"minkubeversion":    {"", "1.20.0", "99.0.0", "x"},
-			"finalizers":        {csv.Finalizer, csv.Finalizer, "other", "orphan", "foregroundDeletion"},
-			"annotations":       {"a", "b", csv.OverrideAbandon},
+			"finalizers":        {cleanup.Finalizer, cleanup.Finalizer, "other", "orphan", "foregroundDeletion"},
+			"annotations":       {"a", "b", cleanup.OverrideAbandon},
 		},
 		Objects: []olmcore.Object{
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "role", UID: "1"}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "2"}}, operand,
@@ -86,7 +88,7 @@ func arbitrary(t *rapid.T, hostile bool) csv.Input {
 			in.ClusterRoles, in.ClusterRoleBindings = base.ClusterRoles, base.ClusterRoleBindings
 		}
 		if rapid.Bool().Draw(t, "finalizer") {
-			c.Finalizers = []string{csv.Finalizer}
+			c.Finalizers = []string{cleanup.Finalizer}
 		}
 	}
 	return in
@@ -137,9 +139,9 @@ func ignoreInvalid(err error) error {
 
 func TestTheGroupLawsHoldForAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := gen.Value[csv.GroupInput](vocabulary(false)).Draw(t, "in")
+		in := gen.Value[operatorgroup.Input](vocabulary(false)).Draw(t, "in")
 		in.Now = now
-		require.NoError(t, invariant.Laws(csv.Group, in))
+		require.NoError(t, invariant.Laws(reconcileGroup, in))
 	})
 	_ = operatorsv1.OperatorGroup{}
 }

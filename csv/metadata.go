@@ -11,11 +11,9 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// Finalizer holds a CSV until its clean-up is done.
-const Finalizer = "operators.coreos.com/csv-cleanup"
 
 const (
 	apiLabelPrefix = "olm.api."
@@ -39,7 +37,7 @@ func (m membership) isWritten(c *version) bool {
 // a write of their own: OLM has given them up. labels says whether the spec is
 // sound enough to make labels from it.
 func metadataUpdate(c *version, labels bool, m membership) olmcore.Action {
-	held, member := slices.Contains(c.Finalizers, Finalizer), m.isWritten(c)
+	held, member := slices.Contains(c.Finalizers, cleanup.Finalizer), m.isWritten(c)
 	if held && member {
 		return nil
 	}
@@ -56,7 +54,7 @@ func metadataUpdate(c *version, labels bool, m membership) olmcore.Action {
 	if held {
 		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + m.group.Name + " does"}
 	} else {
-		after.Finalizers = append(after.Finalizers, Finalizer)
+		after.Finalizers = append(after.Finalizers, cleanup.Finalizer)
 	}
 	if labels {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })

@@ -11,6 +11,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -284,7 +285,7 @@ func (m *machine) apiGates(g *operatorsv1.OperatorGroup) (decision, bool) {
 		return m.giveUp("G13", s, v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same apis"), true
 	case s.rival != nil && !s.lost:
 		return decision{requeue: contestedPace}, false
-	case s.rival == nil && (!adds || isShutOut(c) && !g.Spec.StaticProvidedAPIs):
+	case s.rival == nil && (!adds || group.IsShutOut(c) && !g.Spec.StaticProvidedAPIs):
 		return decision{}, false // one that was shut out is listed once it is Pending: until then Group takes it from the list
 	case g.Spec.StaticProvidedAPIs:
 		return m.giveUp("G12", s, v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs,

@@ -27,11 +27,6 @@ const (
 	ReasonRepair = "Repair"
 	// ReasonReplaced: a version goes because a newer one is installed. Nothing to do.
 	ReasonReplaced = "Replaced"
-	// ReasonCopyReleased: a copied CSV carries the clean-up finalizer, which only
-	// originals need. Nothing to do.
-	ReasonCopyReleased = "CopyReleased"
-	// ReasonCleanup: an object goes because its CSV is being deleted. Nothing to do.
-	ReasonCleanup = "Cleanup"
 )
 
 // Reasons of this package's Diagnostics.
@@ -42,9 +37,6 @@ const (
 	// ReasonGroupNotReady: nobody has computed the OperatorGroup's target
 	// namespaces yet. Run Group for it.
 	ReasonGroupNotReady = "GroupNotReady"
-	// ReasonInvalidTargets: an OperatorGroup lists the empty name among its target
-	// namespaces; its targets stay as they were. To target all, list none.
-	ReasonInvalidTargets = "InvalidTargets"
 	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API;
 	// the operator that lost it does not run. Remove one of the two, or give the
 	// groups separate targets.
@@ -64,27 +56,4 @@ const (
 	// ReasonAPIServicesNotInstalled: the CSV owns APIServices, which this version
 	// of the library does not install. Install them and their certificates yourself.
 	ReasonAPIServicesNotInstalled = "APIServicesNotInstalled"
-	// ReasonCleanupStarted: clean-up has begun and holds the CSV. Wait.
-	ReasonCleanupStarted = "CleanupStarted"
-	// ReasonCleanupComplete: nothing is left, the CSV is released. Nothing to do.
-	ReasonCleanupComplete = "CleanupComplete"
-	// ReasonCleanupBlocked: something holds the CSV that will not pass by itself: a
-	// stopped operator, missing permissions, a finalizer. Repair it, or set the
-	// override annotation (AnnotationCleanup).
-	ReasonCleanupBlocked = "CleanupBlocked"
-	// ReasonCleanupSkipped: an object was left behind on purpose, or because it
-	// could not be deleted; the message says why. Delete it yourself if it must go.
-	ReasonCleanupSkipped = "CleanupSkipped"
-	// ReasonOrphaned: an object belongs to a CSV or an OperatorGroup that does not
-	// exist any more. Delete it, or set Config.Cleanup.SweepDelete.
-	ReasonOrphaned = "Orphaned"
-	// ReasonBadOverride: the override annotation has a value that means nothing.
-	// Use skip-operands or abandon.
-	ReasonBadOverride = "BadOverride"
-	// ReasonNameTooLong: the CSV's name fits no label value, so nothing can be
-	// labelled as its. Clean up what it left by hand.
-	ReasonNameTooLong = "NameTooLong"
-	// ReasonServiceAccountMissing: the ServiceAccount that an OperatorGroup prescribes
-	// does not exist, so nothing is installed in its namespace. Create it.
-	ReasonServiceAccountMissing = "ServiceAccountMissing"
 )

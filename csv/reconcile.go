@@ -3,11 +3,10 @@
 package csv
 
 import (
-	"slices"
-
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -43,12 +42,9 @@ func Reconcile(in Input) (Outcome, error) {
 		return Outcome{}, err
 	}
 	c := in.ClusterServiceVersion
-	if isCopied(c) {
-		return releaseCopy(c), nil
-	}
-	if c.DeletionTimestamp != nil {
-		deleted := in // a copy, so that in itself stays on the stack
-		return cleanup(&deleted), nil
+	if c.IsCopied() || c.DeletionTimestamp != nil {
+		done, err := cleanup.Reconcile(in.ofCleanup())
+		return Outcome{Result: done.Result, Operands: done.Operands}, err
 	}
 	m := machine{&in}
 	d := m.decide()
@@ -60,23 +56,6 @@ func Reconcile(in Input) (Outcome, error) {
 		out.Actions, out.Repair = append(out.Actions, out.Repair...), nil
 	}
 	return out, nil
-}
-
-// releaseCopy leaves copies alone, apart from a finalizer that only originals
-// need.
-func releaseCopy(c *version) Outcome {
-	if !slices.Contains(c.Finalizers, Finalizer) {
-		return Outcome{}
-	}
-	return Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
-		withoutFinalizer(c, olmcore.Cause{Reason: ReasonCopyReleased, Message: "a copy has nothing to clean up"}),
-	}}}
-}
-
-func withoutFinalizer(c *version, why olmcore.Cause) olmcore.Action {
-	after := c.DeepCopy()
-	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })
-	return olmcore.UpdateOf(c, after, why)
 }
 
 // build turns a decision into objects.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -236,7 +237,7 @@ func TestGates(t *testing.T) {
 		}
 	}
 	finalize := metadata(csv.ReasonFinalizerMissing, "clean-up must run before this ClusterServiceVersion goes",
-		func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{csv.Finalizer} })
+		func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{cleanup.Finalizer} })
 	run(t, map[string]row{
 		"G1 the finalizer comes first": {change: func(_ *testing.T, in *csv.Input) { c(in).Finalizers = nil }, want: finalize},
 		"G2 a copy is left alone": {
@@ -244,7 +245,7 @@ func TestGates(t *testing.T) {
 		},
 		"G2 a copy loses the finalizer": {
 			change: func(_ *testing.T, in *csv.Input) { c(in).Labels["olm.copiedFrom"] = "other" },
-			want: metadata(csv.ReasonCopyReleased, "a copy has nothing to clean up",
+			want: metadata(cleanup.ReasonCopyReleased, "a copy has nothing to clean up",
 				func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{} }),
 		},
 		"G3 a CSV without permissions is frozen": {
@@ -308,7 +309,7 @@ func TestGates(t *testing.T) {
 			},
 			want: metadata(csv.ReasonFinalizerMissing, "clean-up must run before this ClusterServiceVersion goes",
 				func(c *v1alpha1.ClusterServiceVersion) {
-					c.Finalizers = []string{csv.Finalizer}
+					c.Finalizers = []string{cleanup.Finalizer}
 					c.Labels = map[string]string{"kept": "yes", "olm.api.c38844a2fa17abf0": "provided"}
 				}),
 		},

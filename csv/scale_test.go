@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -87,10 +88,10 @@ func BenchmarkManyGroups(b *testing.B) {
 		b.Run(fmt.Sprint("groups=", n), func(b *testing.B) {
 			for b.Loop() {
 				for _, key := range keys {
-					in, err := csv.GatherGroup(context.Background(), snapshot, key)
+					in, err := operatorgroup.Gather(context.Background(), snapshot, key)
 					require.NoError(b, err)
 					in.Now = now
-					_, err = csv.Group(in)
+					_, err = reconcileGroup(in)
 					require.NoError(b, err)
 				}
 			}
@@ -119,7 +120,7 @@ func TestAGroupReadsTheNamespacesThatItConcerns(t *testing.T) {
 			g.Spec, g.Status.Namespaces = c.spec, []string{"before"}
 			snapshot, err := olmcore.NewSnapshot(append(world, g), olmcore.Everything)
 			require.NoError(t, err)
-			in, err := csv.GatherGroup(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "group"})
+			in, err := operatorgroup.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "group"})
 			require.NoError(t, err)
 			var names []string
 			for _, n := range in.Namespaces.Items {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -24,7 +26,7 @@ import (
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
-	commands := map[string]scenario.Command{"forbid": forbid, "sweep": sweep}
+	commands := map[string]scenario.Command{"forbid": forbid, "sweep": sweepCluster}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			require.NoError(t, scenario.Run(file, scenario.Config{Controllers: controllers(csv.Config{}), Commands: commands}))
@@ -43,15 +45,15 @@ func forbid(w *scenario.World, args []string, _ []byte) (string, error) {
 	return "", nil
 }
 
-// sweep [delete]: what Sweep finds and does.
-func sweep(w *scenario.World, args []string, _ []byte) (string, error) {
+// sweepCluster [delete]: what Sweep finds and does.
+func sweepCluster(w *scenario.World, args []string, _ []byte) (string, error) {
 	ctx := context.Background()
-	in, err := csv.GatherSweep(ctx, w.Cluster, csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: len(args) > 0}})
+	in, err := sweep.Gather(ctx, w.Cluster, cleanup.Config{SweepDelete: len(args) > 0})
 	if err != nil {
 		return "", err
 	}
 	in.Now = w.Cluster.Now()
-	res, err := csv.Sweep(in)
+	res, err := reconcileSweep(in)
 	if err != nil {
 		return "", err
 	}

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -50,7 +51,7 @@ func deletes(t require.TestingT, world []olmcore.Object) []string {
 	in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
 	in.Now = now
-	out, err := csv.Cleanup(in)
+	out, err := reconcileCleanup(in)
 	require.NoError(t, err)
 	require.Empty(t, out.Operands, "Gather answers what the clean-up asks for")
 	var found []string
@@ -191,8 +192,8 @@ func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 // his CSV, before or after he deletes it, no custom resource goes that lies
 // outside of what his OperatorGroup selects and of his own namespace.
 func TestNoAnnotationWidensACleanup(t *testing.T) {
-	names := []string{"", "ns", "team", "victim", "*", "group", "other", "cool.v1", "ns,victim", ",", "victim,", csv.OverrideSkipOperands}
-	keys := []string{"olm.targetNamespaces", "olm.operatorGroup", "olm.operatorNamespace", "olm.copiedFrom", "olm.owner.uid", csv.AnnotationCleanup}
+	names := []string{"", "ns", "team", "victim", "*", "group", "other", "cool.v1", "ns,victim", ",", "victim,", cleanup.OverrideSkipOperands}
+	keys := []string{"olm.targetNamespaces", "olm.operatorGroup", "olm.operatorNamespace", "olm.copiedFrom", "olm.owner.uid", cleanup.AnnotationCleanup}
 	base := uninstalling(t)
 	rapid.Check(t, func(t *rapid.T) {
 		world := slices.Clone(base)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -73,8 +74,8 @@ type Assessment struct {
 	Requirements []v1alpha1.RequirementStatus
 	// Mode, Stage and Pending describe a clean-up: how much is to be done, how far
 	// it got, and how many objects hold it. Empty unless the CSV is being deleted.
-	Mode    Mode
-	Stage   Stage
+	Mode    cleanup.Mode
+	Stage   cleanup.Stage
 	Pending int
 	// Diagnostics are those of Reconcile; they name a list that the decision needs
 	// and that was not read.
@@ -97,7 +98,7 @@ func Assess(in Input) (Assessment, error) {
 		a.Rule = "Copy"
 		return a, nil
 	case c.DeletionTimestamp != nil:
-		return assessCleanup(&in, a), nil
+		return a.ofCleanup(&in)
 	}
 	m := machine{&in}
 	d := m.decide()
@@ -107,16 +108,12 @@ func Assess(in Input) (Assessment, error) {
 	}, nil
 }
 
-func assessCleanup(in *Input, a Assessment) Assessment {
-	a.Rule = "Cleanup"
-	k, out := runCleanup(in)
-	if k == nil {
-		return a
-	}
-	a.Mode, a.Stage, a.Pending, a.RequeueAfter = k.mode(), k.stage, len(k.pending), out.RequeueAfter
-	a.Diagnostics = out.Diagnostics
+func (a Assessment) ofCleanup(in *Input) (Assessment, error) {
+	out, err := cleanup.Reconcile(in.ofCleanup())
+	a.Rule, a.Mode, a.Stage, a.Pending = "Cleanup", out.Mode, out.Stage, out.Pending
+	a.Diagnostics, a.RequeueAfter = out.Diagnostics, out.RequeueAfter
 	if after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions); ok {
 		a.Phase, a.Reason, a.Message = after.Status.Phase, after.Status.Reason, after.Status.Message
 	}
-	return a
+	return a, err
 }

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,7 +32,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		{[]phaseName{none, pending, installReady, installing, succeeded, failed}, replacing, func(in *csv.Input) { successorOf(in, installing) }},
 		{everything, deleting, func(in *csv.Input) {
 			in.ClusterServiceVersion.DeletionTimestamp = ago(0)
-			in.Deletion = csv.Deletion{
+			in.Deletion = cleanup.Deletion{
 				Namespaces: olmcore.Found(namespace("ns", nil)), ClusterObjects: olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("r")}),
 				WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 			}

@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
@@ -29,15 +30,15 @@ func orphan(name string, owner olmcore.Owner) metav1.ObjectMeta {
 
 func TestSweep(t *testing.T) {
 	lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
-	role := func(change func(m *metav1.ObjectMeta)) func(in *csv.SweepInput) {
-		return func(in *csv.SweepInput) {
+	role := func(change func(m *metav1.ObjectMeta)) func(in *sweep.Input) {
+		return func(in *sweep.Input) {
 			m := orphan("role", lost)
 			change(&m)
 			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: m})
 		}
 	}
-	plan := func(phase v1alpha1.InstallPlanPhase) func(in *csv.SweepInput) {
-		return func(in *csv.SweepInput) {
+	plan := func(phase v1alpha1.InstallPlanPhase) func(in *sweep.Input) {
+		return func(in *sweep.Input) {
 			role(func(*metav1.ObjectMeta) {})(in)
 			p := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 			p.Spec.ClusterServiceVersionNames, p.Status.Phase = []string{"lost.v1"}, phase
@@ -45,11 +46,11 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		change  func(in *csv.SweepInput)
+		change  func(in *sweep.Input)
 		want    []string
 		requeue time.Duration
 	}{
-		"nothing was left behind": {func(*csv.SweepInput) {}, nil, 0},
+		"nothing was left behind": {func(*sweep.Input) {}, nil, 0},
 		"an orphan":               {role(func(*metav1.ObjectMeta) {}), []string{"delete ClusterRole role"}, 0},
 		"its owner lives":         {role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner"] = "cool.v1" }), nil, 0},
 		"a copy is no owner": {role(func(m *metav1.ObjectMeta) {
@@ -69,26 +70,26 @@ func TestSweep(t *testing.T) {
 		"the group lives": {role(func(m *metav1.ObjectMeta) {
 			m.Labels["olm.owner.kind"], m.Labels["olm.owner"] = "OperatorGroup", "group"
 		}), nil, 0},
-		"a CRD is never swept": {func(in *csv.SweepInput) {
+		"a CRD is never swept": {func(in *sweep.Input) {
 			in.Objects.Items = append(in.Objects.Items, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: orphan("crd", lost)})
 		}, nil, 0},
-		"a binding in kube-system": {func(in *csv.SweepInput) {
+		"a binding in kube-system": {func(in *sweep.Input) {
 			m := orphan("reader", lost)
 			m.Namespace = "kube-system"
 			in.Objects.Items = append(in.Objects.Items, &rbacv1.RoleBinding{ObjectMeta: m})
 		}, []string{"delete RoleBinding reader"}, 0},
-		"the mark of a group that is gone": {func(in *csv.SweepInput) {
+		"the mark of a group that is gone": {func(in *sweep.Input) {
 			in.Namespaces.Items[0].ResourceVersion = "1"
 			in.Namespaces.Items[0].Labels = map[string]string{"olm.operatorgroup.uid/gone": "", "olm.operatorgroup.uid/group": "", "x": ""}
 		}, []string{"update Namespace ns"}, 0},
-		"the CSVs were not read": {func(in *csv.SweepInput) {
+		"the CSVs were not read": {func(in *sweep.Input) {
 			role(func(*metav1.ObjectMeta) {})(in)
-			in.ClusterServiceVersions.Complete = false
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		}, nil, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := csv.SweepInput{
-				Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: true}},
+			in := sweep.Input{
+				Now: now, Config: cleanup.Config{SweepDelete: true},
 				ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), OperatorGroups: olmcore.Found(group()),
 				InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
 			}
@@ -96,8 +97,8 @@ func TestSweep(t *testing.T) {
 			copied.Namespace, copied.Status.Reason = "copies", "Copied"
 			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, copied)
 			c.change(&in)
-			require.NoError(t, invariant.Laws(csv.Sweep, in))
-			res, err := csv.Sweep(in)
+			require.NoError(t, invariant.Laws(reconcileSweep, in))
+			res, err := reconcileSweep(in)
 			require.NoError(t, err)
 			var got []string
 			for _, a := range res.Actions {
@@ -106,8 +107,8 @@ func TestSweep(t *testing.T) {
 			}
 			require.Equal(t, c.want, got)
 			require.Equal(t, c.requeue, res.RequeueAfter)
-			in.Config.Cleanup.SweepDelete = false
-			reported, err := csv.Sweep(in)
+			in.Config.SweepDelete = false
+			reported, err := reconcileSweep(in)
 			require.NoError(t, err)
 			require.Empty(t, reported.Actions, "it reports only, unless told otherwise")
 			require.Equal(t, res.Diagnostics, reported.Diagnostics)
@@ -116,16 +117,16 @@ func TestSweep(t *testing.T) {
 }
 
 func TestSweepInput(t *testing.T) {
-	for field, in := range map[string]csv.SweepInput{
-		"Now":                             {},
-		"Config.Cleanup.StuckHold":        {Now: now, Config: csv.Config{Cleanup: csv.CleanupConfig{StuckHold: -1}}},
-		"ClusterServiceVersions.Items[0]": {Now: now, ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](nil)},
-		"OperatorGroups.Items[0]":         {Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
-		"InstallPlans.Items[0]":           {Now: now, InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](nil)},
-		"Namespaces.Items[0]":             {Now: now, Namespaces: olmcore.Found[*corev1.Namespace](nil)},
-		"Objects.Items[0]":                {Now: now, Objects: olmcore.Found[olmcore.Object](nil)},
+	for field, in := range map[string]sweep.Input{
+		"Now":                           {},
+		"Config.Cleanup.OperandTimeout": {Now: now, Config: cleanup.Config{OperandTimeout: -1}},
+		"ClusterServiceVersions[0]":     {Now: now, ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](nil)},
+		"OperatorGroups[0]":             {Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
+		"InstallPlans[0]":               {Now: now, InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](nil)},
+		"Namespaces[0]":                 {Now: now, Namespaces: olmcore.Found[*corev1.Namespace](nil)},
+		"Objects[0]":                    {Now: now, Objects: olmcore.Found[olmcore.Object](nil)},
 	} {
-		_, err := csv.Sweep(in)
+		_, err := reconcileSweep(in)
 		var invalid *olmcore.InputError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
@@ -147,10 +148,10 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	require.NoError(t, cluster.RunFor(time.Hour))
 	require.NotEmpty(t, clusterObjectsOf(cluster, live))
 
-	in, err := csv.GatherSweep(ctx, cluster, csv.Config{Cleanup: csv.CleanupConfig{SweepDelete: true}})
+	in, err := sweep.Gather(ctx, cluster, cleanup.Config{SweepDelete: true})
 	require.NoError(t, err)
 	in.Now = cluster.Now()
-	res, err := csv.Sweep(in)
+	res, err := reconcileSweep(in)
 	require.NoError(t, err)
 	require.NoError(t, olmcore.Run(ctx, cluster, res.Actions))
 	require.Empty(t, clusterObjectsOf(cluster, live))
@@ -158,10 +159,10 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 		_, owned := olmcore.OwnerOf(o.GetLabels())
 		require.False(t, owned && o.GetNamespace() == "", "%s", olmcore.KeyOf(o))
 	}
-	in, err = csv.GatherSweep(ctx, cluster, csv.Config{})
+	in, err = sweep.Gather(ctx, cluster, cleanup.Config{})
 	require.NoError(t, err)
 	in.Now = cluster.Now()
-	res, err = csv.Sweep(in)
+	res, err = reconcileSweep(in)
 	require.NoError(t, err)
 	require.Empty(t, res)
 }

@@ -39,36 +39,6 @@ func annotatedTargets(c *version) (t targets, ok bool) {
 	return strings.Split(value, ","), true
 }
 
-// reach returns the namespaces in which a clean-up may delete operands. Whoever
-// writes a CSV may write any namespace into its annotations, so they only narrow
-// what the OperatorGroup of the namespace selects by its status. The group must be
-// the one that the CSV names, alone in the namespace, and not be on its way out;
-// without it nothing but the CSV's own namespace is reached, and no
-// cluster-scoped kind.
-func reach(in *Input) targets {
-	c := in.ClusterServiceVersion
-	annotated, ok := annotatedTargets(c)
-	if !ok {
-		return nil
-	}
-	selected := targets{c.Namespace}
-	m := machine{in}
-	if g, _ := m.group(); g != nil && g.DeletionTimestamp == nil && isMember(c, g) {
-		if t, computed := groupTargets(g); computed {
-			selected = t
-		}
-	}
-	switch {
-	case annotated.all() && selected.all():
-		return selected
-	case annotated.all():
-		return selected.named()
-	case selected.all():
-		return annotated.named()
-	}
-	return slices.DeleteFunc(annotated.named(), func(n string) bool { return !selected.contains(n) })
-}
-
 // isMember reports whether the annotations of a CSV name a group.
 func isMember(c *version, g *operatorsv1.OperatorGroup) bool {
 	return c.Annotations[operatorsv1.OperatorGroupAnnotationKey] == g.Name &&

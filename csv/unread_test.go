@@ -17,6 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -86,13 +89,13 @@ func TestWhatCannotBeDoneWithoutIsAnError(t *testing.T) {
 	_, err = csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
 	require.ErrorContains(t, err, "everything about a ClusterServiceVersion")
-	_, err = csv.GatherGroup(context.Background(), snapshot, key)
+	_, err = operatorgroup.Gather(context.Background(), snapshot, key)
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
 	require.ErrorContains(t, err, "everything about an OperatorGroup")
-	sweep, err := csv.GatherSweep(context.Background(), snapshot, csv.Config{})
+	left, err := sweep.Gather(context.Background(), snapshot, cleanup.Config{})
 	require.NoError(t, err)
-	sweep.Now = now
-	res, err := csv.Sweep(sweep)
+	left.Now = now
+	res, err := reconcileSweep(left)
 	require.NoError(t, err)
 	require.Empty(t, res.Actions)
 	require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
@@ -118,7 +121,7 @@ func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
 			g.Status.ServiceAccountRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "a"}
 			in := alone(g)
 			in.ServiceAccounts.Complete = read
-			res, err := csv.Group(in)
+			res, err := reconcileGroup(in)
 			require.NoError(t, err)
 			require.Len(t, res.Diagnostics, 1)
 			after, written := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
@@ -134,8 +137,8 @@ func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
 }
 
 // alone is a group of which everything was read, in a cluster that has nothing else.
-func alone(g *operatorsv1.OperatorGroup) csv.GroupInput {
-	return csv.GroupInput{
+func alone(g *operatorsv1.OperatorGroup) operatorgroup.Input {
+	return operatorgroup.Input{
 		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), Namespaces: olmcore.Found[*corev1.Namespace](),
 		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 		ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
@@ -144,21 +147,21 @@ func alone(g *operatorsv1.OperatorGroup) csv.GroupInput {
 
 // TestAGroupSaysWhatWasNotRead, and what it leaves as it is.
 func TestAGroupSaysWhatWasNotRead(t *testing.T) {
-	for name, forget := range map[string]func(*csv.GroupInput){
-		"OperatorGroups": func(in *csv.GroupInput) { in.Siblings = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
-		"Namespaces":     func(in *csv.GroupInput) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
-		"ClusterServiceVersions": func(in *csv.GroupInput) {
+	for name, forget := range map[string]func(*operatorgroup.Input){
+		"OperatorGroups": func(in *operatorgroup.Input) { in.Siblings = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
+		"Namespaces":     func(in *operatorgroup.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
+		"ClusterServiceVersions": func(in *operatorgroup.Input) {
 			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		},
-		"ClusterRoles": func(in *csv.GroupInput) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} },
+		"ClusterRoles": func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := alone(group())
-			whole, err := csv.Group(in)
+			whole, err := reconcileGroup(in)
 			require.NoError(t, err)
 			require.Empty(t, whole.Diagnostics)
 			forget(&in)
-			res, err := csv.Group(in)
+			res, err := reconcileGroup(in)
 			require.NoError(t, err)
 			require.Len(t, res.Diagnostics, 1)
 			require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
@@ -179,8 +182,8 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 			for _, kind := range olmcore.Kinds() {
 				kinds = append(kinds, kind.GroupKind())
 			}
-			for _, kind := range csv.DefaultClusterKinds() {
-				kinds = append(kinds, kind.GroupKind())
+			for _, kind := range []string{"ConsoleCLIDownload", "ConsoleLink", "ConsoleQuickStart", "ConsoleYAMLSample"} {
+				kinds = append(kinds, schema.GroupKind{Group: "console.openshift.io", Kind: kind})
 			}
 			var objects []olmcore.Object
 			var read []olmcore.Scope
@@ -203,7 +206,7 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 				in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 				in.ClusterServiceVersion.Spec.Cleanup.Enabled = false
 			}
-			out, err := csv.Cleanup(in)
+			out, err := reconcileCleanup(in)
 			require.NoError(t, err)
 			require.False(t, releases(t, out))
 			if without != "Cool" { // that is asked for

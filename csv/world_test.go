@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
@@ -42,12 +43,12 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 	return []fake.Controller{{
 		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-			in, err := csv.GatherGroup(ctx, r, key)
+			in, err := operatorgroup.Gather(ctx, r, key)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			return csv.Group(in)
+			return reconcileGroup(in)
 		},
 	}, {
 		Name: "csv", Kind: csvKind.GroupKind(), Keys: fake.KeysOf(csvKind),

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
@@ -93,7 +93,7 @@ func TestWhatVanishedIsSweptUp(t *testing.T) {
 			w.run(t, 20*time.Minute)
 			said := 0
 			for _, e := range w.driver.Events {
-				if e.Diagnostic != nil && e.Controller == controllers.CSVSweep && e.Diagnostic.Reason == csv.ReasonOrphaned {
+				if e.Diagnostic != nil && e.Controller == controllers.CSVSweep && e.Diagnostic.Reason == sweep.ReasonOrphaned {
 					said++
 				}
 			}
