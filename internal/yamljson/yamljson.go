@@ -20,11 +20,7 @@ import (
 // keeps any one of them. strict refuses every key that is there twice; else the last
 // one counts.
 func Convert(document []byte, strict bool) (converted []byte, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			converted, err = nil, fmt.Errorf("the YAML library gave up: %v", r)
-		}
-	}()
+	defer recoverAsError(&err)
 	decode := yaml.Unmarshal
 	if strict {
 		decode = yaml.UnmarshalStrict
@@ -33,7 +29,21 @@ func Convert(document []byte, strict bool) (converted []byte, err error) {
 	if err := decode(document, &value); err != nil {
 		return nil, err
 	}
-	if value, err = jsonValue(value); err != nil {
+	return marshal(value)
+}
+
+// recoverAsError makes an error of a panic, which leaves the other results as they
+// are: nil, since nothing is returned.
+func recoverAsError(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the YAML library gave up: %v", r)
+	}
+}
+
+// marshal returns what was decoded from YAML as JSON.
+func marshal(value any) ([]byte, error) {
+	value, err := jsonValue(value)
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(value)

@@ -4,31 +4,24 @@ package fbc
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Schemas that a catalog's documents have.
-const (
-	schemaPackage      = "olm.package"
-	schemaChannel      = "olm.channel"
-	schemaBundle       = "olm.bundle"
-	schemaDeprecations = "olm.deprecations"
-)
-
 // assembly puts documents together, whatever file and order they come in.
 type assembly struct {
-	options     Options
-	documents   int
-	bytes       int64 // read, once inflated
-	packages    map[string]*pending
-	diagnostics []olmcore.Diagnostic
+	options   Options
+	documents int
+	// bytes were read, once inflated; converted is what became of them as JSON.
+	bytes, converted int64
+	packages         map[string]*pending
+	diagnostics      []olmcore.Diagnostic
 }
 
 // pending is a package whose documents may not all have been seen.
@@ -45,93 +38,34 @@ func (a *assembly) report(reason string, severity olmcore.Severity, message stri
 	a.diagnostics = append(a.diagnostics, olmcore.Diagnostic{Severity: severity, Reason: reason, Message: message})
 }
 
-// blob has the fields of all schemas that matter.
-type blob struct {
-	Schema         *string                   `json:"schema"`
-	Name           string                    `json:"name"`
-	Package        string                    `json:"package"`
-	DefaultChannel string                    `json:"defaultChannel"`
-	Image          string                    `json:"image"`
-	Properties     []olmcore.Property        `json:"properties"`
-	RelatedImages  []resolution.RelatedImage `json:"relatedImages"`
-	Entries        json.RawMessage           `json:"entries"`
-}
-
-type deprecationEntry struct {
-	Reference struct {
-		Schema string `json:"schema"`
-		Name   string `json:"name"`
-	} `json:"reference"`
-	Message string `json:"message"`
-}
-
-// add takes one document. An error refuses the catalog.
-func (a *assembly) add(file string, number int, document []byte) error {
-	problem := a.take(file, number, document)
+// add adds one document. An error refuses the catalog.
+func (a *assembly) add(at Error, document yamljson.Document) error {
+	a.documents++
+	a.converted += int64(len(document.JSON))
+	switch {
+	case a.documents > a.options.maxDocuments():
+		at.Err = errTooMany
+		return &at
+	case a.converted > a.options.maxBytes():
+		at.Err = errTooBig
+		return &at
+	}
+	b, odd, problem := decode(document)
+	if problem == nil && b.Schema != "" {
+		problem = a.take(&b, at)
+	}
+	for _, o := range odd {
+		at.Field, at.Err = o.field, errors.New(o.text)
+		if a.options.Strict && o.reason == ReasonLooseVersion {
+			return &at
+		}
+		a.report(o.reason, olmcore.Warning, at.Error())
+	}
 	if problem == nil {
 		return nil
 	}
-	problem.File, problem.Document = file, number
-	if a.options.Strict {
-		return problem
-	}
-	a.report(ReasonInvalidDocument, olmcore.Warning, problem.Error())
-	return nil
-}
-
-func fault(field, format string, args ...any) *Error {
-	return &Error{Field: field, Err: fmt.Errorf(format, args...)}
-}
-
-func (a *assembly) take(file string, number int, document []byte) *Error {
-	if problem := checkShape(document, a.options.maxDepth()); problem != nil {
-		return problem
-	}
-	var b blob
-	if err := json.Unmarshal(document, &b); err != nil {
-		return describe(err)
-	}
-	switch {
-	case b.Schema == nil:
-		return fault("schema", "object '%.200s' is missing root schema field", document)
-	case *b.Schema == schemaPackage && b.Name == "":
-		return fault("name", "is empty")
-	case *b.Schema != schemaPackage && b.Package == "" && knownSchema(*b.Schema):
-		return fault("package", "is empty")
-	}
-	for i, p := range b.Properties {
-		if p.Type == "" {
-			return fault(fmt.Sprintf("properties[%d].type", i), "is empty")
-		}
-		if len(p.Value) == 0 {
-			return fault(fmt.Sprintf("properties[%d].value", i), "is missing")
-		}
-	}
-	at := Error{File: file, Document: number}
-	switch *b.Schema {
-	case schemaPackage:
-		return a.addPackage(&b, at)
-	case schemaChannel:
-		return a.addChannel(&b, at)
-	case schemaBundle:
-		return a.addBundle(&b, at)
-	case schemaDeprecations:
-		return a.addDeprecations(&b, at)
-	}
-	return nil // other schemas are somebody else's
-}
-
-func knownSchema(schema string) bool {
-	return schema == schemaChannel || schema == schemaBundle || schema == schemaDeprecations
-}
-
-// describe finds the field in an error of encoding/json.
-func describe(err error) *Error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fault(wrong.Field, "is a JSON %s, not a %s", wrong.Value, wrong.Type)
-	}
-	return &Error{Err: err}
+	problem.File, problem.Document = at.File, at.Document
+	return a.refuse(ReasonInvalidDocument, problem)
 }
 
 func (a *assembly) packageOf(name string, at Error) *pending {
@@ -143,78 +77,40 @@ func (a *assembly) packageOf(name string, at Error) *pending {
 	return p
 }
 
-func (a *assembly) addPackage(b *blob, at Error) *Error {
-	p := a.packageOf(b.Name, at)
-	if p.described {
-		return fault("name", "package %q is described twice; the first counts", b.Name)
-	}
-	p.described = true
-	p.DefaultChannel, p.Properties = b.DefaultChannel, b.Properties
-	return nil
-}
-
-func (a *assembly) addChannel(b *blob, at Error) *Error {
-	var entries []resolution.ChannelEntry
-	if len(b.Entries) > 0 {
-		if err := json.Unmarshal(b.Entries, &entries); err != nil {
-			problem := describe(err)
-			problem.Field = strings.TrimSuffix("entries."+problem.Field, ".")
-			return problem
+func (a *assembly) take(b *blob, at Error) *Error {
+	if b.Schema == schemaPackage {
+		p := a.packageOf(b.Name, at)
+		if p.described {
+			return fault("name", "package %q is described twice; the first counts", b.Name)
 		}
-	}
-	for i, e := range entries {
-		if e.Name == "" {
-			return fault(fmt.Sprintf("entries[%d].name", i), "is empty")
-		}
-		if slices.Contains(e.Skips, "") {
-			return fault(fmt.Sprintf("entries[%d].skips", i), "has an empty name")
-		}
+		p.described, p.DefaultChannel, p.Properties = true, b.DefaultChannel, b.Properties
+		return nil
 	}
 	p := a.packageOf(b.Package, at)
-	p.Channels = append(p.Channels, resolution.Channel{Name: b.Name, Entries: entries, Properties: b.Properties})
-	return nil
-}
-
-func (a *assembly) addBundle(b *blob, at Error) *Error {
-	if b.Name == "" {
-		return fault("name", "is empty")
-	}
-	properties := slices.DeleteFunc(b.Properties, func(p olmcore.Property) bool { return slices.Contains(a.options.OmitProperties, p.Type) })
-	p := a.packageOf(b.Package, at)
-	bundle := resolution.Bundle{Name: b.Name, RelatedImages: b.RelatedImages}
-	bundle.Image, bundle.Properties = b.Image, slices.Clip(properties)
-	p.Bundles = append(p.Bundles, bundle)
-	return nil
-}
-
-func (a *assembly) addDeprecations(b *blob, at Error) *Error {
-	var entries []deprecationEntry
-	if len(b.Entries) > 0 {
-		if err := json.Unmarshal(b.Entries, &entries); err != nil {
-			problem := describe(err)
-			problem.Field = strings.TrimSuffix("entries."+problem.Field, ".")
-			return problem
+	switch b.Schema {
+	case schemaChannel:
+		channel := resolution.Channel{Name: b.Name, Properties: b.Properties}
+		for _, e := range b.Entries {
+			channel.Entries = append(channel.Entries, e.ChannelEntry)
+		}
+		p.Channels = append(p.Channels, channel)
+	case schemaBundle:
+		omitted := func(p olmcore.Property) bool { return slices.Contains(a.options.OmitProperties, p.Type) }
+		bundle := resolution.Bundle{Name: b.Name, RelatedImages: b.RelatedImages}
+		bundle.Image, bundle.Properties = b.Image, slices.Clip(slices.DeleteFunc(b.Properties, omitted))
+		p.Bundles = append(p.Bundles, bundle)
+	case schemaDeprecations:
+		for _, e := range b.Entries {
+			d := resolution.Deprecation{Message: e.deprecationEntry.Message}
+			switch e.Reference.Schema {
+			case schemaChannel:
+				d.Channel = e.Reference.Name
+			case schemaBundle:
+				d.Bundle = e.Reference.Name
+			}
+			p.Deprecations = append(p.Deprecations, d)
 		}
 	}
-	list := make([]resolution.Deprecation, 0, len(entries))
-	for i, e := range entries {
-		d := resolution.Deprecation{Message: e.Message}
-		switch e.Reference.Schema {
-		case schemaPackage:
-		case schemaChannel:
-			d.Channel = e.Reference.Name
-		case schemaBundle:
-			d.Bundle = e.Reference.Name
-		default:
-			return fault(fmt.Sprintf("entries[%d].reference.schema", i), "is %q, not one of %s, %s and %s", e.Reference.Schema, schemaPackage, schemaChannel, schemaBundle)
-		}
-		if e.Message == "" {
-			return fault(fmt.Sprintf("entries[%d].message", i), "is empty")
-		}
-		list = append(list, d)
-	}
-	p := a.packageOf(b.Package, at)
-	p.Deprecations = append(p.Deprecations, list...)
 	return nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -64,17 +62,16 @@ func TestACatalogIsBoundedAsAWhole(t *testing.T) {
 func TestWhatIsNoCatalog(t *testing.T) {
 	deepJSON := `{"schema":"x","v":` + strings.Repeat(`{"v":`, 100_000) + "1" + strings.Repeat("}", 100_001)
 	for name, c := range map[string]struct{ text, want string }{
-		"a file that is cut off":    {`{"schema":"olm.package","name":"a"}` + "\n" + `{"schema":"olm.ch`, "document 2: unexpected EOF"},
-		"zeros":                     {strings.Repeat("\x00", 100), "document 1: "},
-		"an image":                  {"\x89PNG\r\n\x1a\n\x00\x00", "document 1: "},
-		"deep JSON":                 {deepJSON, "document 1: "},
-		"deep YAML":                 {strings.Repeat("- ", 20_000), "document 1: "},
-		"deep YAML in braces":       {strings.Repeat("[", 20_000), "document 1: "},
-		"a key twice in YAML":       {"schema: olm.package\nname: a\nname: b\n", "document 1: "},
-		"a number for a list":       {`{"schema":"olm.bundle","package":"a","name":"x","properties":7}`, "document 1: properties: is a JSON number"},
-		"two documents in a line":   {`{"schema":"olm.package"} {"schema":"olm.package","name":"a"}`, "document 1: name: is empty"},
-		"a cut gzip":                {zipped(t, strings.Repeat(`{"schema":"olm.package"}`, 50))[:30], "unexpected EOF"},
-		"YAML in the midst of JSON": {`{"schema":"olm.package","name":"a"}` + "\n---\nschema: olm.package\nname: b\n", "document 2: "},
+		"a file that is cut off":  {`{"schema":"olm.package","name":"a"}` + "\n" + `{"schema":"olm.ch`, "document 2: unexpected EOF"},
+		"zeros":                   {strings.Repeat("\x00", 100), "document 1: "},
+		"an image":                {"\x89PNG\r\n\x1a\n\x00\x00", "document 1: "},
+		"deep JSON":               {deepJSON, "document 1: "},
+		"deep YAML":               {strings.Repeat("- ", 20_000), "document 1: "},
+		"deep YAML in braces":     {strings.Repeat("[", 20_000), "document 1: "},
+		"a key twice in YAML":     {"schema: olm.package\nname: a\nname: b\n", "document 1: "},
+		"a number for a list":     {`{"schema":"olm.bundle","package":"a","name":"x","properties":7}`, "document 1: properties: is a JSON number"},
+		"two documents in a line": {`{"schema":"olm.package"} {"schema":"olm.package","name":"a"}`, "document 1: name: is empty"},
+		"a cut gzip":              {zipped(t, strings.Repeat(`{"schema":"olm.package"}`, 50))[:30], "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, diagnostics, err := fbc.Read("f", strings.NewReader(c.text), fbc.Options{})
@@ -113,18 +110,4 @@ func TestIgnorePatterns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, packages, 1)
 	require.Less(t, time.Since(start), time.Minute, "it takes years when each ** is tried at each place")
-}
-
-// TestAMountedFolder is laid out as a mounted ConfigMap: the files are links into
-// a folder whose name begins with two dots, and a link stands for that folder.
-func TestAMountedFolder(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "..2026"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "..2026", "catalog.json"), []byte(`{"schema":"olm.package","name":"a"}`), 0o600))
-	require.NoError(t, os.Symlink("..2026", filepath.Join(dir, "..data")))
-	require.NoError(t, os.Symlink("..data/catalog.json", filepath.Join(dir, "catalog.json")))
-	packages, diagnostics, err := fbc.Load(os.DirFS(dir), ".", fbc.Options{Strict: true})
-	require.NoError(t, err)
-	require.Empty(t, diagnostics)
-	require.Len(t, packages, 1)
 }

@@ -12,7 +12,9 @@
 // result. They check the form of each document; [resolution.Build] checks what
 // the documents say together.
 //
-// A document that is broken is left out and reported with its file, its number
-// and the field, or refuses the catalog with [Options].Strict. Reading is bounded
-// in the size and depth of documents, in their number, and in all.
+// A document that opm refuses, or whose bundle could not be installed, is left out
+// and reported with its file, its number and the field, or refuses the catalog with
+// [Options].Strict. What is odd and yet served by OLM is used as OLM uses it, and
+// reported as well. Reading is bounded in the size of documents, in their number,
+// and in all.
 package fbc

@@ -28,6 +28,7 @@ entries: [{name: backup.v1.0.0}, {name: backup.v1.1.0, replaces: backup.v1.0.0}]
 schema: olm.bundle
 package: backup
 name: backup.v1.0.0
+image: registry.example/backup:1.0.0
 properties: [{type: olm.package, value: {packageName: backup, version: 1.0.0}}]
 ---
 schema: olm.bundle

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
-	"strings"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -20,13 +17,13 @@ type Options struct {
 	// Strict refuses the whole catalog at the first problem. Otherwise a document
 	// that cannot be used is left out, with a Diagnostic.
 	Strict bool
-	// MaxDocumentBytes, MaxDocuments and MaxDepth bound one document's size, the
-	// number of documents, and how deep a document may nest. 0 is the default.
-	// MaxBytes bounds a catalog as a whole, all files together, once inflated. What
+	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of
+	// documents. 0 is the default. MaxBytes bounds a catalog as a whole, all files
+	// together, once inflated, and with aliases of YAML as what they stand for. What
 	// is beyond a bound is an error even without Strict, since there is no telling
 	// what else is there.
-	MaxDocumentBytes, MaxDocuments, MaxDepth int
-	MaxBytes                                 int64
+	MaxDocumentBytes, MaxDocuments int
+	MaxBytes                       int64
 	// OmitProperties are types of bundle properties to leave out, to save memory:
 	// resolution needs neither olm.csv.metadata nor olm.bundle.object.
 	OmitProperties []string
@@ -36,28 +33,16 @@ type Options struct {
 const (
 	DefaultMaxDocumentBytes = 64 << 20
 	DefaultMaxDocuments     = 1_000_000
-	DefaultMaxDepth         = 200
 	DefaultMaxBytes         = 4 << 30
 )
 
 func (o Options) maxDocumentBytes() int { return cmp.Or(o.MaxDocumentBytes, DefaultMaxDocumentBytes) }
 func (o Options) maxDocuments() int     { return cmp.Or(o.MaxDocuments, DefaultMaxDocuments) }
-func (o Options) maxDepth() int         { return cmp.Or(o.MaxDepth, DefaultMaxDepth) }
 func (o Options) maxBytes() int64       { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
 
 func (o Options) check() error {
-	for _, bound := range []struct {
-		field string
-		value int64
-	}{
-		{"MaxDocumentBytes", int64(o.MaxDocumentBytes)},
-		{"MaxDocuments", int64(o.MaxDocuments)},
-		{"MaxDepth", int64(o.MaxDepth)},
-		{"MaxBytes", o.MaxBytes},
-	} {
-		if bound.value < 0 {
-			return &olmcore.InputError{Field: "Options." + bound.field, Problem: "is negative"}
-		}
+	if min(o.MaxDocumentBytes, o.MaxDocuments) < 0 || o.MaxBytes < 0 {
+		return &olmcore.InputError{Field: "Options", Problem: "has a negative bound"}
 	}
 	return nil
 }
@@ -89,12 +74,23 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Diagnostic reasons.
 const (
-	// ReasonUnreadableFile: a file is neither JSON nor YAML; what stood before the
-	// broken place is used. Repair it, or name it in .indexignore.
+	// ReasonUnreadableFile: a file is neither JSON nor YAML, or no file in the catalog's
+	// folder; what stood before the broken place is used. Repair it, or name it in
+	// .indexignore.
 	ReasonUnreadableFile = "UnreadableFile"
 	// ReasonInvalidDocument: a document is not what its schema says, and is left
-	// out.
+	// out. OLM serves no catalog that has it.
 	ReasonInvalidDocument = "InvalidDocument"
+	// ReasonDuplicateKey: a key is there twice. As in OLM the last one counts; remove
+	// the one that is not meant. Of JSON nothing is said about keys inside the values
+	// of properties, which are carried along as they are.
+	ReasonDuplicateKey = "DuplicateKey"
+	// ReasonKeyCase: a key is written in another case than the schema has it. As in OLM
+	// it is read; write it as the message says.
+	ReasonKeyCase = "KeyCase"
+	// ReasonLooseVersion: a bundle's version is not as semver.org has it, such as v1.0.0
+	// or 1.0. It is read as the message says, as OLM reads older catalogs. Strict refuses it.
+	ReasonLooseVersion = "LooseVersion"
 	// ReasonUnknownPackage: a channel, bundle or deprecation names a package that
 	// no document describes, and is left out.
 	ReasonUnknownPackage = "UnknownPackage"
@@ -114,62 +110,6 @@ func Read(file string, r io.Reader, o Options) ([]resolution.Package, []olmcore.
 		return nil, nil, err
 	}
 	return a.result()
-}
-
-// Load reads every file below root, "." for all of fsys, in the order of their
-// names, apart from those that files named .indexignore exclude; their syntax is
-// that of .gitignore. Names that begin with two dots are left out, and links to
-// directories are not followed: a mounted ConfigMap has both beside the links to
-// its files. root may be a single file. Otherwise it is like Read.
-func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
-	if err := o.check(); err != nil {
-		return nil, nil, err
-	}
-	a := newAssembly(o)
-	ignore := ignorer{}
-	err := fs.WalkDir(fsys, root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return &Error{File: name, Err: err}
-		}
-		if name != root && (strings.HasPrefix(path.Base(name), "..") || ignore.matches(name, d.IsDir())) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if d.IsDir() {
-			return ignore.load(fsys, name)
-		}
-		if path.Base(name) == ignoreFile || isLinkToDirectory(fsys, name, d) {
-			return nil
-		}
-		return a.readFile(fsys, name)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return a.result()
-}
-
-// isLinkToDirectory reports whether a file is a link to a directory.
-func isLinkToDirectory(fsys fs.FS, name string, d fs.DirEntry) bool {
-	if d.Type()&fs.ModeSymlink == 0 {
-		return false
-	}
-	info, err := fs.Stat(fsys, name)
-	return err == nil && info.IsDir()
-}
-
-func (a *assembly) readFile(fsys fs.FS, name string) error {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return &Error{File: name, Err: err}
-	}
-	readErr := a.read(name, f)
-	if err := f.Close(); err != nil && readErr == nil {
-		return &Error{File: name, Err: err}
-	}
-	return readErr
 }
 
 var (

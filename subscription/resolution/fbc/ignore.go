@@ -3,8 +3,6 @@
 package fbc
 
 import (
-	"errors"
-	"io/fs"
 	"path"
 	"strings"
 )
@@ -25,22 +23,13 @@ type pattern struct {
 	negated, onlyDirectories bool
 }
 
-// load adds the patterns of a directory's ignore file, if it has one.
-func (g *ignorer) load(fsys fs.FS, dir string) error {
-	name := path.Join(dir, ignoreFile)
-	text, err := fs.ReadFile(fsys, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return &Error{File: name, Err: err}
-	}
-	for line := range strings.Lines(string(text)) {
+// add adds the patterns of a directory's ignore file.
+func (g *ignorer) add(dir, text string) {
+	for line := range strings.Lines(text) {
 		if p, ok := parsePattern(dir, line); ok {
 			g.patterns = append(g.patterns, p)
 		}
 	}
-	return nil
 }
 
 func parsePattern(base, line string) (p pattern, ok bool) {
