@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/installplan"
+	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -177,7 +178,7 @@ func New(o *Options) *Set {
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(installplan.SweepAffected), Reconcile: s.sweep},
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(plansweep.Affected), Reconcile: s.sweep},
 			Controller{
 				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
 				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.sweepCSVs,

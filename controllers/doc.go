@@ -10,10 +10,10 @@
 //	watch of InstallPlans ──> subscription <──────────────────────── Options.Resolve
 //	                               │
 //	                               v
-//	             installplan.Create, installplan.Unpack
+//	             create.Plan, unpack.Bundle
 //	                               │ a plan, by its object
 //	                               v
-//	                          installplan ──> csv, csv.Group ──> csv.Sweep, installplan.Sweep
+//	                          installplan ──> csv, csv.Group ──> csv.Sweep, sweep.Reconcile
 //
 // New makes a Set, whose Runners read with an olmcore.Reader and act with an
 // olmcore.Executor. A framework supplies these two, watches of the kinds in

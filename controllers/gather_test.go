@@ -18,6 +18,9 @@ import (
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
+	plancreate "github.com/olmcore/olm/installplan/create"
+	plansweep "github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -48,16 +51,16 @@ func gathers() map[string]func(context.Context, olmcore.Reader) error {
 			_, err := installplan.Gather(ctx, r, key, installplan.Config{})
 			return err
 		},
-		"installplan.GatherCreate": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := installplan.GatherCreate(ctx, r, "ns", olmcore.Resolution{}, installplan.Config{})
+		"create.Gather": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := plancreate.Gather(ctx, r, "ns", olmcore.Resolution{}, installplan.Config{})
 			return err
 		},
-		"installplan.GatherSweep": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := installplan.GatherSweep(ctx, r, "ns", installplan.Config{})
+		"installplan sweep.Gather": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := plansweep.Gather(ctx, r, "ns", installplan.Config{})
 			return err
 		},
-		"installplan.GatherUnpack": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := installplan.GatherUnpack(ctx, r, "ns", lookup, installplan.Config{})
+		"unpack.Gather": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := unpack.Gather(ctx, r, "ns", lookup, installplan.Config{})
 			return err
 		},
 		"subscription.Gather": func(ctx context.Context, r olmcore.Reader) error {

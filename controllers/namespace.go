@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -281,18 +283,18 @@ func failed(r olmcore.Resolution) bool {
 	return r.Failure != nil || slices.ContainsFunc(r.Decisions, func(d olmcore.SubscriptionDecision) bool { return d.Failure != nil })
 }
 
-// plan returns what installplan.Create needs for the answer that is there, and
+// plan returns what create.Plan needs for the answer that is there, and
 // keeps the plan's reference for the Subscriptions.
 func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.Time, n *namespace) (olmcore.Result, error) {
 	if n.answer == nil {
 		return olmcore.Result{}, nil
 	}
-	in, err := installplan.GatherCreate(ctx, r, name, n.answer.Resolution, s.options.planConfig())
+	in, err := create.Gather(ctx, r, name, n.answer.Resolution, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now = now
-	out, err := installplan.Create(in)
+	out, err := create.Plan(in)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
@@ -336,12 +338,12 @@ func (s *Set) unpack(ctx context.Context, r olmcore.Reader, name string, lookup 
 	if !s.options.unpacks() {
 		return lookup, nil
 	}
-	in, err := installplan.GatherUnpack(ctx, r, name, lookup, s.options.planConfig())
+	in, err := unpack.Gather(ctx, r, name, lookup, s.options.planConfig())
 	if err != nil {
 		return lookup, err
 	}
 	in.Now = now
-	out, err := installplan.Unpack(in)
+	out, err := unpack.Bundle(in)
 	if err != nil {
 		return lookup, err
 	}

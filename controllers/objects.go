@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
+	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -133,12 +134,13 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 }
 
 func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := installplan.GatherSweep(ctx, r, key.Namespace, s.options.planConfig())
+	in, err := plansweep.Gather(ctx, r, key.Namespace, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now = now
-	return installplan.Sweep(in)
+	out, err := plansweep.Reconcile(in)
+	return out.Result, err
 }
 
 func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {

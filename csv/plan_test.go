@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -72,7 +72,7 @@ func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 		got[olmcore.KeyOf(o)] = o
 	}
 	want := map[olmcore.Key]olmcore.Object{}
-	planned, err := installplan.PermissionObjects(in.ClusterServiceVersion)
+	planned, err := create.PermissionObjects(in.ClusterServiceVersion)
 	require.NoError(t, err)
 	for _, o := range planned {
 		if _, isAccount := o.(*corev1.ServiceAccount); isAccount {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -111,25 +112,27 @@ func TestAPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 func TestANewPlanSaysWhatAccountItIsMadeUnder(t *testing.T) {
 	sub := subscription("a")
 	make := func(groups ...*operatorsv1.OperatorGroup) *v1alpha1.InstallPlan {
-		out, err := installplan.Create(installplan.CreateInput{
-			Now: noon, Namespace: ns, Subscriptions: []*v1alpha1.Subscription{sub}, OperatorGroups: groups,
+		out, err := create.Plan(completed(create.Input{
+			Now: noon, Namespace: ns, Subscriptions: olmcore.Found(sub), OperatorGroups: olmcore.Found(groups...),
 			Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
-		})
+		}))
 		require.NoError(t, err)
 		require.Len(t, out.Actions, 1)
 		return out.Actions[0].(olmcore.Create).Object.(*v1alpha1.InstallPlan)
 	}
+	other := scoped("strong")
+	other.Name = "other"
 	unsynced := scoped("weak")
 	unsynced.Status = operatorsv1.OperatorGroupStatus{}
 	free, weak := make(group()), make(scoped("weak"))
 	require.NotContains(t, free.Annotations, accountAnnotation)
 	require.Equal(t, free, make(), "where no group tells, nothing is recorded")
-	require.Equal(t, free, make(scoped("weak"), scoped("strong")))
+	require.Equal(t, free, make(scoped("weak"), other))
 	require.Equal(t, "ops/weak", weak.Annotations[accountAnnotation])
 	require.Equal(t, weak, make(unsynced), "the spec tells before the status does")
 	require.Equal(t, weak, make(scoped("weak"), func() *operatorsv1.OperatorGroup {
 		g := scoped("strong")
-		g.Status.Namespaces = nil
+		g.Name, g.Status.Namespaces = "other", nil
 		return g
 	}()), "a group that manages nothing does not count")
 	require.NotEqual(t, free.Name, weak.Name)

@@ -3,9 +3,6 @@
 package installplan
 
 import (
-	"slices"
-	"strings"
-
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -39,7 +37,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	case *corev1.Namespace:
 		return []types.NamespacedName{{Namespace: x.Name}}
 	case *corev1.ConfigMap:
-		if holdsBundle(x) {
+		if bundle.IsUnpacked(x) {
 			return everywhere // plans of any namespace refer to it
 		}
 		return namespace
@@ -73,28 +71,4 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return namespace
 	}
 	return nil
-}
-
-// SweepAffected returns the namespaces that must be swept when an object was
-// added, changed or deleted, as keys without a name; the zero key means all. A
-// plan also counts in the namespaces of the unpacked bundles that it refers to.
-func SweepAffected(o olmcore.Object) []types.NamespacedName {
-	keys := Affected(o)
-	for i := range keys {
-		keys[i].Name = ""
-	}
-	if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok && len(keys) > 0 {
-		return []types.NamespacedName{{Namespace: csv.Namespace}}
-	}
-	plan, ok := o.(*v1alpha1.InstallPlan)
-	if !ok || plan == nil {
-		return keys
-	}
-	needed := map[types.NamespacedName]bool{}
-	refersToBundles(plan, needed)
-	for key := range needed {
-		keys = append(keys, types.NamespacedName{Namespace: key.Namespace})
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.Namespace, b.Namespace) })
-	return slices.Compact(keys)
 }

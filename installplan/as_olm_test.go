@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -102,7 +104,7 @@ func TestManifestsOfABundleThatSayLittle(t *testing.T) {
 	}{
 		"no apiVersion":                       {"kind: Role" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", nil},
 		"no apiVersion, a Secret":             {"kind: Secret" + rest, "/v1, Kind=Secret", nil},
-		"no apiVersion, a kind of others":     {"kind: Gizmo" + rest, "", []string{installplan.ReasonManifestSkipped}},
+		"no apiVersion, a kind of others":     {"kind: Gizmo" + rest, "", []string{unpack.ReasonManifestSkipped}},
 		"no kind: no manifest":                {"annotations: {a: b}\n", "", nil},
 		"keys in another case":                {"Kind: Role\nAPIVersion: rbac.authorization.k8s.io/v1" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}},
 		"a kind of others in another case":    {"Kind: Job\napiVersion: batch/v1" + rest, "batch/v1, Kind=Job", []string{installplan.ReasonKeyCase}},
@@ -110,7 +112,7 @@ func TestManifestsOfABundleThatSayLittle(t *testing.T) {
 		"a version without apiVersion at all": {"kind: ClusterServiceVersion" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bundle, found, err := installplan.LoadBundle(&corev1.ConfigMap{ObjectMeta: meta(bundleName), Data: map[string]string{"x.yaml": c.text}})
+			bundle, found, err := unpack.LoadBundle(&corev1.ConfigMap{ObjectMeta: meta(bundleName), Data: map[string]string{"x.yaml": c.text}})
 			require.NoError(t, err)
 			same(t, c.reasons, reasons(olmcore.Result{Diagnostics: found}))
 			if c.want == "" {
@@ -132,12 +134,12 @@ func TestAVersionWithoutAPIVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(etcdCSV, "apiVersion: operators.coreos.com/v1alpha1", c.from, 1)
-			out := unpack(t, unpacking(t, loaded(map[string]string{"a.yaml": text})))
+			out := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": text})))
 			got := out.Lookup.GetCondition(v1alpha1.BundleLookupFailed)
 			require.Equal(t, c.message, got.Message)
 			require.Equal(t, c.message == "", out.Bundle != nil)
 			if c.message != "" {
-				require.Equal(t, installplan.ReasonBundleInvalid, got.Reason)
+				require.Equal(t, create.ReasonBundleInvalid, got.Reason)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -55,20 +56,20 @@ func TestBreachesOfContract(t *testing.T) {
 		})
 	}
 	good := createInput([]*v1alpha1.Subscription{subscription("a")}, operator("a"))
-	for field, f := range map[string]func(*installplan.CreateInput){
-		"Now":                                 func(in *installplan.CreateInput) { in.Now = time.Time{} },
-		"Namespace":                           func(in *installplan.CreateInput) { in.Namespace = "" },
-		"Subscriptions[0].metadata.namespace": func(in *installplan.CreateInput) { in.Namespace = "there" },
-		"InstallPlans[0].metadata.namespace": func(in *installplan.CreateInput) {
-			in.InstallPlans = []*v1alpha1.InstallPlan{plan(none, nil, func(p *v1alpha1.InstallPlan) { p.Namespace = "there" })}
+	for field, f := range map[string]func(*create.Input){
+		"Now":                                 func(in *create.Input) { in.Now = time.Time{} },
+		"Namespace":                           func(in *create.Input) { in.Namespace = "" },
+		"Subscriptions[0].metadata.namespace": func(in *create.Input) { in.Namespace = "there" },
+		"InstallPlans[0].metadata.namespace": func(in *create.Input) {
+			in.InstallPlans = olmcore.Found(plan(none, nil, func(p *v1alpha1.InstallPlan) { p.Namespace = "there" }))
 		},
-		"Resolution.Operators[0].Name": func(in *installplan.CreateInput) { in.Resolution.Operators = []olmcore.Operator{{}} },
-		"Resolution.Generated[0]":      func(in *installplan.CreateInput) { in.Resolution.Generated = []*v1alpha1.Subscription{nil} },
-		"Config.OrphanGrace":           func(in *installplan.CreateInput) { in.Config.OrphanGrace = -1 },
+		"Resolution.Operators[0].Name": func(in *create.Input) { in.Resolution.Operators = []olmcore.Operator{{}} },
+		"Resolution.Generated[0]":      func(in *create.Input) { in.Resolution.Generated = []*v1alpha1.Subscription{nil} },
+		"Config.OrphanGrace":           func(in *create.Input) { in.Config.OrphanGrace = -1 },
 	} {
 		in := good
 		f(&in)
-		_, err := installplan.Create(in)
+		_, err := create.Plan(completed(in))
 		var breach *olmcore.InputError
 		require.ErrorAs(t, err, &breach)
 		require.Equal(t, field, breach.Field)

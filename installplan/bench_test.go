@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -135,10 +136,10 @@ func BenchmarkCreate(b *testing.B) {
 	subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = largest.Operator })}
 	in := createInput(subs, publishedOperator(largest))
 	in.Config.MaxStatusBytes = 4 << 20
-	require.Len(b, create(b, in).Actions, 1)
+	require.Len(b, planned(b, in).Actions, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		out, _ := installplan.Create(in)
+		out, _ := create.Plan(completed(in))
 		sink = out.Result
 	}
 }

@@ -3,6 +3,7 @@
 package installplan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/olmcore/olm/olmcore"
@@ -123,7 +124,21 @@ var defaultSupportedKinds = []string{
 	"ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "NetworkPolicy",
 }
 
-func (c Config) validate() error {
+// Equal reports whether two Configs are the same.
+func (c Config) Equal(d Config) bool {
+	if (c.SupportedKinds == nil) != (d.SupportedKinds == nil) || !slices.Equal(c.SupportedKinds, d.SupportedKinds) {
+		return false
+	}
+	return c.InstallTimeout == d.InstallTimeout && c.DisableFinalizer == d.DisableFinalizer &&
+		c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace &&
+		c.OverwriteUnmanaged == d.OverwriteUnmanaged && c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs &&
+		c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans &&
+		c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser &&
+		c.UnpackTimeout == d.UnpackTimeout && c.UnpackTimeoutDisabled == d.UnpackTimeoutDisabled
+}
+
+// Validate returns an *olmcore.InputError for a negative number, else nil.
+func (c Config) Validate() error {
 	for _, d := range [...]struct {
 		field string
 		value time.Duration

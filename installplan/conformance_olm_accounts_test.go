@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -172,14 +172,14 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 		"none at all": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := installplan.PermissionObjects(permitted("ops", c.here, c.everywhere))
+			objects, err := create.PermissionObjects(permitted("ops", c.here, c.everywhere))
 			require.NoError(t, err)
 			require.Equal(t, c.want, bindingsOf(t, objects))
 
 			// The same objects become steps, under the same names.
 			o := operator("a")
 			o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy = permitted("ops", c.here, c.everywhere).Spec.InstallStrategy
-			steps, _, err := installplan.StepsFromBundle(o, "ops")
+			steps, _, err := create.StepsFromBundle(o, "ops")
 			require.NoError(t, err)
 			var want, got []string
 			for _, o := range objects {
@@ -233,7 +233,7 @@ func TestNamesOfPermissionsStayInRange(t *testing.T) {
 		word := rapid.StringMatching(`[a-z][a-z0-9.-]{0,90}[a-z0-9]`)
 		c := permitted("ops", []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "account"), "get")}, []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "other"), "list")})
 		c.Name = word.Draw(t, "version")
-		objects, err := installplan.PermissionObjects(c)
+		objects, err := create.PermissionObjects(c)
 		require.NoError(t, err)
 		for _, o := range objects {
 			if olmcore.KeyOf(o).Kind == "ServiceAccount" {

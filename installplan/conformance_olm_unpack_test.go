@@ -18,20 +18,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // unpackedSoFar asks for a bundle as often as it takes until nothing is written
 // any more.
-func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (installplan.UnpackOutcome, []olmcore.Object) {
+func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (unpack.Outcome, []olmcore.Object) {
 	t.Helper()
 	var made []olmcore.Object
 	for range 5 {
-		in, err := installplan.GatherUnpack(t.Context(), c, ns, l, images)
+		in, err := unpack.Gather(t.Context(), c, ns, l, images)
 		require.NoError(t, err)
 		in.Now = c.Now()
-		out := unpack(t, in)
+		out := unpackRound(t, in)
 		if len(out.Actions) == 0 {
 			return out, made
 		}
@@ -41,7 +41,7 @@ func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (inst
 		require.NoError(t, olmcore.Run(t.Context(), c, out.Actions))
 	}
 	t.Fatal("it does not come to rest")
-	return installplan.UnpackOutcome{}, nil
+	return unpack.Outcome{}, nil
 }
 
 // unpackWorld has a CatalogSource, and a group with annotations.
@@ -119,7 +119,7 @@ func TestWhatUnpacksABundle(t *testing.T) {
 		"an image with a digest": {digest, "IfNotPresent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := unpackWorld(t, map[string]string{installplan.AnnotationUnpackTimeout: "2m"})
+			cluster := unpackWorld(t, map[string]string{unpack.AnnotationTimeout: "2m"})
 			l := lookup(t)
 			l.Path = c.image
 			out, objects := unpackedSoFar(t, cluster, l)
@@ -213,8 +213,8 @@ func TestAJobOfOldenTimesIsFound(t *testing.T) {
 // and what is said about those that cannot be read.
 func TestSettingsOfUnpacking(t *testing.T) {
 	const (
-		timeout  = installplan.AnnotationUnpackTimeout
-		interval = installplan.AnnotationUnpackRetryInterval
+		timeout  = unpack.AnnotationTimeout
+		interval = unpack.AnnotationRetryInterval
 	)
 	groups := func(annotations ...map[string]string) []*operatorsv1.OperatorGroup {
 		var out []*operatorsv1.OperatorGroup
@@ -241,16 +241,16 @@ func TestSettingsOfUnpacking(t *testing.T) {
 		"an interval of nothing: as ever": {groups: groups(settings{interval: "0"}), deadline: 600, wait: 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) { in.OperatorGroups = c.groups }))
+			out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
 			j := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*batchv1.Job)
 			require.Equal(t, c.deadline, *j.Spec.ActiveDeadlineSeconds)
 			j.UID, j.CreationTimestamp = "uid-job", *ago(time.Minute)
 			ended(batchv1.JobFailed, 0)(j)
-			after := unpack(t, unpacking(t, withJobs(j), func(in *installplan.UnpackInput) { in.OperatorGroups = c.groups }))
+			after := unpackRound(t, unpacking(t, withJobs(j), func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
 			require.Equal(t, c.wait, after.RequeueAfter)
 			var said []string
 			for _, d := range append(out.Diagnostics, after.Diagnostics...) {
-				require.Equal(t, installplan.ReasonUnpackSettingInvalid, d.Reason)
+				require.Equal(t, unpack.ReasonSettingInvalid, d.Reason)
 				said = append(said, d.Message)
 			}
 			if c.said == "" {
@@ -283,15 +283,12 @@ func TestWhichJobsAreKept(t *testing.T) {
 	hasNoPods := func(name string) []string { return []string{incomplete + ": Unpack job olm/" + name + " has no pods"} }
 	for name, c := range map[string]struct {
 		jobs       []*batchv1.Job
-		keep       int32
 		deleted    []string
 		conditions []string
 	}{
-		"the latest alone, and the first":   {jobs: failures(3), keep: 1, deleted: []string{"j1"}, conditions: []string{notStarted, failure}},
-		"entries that are nil":              {jobs: append([]*batchv1.Job{nil, nil}, failures(3)...), keep: 1, deleted: []string{"j1"}, conditions: []string{notStarted, failure}},
 		"the oldest is kept":                {jobs: failures(7), deleted: []string{"j5"}, conditions: []string{notStarted, failure}},
 		"several old ones":                  {jobs: failures(10), deleted: []string{"j5", "j6", "j7", "j8"}, conditions: []string{notStarted, failure}},
-		"not more than as many as are kept": {jobs: failures(20), keep: 2, deleted: []string{"j2", "j3"}, conditions: []string{notStarted, failure}},
+		"not more than as many as are kept": {jobs: failures(20), deleted: []string{"j5", "j6", "j7", "j8", "j9"}, conditions: []string{notStarted, failure}},
 		"as many as are kept":               {jobs: failures(6), conditions: []string{notStarted, failure}},
 		"one that did not fail counts":      {jobs: append(failures(1), job("runs", 2*time.Hour)), conditions: hasNoPods("runs")},
 		"the newest that did not fail":      {jobs: []*batchv1.Job{job("old", 3*time.Hour), job("new", time.Minute), job("older", 4*time.Hour)}, conditions: hasNoPods("new")},
@@ -301,7 +298,7 @@ func TestWhichJobsAreKept(t *testing.T) {
 		})}, conditions: []string{notStarted, "Failed BackoffLimitExceeded: no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := unpack(t, unpacking(t, withJobs(c.jobs...), func(in *installplan.UnpackInput) { in.Config.MaxUnpackJobs = int(c.keep) }))
+			out := unpackRound(t, unpacking(t, withJobs(c.jobs...)))
 			var deleted []string
 			for _, a := range out.Actions {
 				deleted = append(deleted, a.(olmcore.Delete).Target.Name)

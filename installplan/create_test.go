@@ -14,22 +14,30 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
-func createInput(subs []*v1alpha1.Subscription, operators ...olmcore.Operator) installplan.CreateInput {
-	return installplan.CreateInput{Now: noon, Namespace: ns, Subscriptions: subs, Resolution: installs(operators...)(subs)}
+func createInput(subs []*v1alpha1.Subscription, operators ...olmcore.Operator) create.Input {
+	return create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...), Resolution: installs(operators...)(subs)}
 }
 
-func create(t testing.TB, in installplan.CreateInput) installplan.CreateOutcome {
+func planned(t testing.TB, in create.Input) create.Outcome {
 	t.Helper()
-	out, err := installplan.Create(in)
+	out, err := create.Plan(completed(in))
 	require.NoError(t, err)
 	return out
 }
 
+// completed says that what the input lacks does not exist.
+func completed(in create.Input) create.Input {
+	in.Subscriptions.Complete, in.InstallPlans.Complete, in.OperatorGroups.Complete = true, true, true
+	in.ClusterServiceVersions.Complete, in.ConfigMaps.Complete = true, true
+	return in
+}
+
 // made returns the plan that Create asks for, as the cluster then has it.
-func made(t testing.TB, out installplan.CreateOutcome) *v1alpha1.InstallPlan {
+func made(t testing.TB, out create.Outcome) *v1alpha1.InstallPlan {
 	t.Helper()
 	require.Len(t, out.Actions, 1)
 	p := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
@@ -53,7 +61,7 @@ func referring(subs []*v1alpha1.Subscription, p *v1alpha1.InstallPlan) []*v1alph
 func TestCreateMakesAPlanInTwoRounds(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
 	in := createInput(subs, operator("a"), operator("b"))
-	first := create(t, in)
+	first := planned(t, in)
 	p := made(t, first)
 	require.Equal(t, olmcore.Ref{}, first.Plan)
 	hash := p.Annotations["olmcore/content-hash"]
@@ -75,19 +83,19 @@ func TestCreateMakesAPlanInTwoRounds(t *testing.T) {
 		Status: v1alpha1.InstallPlanStatus{CatalogSources: []string{}},
 	}, p)
 
-	in.InstallPlans = []*v1alpha1.InstallPlan{p}
-	waits := create(t, in)
+	in.InstallPlans = olmcore.Found(p)
+	waits := planned(t, in)
 	require.Empty(t, waits.Actions)
 	require.Equal(t, olmcore.RefOf(p).Unversioned(), waits.Plan)
 	require.Equal(t, 1, waits.Generation)
 	require.Equal(t, "Subscription a, b does not refer to the plan yet", waits.Diagnostics[0].Message)
 
-	in.Subscriptions = append(referring(subs[:1], p), subs[1])
-	require.Empty(t, create(t, in).Actions, "one of two is not enough")
+	in.Subscriptions = olmcore.Found(append(referring(subs[:1], p), subs[1])...)
+	require.Empty(t, planned(t, in).Actions, "one of two is not enough")
 
-	in.Subscriptions = referring(subs, p)
-	in.Subscriptions[0].Status.CurrentCSV = "a.v1" // what the resolution itself brings is no change
-	last := create(t, in)
+	in.Subscriptions = olmcore.Found(referring(subs, p)...)
+	in.Subscriptions.Items[0].Status.CurrentCSV = "a.v1" // what the resolution itself brings is no change
+	last := planned(t, in)
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(last.Result))
 	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](last.Actions)
 	require.Equal(t, installing, got.Status.Phase)
@@ -97,8 +105,8 @@ func TestCreateMakesAPlanInTwoRounds(t *testing.T) {
 		Target: last.Plan, Type: "Phase", To: "Installing", At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 	}}, last.Transitions)
 
-	in.InstallPlans = []*v1alpha1.InstallPlan{got}
-	settled := create(t, in)
+	in.InstallPlans = olmcore.Found(got)
+	settled := planned(t, in)
 	require.True(t, settled.Empty())
 	require.Equal(t, waits.Plan, settled.Plan)
 }
@@ -114,37 +122,32 @@ func TestWhoOwnsAPlan(t *testing.T) {
 
 	t.Run("a resolution of other Subscriptions is not acted on", func(t *testing.T) {
 		in := createInput([]*v1alpha1.Subscription{a, b}, operator("b"))
-		in.Subscriptions = []*v1alpha1.Subscription{a}
-		out := create(t, in)
+		in.Subscriptions = olmcore.Found(a)
+		out := planned(t, in)
 		require.Empty(t, out.Actions)
-		require.Equal(t, []string{installplan.ReasonStaleResolution}, reasons(out.Result))
+		require.Equal(t, []string{create.ReasonStaleResolution}, reasons(out.Result))
 
-		in.Subscriptions = []*v1alpha1.Subscription{a, subscription("b", func(s *v1alpha1.Subscription) { s.Generation = 2 })}
-		require.Equal(t, []string{installplan.ReasonStaleResolution}, reasons(create(t, in).Result))
+		in.Subscriptions = olmcore.Found(a, subscription("b", func(s *v1alpha1.Subscription) { s.Generation = 2 }))
+		require.Equal(t, []string{create.ReasonStaleResolution}, reasons(planned(t, in).Result))
 	})
 	t.Run("a Manual Subscription and a new Automatic one both own the new plan", func(t *testing.T) {
-		out := create(t, createInput(both, operator("b")))
+		out := planned(t, createInput(both, operator("b")))
 		p := made(t, out)
 		same(t, []metav1.OwnerReference{ownerRef(installedA), ownerRef(b)}, p.OwnerReferences)
 		require.Equal(t, map[string]string{"olm.managed": "true", "operators.coreos.com/b.ops": ""}, p.Labels)
 		require.Equal(t, v1alpha1.ApprovalManual, p.Spec.Approval)
 		require.False(t, p.Spec.Approved)
 		require.Equal(t, 5, p.Spec.Generation)
-		require.Equal(t, []string{installplan.ReasonManualBecauseOf}, reasons(out.Result))
+		require.Equal(t, []string{create.ReasonManualBecauseOf}, reasons(out.Result))
 		require.Equal(t, "the plan needs approval because of Subscription a", out.Diagnostics[0].Message)
 	})
-	t.Run("contributors only", func(t *testing.T) {
-		in := createInput(both, operator("b"))
-		in.Config.ContributorsOnly = true
-		same(t, []metav1.OwnerReference{ownerRef(b)}, made(t, create(t, in)).OwnerReferences)
-	})
 	t.Run("a waits for its plan, b is new: the second plan has both", func(t *testing.T) {
-		first := made(t, create(t, createInput([]*v1alpha1.Subscription{a}, operator("a"))))
+		first := made(t, planned(t, createInput([]*v1alpha1.Subscription{a}, operator("a"))))
 		pending := referring([]*v1alpha1.Subscription{a}, first)[0]
 		pending.Status.CurrentCSV = "a.v1"
 		in := createInput([]*v1alpha1.Subscription{pending, b}, operator("a"), operator("b"))
-		in.InstallPlans = []*v1alpha1.InstallPlan{first}
-		second := made(t, create(t, in))
+		in.InstallPlans = olmcore.Found(first)
+		second := made(t, planned(t, in))
 		require.Equal(t, []string{"a.v1", "b.v1"}, second.Spec.ClusterServiceVersionNames)
 		same(t, []metav1.OwnerReference{ownerRef(a), ownerRef(b)}, second.OwnerReferences)
 		require.Equal(t, 2, second.Spec.Generation)
@@ -180,13 +183,13 @@ func TestWhoOwnsAPlan(t *testing.T) {
 	})
 	t.Run("two workers with one view ask for one name", func(t *testing.T) {
 		in := createInput(both, operator("b"))
-		require.Equal(t, made(t, create(t, in)).Name, made(t, create(t, in)).Name)
+		require.Equal(t, made(t, planned(t, in)).Name, made(t, planned(t, in)).Name)
 	})
 	t.Run("a second worker with another view joins the plan of the first", func(t *testing.T) {
-		first := made(t, create(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
+		first := made(t, planned(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
 		in := createInput(both, operator("b"))
-		in.InstallPlans = []*v1alpha1.InstallPlan{first}
-		out := create(t, in)
+		in.InstallPlans = olmcore.Found(first)
+		out := planned(t, in)
 		require.Equal(t, []string{"update InstallPlan ops/" + first.Name + " (ManualOwner)"}, describe(out.Result))
 		after := out.Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
 		same(t, []metav1.OwnerReference{ownerRef(b), ownerRef(installedA)}, after.OwnerReferences)
@@ -194,7 +197,7 @@ func TestWhoOwnsAPlan(t *testing.T) {
 		require.False(t, after.Spec.Approved)
 	})
 	t.Run("lost references and labels come back from the plan's own memory", func(t *testing.T) {
-		p := made(t, create(t, createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))))
+		p := made(t, planned(t, createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))))
 		p.OwnerReferences, p.Labels = nil, nil
 		p.Status.Phase, p.Status.Plan, p.Finalizers = complete, []*v1alpha1.Step{csvStep("a.v1")}, nil
 		after := reconcile(t, input(p, with(a, b))).Actions[0].(olmcore.Update).After
@@ -207,45 +210,45 @@ func TestWhoOwnsAPlan(t *testing.T) {
 func TestMeetOrMake(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	in := createInput(subs, operator("a"))
-	p := made(t, create(t, in))
-	with := func(change func(*v1alpha1.InstallPlan)) installplan.CreateInput {
+	p := made(t, planned(t, in))
+	with := func(change func(*v1alpha1.InstallPlan)) create.Input {
 		q := p.DeepCopy()
 		change(q)
 		next := in
-		next.InstallPlans = []*v1alpha1.InstallPlan{q}
+		next.InstallPlans = olmcore.Found(q)
 		return next
 	}
-	done := func(phase v1alpha1.InstallPlanPhase) installplan.CreateInput {
+	done := func(phase v1alpha1.InstallPlanPhase) create.Input {
 		return with(func(q *v1alpha1.InstallPlan) { q.Status.Phase = phase })
 	}
 
-	out := create(t, done(failed))
+	out := planned(t, done(failed))
 	require.Equal(t, 2, made(t, out).Spec.Generation, "a failed plan that nobody refers to is not waited for")
 
 	refers := done(failed)
-	refers.Subscriptions = referring(subs, p)
-	refers.Resolution = installs(operator("a"))(refers.Subscriptions)
-	out = create(t, refers)
+	refers.Subscriptions = olmcore.Found(referring(subs, p)...)
+	refers.Resolution = installs(operator("a"))(refers.Subscriptions.Items)
+	out = planned(t, refers)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{installplan.ReasonPreviousPlanFailed}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonPreviousPlanFailed}, reasons(out.Result))
 
 	finished := done(complete)
-	require.Equal(t, 2, made(t, create(t, finished)).Spec.Generation, "its version is gone, so it is installed again")
-	finished.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a.v1")}
-	out = create(t, finished)
+	require.Equal(t, 2, made(t, planned(t, finished)).Spec.Generation, "its version is gone, so it is installed again")
+	finished.ClusterServiceVersions = olmcore.Found(csv("a.v1"))
+	out = planned(t, finished)
 	require.True(t, out.Empty())
 	require.Equal(t, p.Name, out.Plan.Name)
 
 	deleted := with(func(q *v1alpha1.InstallPlan) { q.DeletionTimestamp = ago(0) })
-	require.Equal(t, 2, made(t, create(t, deleted)).Spec.Generation)
+	require.Equal(t, 2, made(t, planned(t, deleted)).Spec.Generation)
 
 	other := with(func(q *v1alpha1.InstallPlan) { q.Annotations = nil })
-	require.Equal(t, 2, made(t, create(t, other)).Spec.Generation, "a plan is never met by its generation")
+	require.Equal(t, 2, made(t, planned(t, other)).Spec.Generation, "a plan is never met by its generation")
 
 	taken := with(func(q *v1alpha1.InstallPlan) {
 		q.Annotations, q.Spec.Generation = nil, 0
 	})
-	require.NotEqual(t, p.Name, made(t, create(t, taken)).Name, "the name belongs to something else")
+	require.NotEqual(t, p.Name, made(t, planned(t, taken)).Name, "the name belongs to something else")
 }
 
 // TestWhatCannotBePlannedIsSaid: never a plan that installs a part.
@@ -263,15 +266,15 @@ func TestWhatCannotBePlannedIsSaid(t *testing.T) {
 		reason   string
 		message  string
 	}{
-		"an image": {image, installplan.ReasonBundleNotUnpacked, "operator b.v1: the objects of bundle image quay.io/b@sha256:1 are not known"},
-		"nothing":  {bare, installplan.ReasonBundleInvalid, "operator b.v1: its bundle has neither objects nor an image"},
-		"two CSVs": {two, installplan.ReasonBundleInvalid, "operator b.v1: its bundle has more than one ClusterServiceVersion"},
-		"another":  {misnamed, installplan.ReasonBundleInvalid, `operator b.v2: its bundle's ClusterServiceVersion is named "b.v1"`},
-		"property": {strange, installplan.ReasonBundleInvalid, `operator b.v1: failed to load bundle properties for "b.v1": json: error calling MarshalJSON for type json.RawMessage: unexpected end of JSON input`},
-		"large":    {large, installplan.ReasonPlanTooLarge, ""},
+		"an image": {image, create.ReasonBundleNotUnpacked, "operator b.v1: the objects of bundle image quay.io/b@sha256:1 are not known"},
+		"nothing":  {bare, create.ReasonBundleInvalid, "operator b.v1: its bundle has neither objects nor an image"},
+		"two CSVs": {two, create.ReasonBundleInvalid, "operator b.v1: its bundle has more than one ClusterServiceVersion"},
+		"another":  {misnamed, create.ReasonBundleInvalid, `operator b.v2: its bundle's ClusterServiceVersion is named "b.v1"`},
+		"property": {strange, create.ReasonBundleInvalid, `operator b.v1: failed to load bundle properties for "b.v1": json: error calling MarshalJSON for type json.RawMessage: unexpected end of JSON input`},
+		"large":    {large, create.ReasonPlanTooLarge, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := create(t, createInput(subs, operator("a"), c.operator))
+			out := planned(t, createInput(subs, operator("a"), c.operator))
 			require.Empty(t, out.Actions)
 			require.Equal(t, []string{c.reason}, reasons(out.Result))
 			if c.message != "" {
@@ -287,14 +290,14 @@ func TestNobodyIsWaitedForInVain(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b"), subscription("c")}
 	in := createInput(subs, operator("a"), operator("b"), operator("c"))
 	in.Resolution.Decisions[2].Failure = &olmcore.ResolutionFailure{Message: "no"}
-	p := made(t, create(t, in))
-	in.InstallPlans = []*v1alpha1.InstallPlan{p}
-	in.Subscriptions = append(referring(subs[:1], p), subs[1:]...)
-	out := create(t, in)
+	p := made(t, planned(t, in))
+	in.InstallPlans = olmcore.Found(p)
+	in.Subscriptions = olmcore.Found(append(referring(subs[:1], p), subs[1:]...)...)
+	out := planned(t, in)
 	require.Equal(t, []string{"a", "b"}, out.Subscriptions)
 	require.Empty(t, out.Actions)
-	in.Subscriptions[1] = subscription("b", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = ago(0) })
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(create(t, in).Result))
+	in.Subscriptions.Items[1] = subscription("b", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = ago(0) })
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
 }
 
 // TestWhatIsNotVisibleIsWaitedFor before a plan of the same content is made
@@ -302,22 +305,22 @@ func TestNobodyIsWaitedForInVain(t *testing.T) {
 func TestWhatIsNotVisibleIsWaitedFor(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	in := createInput(subs, operator("a"))
-	p := made(t, create(t, in))
+	p := made(t, planned(t, in))
 	seen := referring(subs, p)
 	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, *ago(9 * time.Second)
-	in.Subscriptions, in.Resolution = seen, installs(operator("a"))(seen)
-	out := create(t, in)
+	in.Subscriptions, in.Resolution = olmcore.Found(seen...), installs(operator("a"))(seen)
+	out := planned(t, in)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{installplan.ReasonPlanNotVisible}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonPlanNotVisible}, reasons(out.Result))
 	require.Equal(t, time.Second, out.RequeueAfter)
 	in.Now = noon.Add(time.Second)
-	require.Equal(t, 2, made(t, create(t, in)).Spec.Generation)
+	require.Equal(t, 2, made(t, planned(t, in)).Spec.Generation)
 
 	p.Status.Phase = complete
 	p.Status.Conditions = []v1alpha1.InstallPlanCondition{condition("True", "", "")}
 	in = createInput(subs, operator("a"))
-	in.InstallPlans = []*v1alpha1.InstallPlan{p}
-	out = create(t, in)
+	in.InstallPlans = olmcore.Found(p)
+	out = planned(t, in)
 	require.Empty(t, out.Actions, "its versions may not be visible yet")
 	require.Equal(t, 10*time.Second, out.RequeueAfter)
 }
@@ -326,25 +329,25 @@ func TestWhatIsNotVisibleIsWaitedFor(t *testing.T) {
 // version.
 func TestASubscriptionOfAPlanThatNeverStartedMovesOn(t *testing.T) {
 	a, b := subscription("a"), subscription("b")
-	first := made(t, create(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
+	first := made(t, planned(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
 	stranded := referring([]*v1alpha1.Subscription{b}, first)[0]
 	stranded.Status.CurrentCSV = "b.v1"
 	in := createInput([]*v1alpha1.Subscription{a, stranded}, operator("a"), operator("b"))
-	in.InstallPlans = []*v1alpha1.InstallPlan{first}
-	second := made(t, create(t, in))
+	in.InstallPlans = olmcore.Found(first)
+	second := made(t, planned(t, in))
 	second.UID = "uid-second"
-	in.InstallPlans = append(in.InstallPlans, second)
-	require.Equal(t, []string{"a", "b"}, create(t, in).Subscriptions)
+	in.InstallPlans.Items = append(in.InstallPlans.Items, second)
+	require.Equal(t, []string{"a", "b"}, planned(t, in).Subscriptions)
 	first.Status.Phase, first.Status.Plan = installing, []*v1alpha1.Step{csvStep("b.v1")}
-	require.Equal(t, []string{"a"}, create(t, in).Subscriptions)
+	require.Equal(t, []string{"a"}, planned(t, in).Subscriptions)
 }
 
 func TestNothingToInstall(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
-	require.Equal(t, installplan.CreateOutcome{}, create(t, createInput(subs)))
+	require.Equal(t, create.Outcome{}, planned(t, createInput(subs)))
 	in := createInput(subs, operator("a"))
 	in.Resolution.Failure = &olmcore.ResolutionFailure{Unsatisfiable: true}
-	require.Equal(t, installplan.CreateOutcome{}, create(t, in))
+	require.Equal(t, create.Outcome{}, planned(t, in))
 }
 
 // TestStepsOfABundle: their order, kinds, and what the version carries.
@@ -356,7 +359,7 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a"}`)}}
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.Permissions =
 		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "a", Rules: rules()}}
-	steps, diagnostics, err := installplan.StepsFromBundle(o, ns)
+	steps, diagnostics, err := create.StepsFromBundle(o, ns)
 	require.NoError(t, err)
 	require.Empty(t, diagnostics)
 	var kinds []string
@@ -374,13 +377,13 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Objects = append(o.Bundle.Objects, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t"}, "spec": map[string]any{"replicas": int(1)},
 	}})
-	steps, _, err = installplan.StepsFromBundle(o, ns)
+	steps, _, err = create.StepsFromBundle(o, ns)
 	require.NoError(t, err)
 	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
 
-	_, _, err = installplan.StepsFromBundle(o, "")
+	_, _, err = create.StepsFromBundle(o, "")
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	_, _, err = installplan.StepsFromBundle(olmcore.Operator{}, ns)
+	_, _, err = create.StepsFromBundle(olmcore.Operator{}, ns)
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
@@ -411,8 +414,8 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := createInput(tc.subs, tc.of...)
-			in.InstallPlans = tc.plans
-			out := create(t, in)
+			in.InstallPlans = olmcore.Found(tc.plans...)
+			out := planned(t, in)
 			require.Len(t, out.Lookups, tc.lookups)
 			if tc.wants == nil {
 				require.Empty(t, out.Actions)
@@ -432,25 +435,25 @@ func TestAPlanWaitsForWhoseOwnPlanIsGone(t *testing.T) {
 	})
 	a := subscription("a")
 	in := createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))
-	p := made(t, create(t, in))
-	in.InstallPlans = []*v1alpha1.InstallPlan{p}
+	p := made(t, planned(t, in))
+	in.InstallPlans = olmcore.Found(p)
 	a = a.DeepCopy()
 	refersTo(p.Name)(a)
 	a.Status.CurrentCSV, a.Status.InstallPlanRef.UID = "a.v1", p.UID
-	in.Subscriptions = []*v1alpha1.Subscription{a, b}
-	out := create(t, in)
+	in.Subscriptions = olmcore.Found(a, b)
+	out := planned(t, in)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{installplan.ReasonReferencesAwaited}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(out.Result))
 
 	removed := b.DeepCopy()
 	removed.Status.InstalledCSV = "b.v1" // no Subscription waits for it
-	in.Subscriptions = []*v1alpha1.Subscription{a, removed}
+	in.Subscriptions = olmcore.Found(a, removed)
 	in.Resolution.Observed[1] = olmcore.FingerprintOf(removed)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(create(t, in).Result))
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
 
 	follower := b.DeepCopy()
 	follower.Status.InstallPlanRef = a.Status.InstallPlanRef
-	in.Subscriptions = []*v1alpha1.Subscription{a, follower}
+	in.Subscriptions = olmcore.Found(a, follower)
 	in.Resolution.Observed[1] = olmcore.FingerprintOf(follower)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(create(t, in).Result))
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
 }

@@ -9,10 +9,12 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -66,9 +68,11 @@ func ExampleCreate() {
 	a, b := subscription("a", "Manual"), subscription("b", "Automatic")
 	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: "b.v1"}}
 	version.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
-	outcome, err := installplan.Create(installplan.CreateInput{
+	outcome, err := create.Plan(create.Input{
 		Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), Namespace: "ops",
-		Subscriptions: []*v1alpha1.Subscription{a, b},
+		Subscriptions: olmcore.Found(a, b), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+		OperatorGroups:         olmcore.Found[*operatorsv1.OperatorGroup](),
+		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ConfigMaps: olmcore.Found[*corev1.ConfigMap](),
 		Resolution: olmcore.Resolution{
 			Observed:  []olmcore.SubscriptionFingerprint{olmcore.FingerprintOf(a), olmcore.FingerprintOf(b)},
 			Decisions: []olmcore.SubscriptionDecision{{Name: "a"}, {Name: "b", CurrentCSV: "b.v1", Changed: true}},

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -43,7 +44,7 @@ func (d *decision) clean() {
 			d.unmark(s)
 		}
 		for _, cm := range bundles {
-			d.result.Actions = append(d.result.Actions, deleteBundle(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
+			d.result.Actions = append(d.result.Actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
 			d.forbidden(cm)
 		}
 		d.result.Requeue(end.Sub(d.in.Now))
@@ -78,16 +79,13 @@ func (d *decision) unusedBundles() []*corev1.ConfigMap {
 	if len(mine) == 0 || len(d.in.ConfigMaps) == 0 || !d.in.OtherPlans.Complete {
 		return nil
 	}
-	others := map[types.NamespacedName]bool{}
-	for _, p := range d.in.OtherPlans.Items {
-		if p != nil && (p.Name != d.in.InstallPlan.Name || p.Namespace != d.in.InstallPlan.Namespace) {
-			refersToBundles(p, others)
-		}
-	}
+	others := bundle.Needed(slices.DeleteFunc(slices.Clone(d.in.OtherPlans.Items), func(p *v1alpha1.InstallPlan) bool {
+		return p == nil || p.Name == d.in.InstallPlan.Name && p.Namespace == d.in.InstallPlan.Namespace
+	})...)
 	var unused []*corev1.ConfigMap
 	for _, cm := range sortedByName(d.in.ConfigMaps) {
 		key := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-		if mine[key] && !others[key] && holdsBundle(cm) && retained(cm, d.in.Now, d.in.Config) <= 0 {
+		if mine[key] && !others[key] && bundle.IsUnpacked(cm) && bundle.Retained(cm, d.in.Now) <= 0 {
 			unused = append(unused, cm)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -124,10 +125,10 @@ func TestSweepDecidesTheSameWithAnIndex(t *testing.T) {
 		decide := func(objects []olmcore.Object) olmcore.Result {
 			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 			require.NoError(t, err)
-			in, err := installplan.GatherSweep(t.Context(), snapshot, "ns", installplan.Config{MaxInstallPlans: 1})
+			in, err := sweep.Gather(t.Context(), snapshot, "ns", installplan.Config{MaxInstallPlans: 1})
 			require.NoError(t, err)
 			in.Now = noon
-			result, err := installplan.Sweep(in)
+			result, err := sweepResult(in)
 			require.NoError(t, err)
 			return result
 		}

@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,24 +27,24 @@ func TestGatherSweepReadsTheNamespace(t *testing.T) {
 	elsewhere := numbered(2, complete, inNamespace("other"))
 	objects := []olmcore.Object{sub, p, owned(numbered(3, complete), sub), elsewhere, csv("a.v1"), unpackedBundle(0), &corev1.ConfigMap{ObjectMeta: meta("x")}}
 	r := reader(t, objects...)
-	in, err := installplan.GatherSweep(t.Context(), r, ns, installplan.Config{})
+	in, err := sweep.Gather(t.Context(), r, ns, installplan.Config{})
 	require.NoError(t, err)
-	require.Len(t, in.InstallPlans, 2)
-	require.Len(t, in.Subscriptions, 1)
-	require.Len(t, in.ConfigMaps, 1)
+	require.Len(t, in.InstallPlans.Items, 2)
+	require.Len(t, in.Subscriptions.Items, 1)
+	require.Len(t, in.ConfigMaps.Items, 1)
 	require.Equal(t, olmcore.Found(elsewhere), in.OtherPlans)
 	require.Len(t, in.Steps, 1, "only of the plan that a Subscription refers to")
 	in.Now = noon
-	same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, reasons(sweep(t, in)))
+	same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, reasons(swept(t, in)))
 
 	for _, kind := range []string{"Namespace", "Subscription", "InstallPlan", "ConfigMap", "ClusterServiceVersion", "Role", "CustomResourceDefinition"} {
 		r := reader(t, objects...)
 		r.fail = kind
-		_, err := installplan.GatherSweep(t.Context(), r, ns, installplan.Config{})
+		_, err := sweep.Gather(t.Context(), r, ns, installplan.Config{})
 		require.Error(t, err, kind)
 	}
 	r = reader(t, sub, p)
-	_, err = installplan.GatherSweep(t.Context(), r, ns, installplan.Config{})
+	_, err = sweep.Gather(t.Context(), r, ns, installplan.Config{})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.kinds["InstallPlan"], "other namespaces matter to unpacked bundles alone")
 }
@@ -53,19 +55,19 @@ func TestGatherUnpackReadsTheCatalogsNamespace(t *testing.T) {
 	pod.Labels = map[string]string{"job-name": bundleName}
 	full := unpacking(t)
 	objects := []olmcore.Object{full.CatalogSource, full.ConfigMap, full.Role, full.RoleBinding, full.ServiceAccount, job, pod, group()}
-	in, err := installplan.GatherUnpack(t.Context(), reader(t, objects...), ns, lookup(t), images)
+	in, err := unpack.Gather(t.Context(), reader(t, objects...), ns, lookup(t), images)
 	require.NoError(t, err)
 	require.NotNil(t, in.CatalogSource)
-	require.Equal(t, []*batchv1.Job{job}, in.Jobs, "found without its label")
-	require.Equal(t, []*corev1.Pod{pod}, in.Pods)
-	require.Len(t, in.OperatorGroups, 1)
+	require.Equal(t, olmcore.Found(job), in.Jobs, "found without its label")
+	require.Equal(t, olmcore.Found(pod), in.Pods)
+	require.Len(t, in.OperatorGroups.Items, 1)
 	for _, kind := range []string{"CatalogSource", "ConfigMap", "Role", "RoleBinding", "ServiceAccount", "Job", "Pod", "OperatorGroup"} {
 		r := reader(t, objects...)
 		r.fail = kind
-		_, err := installplan.GatherUnpack(t.Context(), r, ns, lookup(t), images)
+		_, err := unpack.Gather(t.Context(), r, ns, lookup(t), images)
 		require.Error(t, err, kind)
 	}
-	_, err = installplan.GatherUnpack(t.Context(), reader(t), ns, v1alpha1.BundleLookup{}, images)
+	_, err = unpack.Gather(t.Context(), reader(t), ns, v1alpha1.BundleLookup{}, images)
 	require.NoError(t, err, "Unpack says what is wrong with it")
 }
 
@@ -83,7 +85,7 @@ func TestSweepAffected(t *testing.T) {
 		{&corev1.Pod{ObjectMeta: meta("p")}, nil},
 		{(*v1alpha1.InstallPlan)(nil), nil},
 	} {
-		same(t, c.want, installplan.SweepAffected(c.o))
+		same(t, c.want, sweep.Affected(c.o))
 	}
 }
 
@@ -92,25 +94,25 @@ func TestSweepAffected(t *testing.T) {
 func TestWhatChangesASweepIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
-		text := func(in installplan.SweepInput) string {
-			r := sweep(t, in)
+		text := func(in sweep.Input) string {
+			r := swept(t, in)
 			return fmt.Sprint(describe(r), reasons(r), r.RequeueAfter/time.Second)
 		}
 		want := text(in)
 		named := func(o olmcore.Object) {
-			require.Contains(t, olmcore.ExpandKeys(installplan.SweepAffected(o), []types.NamespacedName{{Namespace: ns, Name: "x"}}),
+			require.Contains(t, olmcore.ExpandKeys(sweep.Affected(o), []types.NamespacedName{{Namespace: ns, Name: "x"}}),
 				types.NamespacedName{Namespace: ns, Name: "x"}, "%s", olmcore.KeyOf(o))
 		}
-		for i, p := range in.InstallPlans {
+		for i, p := range in.InstallPlans.Items {
 			without := in
-			without.InstallPlans = append(append([]*v1alpha1.InstallPlan{}, in.InstallPlans[:i]...), in.InstallPlans[i+1:]...)
+			without.InstallPlans.Items = append(append([]*v1alpha1.InstallPlan{}, in.InstallPlans.Items[:i]...), in.InstallPlans.Items[i+1:]...)
 			if text(without) != want {
 				named(p)
 			}
 		}
-		for i, s := range in.Subscriptions {
+		for i, s := range in.Subscriptions.Items {
 			without := in
-			without.Subscriptions = append(append([]*v1alpha1.Subscription{}, in.Subscriptions[:i]...), in.Subscriptions[i+1:]...)
+			without.Subscriptions.Items = append(append([]*v1alpha1.Subscription{}, in.Subscriptions.Items[:i]...), in.Subscriptions.Items[i+1:]...)
 			if text(without) != want {
 				named(s)
 			}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -115,16 +116,16 @@ func TestGatherCreateReadsTheNamespace(t *testing.T) {
 	g := group()
 	r := reader(t, sub, p, version, g, csv("other.v1"), subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 	resolution := installs(operator("a"), operator("b"))([]*v1alpha1.Subscription{sub})
-	got, err := installplan.GatherCreate(t.Context(), r, ns, resolution, installplan.Config{})
+	got, err := create.Gather(t.Context(), r, ns, resolution, installplan.Config{})
 	require.NoError(t, err)
-	same(t, installplan.CreateInput{
-		Namespace: ns, Resolution: resolution, Subscriptions: []*v1alpha1.Subscription{sub}, InstallPlans: []*v1alpha1.InstallPlan{p},
-		OperatorGroups: []*operatorsv1.OperatorGroup{g}, ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version},
+	same(t, create.Input{
+		Namespace: ns, Resolution: resolution, Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(p),
+		OperatorGroups: olmcore.Found(g), ClusterServiceVersions: olmcore.Found(version), ConfigMaps: olmcore.Found[*corev1.ConfigMap](),
 	}, got)
 	for kind := range r.kinds {
 		broken := r
 		broken.fail = kind
-		_, err := installplan.GatherCreate(t.Context(), broken, ns, resolution, installplan.Config{})
+		_, err := create.Gather(t.Context(), broken, ns, resolution, installplan.Config{})
 		require.ErrorContains(t, err, "no answer")
 	}
 }

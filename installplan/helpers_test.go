@@ -24,6 +24,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -312,26 +313,26 @@ func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, c
 			if err != nil {
 				return olmcore.Result{}, err
 			}
-			in, err := installplan.GatherCreate(ctx, r, key.Namespace, resolution(subs), config)
+			in, err := create.Gather(ctx, r, key.Namespace, resolution(subs), config)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			out, err := installplan.Create(in)
+			out, err := create.Plan(in)
 			return refer(in, out), err
 		},
 	}
 }
 
 // refer puts the Subscriptions' references in front of what Create asks for.
-func refer(in installplan.CreateInput, out installplan.CreateOutcome) olmcore.Result {
+func refer(in create.Input, out create.Outcome) olmcore.Result {
 	if out.Plan.Name == "" {
 		return out.Result
 	}
 	result := out.Result
 	var writes []olmcore.Action
 	for _, d := range in.Resolution.Decisions {
-		for _, s := range in.Subscriptions {
+		for _, s := range in.Subscriptions.Items {
 			if s.Name != d.Name || !slices.Contains(out.Subscriptions, s.Name) || s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == out.Plan.UID {
 				continue
 			}

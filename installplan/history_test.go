@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,12 +26,12 @@ func sweeps(config installplan.Config) fake.Controller {
 	return fake.Controller{
 		Name: "sweep", Kind: kind.GroupKind(), Keys: fake.NamespacesOf(kind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-			in, err := installplan.GatherSweep(ctx, r, key.Namespace, config)
+			in, err := sweep.Gather(ctx, r, key.Namespace, config)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			return installplan.Sweep(in)
+			return sweepResult(in)
 		},
 	}
 }

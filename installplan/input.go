@@ -106,7 +106,7 @@ func (in *Input) validate() error {
 			return foreign("Subscriptions", i, s.Namespace, plan.Namespace)
 		}
 	}
-	return in.Config.validate()
+	return in.Config.Validate()
 }
 
 // validateDeep checks what only a plan that has something to do looks at.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -45,8 +46,8 @@ func createLaws(t *rapid.T) {
 	}
 }
 
-func createResult(in installplan.CreateInput) (olmcore.Result, error) {
-	out, err := installplan.Create(in)
+func createResult(in create.Input) (olmcore.Result, error) {
+	out, err := create.Plan(completed(in))
 	return out.Result, err
 }
 
@@ -56,7 +57,7 @@ func TestLawsOfCreate(t *testing.T) { rapid.Check(t, createLaws) }
 
 // anyCreateInput is a namespace with a resolution that may be stale, and plans
 // that may be those of the resolution.
-func anyCreateInput(t *rapid.T) installplan.CreateInput {
+func anyCreateInput(t *rapid.T) create.Input {
 	var subs []*v1alpha1.Subscription
 	for _, name := range []string{"a", "b"} {
 		if maybe(t, "has subscription") {
@@ -69,7 +70,7 @@ func anyCreateInput(t *rapid.T) installplan.CreateInput {
 			operators = append(operators, operator(name))
 		}
 	}
-	in := installplan.CreateInput{Now: noon, Namespace: ns, Subscriptions: subs}
+	in := create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...)}
 	for _, s := range subs {
 		if s.Spec == nil {
 			return in
@@ -77,7 +78,7 @@ func anyCreateInput(t *rapid.T) installplan.CreateInput {
 	}
 	in.Resolution = installs(operators...)(subs)
 	in.Config.ContributorsOnly = maybe(t, "contributors only")
-	out, err := installplan.Create(in)
+	out, err := create.Plan(completed(in))
 	if err != nil || len(out.Actions) == 0 || maybe(t, "no plan") {
 		return in
 	}
@@ -90,15 +91,15 @@ func anyCreateInput(t *rapid.T) installplan.CreateInput {
 	if maybe(t, "lost owners") {
 		p.OwnerReferences = nil
 	}
-	in.InstallPlans = append(in.InstallPlans, p)
+	in.InstallPlans.Items = append(in.InstallPlans.Items, p)
 	if maybe(t, "referred to") {
-		in.Subscriptions = referring(subs, p)
+		in.Subscriptions = olmcore.Found(referring(subs, p)...)
 	}
 	if maybe(t, "resolved again") {
-		in.Resolution = installs(operators...)(in.Subscriptions)
+		in.Resolution = installs(operators...)(in.Subscriptions.Items)
 	}
 	if maybe(t, "other plan") {
-		in.InstallPlans = append(in.InstallPlans, plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 7 }))
+		in.InstallPlans.Items = append(in.InstallPlans.Items, plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 7 }))
 	}
 	return in
 }
@@ -108,7 +109,7 @@ func anyCreateInput(t *rapid.T) installplan.CreateInput {
 func TestWhatIsMadeKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyCreateInput(t)
-		out, err := installplan.Create(in)
+		out, err := create.Plan(completed(in))
 		require.NoError(t, err)
 		for _, a := range out.Actions {
 			c, ok := a.(olmcore.Create)
@@ -117,14 +118,14 @@ func TestWhatIsMadeKeepsItsPromises(t *testing.T) {
 			}
 			p := c.Object.(*v1alpha1.InstallPlan)
 			manual := false
-			for _, s := range in.Subscriptions {
+			for _, s := range in.Subscriptions.Items {
 				require.Less(t, s.Status.InstallPlanGeneration, p.Spec.Generation)
 				manual = manual || s.DeletionTimestamp == nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 				if s.UID != "" && !in.Config.ContributorsOnly {
 					require.True(t, olmcore.OwnedBy(p, s.UID))
 				}
 			}
-			for _, other := range in.InstallPlans {
+			for _, other := range in.InstallPlans.Items {
 				require.Less(t, other.Spec.Generation, p.Spec.Generation)
 				require.NotEqual(t, other.Name, p.Name)
 			}

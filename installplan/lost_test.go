@@ -16,6 +16,8 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,12 +36,12 @@ func unpackingAgain(config installplan.Config) fake.Controller {
 		}
 		lost, err := installplan.LostBundles(in)
 		for _, lookup := range lost {
-			in, err := installplan.GatherUnpack(ctx, r, key.Namespace, lookup, config)
+			in, err := unpack.Gather(ctx, r, key.Namespace, lookup, config)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			out, err := installplan.Unpack(in)
+			out, err := unpack.Bundle(in)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
@@ -129,7 +131,7 @@ func TestLostBundles(t *testing.T) {
 				require.Empty(t, lost)
 				return
 			}
-			want, err := installplan.NewLookup(o, noon)
+			want, err := bundle.NewLookup(o, noon)
 			require.NoError(t, err)
 			same(t, []v1alpha1.BundleLookup{want}, lost)
 		})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -58,11 +59,11 @@ func namedVersions(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomRes
 func nameVersions(bundles []*corev1.ConfigMap) bool {
 	inflated := 0
 	for _, cm := range bundles {
-		files, err := filesOf(cm)
+		files, err := bundle.FilesOf(cm)
 		if err != nil {
 			continue // nothing is made of it
 		}
-		if inflated += sizeOf(files); inflated > maxInflatedBytes {
+		if inflated += files.Size(); inflated > maxInflatedBytes {
 			return true
 		}
 		for _, data := range files {

@@ -9,10 +9,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -60,9 +60,9 @@ func TestPlansThatWereNotReadMayNeedABundle(t *testing.T) {
 	same(t, []string{"delete ConfigMap ops/" + bundleName + " (PlanDeleted)"}, describe(reconcile(t, in)))
 
 	all := sweepInput(old)
-	require.Len(t, sweep(t, all).Actions, 1)
+	require.Len(t, swept(t, all).Actions, 1)
 	all.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{}
-	require.Empty(t, sweep(t, all).Actions)
+	require.Empty(t, swept(t, all).Actions)
 }
 
 // TestWhatWasNotReadIsNotSwept: nothing is said of the objects of a plan whose kinds
@@ -72,12 +72,12 @@ func TestWhatWasNotReadIsNotSwept(t *testing.T) {
 	p := plan(complete, []*v1alpha1.Step{csvStep("a.v1"), withStatus(created, roleStep("a.v1", "r"))}, ownedBy(sub))
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub, csv("a.v1")})
 	require.NoError(t, err)
-	in, err := installplan.GatherSweep(t.Context(), snapshot, ns, installplan.Config{})
+	in, err := sweep.Gather(t.Context(), snapshot, ns, installplan.Config{})
 	require.NoError(t, err)
 	in.Now = noon
 	var said []string
-	for _, d := range sweep(t, in).Diagnostics {
-		require.Equal(t, installplan.ReasonNotRead, d.Reason)
+	for _, d := range swept(t, in).Diagnostics {
+		require.Equal(t, sweep.ReasonNotRead, d.Reason)
 		said = append(said, d.Message)
 	}
 	same(t, []string{
@@ -85,7 +85,7 @@ func TestWhatWasNotReadIsNotSwept(t *testing.T) {
 		"ConfigMap objects were not read, so which unpacked bundles are not needed is unknown",
 		"Role objects were not read, so which objects of InstallPlans are gone is unknown",
 	}, said)
-	require.Empty(t, sweep(t, in).Actions)
+	require.Empty(t, swept(t, in).Actions)
 }
 
 // TestNothingIsInstalledOrSweptWhileTheNamespaceMayBeLeaving, as it was not read.
@@ -104,7 +104,7 @@ func TestNothingIsInstalledOrSweptWhileTheNamespaceMayBeLeaving(t *testing.T) {
 	require.EqualError(t, err, "Namespace objects were not read, so whether the namespace of an InstallPlan is being deleted is unknown")
 
 	in := sweepInput(unpackedBundle(25 * time.Hour))
-	require.NotEmpty(t, sweep(t, in).Actions)
-	in.Unread = []schema.GroupVersionKind{{Version: "v1", Kind: "Namespace"}}
-	require.Empty(t, sweep(t, in).Actions)
+	require.NotEmpty(t, swept(t, in).Actions)
+	in.Namespaces = olmcore.Observed[*corev1.Namespace]{}
+	require.Empty(t, swept(t, in).Actions)
 }

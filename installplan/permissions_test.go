@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -35,7 +36,7 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 		rulesHash       = "11rrkxEvVvfh9HkCh7cyssbBqZFy9B7koZklln"
 		bindingHash     = "4rXGURgp0ZBIdtsYIx9vlSZqfBIQpiZXMFmDex"
 	)
-	objects, err := installplan.PermissionObjects(etcd("operators"))
+	objects, err := create.PermissionObjects(etcd("operators"))
 	require.NoError(t, err)
 	labels := func(hash string) map[string]string {
 		return map[string]string{
@@ -109,9 +110,9 @@ func TestTheAlongsideKeyIsBitIdentical(t *testing.T) {
 }
 
 func TestPermissionObjectsOfTwoNamespacesDiffer(t *testing.T) {
-	a, err := installplan.PermissionObjects(etcd("a"))
+	a, err := create.PermissionObjects(etcd("a"))
 	require.NoError(t, err)
-	b, err := installplan.PermissionObjects(etcd("b"))
+	b, err := create.PermissionObjects(etcd("b"))
 	require.NoError(t, err)
 	require.Equal(t, a[1].GetName(), b[1].GetName(), "the Role's name says nothing of the namespace")
 	require.NotEqual(t, a[3].GetName(), b[3].GetName(), "ClusterRoles are shared by all namespaces")
@@ -121,15 +122,15 @@ func TestTheDefaultAccountIsNotCreated(t *testing.T) {
 	c := etcd("ops")
 	c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "default"
 	c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = nil
-	objects, err := installplan.PermissionObjects(c)
+	objects, err := create.PermissionObjects(c)
 	require.NoError(t, err)
 	require.Len(t, objects, 2)
 	require.IsType(t, &rbacv1.Role{}, objects[0])
 }
 
 func TestPermissionObjectsOfNothingAreRefused(t *testing.T) {
-	_, err := installplan.PermissionObjects(nil)
+	_, err := create.PermissionObjects(nil)
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	_, err = installplan.PermissionObjects(&v1alpha1.ClusterServiceVersion{})
+	_, err = create.PermissionObjects(&v1alpha1.ClusterServiceVersion{})
 	require.ErrorContains(t, err, "unrecognized install strategy")
 }

@@ -20,6 +20,8 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -33,16 +35,16 @@ func TestOneBundleForTwoNamespaces(t *testing.T) {
 		require.NoError(t, err)
 		for _, name := range []string{"one", "two"} {
 			require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "group", Annotations: map[string]string{
-				installplan.AnnotationUnpackTimeout:       rapid.SampledFrom([]string{"30s", "1m", "500ms", "0", "2h"}).Draw(t, "timeout"),
-				installplan.AnnotationUnpackRetryInterval: rapid.SampledFrom([]string{"0", "1m", "10m"}).Draw(t, "interval"),
+				unpack.AnnotationTimeout:       rapid.SampledFrom([]string{"30s", "1m", "500ms", "0", "2h"}).Draw(t, "timeout"),
+				unpack.AnnotationRetryInterval: rapid.SampledFrom([]string{"0", "1m", "10m"}).Draw(t, "interval"),
 			}}}))
 		}
 		names := map[string]bool{}
 		ask := func(namespace string) []olmcore.Action {
-			in, err := installplan.GatherUnpack(t.Context(), c, namespace, lookup(t), images)
+			in, err := unpack.Gather(t.Context(), c, namespace, lookup(t), images)
 			require.NoError(t, err)
 			in.Now = c.Now()
-			actions := unpack(t, in).Actions
+			actions := unpackRound(t, in).Actions
 			for i, a := range actions {
 				verb, target, _ := a.Describe()
 				require.NotEqual(t, olmcore.VerbDelete, verb, "%s is deleted", target)
@@ -140,10 +142,10 @@ func TestAReferenceMakesAnOwner(t *testing.T) {
 			c.Advance(time.Second)
 		}
 		c.Recover()
-		in, err := installplan.GatherSweep(t.Context(), c, ns, installplan.Config{})
+		in, err := sweep.Gather(t.Context(), c, ns, installplan.Config{})
 		require.NoError(t, err)
 		in.Now = c.Now()
-		require.NoError(t, olmcore.Run(t.Context(), c, sweep(t, in).Actions))
+		require.NoError(t, olmcore.Run(t.Context(), c, swept(t, in).Actions))
 		for _, name := range []string{"a", "b"} {
 			s := fake.Find[*v1alpha1.Subscription](c, ns, name)
 			if ref := s.Status.InstallPlanRef; ref != nil {
@@ -194,10 +196,10 @@ func TestTheOrderOfANewPlan(t *testing.T) {
 		subs := []*v1alpha1.Subscription{subscription("rich"), subscription("b")}
 		in := createInput(subs, operators...)
 		in.Resolution.Generated = []*v1alpha1.Subscription{generated}
-		p := made(t, create(t, in))
+		p := made(t, planned(t, in))
 		require.Equal(t, []string{"b.v1", "rich.v1"}, p.Spec.ClusterServiceVersionNames)
-		in.InstallPlans, in.Subscriptions = []*v1alpha1.InstallPlan{p}, referring(subs, p)
-		got, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](create(t, in).Actions)
+		in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(referring(subs, p)...)
+		got, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
 		require.True(t, ok)
 		var steps []string
 		for _, s := range got.Status.Plan {
@@ -218,8 +220,8 @@ func TestTheContentOfAPlanHasNoOrder(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("rich")}
 	o, other := rich(), rich()
 	slices.Reverse(other.Bundle.Objects)
-	p := made(t, create(t, createInput(subs, o)))
-	require.Equal(t, p.Name, made(t, create(t, createInput(subs, other))).Name)
+	p := made(t, planned(t, createInput(subs, o)))
+	require.Equal(t, p.Name, made(t, planned(t, createInput(subs, other))).Name)
 	other.Bundle.Objects[0].SetAnnotations(map[string]string{"x": "y"})
-	require.NotEqual(t, p.Name, made(t, create(t, createInput(subs, other))).Name)
+	require.NotEqual(t, p.Name, made(t, planned(t, createInput(subs, other))).Name)
 }

@@ -20,11 +20,6 @@ const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
 // Reasons of actions.
 const (
-	// ReasonPlanNeeded: a resolution has no plan yet. Nothing to do for the user.
-	ReasonPlanNeeded = "PlanNeeded"
-	// ReasonPlanReady: every Subscription that the plan changes refers to it, so
-	// its steps are written to its status. Nothing to do for the user.
-	ReasonPlanReady = "PlanReady"
 	// ReasonRelationRepaired: an owner reference, component label or finalizer of
 	// the plan was missing or stale. Nothing to do for the user.
 	ReasonRelationRepaired = "RelationRepaired"
@@ -121,9 +116,6 @@ const (
 	// ReasonObjectIgnored: an entry of an input list is nil. The adapter is at
 	// fault.
 	ReasonObjectIgnored = "ObjectIgnored"
-	// ReasonLabelImpossible: a package's name gives no valid label key, so the
-	// component label is missing. The user finds the plan by its owners.
-	ReasonLabelImpossible = "LabelImpossible"
 	// ReasonCleanupForbidden: the controller may not remove what the deleted plan
 	// left behind. The user grants it update on Subscriptions.
 	ReasonCleanupForbidden = "CleanupForbidden"
@@ -136,123 +128,8 @@ const (
 	ReasonTruncated = "Truncated"
 )
 
-// Reasons of diagnostics of Create and StepsFromBundle.
-const (
-	// ReasonStaleResolution: the resolution was made for other Subscriptions than
-	// those that exist now. The caller resolves again.
-	ReasonStaleResolution = "StaleResolution"
-	// ReasonBundleNotUnpacked: an operator's bundle is known by its image alone.
-	// The caller unpacks it and hands its objects in.
-	ReasonBundleNotUnpacked = "BundleNotUnpacked"
-	// ReasonBundleInvalid: an operator's bundle cannot be installed; the message
-	// says why. The author of the bundle corrects it.
-	ReasonBundleInvalid = "BundleInvalid"
-	// ReasonPreviousPlanFailed: a plan of the same content failed, and another
-	// would fail the same way. The user removes the cause that the plan states, or
-	// deletes it.
-	ReasonPreviousPlanFailed = "PreviousPlanFailed"
-	// ReasonPlanTooLarge: the plan would not fit into one object of the API
-	// server. The message names the largest steps; the author makes them smaller
-	// or serves the bundle as an image.
-	ReasonPlanTooLarge = "PlanTooLarge"
-	// ReasonManualBecauseOf: the plan needs approval because of a Subscription
-	// that it does not change. The user approves it, or gives that Subscription a
-	// namespace of its own.
-	ReasonManualBecauseOf = "ManualBecauseOf"
-	// ReasonPlanNotVisible: a Subscription refers to the plan that is needed and
-	// the plan is not there, or the plan is complete and its versions are not
-	// there. It is waited for, then made again. Nothing to do for the user.
-	ReasonPlanNotVisible = "PlanNotVisible"
-	// ReasonReferencesAwaited: the plan's steps are not written yet, because a
-	// Subscription that it changes does not refer to it. Nothing to do for the
-	// user.
-	ReasonReferencesAwaited = "ReferencesAwaited"
-)
-
-// Reasons of actions and diagnostics of Sweep. Where Sweep repairs what it finds,
-// there is nothing to do for the user.
-const (
-	// ReasonNotRead: objects of a kind were not read, so that nothing is said or done
-	// about them. The user lets the Reader read the kind that is named.
-	ReasonNotRead = "NotRead"
-	// ReasonPlanHistory: the namespace has more plans than are kept, and this is
-	// one of the oldest that nobody needs. Nothing to do for the user.
-	ReasonPlanHistory = "PlanHistory"
-	// ReasonTooManyActivePlans: more plans wait or run than are kept as history.
-	// The user approves or deletes those that wait.
-	ReasonTooManyActivePlans = "TooManyActivePlans"
-	// ReasonOwnerReferenceMissing: a Subscription belongs to a plan that it does
-	// not own; it is made an owner.
-	ReasonOwnerReferenceMissing = "OwnerReferenceMissing"
-	// ReasonOwnerReferenceStale: a plan is owned by an earlier Subscription of the
-	// same name; the reference is replaced once the new one belongs to the plan.
-	ReasonOwnerReferenceStale = "OwnerReferenceStale"
-	// ReasonPlanWithoutOwner: no Subscription owns the plan. What its labels prove
-	// is added; where nothing is proven, the user deletes the plan.
-	ReasonPlanWithoutOwner = "PlanWithoutOwner"
-	// ReasonComponentLabelMissing: a plan lacks the label of a package that it
-	// installs; it is added.
-	ReasonComponentLabelMissing = "ComponentLabelMissing"
-	// ReasonComponentLabelUnused: a plan carries the label of a package that no
-	// Subscription follows. It is history; the user removes it if it disturbs.
-	ReasonComponentLabelUnused = "ComponentLabelUnused"
-	// ReasonPlanReferenceDangling: a Subscription refers to a plan that does not
-	// exist. Package subscription resolves again.
-	ReasonPlanReferenceDangling = "PlanReferenceDangling"
-	// ReasonGeneratedByDangling: a Subscription names a plan that made it and does
-	// not exist; the name is removed, as OLM waits for that plan.
-	ReasonGeneratedByDangling = "GeneratedByDangling"
-	// ReasonPlansCollide: two plans have one generation, or two active plans one
-	// content. The user deletes the one that no Subscription refers to.
-	ReasonPlansCollide = "PlansCollide"
-	// ReasonGeneratedOwnerMissing: a Subscription that a plan made does not own
-	// it; it is made an owner.
-	ReasonGeneratedOwnerMissing = "GeneratedOwnerMissing"
-	// ReasonOwnerReferenceDuplicate: a plan names one owner twice; it is named
-	// once.
-	ReasonOwnerReferenceDuplicate = "OwnerReferenceDuplicate"
-	// ReasonCurrentCSVNotInPlan: a Subscription's currentCSV is none of the
-	// versions of the plan that it refers to. Package subscription decides.
-	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
-	// ReasonUnpackedBundleUnused: no plan refers to an unpacked bundle; it is
-	// deleted.
-	ReasonUnpackedBundleUnused = "UnpackedBundleUnused"
-	// ReasonStepObjectAbsent: the plan that a Subscription refers to is Complete
-	// and an object that it installed is gone. The user deletes the
-	// ClusterServiceVersion and the Subscription to install it anew.
-	ReasonStepObjectAbsent = "StepObjectAbsent"
-)
-
 // Reasons of actions, diagnostics and conditions of Unpack and LoadBundle.
 const (
-	// ReasonUnpackObjectAbsent: an object that unpacks a bundle is missing. Nothing
-	// to do for the user.
-	ReasonUnpackObjectAbsent = "UnpackObjectAbsent"
-	// ReasonUnpackObjectDiffers: an object that unpacks a bundle is not as it
-	// should be. Nothing to do for the user.
-	ReasonUnpackObjectDiffers = "UnpackObjectDiffers"
-	// ReasonUnpackRetried: the bundle could not be unpacked some time ago and is
-	// tried again. Nothing to do for the user.
-	ReasonUnpackRetried = "UnpackRetried"
-	// ReasonUnpackHistory: a Job of an earlier try is deleted. Nothing to do for
-	// the user.
-	ReasonUnpackHistory = "UnpackHistory"
-	// ReasonUnpackSettingInvalid: an annotation of the OperatorGroup is no
-	// duration, or the namespace has not exactly one OperatorGroup; the default
-	// counts. The user corrects it.
-	ReasonUnpackSettingInvalid = "UnpackSettingInvalid"
-	// ReasonUnpackImageUnavailable: the bundle's image cannot be pulled. The user
-	// checks its name, the mirrors and the CatalogSource's secrets.
-	ReasonUnpackImageUnavailable = "UnpackImageUnavailable"
-	// ReasonUnpackNameTaken: somebody else's object has the name of one that
-	// unpacks the bundle. The user removes it.
-	ReasonUnpackNameTaken = "UnpackNameTaken"
-	// ReasonBundleEmpty: the Job ended well and its ConfigMap holds no bundle. The
-	// author of the bundle corrects the image.
-	ReasonBundleEmpty = "BundleEmpty"
-	// ReasonManifestSkipped: a file of a bundle cannot be read and is left out. The
-	// author of the bundle corrects it.
-	ReasonManifestSkipped = "ManifestSkipped"
 	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM
 	// reads it all the same, but for CustomResourceDefinitions; an API server would
 	// not. The author of the bundle corrects it.

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -67,12 +68,12 @@ func resolver() fake.Controller {
 			if err != nil {
 				return olmcore.Result{}, err
 			}
-			in, err := installplan.GatherCreate(ctx, r, key.Namespace, resolution, installplan.Config{})
+			in, err := create.Gather(ctx, r, key.Namespace, resolution, installplan.Config{})
 			if err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			out, err := installplan.Create(in)
+			out, err := create.Plan(in)
 			return refer(in, out), err
 		},
 	}
@@ -85,14 +86,14 @@ func creator(w *scenario.World, args []string, _ []byte) (string, error) {
 	if len(args) < 3 {
 		return "", fmt.Errorf("creator NAMESPACE INSTALLS SUBSCRIPTION...")
 	}
-	in, err := installplan.GatherCreate(context.Background(), w.Cluster, args[0], olmcore.Resolution{}, installplan.Config{})
+	in, err := create.Gather(context.Background(), w.Cluster, args[0], olmcore.Resolution{}, installplan.Config{})
 	if err != nil {
 		return "", err
 	}
 	in.Now = w.Cluster.Now()
-	in.Subscriptions = slices.DeleteFunc(slices.Clone(in.Subscriptions), func(s *v1alpha1.Subscription) bool { return !slices.Contains(args[2:], s.Name) })
-	in.Resolution = installs(operator(args[1]))(in.Subscriptions)
-	out, err := installplan.Create(in)
+	in.Subscriptions.Items = slices.DeleteFunc(slices.Clone(in.Subscriptions.Items), func(s *v1alpha1.Subscription) bool { return !slices.Contains(args[2:], s.Name) })
+	in.Resolution = installs(operator(args[1]))(in.Subscriptions.Items)
+	out, err := create.Plan(in)
 	if err != nil {
 		return "", err
 	}

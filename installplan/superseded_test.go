@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -188,21 +189,21 @@ func TestGoingBackIsANewPlan(t *testing.T) {
 // a plan gets no steps.
 func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
 	s := subscription("a", manual)
-	in := installplan.CreateInput{Now: noon, Namespace: ns, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: []*v1alpha1.Subscription{s}}
-	made, err := installplan.Create(in)
+	in := create.Input{Now: noon, Namespace: ns, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: olmcore.Found(s)}
+	made, err := create.Plan(completed(in))
 	require.NoError(t, err)
 	s.Status.CurrentCSV = "a.v1"
-	in.Resolution = installs(operator("a"))(in.Subscriptions)
+	in.Resolution = installs(operator("a"))(in.Subscriptions.Items)
 	p := made.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
 	p.UID, p.ResourceVersion = types.UID("uid-"+p.Name), "1"
-	in.InstallPlans = []*v1alpha1.InstallPlan{p}
-	out, err := installplan.Create(in)
+	in.InstallPlans = olmcore.Found(p)
+	out, err := create.Plan(completed(in))
 	require.NoError(t, err)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{installplan.ReasonReferencesAwaited}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(out.Result))
 	refersTo(p.Name)(s)
-	in.Resolution = installs(operator("a"))(in.Subscriptions)
-	out, err = installplan.Create(in)
+	in.Resolution = installs(operator("a"))(in.Subscriptions.Items)
+	out, err = create.Plan(completed(in))
 	require.NoError(t, err)
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(out.Result))
 }

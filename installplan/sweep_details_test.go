@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -48,7 +49,7 @@ func TestWhichPlansASweepTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			taken := ""
-			for _, a := range sweep(t, sweepInput(c.objects...)).Actions {
+			for _, a := range swept(t, sweepInput(c.objects...)).Actions {
 				if verb, target, _ := a.Describe(); verb == olmcore.VerbDelete {
 					taken += target.Name
 				}
@@ -57,16 +58,16 @@ func TestWhichPlansASweepTakes(t *testing.T) {
 		})
 	}
 	finished := owned(numbered(1, complete, stepless), sub)
-	require.Empty(t, sweep(t, sweepInput(sub, finished)).Actions, "history without steps is history")
+	require.Empty(t, swept(t, sweepInput(sub, finished)).Actions, "history without steps is history")
 	five := append(active(sub)[:6], owned(numbered(9, complete), sub))
-	require.Empty(t, sweep(t, sweepInput(five...)).Diagnostics, "five active ones are not too many")
+	require.Empty(t, swept(t, sweepInput(five...)).Diagnostics, "five active ones are not too many")
 }
 
 // TestWhatASweepDeletesItDoesNotRepair, nor report.
 func TestWhatASweepDeletesItDoesNotRepair(t *testing.T) {
 	objects := history(6, subscription("a"))
 	objects[1].(*v1alpha1.InstallPlan).OwnerReferences = nil
-	got := sweep(t, sweepInput(objects...))
+	got := swept(t, sweepInput(objects...))
 	require.Equal(t, []string{"delete InstallPlan ops/install-1 (PlanHistory)"}, describe(got))
 	require.Empty(t, got.Diagnostics)
 }
@@ -95,11 +96,11 @@ func TestFindingsThatAreNone(t *testing.T) {
 	misnamed.Status.Plan[0].Resource.Name = "step"
 	made := inOrder()
 	made.Status.Plan = append(made.Status.Plan, withStatus(created, step("", "operators.coreos.com", "v1alpha1", "Subscription", "s", `{"metadata":{"name":"s"}}`)))
-	there := []installplan.StepObjects{{InstallPlan: "uid-install-1", ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{csv("a.v1")}}}
+	there := []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{csv("a.v1")}}}
 
 	for name, c := range map[string]struct {
 		world   []olmcore.Object
-		steps   []installplan.StepObjects
+		steps   []sweep.StepObjects
 		requeue time.Duration
 	}{
 		"a reference that was just written":          {world: []olmcore.Object{subscription("a", refersTo("install-9"), writtenAgo(time.Minute))}, requeue: 4 * time.Minute},
@@ -121,7 +122,7 @@ func TestFindingsThatAreNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := sweepInput(c.world...)
 			in.Steps = c.steps
-			got := sweep(t, in)
+			got := swept(t, in)
 			require.Empty(t, got.Diagnostics)
 			require.Empty(t, describe(got))
 			require.Equal(t, c.requeue, got.RequeueAfter)
@@ -133,7 +134,7 @@ func TestFindingsThatAreNone(t *testing.T) {
 // does not inherit it.
 func TestALabelProvesNobodyWhoCameLater(t *testing.T) {
 	p := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })
-	got := sweep(t, sweepInput(subscription("a", bornAgo(time.Minute)), p))
+	got := swept(t, sweepInput(subscription("a", bornAgo(time.Minute)), p))
 	require.Empty(t, describe(got))
 	require.Equal(t, []string{"PlanWithoutOwner"}, reasons(got))
 	require.Equal(t, "no Subscription owns the plan, and nothing says which should", got.Diagnostics[0].Message)
@@ -145,7 +146,7 @@ func TestAPackageThatThePlanRemembers(t *testing.T) {
 	p := owned(numbered(1, complete), subscription("a"))
 	p.Labels = nil
 	p.Annotations = map[string]string{"olmcore/packages": "a"}
-	got := sweep(t, sweepInput(subscription("a"), p))
+	got := swept(t, sweepInput(subscription("a"), p))
 	require.Equal(t, []string{"ComponentLabelMissing"}, reasons(got))
 	require.Equal(t, []string{"update InstallPlan ops/install-1 (RelationRepaired)"}, describe(got))
 }
@@ -154,10 +155,10 @@ func TestAPackageThatThePlanRemembers(t *testing.T) {
 func TestUnpackedBundlesThatStay(t *testing.T) {
 	first, other := unpackedBundle(23*time.Hour), unpackedBundle(22*time.Hour)
 	first.Name = "0" + bundleName[1:]
-	require.Equal(t, time.Hour, sweep(t, sweepInput(first, unpackedBundle(22*time.Hour))).RequeueAfter)
+	require.Equal(t, time.Hour, swept(t, sweepInput(first, unpackedBundle(22*time.Hour))).RequeueAfter)
 	other.Name = "0" + bundleName[1:]
-	require.Equal(t, time.Hour, sweep(t, sweepInput(other, unpackedBundle(23*time.Hour))).RequeueAfter)
-	require.Equal(t, time.Hour, sweep(t, sweepInput(unpackedBundle(23*time.Hour), other)).RequeueAfter)
+	require.Equal(t, time.Hour, swept(t, sweepInput(other, unpackedBundle(23*time.Hour))).RequeueAfter)
+	require.Equal(t, time.Hour, swept(t, sweepInput(unpackedBundle(23*time.Hour), other)).RequeueAfter)
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"goes already":                  func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = ago(0) },
 		"not OLM's":                     func(cm *corev1.ConfigMap) { cm.Labels = nil },
@@ -165,7 +166,7 @@ func TestUnpackedBundlesThatStay(t *testing.T) {
 	} {
 		cm := unpackedBundle(25 * time.Hour)
 		change(cm)
-		require.Empty(t, sweep(t, sweepInput(cm)).Actions, name)
+		require.Empty(t, swept(t, sweepInput(cm)).Actions, name)
 
 		p := plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", "ConfigMap", "x", reference())}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
 		in := input(p, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} })
@@ -223,13 +224,13 @@ func TestRelationsThatNeedNoRepair(t *testing.T) {
 // that has just been made.
 func TestAGeneratedSubscriptionIsAnOwnerAsAMatterOfCourse(t *testing.T) {
 	for age, want := range map[time.Duration][]string{
-		0: nil, 9 * time.Second: nil, 10 * time.Second: {installplan.ReasonGeneratedOwnerMissing},
+		0: nil, 9 * time.Second: nil, 10 * time.Second: {sweep.ReasonGeneratedOwnerMissing},
 	} {
 		p := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a")))
 		g := subscription("g", generated("install-x"), func(s *v1alpha1.Subscription) { s.CreationTimestamp = *ago(age) })
-		r := sweep(t, sweepInput(p, subscription("a"), g))
+		r := swept(t, sweepInput(p, subscription("a"), g))
 		require.Len(t, r.Actions, 1, "it is made one")
-		got := slices.DeleteFunc(reasons(r), func(reason string) bool { return reason != installplan.ReasonGeneratedOwnerMissing })
+		got := slices.DeleteFunc(reasons(r), func(reason string) bool { return reason != sweep.ReasonGeneratedOwnerMissing })
 		same(t, want, got)
 	}
 }

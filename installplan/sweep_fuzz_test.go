@@ -9,20 +9,22 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/installplan/unpack"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // FuzzLawsOfSweep is the laws of TestSweepIsSafe for the fuzzer.
 func FuzzLawsOfSweep(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
-		if err := invariant.Laws(installplan.Sweep, anySweepInput(t)); err != nil {
+		if err := invariant.Laws(sweepResult, anySweepInput(t)); err != nil {
 			t.Fatal(err)
 		}
 	}))
@@ -39,35 +41,37 @@ func FuzzBundle(f *testing.F) {
 		if packed {
 			cm.Annotations["olm.contentEncoding"] = "gzip+base64"
 		}
-		bundle, _, err := installplan.LoadBundle(cm)
+		bundle, _, err := unpack.LoadBundle(cm)
 		if err != nil {
 			return
 		}
-		out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) { in.ConfigMap = cm }))
+		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = cm }))
 		if out.Bundle == nil {
 			return
 		}
 		require.Equal(t, len(bundle.Objects), len(out.Bundle.Objects))
 		require.NotEmpty(t, out.Digest)
-		_, _, err = installplan.StepsFromBundle(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, ns)
+		_, _, err = create.StepsFromBundle(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, ns)
 		require.NoError(t, err)
 	})
 }
 
 func TestANamespaceInOrderIsSweptForNothing(t *testing.T) {
 	in := sweepInput(history(5, subscription("a"))...)
-	in.InstallPlans[4].Status.Plan = append(in.InstallPlans[4].Status.Plan, roleStep("a.v1", "r"), crdStep("a.v1", "v1"))
-	in.Steps = []installplan.StepObjects{{InstallPlan: "uid-install-5", ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{csv("a.v1")},
-		CustomResourceDefinitions: []*apiextensionsv1.CustomResourceDefinition{installed(crdObject("v1"), true)},
-		Objects:                   []olmcore.Object{&rbacv1.Role{ObjectMeta: meta("r")}}}}
-	for _, p := range in.InstallPlans {
+	in.InstallPlans.Items[4].Status.Plan = append(in.InstallPlans.Items[4].Status.Plan, roleStep("a.v1", "r"), crdStep("a.v1", "v1"))
+	in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-5", Objects: []olmcore.Object{
+		csv("a.v1"), installed(crdObject("v1"), true), &rbacv1.Role{ObjectMeta: meta("r")},
+	}}}
+	for _, p := range in.InstallPlans.Items {
 		p.Annotations = map[string]string{"olmcore/content-hash": p.Name, "olmcore/packages": "a", "olmcore/contributors": "uid-a"}
 	}
-	require.True(t, sweep(t, in).Empty())
-	require.Zero(t, testing.AllocsPerRun(100, func() { sink, _ = installplan.Sweep(in) }), "and costs nothing")
-	result, err := installplan.Sweep(installplan.SweepInput{Now: noon, Namespace: ns})
+	require.True(t, swept(t, in).Empty())
+	out, err := sweep.Reconcile(in)
 	require.NoError(t, err)
-	require.True(t, result.Empty())
+	require.NotNil(t, out.Checkpoint)
+	in.Checkpoint = out.Checkpoint
+	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "and costs nothing with its Checkpoint")
+	require.True(t, swept(t, sweepInput()).Empty())
 }
 
 func BenchmarkSweep(b *testing.B) {
@@ -76,7 +80,7 @@ func BenchmarkSweep(b *testing.B) {
 			in := sweepInput(history(n, subscription("a"))...)
 			b.ReportAllocs()
 			for b.Loop() {
-				sink, _ = installplan.Sweep(in)
+				sink, _ = sweepResult(in)
 			}
 		})
 	}
@@ -95,7 +99,7 @@ func BenchmarkSweepCrowded(b *testing.B) {
 			}
 			in := sweepInput(objects...)
 			for b.Loop() {
-				sink, _ = installplan.Sweep(in)
+				sink, _ = sweepResult(in)
 			}
 		})
 	}
@@ -105,16 +109,16 @@ func BenchmarkUnpackLoad(b *testing.B) {
 	in := unpacking(b, loaded(map[string]string{"csv.yaml": etcdCSV}))
 	b.ReportAllocs()
 	for b.Loop() {
-		out, _ := installplan.Unpack(in)
+		out, _ := unpack.Bundle(allRead(in))
 		sink = out.Result
 	}
 }
 
-func ExampleSweep() {
+func Example_sweep() {
 	sub := subscription("a")
 	in := sweepInput(history(6, sub)...)
-	in.InstallPlans[5].OwnerReferences = nil
-	result, err := installplan.Sweep(in)
+	in.InstallPlans.Items[5].OwnerReferences = nil
+	result, err := sweepResult(in)
 	if err != nil {
 		panic(err)
 	}
@@ -131,15 +135,15 @@ func ExampleSweep() {
 	// update InstallPlan ops/install-6 (RelationRepaired)
 }
 
-func ExampleUnpack() {
+func Example_unpack() {
 	o := olmcore.Operator{Name: "etcd.v1", Bundle: olmcore.Bundle{Image: bundleImage}}
 	o.Catalog.Namespace, o.Catalog.Name = "olm", "cool"
-	lookup, err := installplan.NewLookup(o, noon)
+	lookup, err := bundle.NewLookup(o, noon)
 	if err != nil {
 		panic(err)
 	}
 	source := &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}
-	out, err := installplan.Unpack(installplan.UnpackInput{Now: noon, Lookup: lookup, CatalogSource: source, Config: images})
+	out, err := unpack.Bundle(allRead(unpack.Input{Now: noon, Lookup: lookup, CatalogSource: source, Config: images}))
 	if err != nil {
 		panic(err)
 	}

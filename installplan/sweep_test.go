@@ -17,32 +17,42 @@ import (
 
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
-func sweepInput(objects ...olmcore.Object) installplan.SweepInput {
-	in := installplan.SweepInput{Now: noon, Namespace: ns, OtherPlans: olmcore.Found[*v1alpha1.InstallPlan]()}
+func sweepInput(objects ...olmcore.Object) sweep.Input {
+	in := sweep.Input{
+		Now: noon, Namespace: ns, Namespaces: olmcore.Found(&corev1.Namespace{ObjectMeta: clusterMeta(ns)}),
+		Subscriptions: olmcore.Found[*v1alpha1.Subscription](), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), OtherPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+	}
 	for _, o := range objects {
 		switch x := o.(type) {
 		case *v1alpha1.Subscription:
-			in.Subscriptions = append(in.Subscriptions, x)
+			in.Subscriptions.Items = append(in.Subscriptions.Items, x)
 		case *v1alpha1.InstallPlan:
 			if x.Namespace == ns {
-				in.InstallPlans = append(in.InstallPlans, x)
+				in.InstallPlans.Items = append(in.InstallPlans.Items, x)
 			} else {
 				in.OtherPlans.Items = append(in.OtherPlans.Items, x)
 			}
 		case *corev1.ConfigMap:
-			in.ConfigMaps = append(in.ConfigMaps, x)
+			in.ConfigMaps.Items = append(in.ConfigMaps.Items, x)
 		}
 	}
 	return in
 }
 
-func sweep(t require.TestingT, in installplan.SweepInput) olmcore.Result {
-	result, err := installplan.Sweep(in)
+func swept(t require.TestingT, in sweep.Input) olmcore.Result {
+	result, err := sweepResult(in)
 	require.NoError(t, err)
 	return result
+}
+
+func sweepResult(in sweep.Input) (olmcore.Result, error) {
+	out, err := sweep.Reconcile(in)
+	return out.Result, err
 }
 
 // numbered is a plan of a generation, as old as that says.
@@ -134,7 +144,7 @@ func TestOldPlans(t *testing.T) {
 		"more active ones than are kept": {objects: active(sub), reasons: []string{"TooManyActivePlans"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := sweep(t, sweepInput(c.objects...))
+			got := swept(t, sweepInput(c.objects...))
 			same(t, c.want, describe(got))
 			same(t, c.reasons, reasons(got))
 			same(t, c.requeue, got.RequeueAfter)
@@ -164,7 +174,7 @@ func TestAPlanThatWasJustMadeGetsTimeForItsSteps(t *testing.T) {
 	sub := subscription("a")
 	p := owned(numbered(1, none, withoutSteps), sub)
 	p.CreationTimestamp = *ago(time.Minute)
-	got := sweep(t, sweepInput(sub, p))
+	got := swept(t, sweepInput(sub, p))
 	require.True(t, got.Empty())
 	require.Equal(t, 4*time.Minute, got.RequeueAfter)
 }
@@ -173,8 +183,8 @@ func TestAPlanThatWasJustMadeGetsTimeForItsSteps(t *testing.T) {
 // as it is once somebody repaired what Sweep does not repair itself.
 var findings = map[string]struct {
 	world []olmcore.Object
-	steps []installplan.StepObjects
-	mend  func(in *installplan.SweepInput)
+	steps []sweep.StepObjects
+	mend  func(in *sweep.Input)
 }{
 	"OwnerReferenceMissing": {world: []olmcore.Object{subscription("a", refersTo("install-1")), subscription("b"), owned(numbered(1, complete), subscription("b"))}},
 	"OwnerReferenceStale": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, complete), subscription("a", func(s *v1alpha1.Subscription) {
@@ -183,28 +193,28 @@ var findings = map[string]struct {
 	"PlanWithoutOwner": {world: []olmcore.Object{subscription("a", func(s *v1alpha1.Subscription) { s.CreationTimestamp = *ago(200 * time.Hour) }),
 		numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })}},
 	"ComponentLabelMissing": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, complete, func(p *v1alpha1.InstallPlan) {}), subscription("a"))},
-		mend: func(*installplan.SweepInput) {}},
+		mend: func(*sweep.Input) {}},
 	"ComponentLabelUnused": {world: []olmcore.Object{subscription("a"), owned(numbered(1, complete), subscription("a"), subscription("b"))},
-		mend: func(in *installplan.SweepInput) { in.Subscriptions = append(in.Subscriptions, subscription("b")) }},
+		mend: func(in *sweep.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, subscription("b")) }},
 	"PlanReferenceDangling": {world: []olmcore.Object{subscription("a", refersTo("install-9"), writtenAgo(time.Hour))},
-		mend: func(in *installplan.SweepInput) { in.Subscriptions = []*v1alpha1.Subscription{subscription("a")} }},
+		mend: func(in *sweep.Input) { in.Subscriptions = olmcore.Found(subscription("a")) }},
 	"GeneratedByDangling": {world: []olmcore.Object{subscription("a", generated("install-9"))}},
 	"PlansCollide": {world: []olmcore.Object{subscription("a"), owned(numbered(1, complete), subscription("a")),
 		owned(numbered(2, complete, func(p *v1alpha1.InstallPlan) {}), subscription("a"))},
-		mend: func(in *installplan.SweepInput) { in.InstallPlans = in.InstallPlans[:1] }},
+		mend: func(in *sweep.Input) { in.InstallPlans.Items = in.InstallPlans.Items[:1] }},
 	"GeneratedOwnerMissing":   {world: []olmcore.Object{subscription("a", generated("install-1")), subscription("b"), owned(numbered(1, complete), subscription("b"))}},
 	"OwnerReferenceDuplicate": {world: []olmcore.Object{subscription("a"), owned(numbered(1, complete), subscription("a"), subscription("a"))}},
 	"CurrentCSVNotInPlan": {world: []olmcore.Object{subscription("a", refersTo("install-1"), current("a.v2")), owned(numbered(1, complete), subscription("a"))},
-		mend: func(in *installplan.SweepInput) {
-			in.Subscriptions = []*v1alpha1.Subscription{subscription("a", refersTo("install-1"), current("a.v1"))}
+		mend: func(in *sweep.Input) {
+			in.Subscriptions = olmcore.Found(subscription("a", refersTo("install-1"), current("a.v1")))
 		}},
 	"PlanWithoutStatus": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, none, withoutSteps), subscription("a"))},
-		mend: func(in *installplan.SweepInput) { in.Subscriptions = []*v1alpha1.Subscription{subscription("a")} }},
+		mend: func(in *sweep.Input) { in.Subscriptions = olmcore.Found(subscription("a")) }},
 	"UnpackedBundleUnused": {world: []olmcore.Object{unpackedBundle(25 * time.Hour)}},
 	"StepObjectAbsent": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, complete), subscription("a"))},
-		steps: []installplan.StepObjects{{InstallPlan: "uid-install-1"}},
-		mend: func(in *installplan.SweepInput) {
-			in.Steps = []installplan.StepObjects{{InstallPlan: "uid-install-1", ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{csv("a.v1")}}}
+		steps: []sweep.StepObjects{{InstallPlan: "uid-install-1"}},
+		mend: func(in *sweep.Input) {
+			in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{csv("a.v1")}}}
 		}},
 }
 
@@ -217,24 +227,24 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 			in.Steps = c.steps
 			switch reason {
 			case "ComponentLabelMissing":
-				in.InstallPlans[0].Labels = nil
+				in.InstallPlans.Items[0].Labels = nil
 			case "PlansCollide":
-				in.InstallPlans[1].Spec.Generation = 1
+				in.InstallPlans.Items[1].Spec.Generation = 1
 			}
-			require.NoError(t, invariant.Laws(installplan.Sweep, in))
-			first := sweep(t, in)
+			require.NoError(t, invariant.Laws(sweepResult, in))
+			first := swept(t, in)
 			require.Contains(t, reasons(first), reason)
 			for range 3 {
-				result := sweep(t, in)
+				result := swept(t, in)
 				apply(&in, result)
 			}
 			if c.mend != nil {
 				c.mend(&in)
 			}
 			if c.mend != nil {
-				apply(&in, sweep(t, in))
+				apply(&in, swept(t, in))
 			}
-			last := sweep(t, in)
+			last := swept(t, in)
 			require.NotContains(t, reasons(last), reason, "%v", last.Diagnostics)
 			require.Empty(t, describe(last))
 		})
@@ -242,26 +252,26 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 }
 
 // apply does to the input what a cluster does with the actions.
-func apply(in *installplan.SweepInput, result olmcore.Result) {
+func apply(in *sweep.Input, result olmcore.Result) {
 	for _, a := range result.Actions {
 		verb, target, _ := a.Describe()
-		for i, p := range in.InstallPlans {
+		for i, p := range in.InstallPlans.Items {
 			if p.Name != target.Name || target.Kind != "InstallPlan" {
 				continue
 			}
 			if verb == olmcore.VerbDelete {
-				in.InstallPlans = append(in.InstallPlans[:i:i], in.InstallPlans[i+1:]...)
+				in.InstallPlans.Items = append(in.InstallPlans.Items[:i:i], in.InstallPlans.Items[i+1:]...)
 				break
 			}
-			in.InstallPlans[i] = a.(olmcore.Update).After.(*v1alpha1.InstallPlan)
+			in.InstallPlans.Items[i] = a.(olmcore.Update).After.(*v1alpha1.InstallPlan)
 		}
-		for i, s := range in.Subscriptions {
+		for i, s := range in.Subscriptions.Items {
 			if s.Name == target.Name && target.Kind == "Subscription" {
-				in.Subscriptions[i] = a.(olmcore.Update).After.(*v1alpha1.Subscription)
+				in.Subscriptions.Items[i] = a.(olmcore.Update).After.(*v1alpha1.Subscription)
 			}
 		}
 		if target.Kind == "ConfigMap" {
-			in.ConfigMaps = nil
+			in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()
 		}
 	}
 }
@@ -269,7 +279,7 @@ func apply(in *installplan.SweepInput, result olmcore.Result) {
 func TestUnpackedBundles(t *testing.T) {
 	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = reference() }
 	for name, c := range map[string]struct {
-		in      installplan.SweepInput
+		in      sweep.Input
 		deleted bool
 		requeue time.Duration
 	}{
@@ -283,7 +293,7 @@ func TestUnpackedBundles(t *testing.T) {
 		"everything in a namespace that is going": {in: going(sweepInput(unpackedBundle(25 * time.Hour)))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := sweep(t, c.in)
+			got := swept(t, c.in)
 			require.Equal(t, c.requeue, got.RequeueAfter)
 			if !c.deleted {
 				require.Empty(t, got.Actions)
@@ -298,13 +308,13 @@ func TestUnpackedBundles(t *testing.T) {
 	}
 }
 
-func lookingUp(in installplan.SweepInput) installplan.SweepInput {
+func lookingUp(in sweep.Input) sweep.Input {
 	in.Lookups = []v1alpha1.BundleLookup{{Path: bundleImage, CatalogSourceRef: &corev1.ObjectReference{Namespace: ns, Name: "cool"}}}
 	return in
 }
 
-func going(in installplan.SweepInput) installplan.SweepInput {
-	in.Terminating = true
+func going(in sweep.Input) sweep.Input {
+	in.Namespaces.Items[0].DeletionTimestamp = ago(time.Minute)
 	return in
 }
 
@@ -314,16 +324,23 @@ func renamed(cm *corev1.ConfigMap) *corev1.ConfigMap {
 }
 
 func TestBadSweepInput(t *testing.T) {
-	for field, in := range map[string]installplan.SweepInput{
-		"Now":                       {Namespace: ns},
-		"Namespace":                 {Now: noon},
-		"Config.MaxInstallPlans":    {Now: noon, Namespace: ns, Config: installplan.Config{MaxInstallPlans: -1}},
-		"Config.MaxDeletesPerSweep": {Now: noon, Namespace: ns, Config: installplan.Config{MaxDeletesPerSweep: -1}},
-		"Config.UnpackRetention":    {Now: noon, Namespace: ns, Config: installplan.Config{UnpackRetention: -1}},
-		"InstallPlans[0]":           {Now: noon, Namespace: ns, InstallPlans: []*v1alpha1.InstallPlan{nil, numbered(1, complete, inNamespace("x"))}},
-		"Subscriptions[1]":          {Now: noon, Namespace: ns, Subscriptions: []*v1alpha1.Subscription{subscription("a"), subscription("a")}},
+	for field, change := range map[string]func(*sweep.Input){
+		"Now":                    func(in *sweep.Input) { in.Now = time.Time{} },
+		"Namespace":              func(in *sweep.Input) { in.Namespace = "" },
+		"Namespaces":             func(in *sweep.Input) { in.Namespaces = olmcore.Found(&corev1.Namespace{ObjectMeta: clusterMeta("x")}) },
+		"Config.MaxInstallPlans": func(in *sweep.Input) { in.Config.MaxInstallPlans = -1 },
+		"InstallPlans":           func(in *sweep.Input) { in.InstallPlans = olmcore.Observed[*v1alpha1.InstallPlan]{} },
+		"InstallPlans[0]":        func(in *sweep.Input) { in.InstallPlans = olmcore.Found(numbered(1, complete, inNamespace("x"))) },
+		"ConfigMaps[0]":          func(in *sweep.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](nil) },
+		"OtherPlans": func(in *sweep.Input) {
+			in.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{Items: []*v1alpha1.InstallPlan{plan(complete, nil)}}
+		},
+		"Steps[0].Objects[0]": func(in *sweep.Input) { in.Steps = []sweep.StepObjects{{Objects: []olmcore.Object{nil}}} },
+		"Subscriptions[1]":    func(in *sweep.Input) { in.Subscriptions = olmcore.Found(subscription("a"), subscription("a")) },
 	} {
-		_, err := installplan.Sweep(in)
+		in := sweepInput()
+		change(&in)
+		_, err := sweep.Reconcile(in)
 		var problem *olmcore.InputError
 		require.ErrorAs(t, err, &problem, field)
 		require.Contains(t, problem.Field, field)
@@ -332,7 +349,7 @@ func TestBadSweepInput(t *testing.T) {
 
 // anySweepInput is a namespace with up to twelve plans in any state, that
 // Subscriptions may or may not own or refer to.
-func anySweepInput(t *rapid.T) installplan.SweepInput {
+func anySweepInput(t *rapid.T) sweep.Input {
 	var objects []olmcore.Object
 	var subs []*v1alpha1.Subscription
 	for _, name := range []string{"a", "b"} {
@@ -377,10 +394,10 @@ func anySweepInput(t *rapid.T) installplan.SweepInput {
 func TestSweepIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
-		require.NoError(t, invariant.Laws(installplan.Sweep, in))
+		require.NoError(t, invariant.Laws(sweepResult, in))
 		for round := 0; ; round++ {
 			require.Less(t, round, 6, "it comes to an end")
-			result := sweep(t, in)
+			result := swept(t, in)
 			deleted := 0
 			for _, a := range result.Actions {
 				verb, target, _ := a.Describe()
@@ -394,17 +411,17 @@ func TestSweepIsSafe(t *testing.T) {
 				deleted++
 				newer := 0
 				var p *v1alpha1.InstallPlan
-				for _, other := range in.InstallPlans {
+				for _, other := range in.InstallPlans.Items {
 					if other.Name == target.Name {
 						p = other
 					}
 				}
-				for _, other := range in.InstallPlans {
+				for _, other := range in.InstallPlans.Items {
 					if other.Spec.Generation > p.Spec.Generation {
 						newer++
 					}
 				}
-				for _, s := range in.Subscriptions {
+				for _, s := range in.Subscriptions.Items {
 					require.False(t, s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.Name == p.Name)
 				}
 				if len(p.Status.Plan) > 0 {

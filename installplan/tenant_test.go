@@ -21,6 +21,8 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -142,10 +144,10 @@ func TestABundleIsInflatedWithinBounds(t *testing.T) {
 	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
 	file := zipped(t, strings.Repeat("#", 40<<20))
 	cm.BinaryData = map[string][]byte{"a": file}
-	_, _, err := installplan.LoadBundle(cm)
+	_, _, err := unpack.LoadBundle(cm)
 	require.NoError(t, err)
 	cm.BinaryData = map[string][]byte{"a": file, "b": file}
-	_, _, err = installplan.LoadBundle(cm)
+	_, _, err = unpack.LoadBundle(cm)
 	require.EqualError(t, err, "b: it is too large", "together, too")
 
 	var steps []*v1alpha1.Step
@@ -395,13 +397,13 @@ func TestAPlanThatOnlySaysItHasTheContentIsNotMet(t *testing.T) {
 	sub, p := fake.Find[*v1alpha1.Subscription](c, ns, "a"), onlyPlan(t, c)
 	sub = sub.DeepCopy()
 	sub.Status = v1alpha1.SubscriptionStatus{}
-	create := func(change func(*v1alpha1.InstallPlan)) installplan.CreateOutcome {
+	create := func(change func(*v1alpha1.InstallPlan)) create.Outcome {
 		met := p.DeepCopy()
 		change(met)
-		out, err := installplan.Create(installplan.CreateInput{
-			Now: c.Now(), Namespace: ns, Subscriptions: []*v1alpha1.Subscription{sub}, InstallPlans: []*v1alpha1.InstallPlan{met},
-			OperatorGroups: []*operatorsv1.OperatorGroup{group()}, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
-		})
+		out, err := create.Plan(completed(create.Input{
+			Now: c.Now(), Namespace: ns, Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(met),
+			OperatorGroups: olmcore.Found(group()), Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
+		}))
 		require.NoError(t, err)
 		return out
 	}

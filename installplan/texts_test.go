@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -135,11 +136,11 @@ func TestAPackageWithoutALabel(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
 	o := operator("a")
 	o.Package = subs[0].Spec.Package
-	out := create(t, createInput(subs, o))
+	out := planned(t, createInput(subs, o))
 	p := made(t, out)
 	require.Equal(t, map[string]string{"olm.managed": "true"}, p.Labels)
 	require.True(t, olmcore.OwnedBy(p, subs[0].UID))
-	require.Equal(t, []string{installplan.ReasonLabelImpossible}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonLabelImpossible}, reasons(out.Result))
 }
 
 // TestOddPlansOfTheNamespace: generations that mean nothing, and lists that are
@@ -147,8 +148,8 @@ func TestAPackageWithoutALabel(t *testing.T) {
 func TestOddPlansOfTheNamespace(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = -3 })}
 	in := createInput(subs, operator("a"))
-	in.InstallPlans = []*v1alpha1.InstallPlan{plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 })}
-	require.Equal(t, 1, made(t, create(t, in)).Spec.Generation)
+	in.InstallPlans = olmcore.Found(plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 }))
+	require.Equal(t, 1, made(t, planned(t, in)).Spec.Generation)
 
 	null := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources = nil, nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,8 +26,8 @@ func TestALookupThatIsDecided(t *testing.T) {
 		"failed": {{Type: v1alpha1.BundleLookupPending, Status: "True"}, {Type: v1alpha1.BundleLookupFailed, Status: "True", Reason: "x"}},
 		"done":   nil,
 	} {
-		in := unpacking(t, func(in *installplan.UnpackInput) { in.Lookup.Conditions, in.ConfigMap = conditions, nil })
-		out := unpack(t, in)
+		in := unpacking(t, func(in *unpack.Input) { in.Lookup.Conditions, in.ConfigMap = conditions, nil })
+		out := unpackRound(t, in)
 		require.True(t, out.Empty(), name)
 		require.Equal(t, conditions, out.Lookup.Conditions, name)
 	}
@@ -36,23 +37,23 @@ func TestALookupThatIsDecided(t *testing.T) {
 // up, and nothing is made for them.
 func TestWhatUnpackingWaitsFor(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*installplan.UnpackInput)
+		change func(*unpack.Input)
 		want   string
 	}{
-		"a CatalogSource without UID": {func(in *installplan.UnpackInput) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
-		"a CatalogSource that goes":   {func(in *installplan.UnpackInput) { in.CatalogSource.DeletionTimestamp = ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
-		"a ConfigMap that goes":       {func(in *installplan.UnpackInput) { in.ConfigMap.DeletionTimestamp = ago(0) }, notStarted},
-		"a ConfigMap without UID":     {func(in *installplan.UnpackInput) { in.ConfigMap.UID = "" }, notStarted},
-		"a full ConfigMap that goes": {func(in *installplan.UnpackInput) {
+		"a CatalogSource without UID": {func(in *unpack.Input) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
+		"a CatalogSource that goes":   {func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
+		"a ConfigMap that goes":       {func(in *unpack.Input) { in.ConfigMap.DeletionTimestamp = ago(0) }, notStarted},
+		"a ConfigMap without UID":     {func(in *unpack.Input) { in.ConfigMap.UID = "" }, notStarted},
+		"a full ConfigMap that goes": {func(in *unpack.Input) {
 			in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
 			in.ConfigMap.DeletionTimestamp = ago(0)
 		}, notStarted},
-		"an account that goes": {func(in *installplan.UnpackInput) { in.ServiceAccount.DeletionTimestamp = ago(0) }, notStarted},
-		"a Role that goes":     {func(in *installplan.UnpackInput) { in.Role.DeletionTimestamp = ago(0) }, notStarted},
-		"a binding that goes":  {func(in *installplan.UnpackInput) { in.RoleBinding.DeletionTimestamp = ago(0) }, notStarted},
+		"an account that goes": {func(in *unpack.Input) { in.ServiceAccount.DeletionTimestamp = ago(0) }, notStarted},
+		"a Role that goes":     {func(in *unpack.Input) { in.Role.DeletionTimestamp = ago(0) }, notStarted},
+		"a binding that goes":  {func(in *unpack.Input) { in.RoleBinding.DeletionTimestamp = ago(0) }, notStarted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := unpack(t, unpacking(t, c.change))
+			out := unpackRound(t, unpacking(t, c.change))
 			require.Empty(t, out.Actions)
 			require.Equal(t, []string{c.want}, conditionsOf(out.Lookup))
 		})
@@ -66,12 +67,12 @@ func TestPermissionsOfUnpackingAreMended(t *testing.T) {
 		"another role":    func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "other" },
 		"another subject": func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "other" },
 	} {
-		out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) { change(in.RoleBinding) }))
+		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { change(in.RoleBinding) }))
 		require.Equal(t, []string{"delete RoleBinding olm/" + bundleName + " (UnpackObjectDiffers)"}, describe(out.Result), name)
 		require.NotEmpty(t, out.Actions[0].(olmcore.Delete).Target.UID, name)
 	}
 	theirs := rbacv1.PolicyRule{Verbs: []string{"list"}}
-	out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) { in.Role.Rules = []rbacv1.PolicyRule{theirs} }))
+	out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.Role.Rules = []rbacv1.PolicyRule{theirs} }))
 	rules := out.Actions[0].(olmcore.Update).After.(*rbacv1.Role).Rules
 	require.Equal(t, theirs, rules[0])
 	require.Equal(t, []string{bundleName}, rules[1].ResourceNames)
@@ -80,7 +81,7 @@ func TestPermissionsOfUnpackingAreMended(t *testing.T) {
 // TestWhoseConfigMapItIs: one that says which image it holds is the bundle's, and
 // gets its owner although nothing else is to be done.
 func TestWhoseConfigMapItIs(t *testing.T) {
-	out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) {
+	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
 		in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
 		in.ConfigMap.Labels, in.ConfigMap.OwnerReferences = nil, nil
 	}))
@@ -92,7 +93,7 @@ func TestWhoseConfigMapItIs(t *testing.T) {
 
 // TestABundleThatIsNoneHasNoDigest.
 func TestABundleThatIsNoneHasNoDigest(t *testing.T) {
-	out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) {
+	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
 		in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
 		in.Lookup.Properties = "{"
 	}))
@@ -102,8 +103,8 @@ func TestABundleThatIsNoneHasNoDigest(t *testing.T) {
 
 // TestTheTimeOfALookupsCondition is that of its reason.
 func TestTheTimeOfALookupsCondition(t *testing.T) {
-	same(t, ago(0), unpack(t, unpacking(t, withJobs(madeJob(t)))).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
-	same(t, ago(time.Minute), unpack(t, unpacking(t)).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
+	same(t, ago(0), unpackRound(t, unpacking(t, withJobs(madeJob(t)))).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
+	same(t, ago(time.Minute), unpackRound(t, unpacking(t)).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
 }
 
 // TestWhichJobCounts: of those that run the newest, and of a Job that OLM made the
@@ -111,13 +112,13 @@ func TestTheTimeOfALookupsCondition(t *testing.T) {
 func TestWhichJobCounts(t *testing.T) {
 	older := madeJob(t, ended(batchv1.JobComplete, time.Hour), func(j *batchv1.Job) { j.Name, j.CreationTimestamp = "a", *ago(time.Hour) })
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "b" })
-	require.Contains(t, conditionsOf(unpack(t, unpacking(t, withJobs(older, running))).Lookup)[0], "Pending JobIncomplete")
+	require.Contains(t, conditionsOf(unpackRound(t, unpacking(t, withJobs(older, running))).Lookup)[0], "Pending JobIncomplete")
 
 	theirs := madeJob(t, func(j *batchv1.Job) {
 		j.Annotations = nil
 		j.Spec.Template.Spec.InitContainers[0].Image, j.Spec.Template.Spec.InitContainers[1].Image = bundleImage, "other"
 	})
-	require.Equal(t, []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, describe(unpack(t, unpacking(t, withJobs(theirs))).Result))
+	require.Equal(t, []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, describe(unpackRound(t, unpacking(t, withJobs(theirs))).Result))
 }
 
 // TestWhichPodsAreTold: those of the Job that wait.
@@ -139,19 +140,19 @@ func TestWhichPodsAreTold(t *testing.T) {
 		"one that runs":            {pod(bundleName, corev1.PodRunning, corev1.ConditionTrue), ""},
 		"one of another Job alone": {pod("other", corev1.PodPending, corev1.ConditionTrue), ": Unpack job olm/" + bundleName + " has no pods"},
 	} {
-		out := unpack(t, unpacking(t, withJobs(madeJob(t)), func(in *installplan.UnpackInput) { in.Pods = []*corev1.Pod{c.pod} }))
+		out := unpackRound(t, unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Pods = olmcore.Found(c.pod) }))
 		require.Equal(t, []string{incomplete + c.want}, conditionsOf(out.Lookup), name)
 	}
 }
 
 // TestTwoGroupsSetNothing.
 func TestTwoGroupsSetNothing(t *testing.T) {
-	timeout := func(in *installplan.UnpackInput) {
-		in.OperatorGroups = []*operatorsv1.OperatorGroup{group(), group(func(g *operatorsv1.OperatorGroup) {
-			g.Name, g.Annotations = "two", map[string]string{installplan.AnnotationUnpackTimeout: "1s"}
-		})}
+	timeout := func(in *unpack.Input) {
+		in.OperatorGroups = olmcore.Found(group(), group(func(g *operatorsv1.OperatorGroup) {
+			g.Name, g.Annotations = "two", map[string]string{unpack.AnnotationTimeout: "1s"}
+		}))
 	}
-	job := unpack(t, unpacking(t, timeout)).Actions[0].(olmcore.Create).Object.(*batchv1.Job)
+	job := unpackRound(t, unpacking(t, timeout)).Actions[0].(olmcore.Create).Object.(*batchv1.Job)
 	require.Equal(t, int64(600), *job.Spec.ActiveDeadlineSeconds)
 }
 
@@ -215,8 +216,8 @@ func TestWhatABundleMustSay(t *testing.T) {
 		cm := full.DeepCopy()
 		c.change(cm)
 		in := createInput([]*v1alpha1.Subscription{subscription("a")}, o)
-		in.ConfigMaps = []*corev1.ConfigMap{cm}
-		require.Equal(t, c.made, len(create(t, in).Actions) == 1, name)
+		in.ConfigMaps = olmcore.Found(cm)
+		require.Equal(t, c.made, len(planned(t, in).Actions) == 1, name)
 	}
 }
 
@@ -224,7 +225,7 @@ func TestWhatABundleMustSay(t *testing.T) {
 func TestTheDigestTellsFilesApart(t *testing.T) {
 	digest := func(files map[string]string) string {
 		files["csv.yaml"] = etcdCSV
-		out := unpack(t, unpacking(t, func(in *installplan.UnpackInput) { in.ConfigMap = filled(files) }))
+		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = filled(files) }))
 		require.NotNil(t, out.Bundle)
 		return out.Digest
 	}

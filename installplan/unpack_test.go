@@ -25,6 +25,8 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -32,7 +34,7 @@ var images = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1"}
 
 func lookup(t require.TestingT) v1alpha1.BundleLookup {
 	o := olmcore.Operator{Name: "etcd.v1", Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Image: bundleImage}}
-	l, err := installplan.NewLookup(o, noon.Add(-time.Minute))
+	l, err := bundle.NewLookup(o, noon.Add(-time.Minute))
 	require.NoError(t, err)
 	return l
 }
@@ -64,8 +66,8 @@ func emptyConfigMap() *corev1.ConfigMap {
 }
 
 // unpacking is the input in which everything but the Job is as it should be.
-func unpacking(t require.TestingT, change ...func(*installplan.UnpackInput)) installplan.UnpackInput {
-	in := installplan.UnpackInput{
+func unpacking(t require.TestingT, change ...func(*unpack.Input)) unpack.Input {
+	in := unpack.Input{
 		Now: noon, Lookup: lookup(t), Config: images,
 		CatalogSource:  &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}},
 		ConfigMap:      emptyConfigMap(),
@@ -81,15 +83,21 @@ func unpacking(t require.TestingT, change ...func(*installplan.UnpackInput)) ins
 	return in
 }
 
-func unpack(t require.TestingT, in installplan.UnpackInput) installplan.UnpackOutcome {
-	out, err := installplan.Unpack(in)
+func unpackRound(t require.TestingT, in unpack.Input) unpack.Outcome {
+	out, err := unpack.Bundle(allRead(in))
 	require.NoError(t, err)
 	return out
 }
 
+// allRead says that what the input lacks does not exist.
+func allRead(in unpack.Input) unpack.Input {
+	in.Jobs.Complete, in.Pods.Complete, in.OperatorGroups.Complete = true, true, true
+	return in
+}
+
 // madeJob is the Job that Unpack asks for, as the cluster has it.
 func madeJob(t require.TestingT, change ...func(*batchv1.Job)) *batchv1.Job {
-	out := unpack(t, unpacking(t))
+	out := unpackRound(t, unpacking(t))
 	require.Len(t, out.Actions, 1)
 	j := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*batchv1.Job)
 	j.UID, j.ResourceVersion, j.CreationTimestamp = "uid-job", "1", *ago(time.Minute)
@@ -109,13 +117,13 @@ func ended(kind batchv1.JobConditionType, d time.Duration) func(*batchv1.Job) {
 	}
 }
 
-func withJobs(jobs ...*batchv1.Job) func(*installplan.UnpackInput) {
-	return func(in *installplan.UnpackInput) { in.Jobs = jobs }
+func withJobs(jobs ...*batchv1.Job) func(*unpack.Input) {
+	return func(in *unpack.Input) { in.Jobs = olmcore.Found(jobs...) }
 }
 
-func annotated(key, value string) func(*installplan.UnpackInput) {
-	return func(in *installplan.UnpackInput) {
-		in.OperatorGroups = []*operatorsv1.OperatorGroup{group(func(g *operatorsv1.OperatorGroup) { g.Annotations = map[string]string{key: value} })}
+func annotated(key, value string) func(*unpack.Input) {
+	return func(in *unpack.Input) {
+		in.OperatorGroups = olmcore.Found(group(func(g *operatorsv1.OperatorGroup) { g.Annotations = map[string]string{key: value} }))
 	}
 }
 
@@ -138,42 +146,42 @@ const (
 const retried = "fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b59166kxhix"
 
 func TestUnpack(t *testing.T) {
-	pods := func(status corev1.PodStatus) func(*installplan.UnpackInput) {
-		return func(in *installplan.UnpackInput) {
-			in.Pods = []*corev1.Pod{{ObjectMeta: inOLM("pod"), Status: status}}
-			in.Pods[0].Labels = map[string]string{"job-name": bundleName}
+	pods := func(status corev1.PodStatus) func(*unpack.Input) {
+		return func(in *unpack.Input) {
+			in.Pods = olmcore.Found([]*corev1.Pod{{ObjectMeta: inOLM("pod"), Status: status}}...)
+			in.Pods.Items[0].Labels = map[string]string{"job-name": bundleName}
 		}
 	}
 	for name, c := range map[string]struct {
-		in         installplan.UnpackInput
+		in         unpack.Input
 		want       []string
 		conditions []string
 		reasons    []string
 		requeue    time.Duration
 	}{
-		"no CatalogSource": {in: unpacking(t, func(in *installplan.UnpackInput) { in.CatalogSource = nil }),
+		"no CatalogSource": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource = nil }),
 			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
-		"a CatalogSource that is going": {in: unpacking(t, func(in *installplan.UnpackInput) { in.CatalogSource.DeletionTimestamp = ago(0) }),
+		"a CatalogSource that is going": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = ago(0) }),
 			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
-		"a lookup that failed is left alone": {in: unpacking(t, func(in *installplan.UnpackInput) {
+		"a lookup that failed is left alone": {in: unpacking(t, func(in *unpack.Input) {
 			in.Lookup.Conditions = []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "x"}}
 		}), conditions: []string{"Failed x: "}},
-		"a lookup that is not pending is left alone": {in: unpacking(t, func(in *installplan.UnpackInput) { in.Lookup.Conditions = nil })},
-		"the ConfigMap comes first": {in: unpacking(t, func(in *installplan.UnpackInput) {
+		"a lookup that is not pending is left alone": {in: unpacking(t, func(in *unpack.Input) { in.Lookup.Conditions = nil })},
+		"the ConfigMap comes first": {in: unpacking(t, func(in *unpack.Input) {
 			in.ConfigMap, in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil, nil
 		}),
 			want: []string{"create ConfigMap olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"then who may write it": {in: unpacking(t, func(in *installplan.UnpackInput) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
+		"then who may write it": {in: unpacking(t, func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
 			want: []string{"create Role olm/" + bundleName + " (UnpackObjectAbsent)", "create ServiceAccount olm/" + bundleName + " (UnpackObjectAbsent)",
 				"create RoleBinding olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"a Role that allows too little": {in: unpacking(t, func(in *installplan.UnpackInput) { in.Role.Rules = nil }),
+		"a Role that allows too little": {in: unpacking(t, func(in *unpack.Input) { in.Role.Rules = nil }),
 			want: []string{"update Role olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"a RoleBinding of somebody else": {in: unpacking(t, func(in *installplan.UnpackInput) { in.RoleBinding.Subjects[0].Name = "other" }),
+		"a RoleBinding of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.RoleBinding.Subjects[0].Name = "other" }),
 			want: []string{"delete RoleBinding olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
 		"then the Job": {in: unpacking(t), want: []string{"create Job olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"another catalog shares the ConfigMap": {in: unpacking(t, func(in *installplan.UnpackInput) { in.CatalogSource.UID = "uid-new" }),
+		"another catalog shares the ConfigMap": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.UID = "uid-new" }),
 			want: []string{"update ConfigMap olm/" + bundleName + " (UnpackObjectDiffers)", "create Job olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"a ConfigMap of somebody else": {in: unpacking(t, func(in *installplan.UnpackInput) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: inOLM(bundleName)} }),
+		"a ConfigMap of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: inOLM(bundleName)} }),
 			reasons: []string{"UnpackNameTaken"}, conditions: []string{notStarted}},
 		"a Job that runs": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
 		"a Job without Pods, too soon to tell": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.CreationTimestamp = *ago(10 * time.Second) }))),
@@ -182,7 +190,7 @@ func TestUnpack(t *testing.T) {
 		"a Job that a webhook changed": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
 			j.Spec.ActiveDeadlineSeconds, j.Spec.Template.Spec.Tolerations = new(int64(7)), nil
 		})), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
-		"a Job for other images": {in: unpacking(t, withJobs(madeJob(t)), func(in *installplan.UnpackInput) { in.Config.OPMImage = "opm:2" }),
+		"a Job for other images": {in: unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Config.OPMImage = "opm:2" }),
 			want: []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
 		"a Job that OLM made": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.Annotations = nil })), pods(corev1.PodStatus{Phase: corev1.PodRunning})),
 			conditions: []string{incomplete}},
@@ -202,9 +210,9 @@ func TestUnpack(t *testing.T) {
 			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
 		"a Job that failed long ago": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, 5*time.Minute)))),
 			want: []string{"create Job olm/" + retried + " (UnpackRetried)"}, conditions: []string{notStarted}},
-		"an interval of its own": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(installplan.AnnotationUnpackRetryInterval, "1m")),
+		"an interval of its own": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "1m")),
 			want: []string{"create Job olm/" + retried + " (UnpackRetried)"}, conditions: []string{notStarted}},
-		"an interval that is none": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(installplan.AnnotationUnpackRetryInterval, "soon")),
+		"an interval that is none": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "soon")),
 			reasons: []string{"UnpackSettingInvalid"}, requeue: 4 * time.Minute,
 			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
 		"a clock that was moved back": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, -time.Hour)))), requeue: 5 * time.Minute,
@@ -216,17 +224,17 @@ func TestUnpack(t *testing.T) {
 		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
 		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}))},
-		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *installplan.UnpackInput) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
-		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *installplan.UnpackInput) { in.Lookup.Identifier = "etcd.v2" }),
+		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
+		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Lookup.Identifier = "etcd.v2" }),
 			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: operator etcd.v2: its bundle's ClusterServiceVersion is named "etcd.v1"`}},
 		"a bundle of two versions": {in: unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV, "b.yaml": etcdCSV})),
 			reasons: []string{"BundleInvalid", "BundleInvalid"}, conditions: []string{notStarted, "Failed BundleInvalid: operator etcd.v1: its bundle has more than one ClusterServiceVersion"}},
-		"properties that are none": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *installplan.UnpackInput) { in.Lookup.Properties = "{" }),
+		"properties that are none": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Lookup.Properties = "{" }),
 			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: failed to load bundle properties for "etcd.v1": failed to unmarshal properties annotation: unexpected end of JSON input`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.Laws(unpackResult, c.in))
-			got := unpack(t, c.in)
+			got := unpackRound(t, c.in)
 			same(t, c.want, describe(got.Result))
 			same(t, c.conditions, conditionsOf(got.Lookup))
 			same(t, c.reasons, reasons(got.Result))
@@ -236,13 +244,13 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-func unpackResult(in installplan.UnpackInput) (olmcore.Result, error) {
-	out, err := installplan.Unpack(in)
+func unpackResult(in unpack.Input) (olmcore.Result, error) {
+	out, err := unpack.Bundle(allRead(in))
 	return out.Result, err
 }
 
-func loaded(files map[string]string) func(*installplan.UnpackInput) {
-	return func(in *installplan.UnpackInput) { in.ConfigMap = filled(files) }
+func loaded(files map[string]string) func(*unpack.Input) {
+	return func(in *unpack.Input) { in.ConfigMap = filled(files) }
 }
 
 func TestTheJobIsTheOneThatOLMMakes(t *testing.T) {
@@ -259,25 +267,25 @@ func TestTheJobIsTheOneThatOLMMakes(t *testing.T) {
 	require.Equal(t, corev1.PullAlways, pod.InitContainers[1].ImagePullPolicy)
 	require.Equal(t, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", "olm", "-c", bundleName, "-z"}, pod.Containers[0].Command)
 	require.Nil(t, pod.SecurityContext.RunAsUser)
-	pinned := unpacking(t, func(in *installplan.UnpackInput) {
+	pinned := unpacking(t, func(in *unpack.Input) {
 		in.Lookup.Path = "quay.io/x@sha256:1"
 		in.Config.RunAsUser = 1001
 		in.Role.Rules[0].ResourceNames, in.RoleBinding.RoleRef.Name = nil, ""
 	})
-	out := unpack(t, pinned)
+	out := unpackRound(t, pinned)
 	require.NotEmpty(t, out.Actions, "the name is a function of the path")
 }
 
 func TestTimeoutsOfAJob(t *testing.T) {
 	for text, want := range map[string]*int64{"2m": new(int64(120)), "500ms": new(int64(1)), "1500ms": new(int64(2)), "0": nil, "-1s": new(int64(600)), "soon": new(int64(600))} {
-		out := unpack(t, unpacking(t, annotated(installplan.AnnotationUnpackTimeout, text)))
+		out := unpackRound(t, unpacking(t, annotated(unpack.AnnotationTimeout, text)))
 		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds, text)
 	}
-	two := unpacking(t, annotated(installplan.AnnotationUnpackTimeout, "2m"))
-	two.OperatorGroups = append(two.OperatorGroups, group())
-	require.EqualValues(t, 600, *unpack(t, two).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
-	never := unpacking(t, func(in *installplan.UnpackInput) { in.Config.UnpackTimeoutDisabled = true })
-	require.Nil(t, unpack(t, never).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
+	two := unpacking(t, annotated(unpack.AnnotationTimeout, "2m"))
+	two.OperatorGroups.Items = append(two.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
+	require.EqualValues(t, 600, *unpackRound(t, two).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
+	never := unpacking(t, func(in *unpack.Input) { in.Config.UnpackTimeoutDisabled = true })
+	require.Nil(t, unpackRound(t, never).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
 }
 
 func TestFailedTriesAreKeptInBounds(t *testing.T) {
@@ -287,25 +295,25 @@ func TestFailedTriesAreKeptInBounds(t *testing.T) {
 			j.Name = fmt.Sprintf("j%d", i)
 		}))
 	}
-	out := unpack(t, unpacking(t, withJobs(jobs...)))
+	out := unpackRound(t, unpacking(t, withJobs(jobs...)))
 	same(t, []string{"delete Job olm/j5 (UnpackHistory)", "delete Job olm/j6 (UnpackHistory)", "delete Job olm/j7 (UnpackHistory)"}, describe(out.Result))
 	require.Equal(t, metav1.DeletePropagationBackground, out.Actions[0].(olmcore.Delete).PropagationPolicy)
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "running" })
-	out = unpack(t, unpacking(t, withJobs(append([]*batchv1.Job{nil, running}, jobs...)...)))
+	out = unpackRound(t, unpacking(t, withJobs(append(jobs, running)...)))
 	require.Empty(t, out.Actions, "one that runs is the newest, whatever failed")
 }
 
 func TestBadUnpackInput(t *testing.T) {
-	for field, change := range map[string]func(*installplan.UnpackInput){
-		"Now":                     func(in *installplan.UnpackInput) { in.Now = time.Time{} },
-		"Lookup.path":             func(in *installplan.UnpackInput) { in.Lookup.Path = "" },
-		"Lookup.catalogSourceRef": func(in *installplan.UnpackInput) { in.Lookup.CatalogSourceRef = nil },
-		"Config.OPMImage":         func(in *installplan.UnpackInput) { in.Config.OPMImage = "" },
-		"Config.UtilImage":        func(in *installplan.UnpackInput) { in.Config.UtilImage = "" },
-		"Config.MaxUnpackJobs":    func(in *installplan.UnpackInput) { in.Config.MaxUnpackJobs = -1 },
-		"Config.UnpackJobTTL":     func(in *installplan.UnpackInput) { in.Config.UnpackJobTTL = -1 },
+	for field, change := range map[string]func(*unpack.Input){
+		"Now":                     func(in *unpack.Input) { in.Now = time.Time{} },
+		"Lookup.path":             func(in *unpack.Input) { in.Lookup.Path = "" },
+		"Lookup.catalogSourceRef": func(in *unpack.Input) { in.Lookup.CatalogSourceRef = nil },
+		"Config.OPMImage":         func(in *unpack.Input) { in.Config.OPMImage = "" },
+		"Config.UtilImage":        func(in *unpack.Input) { in.Config.UtilImage = "" },
+		"Config.MaxUnpackJobs":    func(in *unpack.Input) { in.Config.MaxUnpackJobs = -1 },
+		"Config.UnpackJobTTL":     func(in *unpack.Input) { in.Config.UnpackJobTTL = -1 },
 	} {
-		_, err := installplan.Unpack(unpacking(t, change))
+		_, err := unpack.Bundle(allRead(unpacking(t, change)))
 		var problem *olmcore.InputError
 		require.ErrorAs(t, err, &problem, field)
 		require.Equal(t, field, problem.Field)
@@ -326,14 +334,14 @@ func TestLoadBundle(t *testing.T) {
 		"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost}\n",
 		"a.yaml": etcdCSV, "annotations.yaml": "annotations: {a: b}\n", "README.md": "- x\n: y", "bad.yaml": "{",
 	})
-	bundle, found, err := installplan.LoadBundle(cm)
+	bundle, found, err := unpack.LoadBundle(cm)
 	require.NoError(t, err)
 	require.Equal(t, bundleImage, bundle.Image)
 	require.Len(t, bundle.Objects, 2)
 	require.Equal(t, "etcd.v1", bundle.Objects[0].GetName(), "in the order of the keys")
 	same(t, []string{"ExtraDocumentsIgnored", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
 
-	bundle, found, err = installplan.LoadBundle(filled(map[string]string{"a.yaml": strings.Replace(etcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
+	bundle, found, err = unpack.LoadBundle(filled(map[string]string{"a.yaml": strings.Replace(etcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
 	require.NoError(t, err)
 	require.Equal(t, "1.30.0", bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.MinKubeVersion)
 	require.Len(t, found, 1)
@@ -343,24 +351,24 @@ func TestLoadBundle(t *testing.T) {
 	packed := filled(nil)
 	packed.Annotations["olm.contentEncoding"] = "gzip+base64"
 	packed.BinaryData = map[string][]byte{"a.yaml": zipped(t, etcdCSV)}
-	bundle, _, err = installplan.LoadBundle(packed)
+	bundle, _, err = unpack.LoadBundle(packed)
 	require.NoError(t, err)
 	require.Len(t, bundle.Objects, 1)
-	plain := unpack(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV}))).Digest
-	require.Equal(t, plain, unpack(t, unpacking(t, func(in *installplan.UnpackInput) { in.ConfigMap = packed })).Digest, "the encoding is no part of the content")
-	require.NotEqual(t, plain, unpack(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV + "\n"}))).Digest)
+	plain := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV}))).Digest
+	require.Equal(t, plain, unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = packed })).Digest, "the encoding is no part of the content")
+	require.NotEqual(t, plain, unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV + "\n"}))).Digest)
 
 	packed.BinaryData["a.yaml"] = []byte("no gzip")
-	_, _, err = installplan.LoadBundle(packed)
+	_, _, err = unpack.LoadBundle(packed)
 	require.Error(t, err)
-	_, _, err = installplan.LoadBundle(nil)
+	_, _, err = unpack.LoadBundle(nil)
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
 // TestABundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written
 // as a fraction, and of escapes that YAML does not know, nothing is lost.
 func TestABundleMayBeJSON(t *testing.T) {
-	bundle, found, err := installplan.LoadBundle(filled(map[string]string{
+	bundle, found, err := unpack.LoadBundle(filled(map[string]string{
 		"a.json": ` {"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},
 			"spec":{"displayName":"\ud83d\ude00","install":{"strategy":"deployment","spec":{"deployments":[{"name":"d","spec":{"replicas":2.0}}]}}}}`,
 		"b.json": `{"Kind":"ServiceAccount","metadata":{"name":"b"}}`,
@@ -389,10 +397,10 @@ func TestABundleIsUnpackedInTheEnd(t *testing.T) {
 		var failedAt time.Time
 		for range 400 {
 			c.RestartController()
-			in, err := installplan.GatherUnpack(t.Context(), c, ns, lookup(t), images)
+			in, err := unpack.Gather(t.Context(), c, ns, lookup(t), images)
 			require.NoError(t, err)
 			in.Now = c.Now()
-			out := unpack(t, in)
+			out := unpackRound(t, in)
 			if out.Bundle != nil {
 				require.Empty(t, out.Actions)
 				return

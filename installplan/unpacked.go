@@ -3,7 +3,6 @@
 package installplan
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -52,8 +52,8 @@ func (e *evaluation) content(cm *corev1.ConfigMap) bundleContent {
 		return c
 	}
 	var c bundleContent
-	files, err := filesOf(cm)
-	e.inflated += sizeOf(files)
+	files, err := bundle.FilesOf(cm)
+	e.inflated += files.Size()
 	if err == nil && e.inflated > maxInflatedBytes {
 		err = errors.New("the bundles of the plan are too large together")
 	}
@@ -88,16 +88,16 @@ func (e *evaluation) rebuild(s *v1alpha1.Step, ref pinnedRef) (steps []*v1alpha1
 		e.lost(ref)
 		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: failed to extract bundle from configmap - %s", ref.bundleRef, content.err)
 	}
-	bundle := content.bundle
-	if bundle.Properties, err = parseProperties(ref.Properties); err != nil {
+	unpacked := content.bundle
+	if unpacked.Properties, err = parseProperties(ref.Properties); err != nil {
 		return nil, fmt.Sprintf("failed to load bundle properties for %q: %s", s.Resolving, err)
 	}
 	if ref.Digest != "" && content.digest != ref.Digest {
 		return nil, fmt.Sprintf("bundle content of %s changed since the plan was made", s.Resolving)
 	}
-	steps, found, err := StepsFromBundle(olmcore.Operator{Name: lastCSV(bundle), Replaces: ref.Replaces, Bundle: bundle}, e.plan.Namespace)
-	if err == nil && len(found) > 0 {
-		err = fmt.Errorf("%s", found[0].Message)
+	steps, found := bundle.Steps(olmcore.Operator{Name: lastCSV(unpacked), Replaces: ref.Replaces, Bundle: unpacked}, e.plan.Namespace, bundle.Literal)
+	if found != nil {
+		err = fmt.Errorf("%s", found.Message)
 	}
 	if err != nil {
 		return nil, fmt.Sprintf("error loading unpacked bundle configmap for ref %v: %s", ref.bundleRef, err)
@@ -130,7 +130,7 @@ func (e *evaluation) lost(ref pinnedRef) {
 	}
 	for i := range e.plan.Status.BundleLookups {
 		l := &e.plan.Status.BundleLookups[i]
-		if source := l.CatalogSourceRef; source == nil || l.Path == "" || source.Namespace != ref.Namespace || unpackName(l.Path) != ref.Name {
+		if source := l.CatalogSourceRef; source == nil || l.Path == "" || source.Namespace != ref.Namespace || bundle.Name(l.Path) != ref.Name {
 			continue
 		}
 		if slices.ContainsFunc(e.d.lost, func(have v1alpha1.BundleLookup) bool { return have.Path == l.Path && have.Identifier == l.Identifier }) {
@@ -140,53 +140,5 @@ func (e *evaluation) lost(ref pinnedRef) {
 		again.Conditions = notUnpackedAt(e.d.in.Now)
 		e.d.lost = append(e.d.lost, again)
 		return
-	}
-}
-
-// unpacked returns an operator with its objects, and what the manifests of its steps
-// are: those of a bundle that is an image are references to the ConfigMap that it was
-// unpacked into. It has no objects as long as it is not unpacked.
-func (c *creation) unpacked(o olmcore.Operator) (olmcore.Operator, manifestOf) {
-	if o.Bundle.Image == "" || len(o.Bundle.Objects) > 0 {
-		return o, literalManifest
-	}
-	lookup, err := NewLookup(o, c.in.Now)
-	name := unpackName(o.Bundle.Image)
-	i := slices.IndexFunc(c.in.ConfigMaps, func(cm *corev1.ConfigMap) bool {
-		return cm != nil && cm.Namespace == o.Catalog.Namespace && cm.Name == name
-	})
-	if i >= 0 {
-		if content, ok := loadComplete(c.in.ConfigMaps[i], o.Bundle.Image); ok {
-			if err == nil {
-				lookup.Conditions = nil
-				c.lookups = append(c.lookups, lookup)
-			}
-			o.Bundle.Objects = content.bundle.Objects
-			return o, references(c.in.ConfigMaps[i], content.digest, o)
-		}
-	}
-	if err == nil {
-		c.out.Lookups = append(c.out.Lookups, lookup)
-	}
-	return o, literalManifest
-}
-
-// references are manifests that refer to the ConfigMap that holds the bundle. The
-// properties go with the ClusterServiceVersion alone, which uses them; a plan must fit
-// into one object.
-func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) manifestOf {
-	return func(object olmcore.Object, _ bool) (string, error) {
-		ref := pinnedRef{Digest: digest, bundleRef: bundleRef{
-			Kind: "ConfigMap", Name: cm.Name, Namespace: cm.Namespace,
-			CatalogSourceName: o.Catalog.Name, CatalogSourceNamespace: o.Catalog.Namespace, Replaces: o.Replaces,
-		}}
-		var err error
-		if olmcore.GVKOf(object).Kind == kindCSV {
-			if ref.Properties, err = propertiesOf(o.Bundle.Properties); err != nil {
-				return "", err
-			}
-		}
-		data, err := json.Marshal(ref)
-		return string(data), err
 	}
 }

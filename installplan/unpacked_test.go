@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -64,7 +65,7 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 		}
 		require.Equal(t, want, ref)
 	}
-	inline, _, err := installplan.StepsFromBundle(rich(), ns)
+	inline, _, err := create.StepsFromBundle(rich(), ns)
 	require.NoError(t, err)
 	names := func(steps []*v1alpha1.Step) map[string]int {
 		out := map[string]int{}
@@ -80,7 +81,7 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 func TestAnImageThatIsNotUnpackedIsAskedFor(t *testing.T) {
 	o, _ := imageOf(t, operator("a"))
 	subs := []*v1alpha1.Subscription{subscription("a")}
-	out, err := installplan.Create(installplan.CreateInput{Now: noon, Namespace: ns, Subscriptions: subs, Resolution: installs(o)(subs)})
+	out, err := create.Plan(completed(create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...), Resolution: installs(o)(subs)}))
 	require.NoError(t, err)
 	require.Empty(t, out.Actions)
 	require.Len(t, out.Lookups, 1)
@@ -145,7 +146,7 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
 			subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = b.Operator })}
-			if inline := create(t, createInput(subs, publishedOperator(b))); slices.Contains(reasons(inline.Result), installplan.ReasonPlanTooLarge) {
+			if inline := planned(t, createInput(subs, publishedOperator(b))); slices.Contains(reasons(inline.Result), create.ReasonPlanTooLarge) {
 				require.Empty(t, inline.Actions)
 				tooLarge = append(tooLarge, b.Operator)
 			}

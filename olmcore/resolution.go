@@ -11,7 +11,7 @@ import (
 
 // Resolution is the answer to subscription's question "what must be installed
 // in this namespace": a value that package resolution, or any other solver,
-// returns, and that subscription.Reconcile and installplan.Create take as input.
+// returns, and that subscription.Reconcile and create.Plan take as input.
 // All slices are sorted by name.
 type Resolution struct {
 	// Observed is what the resolution was computed from. When the Subscriptions

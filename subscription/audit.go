@@ -24,7 +24,7 @@ type Finding struct {
 	// harmless.
 	olmcore.Diagnostic
 	// Repair are the actions that end it, nil when there are none to offer: owner
-	// references and labels of InstallPlans are what installplan.Sweep repairs by
+	// references and labels of InstallPlans are what sweep.Reconcile repairs by
 	// itself. Actions of several findings may be about one object; run one of them
 	// and audit again.
 	Repair []olmcore.Action

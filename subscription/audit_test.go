@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -99,7 +100,7 @@ func TestAudit(t *testing.T) {
 		target  string
 		repair  bool
 		safe    bool
-		swept   bool // installplan.Sweep repairs it
+		swept   bool // sweep.Reconcile repairs it
 	}{
 		"RefMissingPlan":           {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"))}, target: "Subscription a", repair: true, safe: true},
 		"RefMissingPlan/installed": {objects: []olmcore.Object{latest, etcd}, target: "Subscription a", repair: true, safe: true},
@@ -114,7 +115,7 @@ func TestAudit(t *testing.T) {
 		})}, target: "InstallPlan p", swept: true},
 		"OwnerMissing/prefix": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{"example.com/contributors": "a-uid,b-uid"}
-		})}, change: func(in *subscription.Input) { in.Config.KeyPrefix = "example.com/" }, target: "InstallPlan p", swept: true},
+		})}, change: func(in *subscription.Input) { in.Config.KeyPrefix = "example.com/" }, target: "InstallPlan p"},
 		"OwnerStaleUID":                   {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "InstallPlan p", swept: true},
 		"OwnerMalformed":                  {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p", swept: true},
 		"OwnerDuplicate":                  {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p", swept: true},
@@ -191,7 +192,10 @@ func TestAudit(t *testing.T) {
 			require.Equal(t, tc.safe, f.Safe)
 			require.Equal(t, findings, audit(t, reversed(in)), "the order of lists does not matter")
 			if tc.swept {
-				swept, err := installplan.Sweep(installplan.SweepInput{Now: in.Now, Namespace: ns, Config: installplan.Config{KeyPrefix: in.Config.KeyPrefix}, Subscriptions: in.Subscriptions, InstallPlans: in.InstallPlans})
+				swept, err := sweep.Reconcile(sweep.Input{
+					Now: in.Now, Namespace: ns, Namespaces: olmcore.Found[*corev1.Namespace](),
+					Subscriptions: olmcore.Found(in.Subscriptions...), InstallPlans: olmcore.Found(in.InstallPlans...),
+				})
 				require.NoError(t, err)
 				f.Repair = swept.Actions
 			}

@@ -55,16 +55,16 @@
 // # Resolving
 //
 // Reconcile does not solve. When a resolution is needed [Outcome.Resolve] asks
-// for it; the answer, with the plan that installplan.Create made of it, comes
+// for it; the answer, with the plan that create.Plan made of it, comes
 // back as [Input.Resolution]. The references are written while the plan is still
 // without content, so no plan can run ahead of the Subscriptions it is for:
 //
-//	Outcome.Resolve ─► solver ─► installplan.Create ─► the plan, without status
+//	Outcome.Resolve ─► solver ─► create.Plan ─► the plan, without status
 //	        ▲                                             │
 //	        │ stale, failed, plan gone                    ▼
 //	        └──────────────────────────── Input.Resolution ─► references written
 //	                                                      │
-//	                              installplan.Create again ─► the plan's content
+//	                              create.Plan again ─► the plan's content
 //
 // # Events and logs
 //

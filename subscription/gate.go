@@ -29,7 +29,7 @@ const (
 
 // ResolveRequest asks for the resolution of a namespace: which operators satisfy
 // its Subscriptions. Give it to package resolution or another solver, make the
-// plan of the answer with installplan.Create, and hand both back as
+// plan of the answer with create.Plan, and hand both back as
 // Input.Resolution.
 type ResolveRequest struct {
 	Namespace string

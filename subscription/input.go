@@ -103,7 +103,7 @@ type Resolved struct {
 	// they need not be. Optional.
 	Unpacking *Unpacking
 	// PlanError is why the InstallPlan could not be written, empty when it could:
-	// the error of the create action of installplan.Create. Optional.
+	// the error of the create action of create.Plan. Optional.
 	PlanError string
 }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -264,7 +265,7 @@ func (r *runner) add(e fake.Event) error {
 	case e.Transition != nil:
 		about := r.about(e, e.Transition.Target)
 		about.Transitions = append(about.Transitions, *e.Transition)
-	case e.Diagnostic != nil && e.Diagnostic.Reason == installplan.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
+	case e.Diagnostic != nil && e.Diagnostic.Reason == create.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
 		// the answer says so of all bundles at once
 	case e.Diagnostic != nil && isUndecided(e.Diagnostic.Reason):
 		r.undecided(e)
@@ -277,7 +278,7 @@ func (r *runner) add(e fake.Event) error {
 // isUndecided reports whether a diagnostic says that something was not read. The
 // report names each such kind once.
 func isUndecided(reason string) bool {
-	return slices.Contains([]string{reasonUndecided, catalog.ReasonNotRead, csv.ReasonNotObserved, installplan.ReasonNotRead}, reason)
+	return slices.Contains([]string{reasonUndecided, catalog.ReasonNotRead, csv.ReasonNotObserved, sweep.ReasonNotRead}, reason)
 }
 
 // undecided marks the results of a key.

@@ -138,7 +138,7 @@ func DecodeProperties(text string) ([]olmcore.Property, error) {
 
 // Literal is the Manifest that holds the object itself.
 func Literal(object olmcore.Object, bare bool) (string, error) {
-	values, err := valuesOf(object)
+	values, err := Values(object)
 	if err != nil {
 		return "", err
 	}
@@ -149,9 +149,9 @@ func Literal(object olmcore.Object, bare bool) (string, error) {
 	return manifest.Encode(values)
 }
 
-// valuesOf is olmcore.ToMap for objects that a caller made by hand, whose
+// Values is olmcore.ToMap for objects that a caller made by hand, whose
 // untyped values may be of any Go type that encodes.
-func valuesOf(object olmcore.Object) (map[string]any, error) {
+func Values(object olmcore.Object) (map[string]any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return olmcore.ToMap(object)

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package create
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// content is what a plan of a resolution installs.
+type content struct {
+	steps []*v1alpha1.Step
+	// lookups are the images that steps refer to the unpacked bundles of.
+	lookups []v1alpha1.BundleLookup
+	// account is the one that the plan is made under; empty for none.
+	account string
+	hash    string
+}
+
+// contentOf returns the content of the whole resolution, the images that must be
+// unpacked first, and why an operator cannot be installed yet.
+func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems []olmcore.Diagnostic) {
+	target := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}
+	operators := slices.SortedStableFunc(slices.Values(in.Resolution.Operators), func(a, b olmcore.Operator) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, o := range operators {
+		write := bundle.Manifest(bundle.Literal)
+		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
+			lookup, err := bundle.NewLookup(o, in.Now)
+			cm, unpacked, complete := unpackedBundle(in, o)
+			if complete {
+				lookup.Conditions = nil
+				o.Bundle.Objects, write = unpacked.Bundle.Objects, references(cm, unpacked.Digest, o)
+			}
+			switch {
+			case err != nil: // Steps says so
+			case complete:
+				c.lookups = append(c.lookups, lookup)
+			default:
+				pending = append(pending, lookup)
+			}
+		}
+		steps, problem := bundle.Steps(o, in.Namespace, write)
+		if problem != nil {
+			problem.Target = target
+			problems = append(problems, *problem)
+		}
+		c.steps = append(c.steps, steps...)
+	}
+	for _, s := range sortedByName(in.Resolution.Generated) {
+		step, err := subscriptionStep(s, in.Namespace)
+		if err != nil {
+			problems = append(problems, about(in.Namespace, olmcore.Warning, ReasonBundleInvalid, "Subscription %s: %s", s.Name, err))
+			continue
+		}
+		c.steps = append(c.steps, step)
+	}
+	orderSteps(c.steps)
+	c.account = relation.PrescribedAccount(in.OperatorGroups.Items)
+	c.hash = contentHash(in.Namespace, c.account, c.steps)
+	return c, pending, problems
+}
+
+// unpackedBundle returns what the image of an operator's bundle was unpacked into;
+// complete is false as long as it is not.
+func unpackedBundle(in Input, o olmcore.Operator) (cm *corev1.ConfigMap, unpacked bundle.Content, complete bool) {
+	name := bundle.Name(o.Bundle.Image)
+	i := slices.IndexFunc(in.ConfigMaps.Items, func(cm *corev1.ConfigMap) bool {
+		return cm.Namespace == o.Catalog.Namespace && cm.Name == name
+	})
+	if i < 0 {
+		return nil, unpacked, false
+	}
+	unpacked, complete = bundle.Complete(in.ConfigMaps.Items[i], o.Bundle.Image)
+	return in.ConfigMaps.Items[i], unpacked, complete
+}
+
+// references are manifests that refer to the ConfigMap that holds the bundle. The
+// properties go with the ClusterServiceVersion alone, which uses them; a plan must fit
+// into one object.
+func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.Manifest {
+	return func(object olmcore.Object, _ bool) (string, error) {
+		ref := manifest.Ref{Digest: digest, Source: manifest.Source{
+			Kind: "ConfigMap", Name: cm.Name, Namespace: cm.Namespace,
+			CatalogSourceName: o.Catalog.Name, CatalogSourceNamespace: o.Catalog.Namespace, Replaces: o.Replaces,
+		}}
+		var err error
+		if olmcore.GVKOf(object).Kind == kinds.CSV {
+			if ref.Properties, err = bundle.EncodeProperties(o.Bundle.Properties); err != nil {
+				return "", err
+			}
+		}
+		data, err := json.Marshal(ref)
+		return string(data), err
+	}
+}
+
+// subscriptionStep returns the step that creates the Subscription of a dependency.
+func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Step, error) {
+	s = s.DeepCopy()
+	s.Namespace = namespace
+	s.Status = v1alpha1.SubscriptionStatus{}
+	values, err := olmcore.ToMap(s)
+	if err != nil {
+		return nil, err
+	}
+	delete(values, "status")
+	text, err := manifest.Encode(values)
+	if err != nil {
+		return nil, err
+	}
+	step, err := bundle.NewStep(s.Spec.StartingCSV, s, text)
+	if err != nil {
+		return nil, err
+	}
+	step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace
+	return step, nil
+}
+
+// order is the place of a kind of step in a new plan; others have otherKinds.
+var order = map[string]int{
+	kinds.CSV: 0, kinds.CRD: 1, "ServiceAccount": 2, kinds.PullSecret: 3, kinds.BundleSecret: 3, "ConfigMap": 4,
+	"Role": 5, "ClusterRole": 5, "RoleBinding": 6, "ClusterRoleBinding": 6, "Service": 7, kinds.Subscription: 9,
+}
+
+const otherKinds = 8
+
+// orderSteps sorts the steps of a new plan by kind and operator; the steps of one
+// operator keep their order.
+func orderSteps(steps []*v1alpha1.Step) {
+	place := func(s *v1alpha1.Step) int {
+		if place, ok := order[s.Resource.Kind]; ok {
+			return place
+		}
+		return otherKinds
+	}
+	slices.SortStableFunc(steps, func(a, b *v1alpha1.Step) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a.Resolving, b.Resolving))
+	})
+}
+
+// contentHash identifies what a plan installs: the namespace, the versions, the steps,
+// whatever their order, and the account under which it is made. Who owns the plan, who
+// must approve it and how far it is are no part of it.
+func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
+	type content struct { // fields in alphabetical order, so that their JSON is canonical
+		Group           string `json:"group"`
+		Kind            string `json:"kind"`
+		Manifest        string `json:"manifest"`
+		Name            string `json:"name"`
+		SourceName      string `json:"sourceName"`
+		SourceNamespace string `json:"sourceNamespace"`
+		Version         string `json:"version"`
+	}
+	names := versionsOf(steps)
+	slices.Sort(names)
+	contents := make([]content, len(steps))
+	for i, s := range steps {
+		r := s.Resource
+		contents[i] = content{r.Group, r.Kind, r.Manifest, r.Name, r.CatalogSource, r.CatalogSourceNamespace, r.Version}
+	}
+	slices.SortFunc(contents, func(a, b content) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), strings.Compare(a.Manifest, b.Manifest), strings.Compare(a.SourceName, b.SourceName),
+			strings.Compare(a.SourceNamespace, b.SourceNamespace))
+	})
+	data, _ := olmcore.CanonicalJSON(struct { // strings always encode
+		CSVs      []string  `json:"csvs"`
+		Lookups   []content `json:"lookups"`
+		Namespace string    `json:"namespace"`
+		Steps     []content `json:"steps"`
+	}{names, []content{}, namespace, contents})
+	hash := hashOf(data)
+	if account == "" {
+		return hash
+	}
+	return hashOf([]byte(hash + "\n" + account))
+}
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// versionsOf returns the ClusterServiceVersions of steps, in their order and each
+// once; never nil, as the API requires the list.
+func versionsOf(steps []*v1alpha1.Step) []string {
+	names := []string{}
+	for _, s := range steps {
+		if s.Resource.Kind == kinds.CSV && !slices.Contains(names, s.Resource.Name) {
+			names = append(names, s.Resource.Name)
+		}
+	}
+	return names
+}
+
+// catalogsOf returns the CatalogSources of steps, sorted; never nil.
+func catalogsOf(steps []*v1alpha1.Step) []string {
+	names := []string{}
+	for _, s := range steps {
+		if s.Resource.CatalogSource != "" {
+			names = append(names, s.Resource.CatalogSource)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

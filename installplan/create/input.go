@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package create
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything that Plan looks at: one snapshot of a namespace and the
+// resolution made from it. Gather fills all but Now. Every list is that of a completed
+// read.
+type Input struct {
+	// Now and Namespace are required.
+	Now       time.Time
+	Namespace string
+	// Resolution says what to install.
+	Resolution olmcore.Resolution
+	// Subscriptions and InstallPlans of the namespace, all of them.
+	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
+	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
+	// OperatorGroups of the namespace, all of them: the plan runs under the
+	// ServiceAccount that they prescribe now, or not at all.
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
+	// ClusterServiceVersions of the namespace that the resolution names.
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// ConfigMaps are those that the bundle images of the resolution were unpacked
+	// into, in the namespaces of the operators' catalogs.
+	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
+	Config     installplan.Config
+}
+
+// Outcome is what Plan asks for, and the plan that the resolution's Subscriptions must
+// refer to.
+type Outcome struct {
+	olmcore.Result
+	// Plan is zero until the plan is observed.
+	Plan olmcore.Ref
+	// Subscriptions are the names of those that must refer to Plan, sorted: the ones
+	// that the resolution changes, which Plan waits for before it writes the steps,
+	// and the ones that refer to a plan which never got any and whose version this one
+	// installs.
+	Subscriptions []string
+	// Generation is the plan's spec.generation, for status.installPlanGeneration.
+	Generation int
+	// Lookups are the bundle images that must be unpacked first, sorted by operator;
+	// see package unpack. As long as there is one, no plan is made.
+	Lookups []v1alpha1.BundleLookup
+}
+
+func (in *Input) validate() error {
+	switch {
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	case in.Namespace == "":
+		return &olmcore.InputError{Field: "Namespace", Problem: "is empty"}
+	}
+	for i, o := range in.Resolution.Operators {
+		if o.Name == "" {
+			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Operators[%d].Name", i), Problem: "is empty"}
+		}
+	}
+	for i, s := range in.Resolution.Generated {
+		if s == nil || s.Name == "" || s.Spec == nil {
+			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Generated[%d]", i), Problem: "has no name or no spec"}
+		}
+	}
+	inside := olmcore.InNamespace(in.Namespace)
+	return cmp.Or(
+		input.Required("Subscriptions", in.Subscriptions, inside),
+		input.Required("InstallPlans", in.InstallPlans, inside),
+		input.Required("OperatorGroups", in.OperatorGroups, inside),
+		input.Required("ClusterServiceVersions", in.ClusterServiceVersions, inside),
+		input.Required("ConfigMaps", in.ConfigMaps),
+		in.Config.Validate(),
+	)
+}

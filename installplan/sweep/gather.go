@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
+
+// Gather reads what Reconcile looks at in a namespace; the caller adds Now, Lookups and
+// Checkpoint. The plans of other namespaces are read only when the namespace holds
+// unpacked bundles. A read that failed is its error; so are Subscriptions or
+// InstallPlans that were not read.
+func Gather(ctx context.Context, r olmcore.Reader, namespace string, config installplan.Config) (Input, error) {
+	in := Input{Namespace: namespace, Config: config}
+	var err error
+	if in.Namespaces, err = olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", namespace); err != nil {
+		return Input{}, err
+	}
+	subscriptions, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
+	if err != nil {
+		return Input{}, olmcore.Needed(err, "which InstallPlans are needed")
+	}
+	plans, err := olmcore.List[*v1alpha1.InstallPlan](ctx, r, namespace, nil)
+	if err != nil {
+		return Input{}, olmcore.Needed(err, "everything about the InstallPlans of a namespace")
+	}
+	in.Subscriptions, in.InstallPlans = olmcore.Found(subscriptions...), olmcore.Found(plans...)
+	if in.ConfigMaps, err = olmcore.Observe[*corev1.ConfigMap](ctx, r, namespace, managed); err != nil {
+		return Input{}, err
+	}
+	in.ConfigMaps.Items = slices.DeleteFunc(in.ConfigMaps.Items, func(cm *corev1.ConfigMap) bool { return !bundle.IsUnpacked(cm) })
+	if len(in.ConfigMaps.Items) > 0 {
+		if in.OtherPlans, err = olmcore.Observe[*v1alpha1.InstallPlan](ctx, r, "", nil); err != nil {
+			return Input{}, err
+		}
+		in.OtherPlans.Items = slices.DeleteFunc(in.OtherPlans.Items, func(p *v1alpha1.InstallPlan) bool { return p.Namespace == namespace })
+	}
+	ties, reader := relation.NewTies(subscriptions), stepReader{ctx: ctx, r: r}
+	for _, p := range plans {
+		if !isCurrent(p, ties.Of(p)) {
+			continue
+		}
+		objects, err := reader.objects(p)
+		steps := StepObjects{InstallPlan: p.UID, Objects: objects}
+		var notRead *olmcore.NotReadError
+		if errors.As(err, &notRead) {
+			steps = StepObjects{InstallPlan: p.UID, Unread: notRead.Kind}
+		} else if err != nil {
+			return Input{}, err
+		}
+		in.Steps = append(in.Steps, steps)
+	}
+	return in, nil
+}
+
+// stepReader reads the objects of the steps of plans.
+type stepReader struct {
+	ctx context.Context
+	r   olmcore.Reader
+	// crds are all definitions, once read.
+	crds *[]*apiextensionsv1.CustomResourceDefinition
+}
+
+// objects reads the objects of a plan's steps that exist, by the name of the step or,
+// where there is none, of its manifest, and the definitions of their kinds.
+func (sr *stepReader) objects(p *v1alpha1.InstallPlan) ([]olmcore.Object, error) {
+	var objects []olmcore.Object
+	seen := map[olmcore.Key]bool{}
+	add := func(o olmcore.Object) {
+		if key := olmcore.KeyOf(o); !seen[key] {
+			seen[key] = true
+			objects = append(objects, o)
+		}
+	}
+	crds, err := sr.definitions(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range crds {
+		add(crd)
+	}
+	for _, s := range p.Status.Plan {
+		if !leavesObject(s) || s.Resource.Name == "" {
+			continue
+		}
+		key, served := kinds.KeyOf(s, p.Namespace, crds)
+		if !served {
+			continue
+		}
+		o, err := sr.object(s, key)
+		if err == nil && o == nil {
+			if name := manifest.NameOf(s); name != "" && name != key.Name {
+				key.Name = name
+				o, err = sr.object(s, key)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			add(o)
+		}
+	}
+	return objects, nil
+}
+
+func (sr *stepReader) object(s *v1alpha1.Step, key olmcore.Key) (olmcore.Object, error) {
+	gvk := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+	if k, known := kinds.Known[s.Resource.Kind]; known {
+		gvk = k.GVK
+	}
+	o, err := olmcore.GetKind(sr.ctx, sr.r, gvk, key.Namespace, key.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+// definitions returns the definitions of the kinds of a plan's steps that are neither
+// known nor built in.
+func (sr *stepReader) definitions(p *v1alpha1.InstallPlan) (found []*apiextensionsv1.CustomResourceDefinition, err error) {
+	defined := map[string]bool{}
+	for _, s := range p.Status.Plan {
+		if !leavesObject(s) {
+			continue
+		}
+		if builtIn := kinds.LookUp(manifest.GVKOf(s), nil).Kind; kinds.IsGeneric(s) && !builtIn {
+			defined[s.Resource.Kind] = true
+		}
+	}
+	if len(defined) == 0 {
+		return nil, nil
+	}
+	if sr.crds == nil {
+		all, err := olmcore.List[*apiextensionsv1.CustomResourceDefinition](sr.ctx, sr.r, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		sr.crds = &all
+	}
+	for _, crd := range *sr.crds {
+		if defined[crd.Spec.Names.Kind] {
+			found = append(found, crd)
+		}
+	}
+	return found, nil
+}

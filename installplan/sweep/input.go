@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything that Reconcile looks at: one snapshot of a namespace. Gather
+// fills all but Now, Lookups and Checkpoint.
+type Input struct {
+	// Now and Namespace are required.
+	Now       time.Time
+	Namespace string
+	// Namespaces is the object of that name, if it exists: nothing is swept while it is
+	// being deleted, or may be.
+	Namespaces olmcore.Observed[*corev1.Namespace]
+	// Subscriptions and InstallPlans of the namespace, all of them. Their reads must
+	// have completed.
+	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
+	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
+	// Steps are the objects of the steps of plans that are Complete and that a
+	// Subscription refers to. Plans without an entry are not looked into.
+	Steps []StepObjects
+	// ConfigMaps of the namespace that bundles were unpacked into.
+	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
+	// OtherPlans are the InstallPlans of all other namespaces, which may refer to
+	// ConfigMaps: none is deleted where these were not read. Needed, and gathered, only
+	// with ConfigMaps.
+	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
+	// Lookups are the bundles that the caller is unpacking, for any namespace.
+	Lookups []v1alpha1.BundleLookup
+	Config  installplan.Config
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this namespace; nil is
+	// always right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// StepObjects are the objects of one plan's steps that exist.
+type StepObjects struct {
+	// InstallPlan is the plan's UID.
+	InstallPlan types.UID
+	Objects     []olmcore.Object
+	// Unread is a kind of object that was not read, zero for none: what is missing of
+	// the plan is unknown then.
+	Unread schema.GroupVersionKind
+}
+
+// Outcome is what Reconcile asks for and says.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint is for the next Input of this namespace; nil unless there is nothing
+	// to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverValue(c, in.Namespace)
+	olmcore.CoverObjects(c, in.Namespaces)
+	olmcore.CoverObjects(c, in.Subscriptions)
+	olmcore.CoverObjects(c, in.InstallPlans)
+	olmcore.CoverValue(c, len(in.Steps))
+	for _, s := range in.Steps {
+		olmcore.CoverValue(c, s.InstallPlan)
+		olmcore.CoverValue(c, s.Unread)
+		olmcore.CoverObjects(c, olmcore.Found(s.Objects...))
+	}
+	olmcore.CoverObjects(c, in.ConfigMaps)
+	olmcore.CoverObjects(c, in.OtherPlans)
+	olmcore.CoverValue(c, len(in.Lookups))
+	for _, l := range in.Lookups {
+		olmcore.CoverValue(c, sourceOf(l))
+	}
+	olmcore.CoverFunc(c, in.Config, installplan.Config.Equal)
+}
+
+// source tells lookups apart that are unpacked into different ConfigMaps.
+type source struct{ namespace, path string }
+
+func sourceOf(l v1alpha1.BundleLookup) source {
+	if l.CatalogSourceRef == nil {
+		return source{}
+	}
+	return source{l.CatalogSourceRef.Namespace, l.Path}
+}
+
+func (in *Input) validate() error {
+	switch {
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	case in.Namespace == "":
+		return &olmcore.InputError{Field: "Namespace", Problem: "is empty"}
+	case slices.ContainsFunc(in.Namespaces.Items, func(n *corev1.Namespace) bool { return n != nil && n.Name != in.Namespace }):
+		return &olmcore.InputError{Field: "Namespaces", Problem: "has others than " + in.Namespace}
+	}
+	for i, s := range in.Steps {
+		for j, o := range s.Objects {
+			if olmcore.KeyOf(o) == (olmcore.Key{}) {
+				return &olmcore.InputError{Field: fmt.Sprintf("Steps[%d].Objects[%d]", i, j), Problem: "is nil or has no kind"}
+			}
+		}
+	}
+	inside := olmcore.InNamespace(in.Namespace)
+	return cmp.Or(
+		olmcore.ValidateList("Namespaces", in.Namespaces),
+		input.Required("Subscriptions", in.Subscriptions, inside),
+		input.Required("InstallPlans", in.InstallPlans, inside),
+		olmcore.ValidateList("ConfigMaps", in.ConfigMaps, inside),
+		olmcore.ValidateList("OtherPlans", in.OtherPlans),
+		in.Config.Validate(),
+	)
+}
+
+// unread returns the kinds that were not read and without which something is left
+// undecided, and what that is, in order.
+func (in *Input) unread() (list []olmcore.NotReadError) {
+	add := func(kind schema.GroupVersionKind, unknown string) {
+		if e := (olmcore.NotReadError{Kind: kind, Unknown: unknown}); !slices.Contains(list, e) {
+			list = append(list, e)
+		}
+	}
+	if !in.Namespaces.Complete {
+		add(namespaceKind, "whether the namespace is being deleted")
+	}
+	if !in.ConfigMaps.Complete {
+		add(configMapKind, "which unpacked bundles are not needed")
+	}
+	if slices.ContainsFunc(in.ConfigMaps.Items, bundle.IsUnpacked) && !in.OtherPlans.Complete {
+		add(installPlanKind, "which unpacked bundles InstallPlans of other namespaces need")
+	}
+	for _, s := range in.Steps {
+		if !s.Unread.Empty() {
+			add(s.Unread, "which objects of InstallPlans are gone")
+		}
+	}
+	return list
+}
+
+var (
+	namespaceKind   = corev1.SchemeGroupVersion.WithKind("Namespace")
+	configMapKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	installPlanKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind)
+)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything that Bundle looks at. Gather fills all but Now. All objects are
+// of the namespace of the lookup's CatalogSource and have the lookup's computed name,
+// unless it is said otherwise; nil when a completed read found none.
+type Input struct {
+	// Now is required.
+	Now time.Time
+	// Lookup says which bundle to unpack. Its path and the namespace and name of
+	// its catalogSourceRef are required.
+	Lookup         v1alpha1.BundleLookup
+	CatalogSource  *v1alpha1.CatalogSource // the one that the lookup refers to
+	ConfigMap      *corev1.ConfigMap
+	Role           *rbacv1.Role
+	RoleBinding    *rbacv1.RoleBinding
+	ServiceAccount *corev1.ServiceAccount
+	// Jobs are those with the label of the bundle, and the one of its name.
+	Jobs olmcore.Observed[*batchv1.Job]
+	// Pods are those of the Jobs. They only say why a Job takes its time.
+	Pods olmcore.Observed[*corev1.Pod]
+	// OperatorGroups of the namespace that the bundle is unpacked for. Their
+	// annotations tune the time limits.
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
+	Config         installplan.Config
+}
+
+// Outcome is what Bundle asks for and what became of the lookup.
+type Outcome struct {
+	olmcore.Result
+	// Lookup is the input's with the conditions that hold now.
+	Lookup v1alpha1.BundleLookup
+	// Bundle is what was unpacked, with the lookup's properties; nil until then.
+	Bundle *olmcore.Bundle
+	// Digest identifies the content of Bundle.
+	Digest string
+}
+
+func (in *Input) validate() error {
+	ref := in.Lookup.CatalogSourceRef
+	switch {
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	case in.Lookup.Path == "":
+		return &olmcore.InputError{Field: "Lookup.path", Problem: "is empty"}
+	case ref == nil || ref.Namespace == "" || ref.Name == "":
+		return &olmcore.InputError{Field: "Lookup.catalogSourceRef", Problem: "has no namespace or no name"}
+	case in.Config.OPMImage == "":
+		return &olmcore.InputError{Field: "Config.OPMImage", Problem: "is empty"}
+	case in.Config.UtilImage == "":
+		return &olmcore.InputError{Field: "Config.UtilImage", Problem: "is empty"}
+	}
+	return cmp.Or(
+		input.Required("Jobs", in.Jobs, olmcore.InNamespace(ref.Namespace)),
+		olmcore.ValidateList("Pods", in.Pods, olmcore.InNamespace(ref.Namespace)),
+		input.Required("OperatorGroups", in.OperatorGroups),
+		in.Config.Validate(),
+	)
+}
+
+// name is the name of all objects that unpack the bundle.
+func (in *Input) name() string { return bundle.Name(in.Lookup.Path) }
+
+func (out *Outcome) warn(reason string, target olmcore.Object, format string, args ...any) {
+	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(target), "", format, args...))
+}
+
+// Reasons and messages of the conditions of a lookup, as OLM writes them.
+const (
+	messageNotCompleted  = "unpack job not completed"
+	messageSourceMissing = "referenced catalogsource not found"
+	reasonIncomplete     = "JobIncomplete"
+	reasonSourceMissing  = "CatalogSourceMissing"
+)
+
+func (out *Outcome) pending(now time.Time, reason, message string) {
+	out.condition(now, v1alpha1.BundleLookupPending, reason, message)
+}
+
+func (out *Outcome) notStarted(now time.Time) {
+	out.pending(now, bundle.ReasonNotStarted, bundle.MessageNotStarted)
+}
+
+func (out *Outcome) failed(now time.Time, reason, message string) {
+	out.condition(now, v1alpha1.BundleLookupFailed, reason, message)
+}
+
+// condition sets a condition that is True. Unlike those of other objects its
+// time changes with the reason.
+func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupConditionType, reason, text string) {
+	next := v1alpha1.BundleLookupCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message.Clip(text)}
+	have := out.Lookup.GetCondition(kind)
+	if next.LastTransitionTime = have.LastTransitionTime; have.Status != next.Status || have.Reason != reason || have.LastTransitionTime == nil {
+		next.LastTransitionTime = new(olmcore.Timestamp(now))
+	}
+	conditions := &out.Lookup.Conditions
+	i := slices.IndexFunc(*conditions, func(c v1alpha1.BundleLookupCondition) bool { return c.Type == kind })
+	if i < 0 {
+		*conditions = append(*conditions, next)
+		return
+	}
+	(*conditions)[i] = next
+}

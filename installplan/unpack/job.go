@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// labelUnpackRef ties a Job to the bundle that it unpacks.
+const labelUnpackRef = "operatorframework.io/bundle-unpack-ref"
+
+// annotationSpecHash is on a Job: the hash of what it was asked for.
+const annotationSpecHash = olmcore.KeyPrefix + "unpack-spec-hash"
+
+const (
+	// jobTTL is how long a finished Job is kept.
+	jobTTL = 5 * time.Minute
+	// backoffLimit is how often one try may start its Pod again.
+	backoffLimit = 3
+	// maxFailedTries is how many failed tries of a bundle are kept, besides the
+	// first.
+	maxFailedTries = 5
+	// visibilityGrace is how long the ConfigMap of a Job that has ended may stay
+	// incomplete in a stale cache.
+	visibilityGrace = 10 * time.Second
+	// podGrace is how long a Job may take to get a Pod before a message says so.
+	podGrace = 30 * time.Second
+)
+
+// runJob is the part of a round that is about the Job.
+func (in *Input) runJob(out *Outcome) {
+	timeout := in.timeout(out)
+	tries := triesOf(in.Jobs.Items)
+	if len(tries) == 0 {
+		out.notStarted(in.Now)
+		if !in.taken(in.name()) {
+			in.create(out, in.desiredJob(in.name(), timeout), ReasonObjectAbsent)
+		}
+		return
+	}
+	newest, interval := tries[0], in.retryInterval(out)
+	retry := func(since time.Time) bool {
+		if left := remaining(since, interval, in.Now); left > 0 {
+			out.Requeue(left)
+			return false
+		}
+		in.create(out, in.desiredJob(in.nextName(), timeout), ReasonRetried)
+		out.notStarted(in.Now)
+		return true
+	}
+	if in.differs(newest) {
+		out.delete(newest, ReasonObjectDiffers, "what it was asked for differs")
+		return
+	}
+	if failed := conditionOf(newest, batchv1.JobFailed); failed != nil {
+		for _, old := range outdated(tries) {
+			out.delete(old, ReasonHistory, "newer tries are kept")
+		}
+		if !retry(failed.LastTransitionTime.Time) {
+			out.failed(in.Now, failed.Reason, failed.Message)
+		}
+		return
+	}
+	complete := conditionOf(newest, batchv1.JobComplete)
+	if complete == nil {
+		out.pending(in.Now, reasonIncomplete, in.progress(out, newest))
+		return
+	}
+	if left := remaining(complete.LastTransitionTime.Time, visibilityGrace, in.Now); left > 0 {
+		out.pending(in.Now, reasonIncomplete, messageNotCompleted)
+		out.Requeue(left)
+		return
+	}
+	if !retry(complete.LastTransitionTime.Time) {
+		out.failed(in.Now, ReasonBundleEmpty, fmt.Sprintf("unpack job finished but %s/%s holds no bundle", in.ConfigMap.Namespace, in.name()))
+	}
+}
+
+// remaining is what is left of d since then; a clock that was moved back counts as
+// no time passed.
+func remaining(since time.Time, d time.Duration, now time.Time) time.Duration {
+	return min(d, since.Add(d).Sub(now))
+}
+
+// triesOf returns the Jobs that are not being deleted: those that did not fail first,
+// then the newest.
+func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
+	tries := slices.DeleteFunc(slices.Clone(jobs), func(j *batchv1.Job) bool { return j.DeletionTimestamp != nil })
+	slices.SortFunc(tries, func(a, b *batchv1.Job) int {
+		failedA, failedB := conditionOf(a, batchv1.JobFailed), conditionOf(b, batchv1.JobFailed)
+		switch {
+		case failedA == nil && failedB != nil:
+			return -1
+		case failedA != nil && failedB == nil:
+			return 1
+		case failedA != nil:
+			return cmp.Or(failedB.LastTransitionTime.Compare(failedA.LastTransitionTime.Time), strings.Compare(a.Name, b.Name))
+		}
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return tries
+}
+
+// outdated returns the failed tries that are not kept, as many as one round deletes:
+// all but the last ones and the first.
+func outdated(tries []*batchv1.Job) []*batchv1.Job {
+	last := min(len(tries)-1, 2*maxFailedTries)
+	return tries[min(maxFailedTries, last):last]
+}
+
+// conditionOf returns a condition of a Job that is True; nil when it is not.
+func conditionOf(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range j.Status.Conditions {
+		if c := &j.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+func (in *Input) taken(name string) bool {
+	return slices.ContainsFunc(in.Jobs.Items, func(j *batchv1.Job) bool { return j.Name == name })
+}
+
+// nextName is the first free name for another try.
+func (in *Input) nextName() string {
+	first := in.name()
+	for n := 1; ; n++ {
+		if name := first[:58] + olmcore.NameSuffix(5, first, strconv.Itoa(n)); !in.taken(name) {
+			return name
+		}
+	}
+}
+
+// differs reports a Job that was asked for something else. What a webhook or
+// another namespace's time limit may change does not count.
+func (in *Input) differs(j *batchv1.Job) bool {
+	if have, ok := j.Annotations[annotationSpecHash]; ok {
+		return have != in.specHash()
+	}
+	return !slices.ContainsFunc(j.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == "pull" && c.Image == in.Lookup.Path
+	})
+}
+
+// specHash identifies what a Job is asked for.
+func (in *Input) specHash() string {
+	hash, _ := olmcore.Hash(struct { // strings and numbers always encode
+		Path, OPMImage, UtilImage string
+		RunAsUser                 int64
+		Secrets                   []corev1.LocalObjectReference
+	}{in.Lookup.Path, in.Config.OPMImage, in.Config.UtilImage, in.Config.RunAsUser, in.pullSecrets()})
+	return hash
+}
+
+// desiredJob returns the Job of a name; a timeout of 0 is none.
+func (in *Input) desiredJob(name string, timeout time.Duration) *batchv1.Job {
+	labels := func() map[string]string {
+		return map[string]string{olmcore.LabelManaged: "true", labelUnpackRef: in.name()}
+	}
+	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"}, ObjectMeta: in.meta()}
+	job.Name, job.Labels = name, labels()
+	job.Annotations = map[string]string{annotationSpecHash: in.specHash()}
+	job.Spec = batchv1.JobSpec{
+		TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)),
+		BackoffLimit:            new(int32(backoffLimit)),
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()},
+			Spec:       in.podSpec(),
+		},
+	}
+	if timeout > 0 {
+		job.Spec.ActiveDeadlineSeconds = new(max(1, int64((timeout+time.Second-1)/time.Second)))
+	}
+	return job
+}
+
+// progress is the message of a Job that runs: what its Pods wait for.
+func (in *Input) progress(out *Outcome, job *batchv1.Job) string {
+	var texts []string
+	pods := slices.SortedFunc(slices.Values(in.Pods.Items), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
+	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodPending {
+			texts = append(texts, waits(pod)...)
+		}
+	}
+	if len(pods) == 0 && in.Pods.Complete {
+		if left := remaining(job.CreationTimestamp.Time, podGrace, in.Now); left > 0 {
+			out.Requeue(left)
+		} else {
+			texts = append(texts, fmt.Sprintf("Unpack job %s/%s has no pods", job.Namespace, job.Name))
+		}
+	}
+	if len(texts) == 0 {
+		return messageNotCompleted
+	}
+	text := strings.Join(texts, " | ")
+	for _, hint := range [...]string{"ImagePullBackOff", "ErrImagePull", "manifest unknown", "unauthorized"} {
+		if strings.Contains(text, hint) {
+			out.warn(ReasonImageUnavailable, job, "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s",
+				message.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
+			break
+		}
+	}
+	return messageNotCompleted + ": " + text
+}
+
+// waits returns what a Pod that is pending waits for.
+func waits(pod *corev1.Pod) []string {
+	var texts []string
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			texts = append(texts, fmt.Sprintf("Unpack pod(%s/%s) is not scheduled: %s", pod.Namespace, pod.Name, c.Message))
+		}
+	}
+	containers := slices.Clone(pod.Status.InitContainerStatuses)
+	slices.SortFunc(containers, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	for _, c := range containers {
+		if c.Ready {
+			continue
+		}
+		text := fmt.Sprintf("Unpack pod(%s/%s) container(%s) is pending", pod.Namespace, pod.Name, c.Name)
+		if w := c.State.Waiting; w != nil {
+			text += fmt.Sprintf(". Reason: %s, Message: %s", w.Reason, w.Message)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}

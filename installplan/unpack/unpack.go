@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Bundle takes the lookup of one bundle image a round further: a Job extracts the
+// image's files into a ConfigMap, under a ServiceAccount that may write nothing
+// else. A ConfigMap that is complete is enough, whatever became of the Job. A
+// failed try is repeated after the retry interval. The error is an
+// *olmcore.InputError.
+//
+// Source: operator-lifecycle-manager pkg/controller/bundle, UnpackBundle.
+// Differs: permissions are observed before the Job runs; a Job is replaced only
+// when what it was asked for differs; a repeated lookup waits for no second event.
+func Bundle(in Input) (Outcome, error) {
+	if err := in.validate(); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Lookup: *in.Lookup.DeepCopy()}
+	isTrue := func(kind v1alpha1.BundleLookupConditionType) bool {
+		return in.Lookup.GetCondition(kind).Status == corev1.ConditionTrue
+	}
+	if isTrue(v1alpha1.BundleLookupFailed) || !isTrue(v1alpha1.BundleLookupPending) {
+		return out, nil
+	}
+	source := in.CatalogSource
+	if source == nil || source.DeletionTimestamp != nil || source.UID == "" {
+		out.pending(in.Now, reasonSourceMissing, messageSourceMissing)
+		return out, nil
+	}
+	content, complete := bundle.Complete(in.ConfigMap, in.Lookup.Path)
+	if complete {
+		out.Diagnostics = content.Found
+	}
+	owns := in.mendConfigMap(&out)
+	switch {
+	case complete:
+		out.load(in, content)
+	case owns && in.mendPermissions(&out):
+		in.runJob(&out)
+	default:
+		out.notStarted(in.Now)
+	}
+	return out, nil
+}
+
+// load hands out the bundle of a complete ConfigMap.
+func (out *Outcome) load(in Input, content bundle.Content) {
+	lookup := &out.Lookup
+	fail := func(format string, args ...any) {
+		out.failed(in.Now, ReasonBundleInvalid, fmt.Sprintf(format, args...))
+		out.warn(ReasonBundleInvalid, in.ConfigMap, format, args...)
+	}
+	properties, err := bundle.DecodeProperties(lookup.Properties)
+	if err != nil {
+		fail("failed to load bundle properties for %q: %s", lookup.Identifier, err)
+		return
+	}
+	unpacked := content.Bundle
+	unpacked.Properties, unpacked.Image = properties, lookup.Path
+	operator := olmcore.Operator{Name: cmp.Or(lookup.Identifier, content.Version()), Replaces: lookup.Replaces, Bundle: unpacked}
+	if _, err := bundle.Version(operator, in.ConfigMap.Namespace); err != nil {
+		fail("operator %s: %s", operator.Name, err)
+		return
+	}
+	lookup.RemoveCondition(v1alpha1.BundleLookupPending)
+	out.Bundle, out.Digest = &unpacked, content.Digest
+}
+
+// LoadBundle reads the bundle that was unpacked into a ConfigMap: Image is the
+// image that it says it comes from, Objects are its manifests in the order of
+// their keys, as olmcore.Decode types them. Values that are no manifest are left
+// out, as is all but the first document of a value; a Diagnostic says so where
+// something may be lost, names keys that are spelt in another case than the fields
+// they count for, and says where there is more than one ClusterServiceVersion.
+// Properties stay empty: they are not in the ConfigMap. An error that is no
+// *olmcore.InputError says that the content cannot be decoded.
+//
+// Source: operator-registry pkg/configmap, BundleLoader.
+// Differs: what is left out is reported; the size of a file is bounded.
+func LoadBundle(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
+	if cm == nil {
+		return olmcore.Bundle{}, nil, &olmcore.InputError{Field: "ConfigMap", Problem: "is nil"}
+	}
+	files, err := bundle.FilesOf(cm)
+	if err != nil {
+		return olmcore.Bundle{}, nil, err
+	}
+	content := bundle.ContentOf(cm, files)
+	return content.Bundle, content.Found, nil
+}
