@@ -196,51 +196,58 @@ func TestLongMessagesAreShortened(t *testing.T) {
 
 func TestPigeonholesEndWithinTheBudget(t *testing.T) {
 	in := pigeonhole(12)
+	in.Policy.MaxSteps = 100
 	res := resolution.Resolve(in)
 	require.Equal(t, resolution.Failed, res.Outcome)
-	require.Equal(t, "resolution stopped after 1000000 steps", res.Failure.Message)
-	require.Equal(t, resolution.DefaultMaxSteps, res.Stats.Steps)
+	require.Equal(t, "resolution stopped after 100 steps", res.Failure.Message)
 	require.False(t, res.Failure.Unsatisfiable)
+	require.Less(t, res.Stats.Steps, 100*(20+12))
 
-	small := resolution.Resolve(pigeonhole(6))
-	require.Equal(t, resolution.Unsatisfiable, small.Outcome)
-	require.True(t, small.Cores[0].Minimal)
-	require.Len(t, small.Cores[0].Subscriptions, 6)
+	in.Policy.MaxSteps = 0
+	whole := resolution.Resolve(in)
+	require.Equal(t, resolution.Unsatisfiable, whole.Outcome)
+	require.True(t, whole.Cores[0].Minimal)
+	require.Len(t, whole.Cores[0].Subscriptions, 12)
+	in.Policy = resolution.UpstreamPolicy()
+	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(in).Outcome)
+	in.Policy.MaxSteps = 100
+	require.Equal(t, resolution.Failed, resolution.Resolve(in).Outcome)
+}
+
+func TestWhoIsTooHardToDecideIsLeftOutAlone(t *testing.T) {
+	in := newWorld(append(braid(14, 30), chain()...)...).sub("p0/s", aged(2)).sub("a/stable", aged(1)).in
+	in.Policy.MaxSteps = 60
+	res := resolution.Resolve(in)
+	require.Equal(t, resolution.Resolved, res.Outcome)
+	require.Equal(t, []string{"a3"}, []string{res.Operators[0].Name})
+	require.Len(t, res.Cores, 1)
+	require.Equal(t, []string{"p0"}, res.Cores[0].Subscriptions)
+	require.Equal(t, "resolution stopped after 60 steps", res.Cores[0].Message)
+	require.Equal(t, "Subscription p0 was not decided within 60 steps: each of the 30 candidates from p0.v29 to p0.v0 was tried, together with what older Subscriptions can have.", res.Cores[0].Summary)
+	require.NotEmpty(t, res.Cores[0].Remedies)
 }
 
 func TestAReasonThatIsFoundIsGivenEvenIfNoTimeIsLeftToMakeItSmall(t *testing.T) {
-	resolve := func(steps int) resolution.Result {
-		return resolution.Resolve(newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", "", provides("K"))).sub("a/s").sub("b/s").policy(resolution.Policy{MaxSteps: steps}).in)
-	}
+	in := newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", "", provides("K"))).sub("a/s").sub("b/s").in
 	var found []string
-	for steps := 1; len(found) == 0 || found[len(found)-1] != "Unsatisfiable true"; steps++ {
-		res := resolve(steps)
-		text := string(res.Outcome)
-		for _, c := range res.Cores {
-			require.Equal(t, []string{"a", "b"}, c.Subscriptions)
-			text += fmt.Sprint(" ", c.Minimal)
-		}
-		found = append(found, text)
+	for steps := 1; len(found) == 0 || found[len(found)-1] != "5 true"; steps++ {
+		rules, minimal := resolution.ReasonsWithin(in, steps)
+		found = append(found, fmt.Sprint(rules, minimal))
 	}
-	// Two looks find that there is no solution, two more why, the rest makes it small.
-	require.Equal(t, []string{"Failed", "Failed", "Failed"}, found[:3])
-	require.Equal(t, []string{"Unsatisfiable false", "Unsatisfiable true"}, slices.Compact(found[3:]))
+	require.Equal(t, []string{"0 false", "5 false", "5 true"}, slices.Compact(found))
 }
 
 func TestAReasonThatIsNotFoundInTimeIsUnknown(t *testing.T) {
-	resolve := func(steps int) resolution.Result {
-		return resolution.Resolve(newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s").policy(resolution.Policy{MaxSteps: steps}).in)
-	}
-	require.Equal(t, resolution.Failed, resolve(1).Outcome)
-	for steps := 2; ; steps++ { // two looks find the solution
-		res := resolve(steps)
-		require.Len(t, res.HeldBack, 1)
-		if res.HeldBack[0].Code == resolution.RequirementUnmet {
-			require.Greater(t, steps, 2)
+	in := newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s").in
+	for steps := 0; ; steps++ {
+		held := resolution.HeldBackWithin(in, steps)
+		require.Len(t, held, 1)
+		if held[0].Code == resolution.RequirementUnmet {
+			require.Greater(t, steps, 0)
 			return
 		}
 		require.Equal(t, resolution.HeldBack{Subscription: "a", Candidate: "a2", Code: resolution.Unknown,
-			Summary: "Subscription a does not get a2, and the reason was not found within the step budget."}, res.HeldBack[0])
+			Summary: fmt.Sprintf("Subscription a does not get a2, and the reason was not found within %d steps.", steps)}, held[0])
 	}
 }
 

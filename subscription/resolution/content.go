@@ -4,73 +4,47 @@ package resolution
 
 import (
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Package is one package of a catalog as its author wrote it: the input of
-// Build, the output of fbc.Load. Nothing in it needs to be valid.
-type Package struct {
-	Name           string
-	DefaultChannel string
-	Properties     []olmcore.Property
-	Channels       []Channel
-	Bundles        []Bundle
-	Deprecations   []Deprecation
-}
+// What a catalog holds, as its author wrote it.
+type (
+	// Package is one package of a catalog: the input of Build, the output of fbc.Load.
+	// Nothing in it needs to be valid.
+	Package = content.Package
+	// Channel is one stream of upgrades of a Package, ChannelEntry a bundle's place in it.
+	Channel      = content.Channel
+	ChannelEntry = content.ChannelEntry
+	// Bundle is one version of an operator, RelatedImage an image that it uses.
+	Bundle       = content.Bundle
+	RelatedImage = content.RelatedImage
+	// Deprecation is a message about a package, a channel or a bundle.
+	Deprecation = content.Deprecation
+)
 
-// Channel is one stream of upgrades. The edges of the upgrade graph live in its
-// entries, not in the bundles.
-type Channel struct {
-	Name       string
-	Entries    []ChannelEntry
-	Properties []olmcore.Property
-}
+// Catalog is the content of one catalog, indexed for Resolve. It never changes: any
+// number of calls may use it at the same time.
+type Catalog = content.Catalog
 
-// ChannelEntry is a bundle's place in a channel.
-type ChannelEntry struct {
-	// Name is the bundle's, that is the name of its ClusterServiceVersion.
-	Name string `json:"name"`
-	// Replaces and Skips are names of entries that this one upgrades from; those
-	// in Skips are also taken out of the channel.
-	Replaces string   `json:"replaces,omitempty"`
-	Skips    []string `json:"skips,omitempty"`
-	// SkipRange is a version range; every version in it upgrades to this entry.
-	SkipRange string `json:"skipRange,omitempty"`
-}
+// Build indexes the content of one catalog. What is unusable is left out or marked,
+// with a Diagnostic whose Path names package, channel and bundle, and the rest works.
+// Build panics on no input. It keeps references into packages, which must not be
+// changed any more.
+//
+// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
+// Differs: one broken package does not take the whole catalog down.
+func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content.Build(packages) }
 
-// Bundle is one version of an operator. Objects are the inline manifests; where
-// there are none, they are taken from properties of type olm.bundle.object.
-type Bundle struct {
-	Name string
-	olmcore.Bundle
-	// RelatedImages are kept for the reader; resolution does not look at them.
-	RelatedImages []RelatedImage
-}
-
-// RelatedImage is an image that a bundle's operator uses.
-type RelatedImage struct {
-	Name  string `json:"name"`
-	Image string `json:"image"`
-}
-
-// Deprecation is a message about a package (both other fields empty), a channel
-// or a bundle. It never changes what is chosen.
-type Deprecation struct {
-	Channel, Bundle string
-	Message         string
-}
-
-// Property types that resolution reads. All others are carried along.
+// Types of properties that resolution reads. All others are carried along.
 const (
-	PropertyPackage         = "olm.package"
-	PropertyPackageRequired = "olm.package.required"
-	PropertyGVK             = "olm.gvk"
-	PropertyGVKRequired     = "olm.gvk.required"
-	PropertyConstraint      = "olm.constraint"
-	PropertyLabel           = "olm.label"
-	PropertyLabelRequired   = "olm.label.required"
-	PropertyDeprecated      = "olm.deprecated"
-	// PropertyBundleObject holds an inline manifest, PropertyCSVMetadata a summary
-	// for user interfaces. Neither reaches an installed ClusterServiceVersion.
-	PropertyBundleObject = "olm.bundle.object"
-	PropertyCSVMetadata  = "olm.csv.metadata"
+	PropertyPackage         = content.PropertyPackage
+	PropertyPackageRequired = content.PropertyPackageRequired
+	PropertyGVK             = content.PropertyGVK
+	PropertyGVKRequired     = content.PropertyGVKRequired
+	PropertyConstraint      = content.PropertyConstraint
+	PropertyLabel           = content.PropertyLabel
+	PropertyLabelRequired   = content.PropertyLabelRequired
+	PropertyDeprecated      = content.PropertyDeprecated
+	PropertyBundleObject    = content.PropertyBundleObject
+	PropertyCSVMetadata     = content.PropertyCSVMetadata
 )

@@ -8,56 +8,64 @@ import (
 	"strings"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/explain"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
 // For tests: the readers that avoid encoding/json.
 var (
-	ParseAnnotation = parseAnnotation
-	Projects        = projects
+	ParseAnnotation = content.ParseAnnotation
+	Projects        = content.Projects
 )
+
+// ask reads an input for searches of a test; nil when there is nothing to search.
+func ask(in *Input) *search.Question {
+	p := model.Read(in)
+	if p.Blocked != "" || p.Failure != "" {
+		return nil
+	}
+	return &search.Question{Problem: p, Scope: &model.Scope{}}
+}
 
 // CheckCore solves an input again with the rules of its contradiction alone, and
 // with each of them but one. It returns the number of rules, 0 for an input that
-// has a solution.
-func CheckCore(in Input) (rules int, err error) {
-	p := newProblem(&in)
-	if p.operatorGroup() != "" {
+// has a solution. learn asks the solver that learns for them.
+func CheckCore(in Input, learn bool) (rules int, err error) {
+	q := ask(&in)
+	if q == nil || search.Decide(*q, &search.Budget{Limit: -1}).Verdict != search.Unsatisfiable {
 		return 0, nil
 	}
-	p.subscriptions()
-	if p.prepare() != "" {
-		return 0, nil
+	found, _ := search.Reasons(*q, learn, &search.Budget{Limit: -1})
+	words := func() []Rule { return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules }
+	verdict := func(rules []int32) search.Verdict {
+		part := *q
+		part.Only = model.SetOf(rules...)
+		return search.Decide(part, &search.Budget{Limit: -1}).Verdict
 	}
-	whole := &search{p: p}
-	verdict := whole.run()
-	whole.done()
-	if verdict != unsatisfiable {
-		return 0, nil
+	if verdict(found.Rules) != search.Unsatisfiable {
+		return 0, fmt.Errorf("the rules alone have a solution: %v", words())
 	}
-	set, _ := p.contradiction(nil)
-	only := func(members []int32) bitset {
-		some := bitset{0}
-		for _, id := range members {
-			some.add(id)
-		}
-		return some
-	}
-	if v, _ := p.trial(&search{only: only(set.rules)}); v != unsatisfiable {
-		return 0, fmt.Errorf("the rules alone have a solution: %v", p.words(set))
-	}
-	for i := range set.rules {
-		if v, _ := p.trial(&search{only: only(slices.Delete(slices.Clone(set.rules), i, i+1))}); v != satisfiable {
-			return 0, fmt.Errorf("rule %d of %v is not needed", i, p.words(set))
+	for i := range found.Rules {
+		if verdict(slices.Delete(slices.Clone(found.Rules), i, i+1)) != search.Satisfiable {
+			return 0, fmt.Errorf("rule %d of %v is not needed", i, words())
 		}
 	}
-	return len(set.rules), nil
+	return len(found.Rules), nil
 }
 
-// ResolveSlowly is Resolve without some of what makes it quick.
-func ResolveSlowly(in Input, chronological, blind, forgetful, eager bool) Result {
-	p := newProblem(&in)
-	p.slow = slow{chronological, blind, forgetful, eager}
-	return p.answer()
+// ReasonsWithin looks for the contradiction of an input within some steps.
+func ReasonsWithin(in Input, steps int) (rules int, minimal bool) {
+	found, _ := search.Reasons(*ask(&in), true, &search.Budget{Limit: steps})
+	return len(found.Rules), found.Minimal
+}
+
+// HeldBackWithin looks for the reasons of an input's HeldBack within some steps.
+func HeldBackWithin(in Input, steps int) []HeldBack {
+	s, _ := resolve(&in)
+	s.Learn = true
+	return explain.HeldBackOf(&s.View, &search.Budget{Limit: steps})
 }
 
 // Selection is one entry of a solution. By is the entry whose Requirement it
@@ -71,27 +79,30 @@ type Selection struct {
 }
 
 // Selections returns the solution of an input in the order in which it was
-// decided, nil when there is none.
-func Selections(in Input) (list []Selection) {
-	p := newProblem(&in)
-	if p.operatorGroup() != "" {
+// decided, nil when there is none: by a walk, or by learning.
+func Selections(in Input, learn bool) (list []Selection) {
+	q := ask(&in)
+	if q == nil {
 		return nil
 	}
-	p.subscriptions()
-	s := &search{p: p}
-	if p.prepare() != "" || s.run() != satisfiable {
+	look := search.Walk
+	if learn {
+		look = search.Learn
+	}
+	answer := look(*q, &search.Budget{Limit: -1})
+	if answer.Verdict != search.Satisfiable {
 		return nil
 	}
-	index := map[*node]int{}
-	for level := range s.frames {
-		n, c := s.frames[level].selected, s.queue[level]
+	index := map[*model.Node]int{}
+	for _, pick := range answer.Picks {
+		n, c := pick.Node, pick.Choice
 		if n == nil {
 			continue
 		}
-		x := Selection{Name: n.entry.name, Properties: n.entry.properties, By: -1, Skipped: !eligible(n)}
-		if c.parent != nil {
-			kind, value, _ := strings.Cut(c.parent.entry.requirements[c.index].key, " ")
-			x.By, x.Requirement = index[c.parent], olmcore.Property{Type: kind, Value: []byte(value)}
+		x := Selection{Name: n.Entry.Name, Properties: n.Entry.Properties, By: -1, Skipped: !search.Eligible(n)}
+		if c.Parent != nil {
+			kind, value, _ := strings.Cut(c.Parent.Entry.Requirements[c.Index].Key, " ")
+			x.By, x.Requirement = index[c.Parent], olmcore.Property{Type: kind, Value: []byte(value)}
 		}
 		index[n] = len(list)
 		list = append(list, x)

@@ -5,11 +5,13 @@ package resolution
 import (
 	"context"
 
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+
+	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/olmcore/olm/olmcore"
 )
 
 // Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is
@@ -18,27 +20,27 @@ import (
 // one that is missing there counts as unavailable. The caller sets the rest of
 // the Input, which is optional. A read that failed is its error; for objects that r did
 // not read it is an olmcore.ErrNotRead that says what is unknown.
-func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
+func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*content.Catalog) (model.Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")
 }
 
-func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
-	in := Input{Namespace: namespace, GlobalCatalogNamespace: globalCatalogNamespace, InFlight: map[string]string{}}
+func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*content.Catalog) (model.Input, error) {
+	in := model.Input{Namespace: namespace, GlobalCatalogNamespace: globalCatalogNamespace, InFlight: map[string]string{}}
 	var err error
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
-		return Input{}, err
+		return model.Input{}, err
 	}
 	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
-		return Input{}, err
+		return model.Input{}, err
 	}
 	if in.CSVs, err = olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, nil); err != nil {
-		return Input{}, err
+		return model.Input{}, err
 	}
 	for _, s := range in.Subscriptions {
 		on, err := onItsWay(ctx, r, s)
 		if err != nil {
-			return Input{}, err
+			return model.Input{}, err
 		}
 		if on {
 			in.InFlight[s.Name] = s.Status.CurrentCSV
@@ -51,7 +53,7 @@ func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNames
 	for _, from := range namespaces {
 		sources, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, from, nil)
 		if err != nil {
-			return Input{}, err
+			return model.Input{}, err
 		}
 		for _, source := range sources {
 			in.Catalogs = append(in.Catalogs, stateOf(source, content))
@@ -74,8 +76,8 @@ func onItsWay(ctx context.Context, r olmcore.Reader, s *v1alpha1.Subscription) (
 	return plan.DeletionTimestamp == nil && plan.Status.Phase != v1alpha1.InstallPlanPhaseFailed, nil
 }
 
-func stateOf(source *v1alpha1.CatalogSource, content map[types.NamespacedName]*Catalog) CatalogState {
-	state := CatalogState{
+func stateOf(source *v1alpha1.CatalogSource, content map[types.NamespacedName]*content.Catalog) model.CatalogState {
+	state := model.CatalogState{
 		Key:      types.NamespacedName{Namespace: source.Namespace, Name: source.Name},
 		Priority: source.Spec.Priority,
 	}

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/olmcore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // AnnotationRequiredBy is on generated Subscriptions and lists the operators that
@@ -25,18 +28,18 @@ const AnnotationRequiredBy = "olm.required-by"
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
 // Differs: names are always valid and free.
-func (p *problem) generate(orphans []*node, operators []olmcore.Operator) []*v1alpha1.Subscription {
+func generate(p *service, orphans []*model.Node, operators []olmcore.Operator) []*v1alpha1.Subscription {
 	var list []*v1alpha1.Subscription
 	taken := map[string]bool{}
-	for _, s := range p.subs {
-		taken[s.object.Name] = true
+	for _, s := range p.Subs {
+		taken[s.Object.Name] = true
 	}
 	for _, n := range orphans {
-		key := p.sources[n.source].key
-		raw := strings.Join([]string{n.entry.channel.pkg.name, n.entry.channel.name, key.Name, key.Namespace}, "-")
+		key := p.Sources[n.Source].Key
+		raw := strings.Join([]string{n.Entry.Channel.Pkg.Name, n.Entry.Channel.Name, key.Name, key.Namespace}, "-")
 		name := generatedName(raw, 0)
 		if taken[name] {
-			p.report(olmcore.Info, ReasonNameCollision, p.subscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", n.entry.name)
+			p.Report(olmcore.Info, content.ReasonNameCollision, p.SubscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", n.Entry.Name)
 		}
 		for try := 1; taken[name]; try++ {
 			name = generatedName(raw, try)
@@ -44,15 +47,15 @@ func (p *problem) generate(orphans []*node, operators []olmcore.Operator) []*v1a
 		taken[name] = true
 		s := &v1alpha1.Subscription{
 			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind},
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.in.Namespace, Name: name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.In.Namespace, Name: name},
 			Spec: &v1alpha1.SubscriptionSpec{
 				CatalogSource: key.Name, CatalogSourceNamespace: key.Namespace,
-				Package: n.entry.channel.pkg.name, Channel: n.entry.channel.name, StartingCSV: n.entry.name,
+				Package: n.Entry.Channel.Pkg.Name, Channel: n.Entry.Channel.Name, StartingCSV: n.Entry.Name,
 				InstallPlanApproval: v1alpha1.ApprovalAutomatic,
 			},
 		}
 		i := slices.IndexFunc(operators, func(op olmcore.Operator) bool {
-			return op.Name == n.entry.name && op.Package == n.entry.channel.pkg.name
+			return op.Name == n.Entry.Name && op.Package == n.Entry.Channel.Pkg.Name
 		})
 		if i >= 0 && len(operators[i].RequiredBy) > 0 {
 			s.Annotations = map[string]string{AnnotationRequiredBy: strings.Join(operators[i].RequiredBy, ",")}
@@ -98,21 +101,21 @@ func generatedName(raw string, try int) string {
 
 // checkInstallModes warns when a bundle's summary says that it cannot run as the
 // OperatorGroup wants. It never changes the choice.
-func (p *problem) checkInstallModes(n *node) {
-	for i := range n.entry.properties {
-		if n.entry.properties[i].Type != PropertyCSVMetadata {
+func checkInstallModes(p *service, n *model.Node) {
+	for i := range n.Entry.Properties {
+		if n.Entry.Properties[i].Type != content.PropertyCSVMetadata {
 			continue
 		}
 		var summary struct {
 			InstallModes []v1alpha1.InstallMode `json:"installModes"`
 		}
-		if json.Unmarshal(n.entry.properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
+		if json.Unmarshal(n.Entry.Properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
 			return
 		}
-		mode := wantedMode(p.group, p.in.Namespace)
+		mode := wantedMode(p.Group, p.In.Namespace)
 		if mode != "" && !slices.ContainsFunc(summary.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Type == mode && m.Supported }) {
-			p.report(olmcore.Warning, ReasonInstallModeUnsupported, p.csvRef(n.entry.name), "",
-				"%s does not support install mode %s, which OperatorGroup %s asks for", n.entry.name, mode, p.group.Name)
+			p.Report(olmcore.Warning, content.ReasonInstallModeUnsupported, p.CSVRef(n.Entry.Name), "",
+				"%s does not support install mode %s, which OperatorGroup %s asks for", n.Entry.Name, mode, p.Group.Name)
 		}
 		return
 	}

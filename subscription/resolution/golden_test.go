@@ -195,7 +195,7 @@ func requireDeviation(t *testing.T, row string) {
 func otherwise(t *testing.T, in resolution.Input, theirs, why string) {
 	t.Helper()
 	require.True(t, strings.HasPrefix(theirs, "constraints not satisfiable: "))
-	rules, err := resolution.CheckCore(in)
+	rules, err := resolution.CheckCore(in, false)
 	require.NoError(t, err)
 	require.NotZero(t, rules)
 	requireDeviation(t, why)

@@ -3,11 +3,12 @@
 package resolution
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/explain"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Resolve answers for one namespace: which operators are to be installed or
@@ -21,139 +22,56 @@ import (
 // failing Subscription does not stop the others, unless the policy says so; see
 // Policy for the rest.
 func Resolve(in Input) Result {
-	return newProblem(&in).answer()
-}
-
-func (p *problem) answer() Result {
-	res := p.resolve()
-	p.finish(&res)
+	s, res := resolve(&in)
+	if s.picks != nil && !in.Policy.OmitHeldBack {
+		res.HeldBack = explain.HeldBackOf(&s.View, &s.limits.heldBack)
+	}
+	finish(s, &res)
 	return res
 }
 
-// resolve decides; finish adds what every result has.
-func (p *problem) resolve() Result {
-	blocked := p.operatorGroup()
-	p.subscriptions()
-	if blocked != "" {
-		return p.stopped(Blocked, blocked)
+// resolve decides. What every result has, and what only explains it, is not in the
+// Result yet.
+func resolve(in *Input) (*service, Result) {
+	p := model.Read(in)
+	switch {
+	case p.Blocked != "":
+		return stopped(p, Blocked, p.Blocked)
+	case p.Failure != "":
+		return stopped(p, Failed, p.Failure)
 	}
-	if failure := p.prepare(); failure != "" {
-		return p.stopped(Failed, failure)
+	s := serve(p)
+	if s.picks == nil {
+		return s, refused(s)
 	}
-	if p.slow.eager {
-		p.considered()
-	}
-	s, cores, v := p.solve()
-	if v == exhausted {
-		res := p.stopped(Failed, fmt.Sprintf("resolution stopped after %d steps", p.policy.maxSteps()))
-		res.Cores = cores // those that were found before
-		return res
-	}
-	if v == unsatisfiable {
-		return p.refused(cores)
-	}
-	res := p.solution(s)
-	s.done()
-	res.Cores = cores
-	if !p.policy.OmitHeldBack {
-		res.HeldBack = p.heldBack()
-	}
-	return res
+	res := solution(s)
+	res.Cores = s.cores
+	return s, res
 }
 
-// prepare reads the input; a failure stops the namespace.
-func (p *problem) prepare() (failure string) {
-	p.catalogs()
-	if p.policy.FailOnUnavailableCatalog && len(p.missing) > 0 {
-		return catalogError(p.missing)
-	}
-	p.csvs()
-	p.readCSVs()
-	if p.policy.FailOnInvalidBundle {
-		for _, c := range p.existing {
-			if c.error != "" {
-				return fmt.Sprintf("error using catalogsource %s/@existing: %s", p.in.Namespace, c.error)
-			}
-		}
-	}
-	if failure := p.transitions(); failure != "" {
-		return failure
-	}
-	p.candidates()
-	return p.unusable()
-}
-
-// unusable returns the text of a malformed channel or an invalid bundle that
-// could be considered, when the policy lets it stop the namespace.
-func (p *problem) unusable() string {
-	if p.policy.FailOnMalformedChannel && slices.ContainsFunc(p.sources, func(s source) bool { return len(s.content.malformed) > 0 }) {
-		if text := p.malformedTouched(); text != "" {
-			return text
-		}
-	}
-	if !p.policy.FailOnInvalidBundle || !slices.ContainsFunc(p.sources, func(s source) bool { return s.content.invalid > 0 }) {
-		return ""
-	}
-	for _, n := range p.considered() {
-		if n.blocked == BundleInvalid {
-			return n.blockedText
-		}
-	}
-	return ""
-}
-
-// malformedTouched finds a malformed channel that a Subscription follows or that
-// would offer something for a requirement.
-func (p *problem) malformedTouched() string {
-	for _, s := range p.subs {
-		spec := s.object.Spec
-		if s.pkg == nil || (s.current == nil && spec.StartingCSV != "") {
-			continue
-		}
-		for _, ch := range s.pkg.channels {
-			if ch.malformed != "" && (spec.Channel == "" || spec.Channel == ch.name) {
-				return ch.malformed
-			}
-		}
-	}
-	for _, n := range p.considered() {
-		for _, q := range n.entry.requirements {
-			for i := range p.sources {
-				for _, ch := range p.sources[i].content.malformed {
-					for _, e := range ch.byName {
-						if p.satisfies(e, q.predicate) {
-							return ch.malformed
-						}
-					}
-				}
-			}
-		}
-	}
-	return ""
-}
-
-// stopped is the result when no search took place, or none came to an end.
-func (p *problem) stopped(outcome Outcome, message string) Result {
+// stopped is the result when no search took place.
+func stopped(p *model.Problem, outcome Outcome, message string) (*service, Result) {
+	s := &service{View: explain.View{Problem: p, Scope: &model.Scope{}}}
 	res := Result{Outcome: outcome}
 	res.Failure = &olmcore.ResolutionFailure{Message: message}
-	p.unchanged(&res)
-	return res
+	unchanged(s, &res)
+	return s, res
 }
 
 // refused is the result when no Subscription can be served.
-func (p *problem) refused(cores []Core) Result {
-	res := Result{Outcome: Unsatisfiable, Cores: cores}
-	first := &cores[0]
-	for i := range cores {
-		if len(cores[i].Subscriptions) == 0 {
-			first = &cores[i] // it stops all of them
+func refused(s *service) Result {
+	res := Result{Outcome: Unsatisfiable, Cores: s.cores}
+	first := &s.cores[0]
+	for i := range s.cores {
+		if len(s.cores[i].Subscriptions) == 0 {
+			first = &s.cores[i] // it stops all of them
 		}
 	}
 	if first.Error {
 		res.Outcome = Failed
 	}
 	res.Failure = failureOf(first)
-	p.unchanged(&res)
+	unchanged(s, &res)
 	return res
 }
 
@@ -162,14 +80,14 @@ func failureOf(c *Core) *olmcore.ResolutionFailure {
 }
 
 // unchanged says of every Subscription that it stays as it is.
-func (p *problem) unchanged(res *Result) {
-	for _, s := range p.subs {
-		d := olmcore.SubscriptionDecision{Name: s.object.Name, CurrentCSV: s.object.Status.CurrentCSV}
-		d.Failure = p.failures[s.object.Name]
+func unchanged(s *service, res *Result) {
+	for _, sub := range s.Subs {
+		d := olmcore.SubscriptionDecision{Name: sub.Object.Name, CurrentCSV: sub.Object.Status.CurrentCSV}
+		d.Failure = s.failures[sub.Object.Name]
 		res.Decisions = append(res.Decisions, d)
-		t := Target{Subscription: s.object.Name}
-		if s.current != nil {
-			t.Current = s.current.object.Name
+		t := Target{Subscription: sub.Object.Name}
+		if sub.Current != nil {
+			t.Current = sub.Current.Object.Name
 			t.Target = t.Current
 		}
 		res.Targets = append(res.Targets, t)
@@ -177,18 +95,19 @@ func (p *problem) unchanged(res *Result) {
 }
 
 // finish sorts, and adds what was observed.
-func (p *problem) finish(res *Result) {
-	res.Observed = make([]olmcore.SubscriptionFingerprint, 0, len(p.subs))
-	for _, s := range p.subs {
-		res.Observed = append(res.Observed, olmcore.FingerprintOf(s.object))
+func finish(p *service, res *Result) {
+	res.Observed = make([]olmcore.SubscriptionFingerprint, 0, len(p.Subs))
+	for _, s := range p.Subs {
+		res.Observed = append(res.Observed, olmcore.FingerprintOf(s.Object))
 	}
 	slices.SortFunc(res.Observed, func(a, b olmcore.SubscriptionFingerprint) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(res.Decisions, func(a, b olmcore.SubscriptionDecision) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(res.Targets, func(a, b Target) int { return strings.Compare(a.Subscription, b.Subscription) })
-	slices.SortFunc(res.HeldBack, func(a, b HeldBack) int { return strings.Compare(a.Subscription, b.Subscription) })
-	res.Diagnostics = p.diagnostics
+	slices.SortFunc(res.HeldBack, func(a, b explain.HeldBack) int { return strings.Compare(a.Subscription, b.Subscription) })
+	res.Diagnostics = p.Diagnostics
 	slices.SortStableFunc(res.Diagnostics, compareDiagnostics)
-	res.Stats = p.stats
+	res.Stats = p.Stats
+	res.Stats.Steps, res.Stats.Explaining = p.limits.spent, p.limits.explaining.Spent+p.limits.heldBack.Spent
 }
 
 func compareDiagnostics(a, b olmcore.Diagnostic) int {

@@ -7,77 +7,49 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
+	"k8s.io/apimachinery/pkg/types"
 )
-
-// targets notes what a solution gives each Subscription.
-func (p *problem) targets(s *search) {
-	for _, sub := range p.subs {
-		sub.target = ref{}
-	}
-	for level := range s.frames {
-		c := s.queue[level]
-		if c.sub == nil {
-			continue
-		}
-		if n := s.frames[level].selected; n != nil {
-			c.sub.target = n.ref
-		} else {
-			c.sub.target = p.selectedOf(c)
-		}
-	}
-}
-
-// selectedOf returns the candidate of a choice that is selected for another one.
-func (p *problem) selectedOf(c *choice) ref {
-	for _, segment := range c.segments {
-		for _, e := range segment.entries {
-			if n := p.nodes[ref{segment.source, e}]; n != nil && n.level >= 0 {
-				return n.ref
-			}
-		}
-	}
-	return ref{}
-}
 
 // solution turns the selected entries into what must be done.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
-func (p *problem) solution(s *search) Result {
+func solution(p *service) Result {
 	res := Result{Outcome: Unchanged}
-	changed := make(map[string]string, len(p.subs))
-	var chosen []*node
-	for level := range s.frames {
-		if n := s.frames[level].selected; n != nil && n.source != existingSource {
+	changed := make(map[string]string, len(p.Subs))
+	var chosen []*model.Node
+	for _, pick := range p.picks {
+		if n := pick.Node; n != nil && n.Source != model.ExistingSource {
 			chosen = append(chosen, n)
 		}
 	}
-	slices.SortFunc(chosen, func(a, b *node) int {
-		return cmp.Or(strings.Compare(a.entry.name, b.entry.name), strings.Compare(a.entry.pkg, b.entry.pkg))
+	slices.SortFunc(chosen, func(a, b *model.Node) int {
+		return cmp.Or(strings.Compare(a.Entry.Name, b.Entry.Name), strings.Compare(a.Entry.Pkg, b.Entry.Pkg))
 	})
-	var orphans []*node
+	var orphans []*model.Node
 	for _, n := range chosen {
-		matching := p.matching(n)
-		if len(matching) > 0 && p.inPlace(n, matching) {
+		matching := matching(p, n)
+		if len(matching) > 0 && inPlace(p, n, matching) {
 			continue
 		}
-		res.Operators = append(res.Operators, p.install(s, n, matching))
+		res.Operators = append(res.Operators, install(p, n, matching))
 		for _, sub := range matching {
-			if sub.object.Status.CurrentCSV != n.entry.name {
-				changed[sub.object.Name] = n.entry.name
-			} else if c := p.byName[n.entry.name]; c == nil {
-				p.report(olmcore.Warning, ReasonMissingCSV, p.subscriptionRef(sub.object.Name), "status.currentCSV",
-					"ClusterServiceVersion %s does not exist; it is installed again", n.entry.name)
+			if sub.Object.Status.CurrentCSV != n.Entry.Name {
+				changed[sub.Object.Name] = n.Entry.Name
+			} else if c := p.ByName[n.Entry.Name]; c == nil {
+				p.Report(olmcore.Warning, content.ReasonMissingCSV, p.SubscriptionRef(sub.Object.Name), "status.currentCSV",
+					"ClusterServiceVersion %s does not exist; it is installed again", n.Entry.Name)
 			}
 		}
 		if len(matching) == 0 {
 			orphans = append(orphans, n)
 		}
 	}
-	res.Generated = p.generate(orphans, res.Operators)
-	p.decide(&res, changed)
+	res.Generated = generate(p, orphans, res.Operators)
+	decide(p, &res, changed)
 	if len(res.Operators) > 0 || len(changed) > 0 {
 		res.Outcome = Resolved
 	}
@@ -86,11 +58,11 @@ func (p *problem) solution(s *search) Result {
 
 // matching returns the Subscriptions that follow a catalog entry, the ones that
 // failed left out.
-func (p *problem) matching(n *node) []*subscription {
-	var list []*subscription
-	for _, s := range p.subs {
-		spec := s.object.Spec
-		if !s.failed && s.source == n.source && spec.Package == n.entry.channel.pkg.name && (spec.Channel == "" || spec.Channel == n.entry.channel.name) {
+func matching(p *service, n *model.Node) []*model.Subscription {
+	var list []*model.Subscription
+	for _, s := range p.Subs {
+		spec := s.Object.Spec
+		if !p.Scope.Failed(s) && s.Source == n.Source && spec.Package == n.Entry.Channel.Pkg.Name && (spec.Channel == "" || spec.Channel == n.Entry.Channel.Name) {
 			list = append(list, s)
 		}
 	}
@@ -98,39 +70,39 @@ func (p *problem) matching(n *node) []*subscription {
 }
 
 // inPlace reports whether a selected entry is installed and known already.
-func (p *problem) inPlace(n *node, matching []*subscription) bool {
-	c := p.byName[n.entry.name]
-	return c != nil && !c.deleting() && !slices.ContainsFunc(matching, func(s *subscription) bool { return s.object.Status.CurrentCSV != n.entry.name })
+func inPlace(p *service, n *model.Node, matching []*model.Subscription) bool {
+	c := p.ByName[n.Entry.Name]
+	return c != nil && !c.Deleting() && !slices.ContainsFunc(matching, func(s *model.Subscription) bool { return s.Object.Status.CurrentCSV != n.Entry.Name })
 }
 
-func (p *problem) install(s *search, n *node, matching []*subscription) olmcore.Operator {
-	op := p.operator(n.ref)
-	op.Replaces = p.replaces(n)
-	op.Bundle = published(n.entry)
+func install(p *service, n *model.Node, matching []*model.Subscription) olmcore.Operator {
+	op := p.Operator(n.Ref)
+	op.Replaces = replaces(p, n)
+	op.Bundle = published(n.Entry)
 	for _, sub := range matching {
-		op.For = append(op.For, sub.object.Name)
+		op.For = append(op.For, sub.Object.Name)
 	}
 	slices.Sort(op.For)
-	op.RequiredBy = p.requiredBy(s, n)
-	if c := p.byName[n.entry.name]; c != nil && c.deleting() {
-		op.WaitFor = []types.NamespacedName{{Namespace: p.in.Namespace, Name: n.entry.name}}
+	op.RequiredBy = requiredBy(p, n)
+	if c := p.ByName[n.Entry.Name]; c != nil && c.Deleting() {
+		op.WaitFor = []types.NamespacedName{{Namespace: p.In.Namespace, Name: n.Entry.Name}}
 	}
-	p.checkInstallModes(n)
+	checkInstallModes(p, n)
 	return op
 }
 
 // replaces returns the current operator that an entry takes over from, else what
 // the channel says. Of several the one that is nearer to the head.
-func (p *problem) replaces(n *node) string {
-	var over *subscription
-	position := func(s *subscription) int32 {
-		if e := n.entry.channel.byName[s.current.object.Name]; e != nil && e.position >= 0 {
-			return e.position
+func replaces(p *service, n *model.Node) string {
+	var over *model.Subscription
+	position := func(s *model.Subscription) int32 {
+		if e := n.Entry.Channel.ByName[s.Current.Object.Name]; e != nil && e.Position >= 0 {
+			return e.Position
 		}
 		return 1 << 30
 	}
-	for _, s := range p.subs {
-		if s.failed || s.current == nil || s.target != n.ref {
+	for _, s := range p.Subs {
+		if p.Scope.Failed(s) || s.Current == nil || p.Targets[s.Index] != n.Ref {
 			continue
 		}
 		if over == nil || position(s) <= position(over) {
@@ -138,26 +110,26 @@ func (p *problem) replaces(n *node) string {
 		}
 	}
 	if over != nil {
-		return over.current.object.Name
+		return over.Current.Object.Name
 	}
-	return n.entry.replaces
+	return n.Entry.Replaces
 }
 
 // requiredBy returns the names of the selected entries whose requirements n
 // meets.
-func (p *problem) requiredBy(s *search, n *node) []string {
+func requiredBy(p *service, n *model.Node) []string {
 	var names []string
-	if !eligible(n) {
+	if !search.Eligible(n) {
 		return nil
 	}
-	for level := range s.frames {
-		m := s.frames[level].selected
+	for _, pick := range p.picks {
+		m := pick.Node
 		if m == nil || m == n {
 			continue
 		}
-		for _, q := range m.entry.requirements {
-			if p.satisfies(n.entry, q.predicate) {
-				names = append(names, m.entry.name)
+		for _, q := range m.Entry.Requirements {
+			if p.Satisfies(n.Entry, q.Predicate) {
+				names = append(names, m.Entry.Name)
 				break
 			}
 		}
@@ -167,23 +139,23 @@ func (p *problem) requiredBy(s *search, n *node) []string {
 }
 
 // decide says what becomes of each Subscription.
-func (p *problem) decide(res *Result, changed map[string]string) {
-	res.Decisions = make([]olmcore.SubscriptionDecision, 0, len(p.subs))
-	res.Targets = make([]Target, 0, len(p.subs))
-	for _, s := range p.subs {
-		name := s.object.Name
-		d := olmcore.SubscriptionDecision{Name: name, CurrentCSV: s.object.Status.CurrentCSV}
+func decide(p *service, res *Result, changed map[string]string) {
+	res.Decisions = make([]olmcore.SubscriptionDecision, 0, len(p.Subs))
+	res.Targets = make([]Target, 0, len(p.Subs))
+	for _, s := range p.Subs {
+		name := s.Object.Name
+		d := olmcore.SubscriptionDecision{Name: name, CurrentCSV: s.Object.Status.CurrentCSV}
 		t := Target{Subscription: name}
-		if s.current != nil {
-			t.Current = s.current.object.Name
+		if s.Current != nil {
+			t.Current = s.Current.Object.Name
 		}
 		switch {
-		case s.failed:
+		case p.Scope.Failed(s):
 			t.Target = t.Current
 			d.Failure = p.failures[name]
-		case s.target.entry != nil:
-			t.Target = s.target.entry.name
-			t.Adopt = s.current == nil && s.target.source == existingSource
+		case p.Targets[s.Index].Entry != nil:
+			t.Target = p.Targets[s.Index].Entry.Name
+			t.Adopt = s.Current == nil && p.Targets[s.Index].Source == model.ExistingSource
 		}
 		if t.Adopt && d.CurrentCSV != t.Target {
 			changed[name] = t.Target // package subscription takes what exists for installed
@@ -198,19 +170,19 @@ func (p *problem) decide(res *Result, changed map[string]string) {
 
 // published is what of a bundle reaches the cluster: the properties without
 // those that only carry manifests, and the manifests.
-func published(e *entry) olmcore.Bundle {
-	b := olmcore.Bundle{Image: e.image, Objects: e.objects}
+func published(e *content.Entry) olmcore.Bundle {
+	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects}
 	inline := func(property olmcore.Property) bool {
-		return property.Type == PropertyBundleObject || property.Type == PropertyCSVMetadata
+		return property.Type == content.PropertyBundleObject || property.Type == content.PropertyCSVMetadata
 	}
-	if !slices.ContainsFunc(e.properties, inline) {
-		b.Properties = e.properties
+	if !slices.ContainsFunc(e.Properties, inline) {
+		b.Properties = e.Properties
 		return b
 	}
-	for _, property := range e.properties {
+	for _, property := range e.Properties {
 		if !inline(property) {
 			b.Properties = append(b.Properties, property)
-		} else if property.Type == PropertyBundleObject && len(e.objects) == 0 {
+		} else if property.Type == content.PropertyBundleObject && len(e.Objects) == 0 {
 			if o := bundleObject(property.Value); o != nil {
 				b.Objects = append(b.Objects, o)
 			}

@@ -184,7 +184,7 @@ func TestOutcomesSayWhatIsThere(t *testing.T) {
 func TestNoRuleOfACoreCanBeLeftOut(t *testing.T) {
 	cores := 0
 	rapid.Check(t, func(t *rapid.T) {
-		rules, err := resolution.CheckCore(drawNamespace(t, small).input())
+		rules, err := resolution.CheckCore(drawNamespace(t, small).input(), rapid.Bool().Draw(t, "learn"))
 		if err != nil {
 			t.Fatal(err)
 		}

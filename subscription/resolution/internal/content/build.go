@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Build indexes the content of one catalog. Of what OLM checks before it serves a
+// catalog it checks what an answer depends on, piece by piece: what is unusable is
+// left out or marked, with a Diagnostic whose Path names package, channel and bundle,
+// and the rest works. Build panics on no input. It keeps references into packages,
+// which must not be changed any more.
+//
+// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
+// Differs: one broken package does not take the whole catalog down.
+func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
+	b := &builder{parser: NewParser(true), catalog: &Catalog{
+		ByName:    make(map[string]*PackageIndex, len(packages)),
+		ByLabel:   map[string][]*Entry{},
+		ByPackage: make(map[string][]*Entry, len(packages)),
+	}}
+	var content Digester
+	for i := range packages {
+		b.addPackage(&packages[i])
+		content.add(&packages[i])
+	}
+	b.catalog.digest = content.Total
+	b.catalog.index()
+	slices.SortStableFunc(b.diagnostics, func(x, y olmcore.Diagnostic) int {
+		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Reason, y.Reason), cmp.Compare(x.Message, y.Message))
+	})
+	return b.catalog, b.diagnostics
+}
+
+type builder struct {
+	parser      *Parser
+	catalog     *Catalog
+	diagnostics []olmcore.Diagnostic
+}
+
+// contentPath names a place in a catalog's content.
+func contentPath(pkg, channel, bundle string) string {
+	path := fmt.Sprintf("packages[%q]", pkg)
+	if channel != "" {
+		path += fmt.Sprintf(".channels[%q]", channel)
+	}
+	if bundle != "" {
+		path += fmt.Sprintf(".bundles[%q]", bundle)
+	}
+	return path
+}
+
+// maxDiagnostic bounds what is said of one piece, in bytes: it quotes content.
+const MaxDiagnostic = 4 << 10
+
+func (b *builder) report(severity olmcore.Severity, reason, path, format string, args ...any) {
+	b.diagnostics = append(b.diagnostics, olmcore.Diagnostic{
+		Severity: severity, Reason: reason, Path: path, Message: Cut(fmt.Sprintf(format, args...), MaxDiagnostic),
+	})
+}
+
+func (b *builder) addPackage(in *Package) {
+	path := contentPath(in.Name, "", "")
+	if in.Name == "" {
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "a package without a name is left out")
+		return
+	}
+	if b.catalog.ByName[in.Name] != nil {
+		b.report(olmcore.Warning, ReasonDuplicateContent, path, "a second package %s is left out", in.Name)
+		return
+	}
+	p := &PackageIndex{Name: in.Name, deprecations: in.Deprecations}
+	b.catalog.ByName[in.Name] = p
+	b.catalog.Sorted = append(b.catalog.Sorted, p)
+
+	bundles := b.bundles(in)
+	used := make(map[*ParsedBundle]bool, len(bundles))
+	seen := make(map[string]bool, len(in.Channels))
+	for i := range in.Channels {
+		ch := &in.Channels[i]
+		if seen[ch.Name] {
+			b.report(olmcore.Warning, ReasonDuplicateContent, contentPath(in.Name, ch.Name, ""), "a second channel %q is left out", ch.Name)
+			continue
+		}
+		seen[ch.Name] = true
+		p.Channels = append(p.Channels, b.channel(p, ch, in.DefaultChannel, bundles, used))
+	}
+	switch {
+	case len(p.Channels) == 0:
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "package %s has no channels", in.Name)
+	case !seen[in.DefaultChannel]:
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "package %s has no channel %q, its default channel; its channels are ordered by name", in.Name, in.DefaultChannel)
+	}
+	for i := range in.Bundles {
+		if name := in.Bundles[i].Name; bundles[name] != nil && !used[bundles[name]] {
+			b.report(olmcore.Info, ReasonInvalidContent, contentPath(in.Name, "", name), "bundle %s is in no channel and cannot be chosen", name)
+		}
+	}
+	slices.SortFunc(p.Channels, func(x, y *ChannelIndex) int {
+		if x.isDefault != y.isDefault {
+			if x.isDefault {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(x.Name, y.Name)
+	})
+	if len(p.Channels) == 1 {
+		p.Chains = p.Channels[0].Chain
+		return
+	}
+	for _, ch := range p.Channels {
+		p.Chains = append(p.Chains, ch.Chain...)
+	}
+	p.Chains = slices.Clip(p.Chains)
+}
+
+func (b *builder) bundles(in *Package) map[string]*ParsedBundle {
+	bundles := make(map[string]*ParsedBundle, len(in.Bundles))
+	store := make([]ParsedBundle, len(in.Bundles))
+	versions := make(map[string]string, len(in.Bundles))
+	for i := range in.Bundles {
+		source := &in.Bundles[i]
+		path := contentPath(in.Name, "", source.Name)
+		switch {
+		case source.Name == "":
+			b.report(olmcore.Warning, ReasonInvalidContent, path, "a bundle of package %s without a name is left out", in.Name)
+			continue
+		case bundles[source.Name] != nil:
+			b.report(olmcore.Warning, ReasonDuplicateContent, path, "a second bundle %s is left out", source.Name)
+			continue
+		}
+		out := &store[i]
+		b.fill(out, in.Name, source, path)
+		bundles[source.Name] = out
+		if first, twice := versions[out.VersionText]; twice && out.HasVersion {
+			b.report(olmcore.Info, ReasonDuplicateContent, path, "bundles %s and %s have the same version %s", first, source.Name, out.VersionText)
+		}
+		versions[out.VersionText] = source.Name
+	}
+	return bundles
+}
+
+func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, path string) {
+	*out = ParsedBundle{Name: source.Name, Pkg: pkg, Image: source.Image, Objects: source.Objects}
+	out.Facts = b.parser.Facts(source.Properties, func(problem string) {
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "%s: %s", source.Name, problem)
+	})
+	mine := slices.IndexFunc(out.Packages, func(f PackageFact) bool { return f.Name == pkg })
+	switch {
+	case len(out.Packages) == 0:
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has no valid olm.package property and no version", source.Name)
+		out.Packages = []PackageFact{{Name: pkg}}
+		// What is installed has to say which package it is of.
+		value, _ := json.Marshal(map[string]string{"packageName": pkg, "version": ""})
+		out.Properties = append(slices.Clone(out.Properties), olmcore.Property{Type: PropertyPackage, Value: value})
+	case mine < 0:
+		out.Invalid = cmp.Or(out.Invalid, fmt.Sprintf("its olm.package property names package %s", out.Packages[0].Name))
+	default:
+		b.version(out, source, mine, path)
+	}
+	if out.Invalid != "" {
+		b.catalog.Invalid++
+		b.report(olmcore.Warning, ReasonInvalidBundle, path, "bundle %s cannot be chosen: %s", source.Name, out.Invalid)
+	}
+}
+
+func (b *builder) version(out *ParsedBundle, source *Bundle, mine int, path string) {
+	if fact := out.Packages[mine]; fact.Strict {
+		out.Version, out.HasVersion = fact.Version, true
+		out.VersionText = fact.Version.String()
+		return
+	}
+	out.VersionText = packageVersionText(source.Properties, out.Pkg)
+	version, err := semver.ParseTolerant(out.VersionText)
+	if err != nil {
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has the version %q, which is none: it is in no version range", source.Name, out.VersionText)
+		return
+	}
+	out.Version, out.HasVersion = version, true
+}
+
+func packageVersionText(properties []olmcore.Property, pkg string) string {
+	for _, p := range properties {
+		v := struct{ PackageName, Version string }{}
+		if p.Type == PropertyPackage && unmarshalObject(p.Value, &v) == nil && v.PackageName == pkg {
+			return v.Version
+		}
+	}
+	return ""
+}
+
+func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, bundles map[string]*ParsedBundle, used map[*ParsedBundle]bool) *ChannelIndex {
+	ch := &ChannelIndex{Pkg: p, Name: b.parser.intern(in.Name), isDefault: in.Name == defaultChannel, ByName: make(map[string]*Entry, len(in.Entries))}
+	path := contentPath(p.Name, in.Name, "")
+	entries := make([]*Entry, 0, len(in.Entries))
+	store := make([]Entry, len(in.Entries))
+	for i := range in.Entries {
+		source := &in.Entries[i]
+		content := bundles[source.Name]
+		entryPath := contentPath(p.Name, in.Name, source.Name)
+		switch {
+		case ch.ByName[source.Name] != nil:
+			b.report(olmcore.Warning, ReasonDuplicateContent, entryPath, "a second entry %s is left out", source.Name)
+			continue
+		case content == nil:
+			// It keeps its place in the chain: the others must not change their order.
+			b.report(olmcore.Warning, ReasonInvalidContent, entryPath, "entry %s has no bundle and cannot be chosen", source.Name)
+			content = &ParsedBundle{Name: source.Name, Pkg: p.Name, Facts: Facts{Invalid: "the catalog has no bundle of this name"}}
+			b.catalog.Invalid++
+		}
+		used[content] = true
+		e := &store[i]
+		*e = Entry{ParsedBundle: content, Channel: ch, Replaces: b.parser.intern(source.Replaces), Skips: source.Skips, Position: -1}
+		b.edges(e, source, entryPath)
+		ch.ByName[content.Name] = e
+		entries = append(entries, e)
+	}
+	if ch.Chain, ch.Malformed = sortChain(p.Name, in.Name, entries, ch.ByName); ch.Malformed != "" {
+		b.report(olmcore.Warning, ReasonMalformedChannel, path, "channel %q of package %s cannot be used: %s", in.Name, p.Name, ch.Malformed)
+	}
+	for _, e := range entries {
+		if e.Stranded {
+			b.report(olmcore.Warning, ReasonInvalidContent, contentPath(p.Name, in.Name, e.Name), "entry %s is stranded: the head of its channel does not lead to it, so it cannot be chosen", e.Name)
+		}
+	}
+	if len(entries) == 0 {
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "channel %q of package %s has no usable entries", in.Name, p.Name)
+	}
+	return ch
+}
+
+func (b *builder) edges(e *Entry, source *ChannelEntry, path string) {
+	if source.Replaces == source.Name || slices.Contains(source.Skips, source.Name) {
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s replaces or skips itself; that edge is ignored", source.Name)
+		if source.Replaces == source.Name {
+			e.Replaces = ""
+		}
+	}
+	if source.SkipRange == "" {
+		return
+	}
+	in, err := b.parser.parseRange(source.SkipRange)
+	if err != nil {
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s has the skipRange %q, which is none and is ignored: %v", source.Name, Cut(source.SkipRange, 200), err)
+		return
+	}
+	e.Skip = in
+}
+
+func Cut(text string, limit int) string {
+	const end = "…"
+	if len(text) <= limit {
+		return text
+	}
+	limit = max(limit-len(end), 0)
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + end
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Catalog is the content of one catalog, indexed for Resolve. Build makes it.
+// It never changes: any number of calls may use it at the same time, and one
+// Catalog may stand for several CatalogSources.
+type Catalog struct {
+	ByName map[string]*PackageIndex
+	Sorted []*PackageIndex // by name
+	// The entries that can be chosen for a requirement, in the order of
+	// preference inside a catalog: default channels first, then by package and
+	// channel name, then from the head of the channel down.
+	ByAPI     map[API][]*Entry
+	ByLabel   map[string][]*Entry
+	ByPackage map[string][]*Entry
+	All       []*Entry
+	// malformed are the channels without order; invalid counts
+	// the bundles that must not be selected.
+	Malformed []*ChannelIndex
+	Invalid   int
+	// HasRules: some bundle has a CEL rule.
+	HasRules bool
+	digest   digest
+}
+
+type PackageIndex struct {
+	Name     string
+	Channels []*ChannelIndex // the default first, then by name
+	// chains is every channel's chain, in that order: what a Subscription without
+	// a channel chooses from.
+	Chains       []*Entry
+	deprecations []Deprecation
+}
+
+type ChannelIndex struct {
+	Pkg       *PackageIndex
+	Name      string
+	isDefault bool
+	ByName    map[string]*Entry
+	// chain is the entries in order of preference, head first, without the
+	// skipped ones; nil when malformed says that there is no such order.
+	Chain     []*Entry
+	Malformed string
+	// rank is the channel's place in the order of byAPI.
+	rank int32
+}
+
+// entry is one bundle in one channel, or an existing ClusterServiceVersion: what
+// resolution chooses. Its address is its identity.
+type Entry struct {
+	*ParsedBundle
+	Channel  *ChannelIndex // nil for an existing one
+	Replaces string
+	Skips    []string
+	Skip     *versionRange // nil: none
+	// position counts from the head; -1 when the entry is not in the chain.
+	Position int32
+	// stranded: no head leads to it, and nobody skips it.
+	Stranded bool
+}
+
+// bundle is what all entries of one bundle share.
+type ParsedBundle struct {
+	Facts
+	Name string
+	Pkg  string
+	// version is 0.0.0 without hasVersion.
+	Version     semver.Version
+	HasVersion  bool
+	VersionText string // the version as written
+	Image       string
+	Objects     []olmcore.Object
+}
+
+// Packages returns the names of the catalog's packages, sorted.
+func (c *Catalog) Packages() []string {
+	if c == nil {
+		return nil
+	}
+	names := make([]string, len(c.Sorted))
+	for i, p := range c.Sorted {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// Channels returns the names of a package's channels, the default channel
+// first, then by name; nil when there is no such package.
+func (c *Catalog) Channels(pkg string) []string {
+	if c == nil || c.ByName[pkg] == nil {
+		return nil
+	}
+	var names []string
+	for _, ch := range c.ByName[pkg].Channels {
+		names = append(names, ch.Name)
+	}
+	return names
+}
+
+// Chain returns the names of a channel's bundles in the order of preference:
+// the head, then what it replaces, and so on, without the skipped ones. It is
+// nil when there is no such channel or its upgrade graph has no such order.
+func (c *Catalog) Chain(pkg, channel string) []string {
+	if c == nil || c.ByName[pkg] == nil {
+		return nil
+	}
+	ch := c.ByName[pkg].Channel(channel)
+	if ch == nil {
+		return nil
+	}
+	var names []string
+	for _, e := range ch.Chain {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// Deprecations returns what the catalog says about a package, as written.
+func (c *Catalog) Deprecations(pkg string) []Deprecation {
+	if c == nil || c.ByName[pkg] == nil {
+		return nil
+	}
+	return slices.Clone(c.ByName[pkg].deprecations)
+}
+
+func (p *PackageIndex) Channel(name string) *ChannelIndex {
+	for _, ch := range p.Channels {
+		if ch.Name == name {
+			return ch
+		}
+	}
+	return nil
+}
+
+// index fills the catalog's lookups once all packages stand.
+func (c *Catalog) index() {
+	slices.SortFunc(c.Sorted, func(a, b *PackageIndex) int { return cmp.Compare(a.Name, b.Name) })
+	var channels []*ChannelIndex
+	for _, p := range c.Sorted {
+		channels = append(channels, p.Channels...)
+	}
+	slices.SortStableFunc(channels, func(a, b *ChannelIndex) int {
+		if a.isDefault != b.isDefault {
+			if a.isDefault {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Pkg.Name, b.Pkg.Name), cmp.Compare(a.Name, b.Name))
+	})
+	total, apis := 0, map[API]int{}
+	for _, ch := range channels {
+		total += len(ch.Chain)
+		for _, e := range ch.Chain {
+			for _, g := range e.Provides {
+				apis[g]++
+			}
+		}
+	}
+	c.All = make([]*Entry, 0, total)
+	c.ByAPI = make(map[API][]*Entry, len(apis))
+	for i, ch := range channels {
+		if ch.Malformed != "" {
+			c.Malformed = append(c.Malformed, ch)
+		}
+		ch.rank = int32(i)
+		c.All = append(c.All, ch.Chain...)
+		for _, e := range ch.Chain {
+			c.indexEntry(e, apis)
+		}
+	}
+}
+
+func (c *Catalog) indexEntry(e *Entry, apis map[API]int) {
+	for _, g := range e.Provides {
+		list, ok := c.ByAPI[g]
+		if !ok {
+			list = make([]*Entry, 0, apis[g])
+		}
+		c.ByAPI[g] = append(list, e)
+	}
+	for _, label := range e.Labels {
+		c.ByLabel[label] = append(c.ByLabel[label], e)
+	}
+	c.ByPackage[e.Pkg] = append(c.ByPackage[e.Pkg], e)
+	for i := range e.Packages {
+		if name := e.Packages[i].Name; name != e.Pkg {
+			c.ByPackage[name] = append(c.ByPackage[name], e)
+		}
+	}
+}
+
+// compareEntries is the order of preference of two entries of one catalog.
+func CompareEntries(a, b *Entry) int {
+	return cmp.Or(cmp.Compare(a.Channel.rank, b.Channel.rank), cmp.Compare(a.Position, b.Position))
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Digest is the same for catalogs of the same content, in whatever order their
+// packages, channels, entries and bundles came to Build. The order of a bundle's
+// properties counts. It is a key for caches, and proves nothing.
+func (c *Catalog) Digest() string {
+	if c == nil {
+		return ""
+	}
+	return c.digest.String()
+}
+
+// digest is the sum of the hashes of all pieces, so that their order does not
+// matter.
+type digest [4]uint64
+
+func (d *digest) String() string {
+	var b []byte
+	for _, word := range d {
+		b = binary.BigEndian.AppendUint64(b, word)
+	}
+	return hex.EncodeToString(b)
+}
+
+// digester adds pieces, each a list of texts.
+type Digester struct {
+	Total  digest
+	buffer []byte
+}
+
+func (d *Digester) Begin(texts ...string) {
+	d.buffer = d.buffer[:0]
+	d.Texts(texts...)
+}
+
+func (d *Digester) Texts(texts ...string) {
+	for _, text := range texts {
+		d.buffer = binary.AppendUvarint(d.buffer, uint64(len(text)))
+		d.buffer = append(d.buffer, text...)
+	}
+}
+
+func (d *Digester) properties(list []olmcore.Property) {
+	for i := range list {
+		d.Texts(list[i].Type)
+		d.buffer = binary.AppendUvarint(d.buffer, uint64(len(list[i].Value)))
+		d.buffer = append(d.buffer, list[i].Value...)
+	}
+}
+
+func (d *Digester) End() {
+	sum := sha256.Sum256(d.buffer)
+	for i := range d.Total {
+		d.Total[i] += binary.BigEndian.Uint64(sum[8*i:])
+	}
+}
+
+// add takes in one package as its author wrote it.
+func (d *Digester) add(p *Package) {
+	d.Begin("package", p.Name, p.DefaultChannel)
+	d.properties(p.Properties)
+	d.End()
+	for i := range p.Channels {
+		ch := &p.Channels[i]
+		d.Begin("channel", p.Name, ch.Name)
+		d.properties(ch.Properties)
+		d.End()
+		for _, e := range ch.Entries {
+			d.Begin("entry", p.Name, ch.Name, e.Name, e.Replaces, e.SkipRange)
+			d.Texts(slices.Sorted(slices.Values(e.Skips))...)
+			d.End()
+		}
+	}
+	for i := range p.Bundles {
+		b := &p.Bundles[i]
+		d.Begin("bundle", p.Name, b.Name, b.Image)
+		d.properties(b.Properties)
+		for _, o := range b.Objects {
+			text, err := json.Marshal(o)
+			d.Texts(fmt.Sprintf("%T", o), string(text), strconv.FormatBool(err == nil))
+		}
+		d.End()
+	}
+	for _, x := range p.Deprecations {
+		d.Begin("deprecation", p.Name, x.Channel, x.Bundle, x.Message)
+		d.End()
+	}
+}

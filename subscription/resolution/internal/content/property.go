@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package content
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// gvk is an API.
+type API struct{ Group, Version, Kind string }
+
+func (g API) String() string { return g.Kind + " (" + g.Group + "/" + g.Version + ")" }
+
+// packageFact is one valid olm.package property. Versions that are not strict
+// semver are in no range.
+type PackageFact struct {
+	Name    string
+	Version semver.Version
+	Strict  bool
+}
+
+// compare is the order of the APIs' JSON forms.
+func (g API) Compare(h API) int {
+	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
+}
+
+// facts is what resolution knows of a bundle or an installed
+// ClusterServiceVersion: its properties, parsed once.
+type Facts struct {
+	Packages     []PackageFact
+	Provides     []API
+	Labels       []string
+	Requirements []*Requirement
+	Deprecated   bool
+	// invalid is why it must not be selected: a requirement that cannot be read.
+	Invalid string
+	// properties are the source, for CEL rules and for the result.
+	Properties []olmcore.Property
+}
+
+// parser turns properties into facts. What equal texts have in common is shared,
+// so that a catalog holds each requirement, range and string once.
+type Parser struct {
+	strings      map[string]string
+	ranges       map[string]*versionRange
+	requirements map[string]*Requirement
+	apis         map[API]API
+	hasRules     bool // a CEL rule was seen
+}
+
+// newParser returns a parser for a catalog, or, without sharing strings, for a
+// few bundles that are soon forgotten.
+func NewParser(share bool) *Parser {
+	p := &Parser{ranges: map[string]*versionRange{}, requirements: map[string]*Requirement{}}
+	if share {
+		p.strings, p.apis = map[string]string{}, map[API]API{}
+	}
+	return p
+}
+
+func (p *Parser) intern(s string) string {
+	if p.strings == nil {
+		return s
+	}
+	if shared, ok := p.strings[s]; ok {
+		return shared
+	}
+	p.strings[s] = s
+	return s
+}
+
+func (p *Parser) parseRange(text string) (*versionRange, error) {
+	if r, ok := p.ranges[text]; ok {
+		return r, nil
+	}
+	r, err := parseRange(text)
+	if err != nil {
+		return nil, err
+	}
+	p.ranges[text] = r
+	return r, nil
+}
+
+// facts parses the properties of one bundle. ignored gets a sentence for each
+// property that is broken and does not matter enough to forbid the bundle.
+func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Facts {
+	f := Facts{Properties: properties}
+	apis := 0
+	for i := range properties {
+		if properties[i].Type == PropertyGVK {
+			apis++
+		}
+	}
+	f.Provides = make([]API, 0, apis)
+	for i := range properties {
+		p.fact(&f, &properties[i], ignored)
+	}
+	if len(f.Provides) == 0 {
+		f.Provides = nil
+	}
+	return f
+}
+
+func (p *Parser) fact(f *Facts, property *olmcore.Property, ignored func(string)) {
+	switch property.Type {
+	case PropertyPackage:
+		if fact, err := p.packageFact(property.Value); err != nil {
+			ignored(fmt.Sprintf("property olm.package is ignored: %v", err))
+		} else if !slices.ContainsFunc(f.Packages, func(have PackageFact) bool { return samePackage(have, fact) }) {
+			f.Packages = append(f.Packages, fact)
+		}
+	case PropertyGVK:
+		if g, err := p.gvk(property.Value); err != nil {
+			ignored(fmt.Sprintf("property olm.gvk is ignored: %v", err))
+		} else if !slices.Contains(f.Provides, g) {
+			f.Provides = append(f.Provides, g)
+		}
+	case PropertyLabel:
+		if label, err := parseLabel(property.Value); err != nil {
+			ignored(fmt.Sprintf("property olm.label is ignored: %v", err))
+		} else if label = p.intern(label); !slices.Contains(f.Labels, label) {
+			f.Labels = append(f.Labels, label)
+		}
+	case PropertyDeprecated:
+		f.Deprecated = true
+	case PropertyGVKRequired, PropertyPackageRequired, PropertyLabelRequired, PropertyConstraint:
+		r, err := p.requirement(property)
+		if err != nil {
+			if f.Invalid == "" {
+				f.Invalid = err.Error()
+			}
+		} else if !slices.Contains(f.Requirements, r) {
+			f.Requirements = append(f.Requirements, r)
+		}
+	}
+}
+
+func samePackage(a, b PackageFact) bool {
+	return a.Name == b.Name && a.Strict == b.Strict && a.Version.Equals(b.Version)
+}
+
+// spellOut returns provided and required APIs and packages as properties.
+func (f *Facts) SpellOut() []olmcore.Property {
+	var list []olmcore.Property
+	add := func(kind string, value any) {
+		if text, err := json.Marshal(value); err == nil {
+			list = append(list, olmcore.Property{Type: kind, Value: text})
+		}
+	}
+	type api struct {
+		Group   string `json:"group"`
+		Kind    string `json:"kind"`
+		Version string `json:"version"`
+	}
+	for _, g := range f.Provides {
+		add(PropertyGVK, api{g.Group, g.Kind, g.Version})
+	}
+	for _, q := range f.Requirements {
+		add(PropertyGVKRequired, api{q.Api.Group, q.Api.Kind, q.Api.Version})
+	}
+	for _, fact := range f.Packages {
+		version := ""
+		if fact.Strict {
+			version = fact.Version.String()
+		}
+		add(PropertyPackage, map[string]string{"packageName": fact.Name, "version": version})
+	}
+	return list
+}
+
+var errNotObject = errors.New("its value is not a JSON object")
+
+func (p *Parser) packageFact(value json.RawMessage) (PackageFact, error) {
+	v := struct{ PackageName, Version string }{}
+	if fields, ok := scanFields(value, packageKeys); ok {
+		v.PackageName, v.Version = string(fields[0]), string(fields[1])
+	} else if err := unmarshalObject(value, &v); err != nil {
+		return PackageFact{}, err
+	}
+	if v.PackageName == "" {
+		return PackageFact{}, errors.New("it has no packageName")
+	}
+	fact := PackageFact{Name: p.intern(v.PackageName)}
+	if version, err := semver.Parse(v.Version); err == nil {
+		fact.Version, fact.Strict = version, true
+	}
+	return fact, nil
+}
+
+func (p *Parser) gvk(value json.RawMessage) (API, error) {
+	var g API
+	if fields, ok := scanFields(value, apiKeys); ok {
+		if shared, ok := p.apis[API{string(fields[0]), string(fields[1]), string(fields[2])}]; ok {
+			return shared, nil
+		}
+		g = API{string(fields[0]), string(fields[1]), string(fields[2])}
+	} else {
+		v := struct{ Group, Version, Kind string }{}
+		if err := unmarshalObject(value, &v); err != nil {
+			return API{}, err
+		}
+		g = API{v.Group, v.Version, v.Kind}
+	}
+	if p.apis == nil {
+		return g, nil
+	}
+	if shared, ok := p.apis[g]; ok {
+		return shared, nil
+	}
+	shared := API{p.intern(g.Group), p.intern(g.Version), p.intern(g.Kind)}
+	p.apis[shared] = shared
+	return shared, nil
+}
+
+func parseLabel(value json.RawMessage) (string, error) {
+	v := struct{ Label string }{}
+	if err := unmarshalObject(value, &v); err != nil {
+		return "", err
+	}
+	if v.Label == "" {
+		return "", errors.New("it has no label")
+	}
+	return v.Label, nil
+}
+
+// unmarshalObject refuses what encoding/json would take for an empty struct.
+func unmarshalObject(value json.RawMessage, into any) error {
+	if trimmed := bytes.TrimLeft(value, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
+		return errNotObject
+	}
+	return json.Unmarshal(value, into)
+}
+
+// Keys of the values that nearly all properties have.
+var (
+	apiKeys     = []string{"group", "version", "kind"}
+	packageKeys = []string{"packageName", "version"}
+)
+
+// scanFields reads an object of exactly these keys, at most three, in any order,
+// with plain strings that are not empty. Anything else is left to encoding/json.
+func scanFields(value []byte, keys []string) (fields [3][]byte, ok bool) {
+	if len(value) < 2 || value[0] != '{' {
+		return fields, false
+	}
+	rest := value[1:]
+	for n := range keys {
+		var key, text []byte
+		if key, rest, ok = scanString(rest); !ok || len(rest) == 0 || rest[0] != ':' {
+			return fields, false
+		}
+		if text, rest, ok = scanString(rest[1:]); !ok || len(rest) == 0 || len(text) == 0 {
+			return fields, false
+		}
+		i := slices.Index(keys, string(key))
+		if i < 0 || fields[i] != nil {
+			return fields, false
+		}
+		fields[i] = text
+		end := byte(',')
+		if n == len(keys)-1 {
+			end = '}'
+		}
+		if rest[0] != end {
+			return fields, false
+		}
+		rest = rest[1:]
+	}
+	return fields, len(rest) == 0
+}
+
+func scanString(b []byte) (text, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != '"' {
+		return nil, nil, false
+	}
+	for i := 1; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return b[1:i], b[i+1:], true
+		case c == '\\' || c < ' ' || c >= 0x80:
+			return nil, nil, false
+		}
+	}
+	return nil, nil, false
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
+)
+
+// Explanation says why a bundle is or is not chosen.
+type Explanation struct {
+	Subscription, Bundle string
+	// Chosen: the bundle is part of the solution, newly or as it is.
+	Chosen bool
+	// Code is why it is not chosen.
+	Code model.HeldBackCode
+	// Summary says it for a person.
+	Summary string
+	// Rules are what excludes the bundle, where rules do.
+	Rules []Rule
+}
+
+// More reasons why a bundle is not chosen, beside those of HeldBack.
+const (
+	// UnknownBundle: no visible catalog has it.
+	UnknownBundle model.HeldBackCode = "UnknownBundle"
+	// NotFollowed: no Subscription follows its package and channel, and nothing
+	// that is selected needs it.
+	NotFollowed model.HeldBackCode = "NotFollowed"
+	// Skipped: another bundle of the channel skips it, so it is never installed
+	// unless startingCSV names it.
+	Skipped model.HeldBackCode = "Skipped"
+	// LessPreferred: a better candidate is chosen.
+	LessPreferred model.HeldBackCode = "LessPreferred"
+	// Unresolved: the Subscription has no solution at all.
+	Unresolved model.HeldBackCode = "Unresolved"
+)
+
+// Of says why a bundle is or is not chosen for a Subscription; an empty subscription
+// asks about the whole namespace.
+func Of(p *View, d *Decided, subscription, bundle string, budget *search.Budget) Explanation {
+	x := Explanation{Subscription: subscription, Bundle: bundle}
+	if subscription != "" && p.SubscriptionNamed(subscription) == nil {
+		x.Code, x.Summary = NotFollowed, fmt.Sprintf("There is no Subscription %s in namespace %s.", subscription, p.In.Namespace)
+		return x
+	}
+	if chosen(p, d, &x) {
+		x.Chosen = true
+		return x
+	}
+	for _, s := range p.Subs {
+		if (subscription == "" || s.Object.Name == subscription) && explainFor(p, d, s, &x, budget) {
+			return x
+		}
+	}
+	x.Code = NotFollowed
+	asker := "no Subscription asks for"
+	if subscription != "" {
+		asker = fmt.Sprintf("Subscription %s does not ask for", subscription)
+	}
+	x.Summary = elsewhere(p, bundle, asker)
+	if x.Summary == "" {
+		x.Code, x.Summary = UnknownBundle, fmt.Sprintf("No catalog visible from namespace %s has %s.", p.In.Namespace, bundle)
+	}
+	return x
+}
+
+// chosen reports whether the bundle is part of the solution.
+func chosen(p *View, res *Decided, x *Explanation) bool {
+	for _, op := range res.Operators {
+		if op.Name != x.Bundle || (x.Subscription != "" && len(op.For) > 0 && !slices.Contains(op.For, x.Subscription)) {
+			continue
+		}
+		why := "for Subscription " + enumerate(op.For, " and ")
+		if len(op.For) == 0 {
+			why = "because " + enumerate(op.RequiredBy, " and ") + " needs it"
+		}
+		x.Summary = fmt.Sprintf("%s is installed from channel %s of catalog %s %s.", op.Name, op.Channel, op.Catalog, why)
+		return true
+	}
+	for _, t := range res.Targets {
+		if t.Target == x.Bundle && t.Target != "" && (x.Subscription == "" || x.Subscription == t.Subscription) {
+			x.Summary = fmt.Sprintf("%s stays installed for Subscription %s.", x.Bundle, t.Subscription)
+			return true
+		}
+	}
+	if c := p.ByName[x.Bundle]; c != nil && p.Scope.Freestanding(c) && x.Subscription == "" {
+		x.Summary = fmt.Sprintf("%s stays installed: it exists, and no Subscription refers to it.", x.Bundle)
+		return true
+	}
+	return false
+}
+
+// explainFor explains a bundle that a Subscription could or could nearly have.
+// false: the bundle has nothing to do with it.
+func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, budget *search.Budget) bool {
+	if s.Choice == nil {
+		if res.Failure == nil {
+			return false
+		}
+		x.Code, x.Summary = Unresolved, fmt.Sprintf("Nothing is resolved in namespace %s: %s.", p.In.Namespace, res.Failure.Message)
+		return true
+	}
+	found := inChannels(p, s, x.Bundle)
+	candidate, ok := candidateNamed(s, x.Bundle)
+	switch {
+	case ok && p.target(s).Entry != nil && !p.Scope.Failed(s) && res.Failure == nil:
+		explainCandidate(p, s, candidate, x, budget)
+	case ok || (found != nil && p.Scope.Failed(s)):
+		x.Code = Unresolved
+		x.Summary = fmt.Sprintf("Subscription %s has no solution at all.", s.Object.Name)
+		if res.Failure != nil {
+			x.Summary = fmt.Sprintf("Nothing is resolved in namespace %s: %s.", p.In.Namespace, res.Failure.Message)
+		}
+		for _, c := range coresFor(res.Cores, s.Object.Name) {
+			x.Summary, x.Rules = c.Summary, c.Rules
+			break
+		}
+	case found == nil:
+		return false
+	case s.Held != "":
+		x.Code, x.Summary = s.Held, fmt.Sprintf("Subscription %s stays at %s: %s.", s.Object.Name, s.Current.Object.Name, s.HeldText)
+	case s.Current == nil && s.Object.Spec.StartingCSV != "":
+		x.Code, x.Summary = LessPreferred, fmt.Sprintf("Subscription %s asks to start with %s.", s.Object.Name, s.Object.Spec.StartingCSV)
+	case found.Stranded:
+		x.Code, x.Summary = model.ChannelMalformed, fmt.Sprintf("%s is stranded: the head of channel %s does not lead to it.", x.Bundle, found.Channel.Name)
+	case found.Position < 0 && found.Channel.Malformed == "":
+		x.Code, x.Summary = Skipped, fmt.Sprintf("%s is skipped by another bundle of channel %s.", x.Bundle, found.Channel.Name)
+	case s.Current != nil:
+		x.Code, x.Summary = model.NoUpgradeEdge, fmt.Sprintf("There is no upgrade from %s to %s: it neither replaces nor skips it, nor has a skipRange for its version.", s.Current.Object.Name, x.Bundle)
+	default:
+		x.Code, x.Summary = model.ChannelMalformed, fmt.Sprintf("The upgrade graph of channel %s is broken: %s.", found.Channel.Name, found.Channel.Malformed)
+	}
+	x.Subscription = s.Object.Name
+	return true
+}
+
+func explainCandidate(p *View, s *model.Subscription, candidate model.Ref, x *Explanation, budget *search.Budget) {
+	x.Code = LessPreferred
+	for _, segment := range s.Choice.Segments {
+		for _, e := range segment.Entries {
+			r := model.Ref{Source: segment.Source, Entry: e}
+			if r == p.target(s) {
+				x.Summary = fmt.Sprintf("Subscription %s gets %s, which it prefers to %s.", s.Object.Name, e.Name, x.Bundle)
+				return
+			}
+			if r == candidate {
+				h := whyNot(p, s, candidate, budget)
+				x.Code, x.Summary, x.Rules = h.Code, h.Summary, h.Rules
+				return
+			}
+		}
+	}
+}
+
+func candidateNamed(s *model.Subscription, name string) (model.Ref, bool) {
+	for _, segment := range s.Choice.Segments {
+		for _, e := range segment.Entries {
+			if e.Name == name {
+				return model.Ref{Source: segment.Source, Entry: e}, true
+			}
+		}
+	}
+	return model.Ref{}, false
+}
+
+// inChannels finds a bundle in the channels that a Subscription follows.
+func inChannels(p *View, s *model.Subscription, bundle string) *content.Entry {
+	if s.Pkg == nil {
+		return nil
+	}
+	for _, ch := range s.Pkg.Channels {
+		if spec := s.Object.Spec.Channel; spec == "" || spec == ch.Name {
+			if e := ch.ByName[bundle]; e != nil {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// elsewhere says where the visible catalogs have a bundle that, as asker says, is
+// not asked for.
+func elsewhere(p *View, bundle, asker string) string {
+	var places []string
+	note := ""
+	for i := range p.Sources {
+		for _, pkg := range p.Sources[i].Content.Sorted {
+			for _, ch := range pkg.Channels {
+				if e := ch.ByName[bundle]; e != nil {
+					note = obstacle(p, model.Ref{Source: int32(i), Entry: e})
+					places = append(places, fmt.Sprintf("channel %s of package %s in catalog %s", ch.Name, pkg.Name, p.Sources[i].Key))
+				}
+			}
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s is in %s, which %s, and nothing that is selected needs it.%s", bundle, some(places, " and "), asker, note)
+}
+
+// obstacle says why an entry could not be installed in any case.
+func obstacle(p *View, r model.Ref) string {
+	const prefix = " It could not be installed anyway: it "
+	n := p.Node(r, 0)
+	p.Expand(n)
+	switch {
+	case n.Blocked == model.BundleDeprecated:
+		return prefix + "is deprecated."
+	case n.Blocked != "":
+		return fmt.Sprintf("%sis ruled out (%s).", prefix, n.BlockedText)
+	case n.Dead >= 0:
+		return fmt.Sprintf("%sneeds %s, and no catalog visible from namespace %s has one.", prefix, words(n.Entry.Requirements[n.Dead].Predicate), p.In.Namespace)
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
+)
+
+// HeldBackOf finds out why Subscriptions did not get their best candidate. Each may
+// take its part of the budget.
+func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
+	var list []HeldBack
+	waiting := 0
+	for _, s := range p.Subs {
+		if !p.Scope.Failed(s) && s.Held == "" && p.target(s) != s.Choice.First() {
+			waiting++
+		}
+	}
+	for _, s := range p.Subs {
+		switch {
+		case p.Scope.Failed(s):
+		case s.Held != "":
+			list = append(list, standsStill(s))
+		case p.target(s) != s.Choice.First():
+			part := search.Budget{Limit: -1}
+			if budget.Limit >= 0 {
+				part.Limit = budget.Left(budget.Limit) / waiting
+			}
+			list = append(list, whyNot(p, s, s.Choice.First(), &part))
+			budget.Spent += part.Spent
+			waiting--
+		}
+	}
+	return list
+}
+
+// standsStill explains why an installed operator stays whatever else there may be.
+func standsStill(s *model.Subscription) HeldBack {
+	h := HeldBack{Subscription: s.Object.Name, Code: s.Held, Summary: fmt.Sprintf("Subscription %s stays at %s: %s.", s.Object.Name, s.Current.Object.Name, s.HeldText)}
+	if s.Held == model.ReplacementInProgress {
+		h.Blocker = s.Current.Object.Spec.Replaces
+	}
+	return h
+}
+
+// whyNot explains why a candidate was not chosen for a Subscription: the rules
+// that exclude it; where there are none, those together with what earlier
+// Subscriptions keep.
+func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.Budget) HeldBack {
+	h := HeldBack{Subscription: s.Object.Name, Candidate: candidate.Entry.Name}
+	q := p.question()
+	q.Demands = &search.Demands{Hard: s, Candidate: candidate}
+	found, verdict := search.Reasons(q, p.Learn, budget)
+	if verdict == search.Satisfiable {
+		keep := map[int32]model.Ref{}
+		for _, earlier := range p.Subs[:s.Index] {
+			if target := p.target(earlier); !p.Scope.Failed(earlier) && target.Entry != nil {
+				keep[earlier.Index] = target
+			}
+		}
+		q.Demands = &search.Demands{Hard: s, Candidate: candidate, Keep: keep}
+		found, verdict = search.Reasons(q, p.Learn, budget)
+	}
+	if len(found.Rules) == 0 {
+		h.Code = model.Unknown
+		h.Summary = fmt.Sprintf("Subscription %s does not get %s, and the reason was not found", s.Object.Name, h.Candidate)
+		if verdict == search.Exhausted {
+			h.Summary += fmt.Sprintf(" within %d steps", budget.Spent)
+		}
+		h.Summary += "."
+		return h
+	}
+	h.Rules = rulesOf(p, found)
+	h.Code, h.Blocker = classify(h.Rules, s.Object.Name, h.Candidate)
+	h.Summary = fmt.Sprintf("Subscription %s does not get %s: %s.", s.Object.Name, h.Candidate, causes(p, h.Rules, s.Object.Name))
+	return h
+}
+
+// classify finds the rule that matters most to a person.
+func classify(rules []Rule, subscription, candidate string) (model.HeldBackCode, string) {
+	find := func(kind model.RuleKind, holds func(*Rule) bool) *Rule {
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Kind == kind && (holds == nil || holds(&r)) })
+		if i < 0 {
+			return nil
+		}
+		return &rules[i]
+	}
+	own := func(r *Rule) bool { return r.Bundle == candidate }
+	switch {
+	case find(model.BundleDeprecated, own) != nil:
+		return model.CandidateDeprecated, candidate
+	case find(model.BundleInvalid, own) != nil:
+		return model.CandidateInvalid, candidate
+	case find(model.BundleExcluded, own) != nil:
+		return model.CandidateExcluded, candidate
+	}
+	if r := find(model.KeepsCandidate, nil); r != nil {
+		return model.BlockedBySubscription, r.Subscription
+	}
+	if r := find(model.SubscriptionExists, func(r *Rule) bool { return r.Subscription != subscription }); r != nil {
+		return model.BlockedBySubscription, r.Subscription
+	}
+	if r := find(model.BundleRequires, func(r *Rule) bool { return len(r.Objects) == 0 }); r != nil {
+		return model.RequirementUnmet, r.Need
+	}
+	if r := find(model.OnePerAPI, nil); r != nil {
+		return model.ProvidedByOther, r.Need
+	}
+	if r := find(model.OnePerName, nil); r != nil {
+		return model.NameConflict, r.Bundle
+	}
+	if r := find(model.BundleRequires, nil); r != nil {
+		return model.RequirementUnmet, r.Need
+	}
+	if r := find(model.OnePerPackage, nil); r != nil {
+		return model.PackageConflict, r.Package
+	}
+	if r := find(model.CSVExists, nil); r != nil {
+		return model.ProvidedByOther, r.Bundle
+	}
+	return model.Unknown, ""
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// readCandidates finds what each Subscription can end with, in order of preference.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/resolver, getSubscriptionVariables.
+func readCandidates(p *Problem) {
+	p.subsOver = map[*content.PackageIndex][]*Subscription{}
+	for _, s := range p.Subs {
+		s.Choice = &Choice{Sub: s, Owner: s.Index, Offer: &Offer{}}
+		candidatesOf(p, s)
+		if s.Current != nil && s.Pkg != nil {
+			p.subsOver[s.Pkg] = append(p.subsOver[s.Pkg], s)
+		}
+		p.Stats.Candidates += s.Choice.Total
+	}
+}
+
+func candidatesOf(p *Problem, s *Subscription) {
+	code, text := locate(p, s)
+	if code == "" && s.Held == "" {
+		code, text = catalogCandidates(p, s)
+	}
+	if code != "" && s.Held == "" {
+		if s.Current == nil || p.Policy.FailOnMissingCatalog {
+			s.Impossible, s.ImpossibleCode = text, code
+			return
+		}
+		s.Held, s.HeldText = code, text
+	}
+	if s.Current != nil {
+		s.Choice.add(ExistingSource, []*content.Entry{s.Current.Entry})
+	} else if p.Policy.AdoptSameBundle {
+		adoptable(p, s)
+	}
+}
+
+// locate finds the catalog and the package of a Subscription. A code says what
+// is missing, with OLM's text.
+func locate(p *Problem, s *Subscription) (code HeldBackCode, text string) {
+	spec, name := s.Object.Spec, s.Object.Name
+	switch {
+	case spec.Package == "":
+		return PackageMissing, fmt.Sprintf("subscription %s has no package", name)
+	case spec.CatalogSource == "" || spec.CatalogSourceNamespace == "":
+		return CatalogMissing, fmt.Sprintf("subscription %s has no catalog", name)
+	}
+	index, _ := p.sourceOf(types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource})
+	if index == NoSource || len(p.Sources[index].Content.Sorted) == 0 {
+		return CatalogMissing, fmt.Sprintf("no operators found from catalog %s in namespace %s referenced by subscription %s", spec.CatalogSource, spec.CatalogSourceNamespace, name)
+	}
+	s.Source = index
+	s.Pkg = p.Sources[index].Content.ByName[spec.Package]
+	if s.Pkg == nil || !hasEntries(s.Pkg) {
+		s.Pkg = nil
+		return PackageMissing, fmt.Sprintf("no operators found in package %s in the catalog referenced by subscription %s", spec.Package, name)
+	}
+	return "", ""
+}
+
+func hasEntries(p *content.PackageIndex) bool {
+	return slices.ContainsFunc(p.Channels, func(ch *content.ChannelIndex) bool { return len(ch.ByName) > 0 })
+}
+
+// catalogCandidates adds the entries of the Subscription's package and channel.
+func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text string) {
+	spec, name := s.Object.Spec, s.Object.Name
+	channels := s.Pkg.Channels
+	if spec.Channel != "" {
+		ch := s.Pkg.Channel(spec.Channel)
+		if ch == nil || len(ch.ByName) == 0 {
+			return ChannelMissing, fmt.Sprintf("no operators found in channel %s of package %s in the catalog referenced by subscription %s", spec.Channel, spec.Package, name)
+		}
+		channels = []*content.ChannelIndex{ch}
+	}
+	if s.Current == nil && spec.StartingCSV != "" {
+		for _, ch := range channels {
+			if e := ch.ByName[spec.StartingCSV]; e != nil {
+				s.Upgrades = append(s.Upgrades, e)
+			}
+		}
+		if len(s.Upgrades) == 0 {
+			return ChannelMissing, fmt.Sprintf("no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s", spec.StartingCSV, spec.Channel, spec.Package, name)
+		}
+		offerCatalog(p, s)
+		return "", ""
+	}
+	if i := slices.IndexFunc(channels, func(ch *content.ChannelIndex) bool { return ch.Malformed == "" }); i < 0 {
+		return ChannelMalformed, channels[0].Malformed
+	}
+	switch {
+	case s.Current != nil:
+		upgrades(p, s, channels)
+	case spec.Channel != "":
+		s.Upgrades = channels[0].Chain
+	default:
+		s.Upgrades = s.Pkg.Chains
+	}
+	offerCatalog(p, s)
+	if s.Choice.Total == 0 && s.Current == nil {
+		return PackageMissing, fmt.Sprintf("no operators found matching the criteria of subscription %s", name)
+	}
+	return "", ""
+}
+
+// offerCatalog adds the catalog's candidates to the choice: the one whose plan is on
+// its way first.
+func offerCatalog(p *Problem, s *Subscription) {
+	if bundle := p.In.InFlight[s.Object.Name]; bundle != "" {
+		if i := slices.IndexFunc(s.Upgrades, func(e *content.Entry) bool { return e.Name == bundle }); i > 0 {
+			reordered := make([]*content.Entry, 0, len(s.Upgrades))
+			reordered = append(append(append(reordered, s.Upgrades[i]), s.Upgrades[:i]...), s.Upgrades[i+1:]...)
+			s.Upgrades = reordered
+		}
+	}
+	s.Choice.add(s.Source, s.Upgrades)
+}
+
+// upgrades collects the entries with an upgrade edge from the current operator.
+func upgrades(p *Problem, s *Subscription, channels []*content.ChannelIndex) {
+	current := s.Current.Entry
+	atHead := false
+	for _, ch := range channels {
+		chain := ch.Chain
+		installed := ch.ByName[current.Name]
+		ordered := installed != nil && installed.Position >= 0
+		if ordered && installed.Position == 0 {
+			atHead = true
+		}
+		if ordered && !p.Policy.AllowBackwardSkipRange {
+			chain = chain[:installed.Position]
+		}
+		for _, e := range chain {
+			if upgradesFrom(p, e, current, ordered) {
+				s.Upgrades = append(s.Upgrades, e)
+			}
+		}
+	}
+	if len(s.Upgrades) == 0 && !atHead {
+		s.Held = NoUpgradeEdge
+		s.HeldText = fmt.Sprintf("nothing in the channel replaces, skips or has a skipRange for %s", current.Name)
+	}
+}
+
+// upgradesFrom reports whether there is an upgrade edge from an installed
+// operator to e. ordered: the chain of e's channel says that e is newer.
+//
+// Differs: unless the policy says otherwise, a skipRange never leads to the
+// installed operator itself or to an older one.
+func upgradesFrom(p *Problem, e, installed *content.Entry, ordered bool) bool {
+	if (e.Replaces != "" && e.Replaces == installed.Name) || slices.Contains(e.Skips, installed.Name) {
+		return true
+	}
+	if e.Skip == nil || !e.Skip.Contains(installed.Version) {
+		return false
+	}
+	return p.Policy.AllowBackwardSkipRange || ordered || (e.HasVersion && e.Version.GT(installed.Version))
+}
+
+// adoptable offers an existing operator that nobody owns as the last candidate.
+func adoptable(p *Problem, s *Subscription) {
+	for _, e := range s.Upgrades {
+		c := p.ByName[e.Name]
+		if c == nil || c.LeftOut || len(c.Owners) > 0 || c.Entry.Pkg != e.Pkg || !c.Entry.Version.Equals(e.Version) {
+			continue
+		}
+		if _, annotated := c.Object.Annotations[content.PropertiesAnnotation]; annotated {
+			s.Choice.add(ExistingSource, []*content.Entry{c.Entry})
+			return
+		}
+	}
+}

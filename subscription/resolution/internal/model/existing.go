@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// existing is a ClusterServiceVersion of the namespace that is no copy.
+type CSV struct {
+	Object *v1alpha1.ClusterServiceVersion
+	Entry  *content.Entry
+	// Choice demands that it stays.
+	Choice Choice
+	// owners are the Subscriptions whose status.installedCSV names it.
+	Owners []*Subscription
+	// leftOut: it takes no part, being deleted or on its way out of an upgrade.
+	LeftOut bool
+	// error is what stops OLM.
+	Error string
+}
+
+func (e *CSV) Deleting() bool { return e.Object.DeletionTimestamp != nil }
+
+// isCopied reports whether a ClusterServiceVersion is a copy of one in another
+// namespace.
+//
+// Source: operator-framework/api ClusterServiceVersion.IsCopied.
+// Differs: the label olm.copiedFrom with the namespace itself is no copy.
+func isCopied(c *v1alpha1.ClusterServiceVersion) bool {
+	if c.Status.Reason == v1alpha1.CSVReasonCopied {
+		return true
+	}
+	if home, ok := c.Annotations["olm.operatorNamespace"]; ok && home != c.Namespace {
+		return true
+	}
+	home, ok := c.Labels[olmcore.LabelCopiedFrom]
+	return ok && home != c.Namespace
+}
+
+// readObjects collects the existing ClusterServiceVersions, by name, and ties the
+// Subscriptions to them.
+func readObjects(p *Problem) {
+	objects := make([]*v1alpha1.ClusterServiceVersion, 0, len(p.In.CSVs))
+	for i, c := range p.In.CSVs {
+		switch {
+		case c == nil:
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.Ref{}, fmt.Sprintf("CSVs[%d]", i), "a ClusterServiceVersion without content is left out")
+		case c.Namespace != p.In.Namespace:
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(c), "", "ClusterServiceVersion %s/%s is of another namespace and left out", c.Namespace, c.Name)
+		case !isCopied(c):
+			objects = append(objects, c)
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b *v1alpha1.ClusterServiceVersion) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
+	p.ByName = make(map[string]*CSV, len(objects))
+	store := make([]CSV, len(objects))
+	p.Existing = make([]*CSV, 0, len(objects))
+	for i, c := range objects {
+		if p.ByName[c.Name] != nil {
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(c), "", "ClusterServiceVersion %s is there twice; the first counts", c.Name)
+			continue
+		}
+		store[i] = CSV{Object: c, LeftOut: c.DeletionTimestamp != nil}
+		p.ByName[c.Name] = &store[i]
+		p.Existing = append(p.Existing, &store[i])
+	}
+	for _, s := range p.Subs {
+		installed := s.Object.Status.InstalledCSV
+		if installed == "" {
+			continue
+		}
+		c := p.ByName[installed]
+		if c == nil || c.Deleting() {
+			p.Report(olmcore.Info, content.ReasonInstalledCSVMissing, olmcore.RefOf(s.Object), "status.installedCSV", "ClusterServiceVersion %s does not exist, is a copy or is being deleted", installed)
+			continue
+		}
+		s.Current = c
+		c.Owners = append(c.Owners, s)
+	}
+}
+
+// readCSVs turns the existing ClusterServiceVersions into entries.
+func readCSVs(p *Problem) {
+	if len(p.Existing) == 0 {
+		return
+	}
+	parser := content.NewParser(false)
+	entries, bundles := make([]content.Entry, len(p.Existing)), make([]content.ParsedBundle, len(p.Existing))
+	for i, c := range p.Existing {
+		c.Entry = &entries[i]
+		c.Choice = Choice{CSV: c, Owner: int32(len(p.Subs) + i), Offer: &Offer{}}
+		c.Choice.add(ExistingSource, []*content.Entry{c.Entry})
+		*c.Entry = content.Entry{ParsedBundle: &bundles[i]}
+		readCSV(p, parser, c)
+	}
+}
+
+func readCSV(p *Problem, parser *content.Parser, c *CSV) {
+	b := c.Entry.ParsedBundle
+	b.Name = c.Object.Name
+	b.Version, b.HasVersion = c.Object.Spec.Version.Version, true
+	unreadable := func(problem string) {
+		p.Report(olmcore.Warning, content.ReasonUnreadableCSV, p.CSVRef(b.Name), "", "ClusterServiceVersion %s: %s", b.Name, problem)
+	}
+	text, annotated := c.Object.Annotations[content.PropertiesAnnotation]
+	switch twin := publishedAs(p, c); {
+	case !annotated:
+		b.Facts = derived(p, parser, c, unreadable)
+	case twin != nil && content.Projects(text, twin.Properties):
+		b.Facts = twin.Facts
+	default:
+		properties, err := content.ParseAnnotation(text)
+		if err != nil {
+			unreadable(err.Error())
+			c.Error = fmt.Sprintf("failed to retrieve properties of csv %q: %v", b.Name, err)
+		}
+		b.Facts = parser.Facts(properties, unreadable)
+	}
+	if c.Error == "" {
+		c.Error = crdNameError(c.Object)
+	}
+	if b.Invalid != "" {
+		unreadable(b.Invalid)
+		c.Error = cmp.Or(c.Error, b.Invalid)
+		b.Invalid = "" // it exists already: what is readable counts
+	}
+	dropUncompiled(p, c, unreadable)
+	if n := len(b.Packages); n > 0 {
+		b.Pkg = b.Packages[n-1].Name
+	}
+}
+
+// dropUncompiled removes the requirements that cannot be evaluated.
+func dropUncompiled(p *Problem, c *CSV, unreadable func(string)) {
+	b := c.Entry.ParsedBundle
+	for _, q := range b.Requirements {
+		problem := compile(p, q.Predicate)
+		if problem == "" {
+			continue
+		}
+		unreadable(problem)
+		if problem != noCompiler {
+			c.Error = cmp.Or(c.Error, problem)
+		}
+		b.Requirements = slices.DeleteFunc(slices.Clone(b.Requirements), func(q *content.Requirement) bool { return compile(p, q.Predicate) != "" })
+		return
+	}
+}
+
+// publishedAs returns the catalog's bundle of an owned ClusterServiceVersion.
+// Its parsed properties can be shared when the annotation says the same.
+func publishedAs(p *Problem, c *CSV) *content.ParsedBundle {
+	for _, s := range c.Owners {
+		spec := s.Object.Spec
+		index, _ := p.sourceOf(types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource})
+		if index == NoSource {
+			continue
+		}
+		pkg := p.Sources[index].Content.ByName[spec.Package]
+		if pkg == nil {
+			continue
+		}
+		for _, ch := range pkg.Channels {
+			if e := ch.ByName[c.Object.Name]; e != nil && e.Invalid == "" {
+				return e.ParsedBundle
+			}
+		}
+	}
+	return nil
+}
+
+// derived is what a ClusterServiceVersion without the annotation says of itself.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/resolver, source_csvs.go.
+func derived(p *Problem, parser *content.Parser, c *CSV, unreadable func(string)) content.Facts {
+	spec := &c.Object.Spec
+	var provided, required []content.API
+	for _, d := range spec.CustomResourceDefinitions.Owned {
+		provided = appendCRD(provided, d, unreadable)
+	}
+	for _, d := range spec.APIServiceDefinitions.Owned {
+		provided = append(provided, content.API{Group: d.Group, Version: d.Version, Kind: d.Kind})
+	}
+	for _, d := range spec.CustomResourceDefinitions.Required {
+		required = appendCRD(required, d, unreadable)
+	}
+	for _, d := range spec.APIServiceDefinitions.Required {
+		required = append(required, content.API{Group: d.Group, Version: d.Version, Kind: d.Kind})
+	}
+	var f content.Facts
+	for _, g := range provided {
+		if !slices.Contains(f.Provides, g) {
+			f.Provides = append(f.Provides, g)
+		}
+	}
+	slices.SortFunc(required, content.API.Compare)
+	for _, g := range slices.Compact(required) {
+		f.Requirements = append(f.Requirements, parser.ApiRequirement(g))
+	}
+	if name := followed(c.Owners); name != "" {
+		fact := content.PackageFact{Name: name}
+		if version := spec.Version.Version; !version.Equals(semver.Version{}) {
+			fact.Version, fact.Strict = version, true
+		}
+		f.Packages = []content.PackageFact{fact}
+	}
+	if p.In.CEL != nil {
+		f.Properties = f.SpellOut()
+	}
+	return f
+}
+
+// followed returns the package that all owners follow, "" when they differ.
+func followed(owners []*Subscription) string {
+	name := ""
+	for _, s := range owners {
+		pkg := s.Object.Spec.Package
+		if pkg != "" && name != "" && pkg != name {
+			return ""
+		}
+		name = cmp.Or(name, pkg)
+	}
+	return name
+}
+
+func appendCRD(list []content.API, d v1alpha1.CRDDescription, unreadable func(string)) []content.API {
+	_, group, ok := strings.Cut(d.Name, ".")
+	if !ok {
+		unreadable("error parsing crd name: " + d.Name)
+		return list
+	}
+	return append(list, content.API{Group: group, Version: d.Version, Kind: d.Kind})
+}
+
+// crdNameError is what OLM says about a CRD name that has no group.
+func crdNameError(c *v1alpha1.ClusterServiceVersion) string {
+	for _, list := range [...][]v1alpha1.CRDDescription{c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required} {
+		for _, d := range list {
+			if !strings.Contains(d.Name, ".") {
+				return "error parsing crd name: " + d.Name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"strconv"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// Fingerprint is the same for inputs that Resolve answers alike, apart from the
+// Subscriptions, their plans, and what the caller sets itself: OperatorGroups,
+// existing ClusterServiceVersions, and catalogs. Whoever hands an answer back to
+// package subscription keeps it with its answer, and drops the answer when it
+// changes: nothing else tells that an operator went away which an upgrade waited
+// for. What of a Subscription matters is in the answer's Observed.
+func (in *Input) Fingerprint() string {
+	d := content.Digester{}
+	for _, g := range in.OperatorGroups {
+		if g != nil && g.Namespace == in.Namespace {
+			d.Begin("group", g.Name, string(g.UID), string(g.Spec.UpgradeStrategy), g.Annotations[exclusionAnnotation])
+			d.Texts(g.Status.Namespaces...)
+			d.End()
+		}
+	}
+	for _, c := range in.CSVs {
+		if c != nil && c.Namespace == in.Namespace && !isCopied(c) {
+			csv(&d, c)
+		}
+	}
+	for i := range in.Catalogs {
+		c := &in.Catalogs[i]
+		d.Begin("catalog", c.Key.Namespace, c.Key.Name, strconv.Itoa(c.Priority), strconv.FormatBool(c.Content != nil), c.Content.Digest(), strconv.FormatBool(c.Stale), c.Problem)
+		d.End()
+	}
+	return d.Total.String()
+}
+
+// csv takes in what resolution reads of an existing ClusterServiceVersion.
+func csv(d *content.Digester, c *v1alpha1.ClusterServiceVersion) {
+	text, annotated := c.Annotations[content.PropertiesAnnotation]
+	d.Begin("csv", c.Name, string(c.UID), string(c.Status.Phase), strconv.FormatBool(c.DeletionTimestamp != nil), c.Spec.Replaces, c.Spec.Version.String(), strconv.FormatBool(annotated), text)
+	for _, list := range [...][]v1alpha1.CRDDescription{c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required} {
+		d.Texts(strconv.Itoa(len(list)))
+		for _, x := range list {
+			d.Texts(x.Name, x.Version, x.Kind)
+		}
+	}
+	for _, list := range [...][]v1alpha1.APIServiceDescription{c.Spec.APIServiceDefinitions.Owned, c.Spec.APIServiceDefinitions.Required} {
+		d.Texts(strconv.Itoa(len(list)))
+		for _, x := range list {
+			d.Texts(x.Group, x.Version, x.Kind)
+		}
+	}
+	d.End()
+}

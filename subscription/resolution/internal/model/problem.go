@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+
+	"github.com/olmcore/olm/olmcore"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// problem is one call's view of its input, and the memory of its searches.
+type Problem struct {
+	In     *Input
+	Policy Policy
+	Group  *operatorsv1.OperatorGroup
+
+	Sources  []Source // visible and available, most preferred first
+	Missing  []Source // visible, without content
+	Subs     []*Subscription
+	Existing []*CSV
+	ByName   map[string]*CSV
+
+	// subsOver are the Subscriptions with a current, by the package they follow.
+	subsOver map[*content.PackageIndex][]*Subscription
+
+	// Blocked and Failure say why nothing can be resolved, "" when it can.
+	Blocked, Failure string
+
+	Diagnostics []olmcore.Diagnostic
+	Stats       Stats
+	graph
+}
+
+// source is a visible catalog.
+type Source struct {
+	Key      types.NamespacedName
+	Priority int
+	Content  *content.Catalog
+	Problem  string
+}
+
+// subscription is one Subscription of the namespace.
+type Subscription struct {
+	Object *v1alpha1.Subscription
+	Index  int32
+	Source int32 // index of its catalog, or noSource
+	// pkg is what it follows; nil when there is none.
+	Pkg *content.PackageIndex
+	// current is what status.installedCSV names, nil when there is none.
+	Current *CSV
+	Choice  *Choice
+	// upgrades are the candidates other than current.
+	Upgrades []*content.Entry
+	// impossible is OLM's text for why nothing matches.
+	Impossible     string
+	ImpossibleCode HeldBackCode
+	// held is why an installed operator stays whatever else there may be.
+	Held     HeldBackCode
+	HeldText string
+}
+
+// NoSource is the source of a Subscription whose catalog is not visible.
+const NoSource = -1
+
+func (p *Problem) Report(severity olmcore.Severity, reason string, target olmcore.Ref, path, format string, args ...any) {
+	p.Diagnostics = append(p.Diagnostics, olmcore.Diagnostic{
+		Severity: severity, Reason: reason, Target: target, Path: path, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (p *Problem) SubscriptionRef(name string) olmcore.Ref {
+	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind, Namespace: p.In.Namespace, Name: name}
+}
+
+func (p *Problem) CSVRef(name string) olmcore.Ref {
+	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.In.Namespace, Name: name}
+}
+
+func catalogRef(key types.NamespacedName) olmcore.Ref {
+	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.CatalogSourceKind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// readGroup returns the text that blocks the namespace, "" when exactly one
+// OperatorGroup is there.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, the check before resolution.
+func readGroup(p *Problem) (blocked string) {
+	found := 0
+	for _, g := range p.In.OperatorGroups {
+		if g != nil && g.Namespace == p.In.Namespace {
+			found++
+			p.Group = g
+		}
+	}
+	if found != 1 {
+		return fmt.Sprintf("found %d operatorGroups, expected 1", found)
+	}
+	return ""
+}
+
+const exclusionAnnotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
+
+// readCatalogs sorts the visible catalogs by preference: priority, then those of the
+// namespace itself, then by name.
+func readCatalogs(p *Problem) {
+	exclude := p.Group.Annotations[exclusionAnnotation]
+	if exclude != "" && exclude != "true" && exclude != "false" {
+		p.Report(olmcore.Warning, content.ReasonUnknownExclusion, olmcore.RefOf(p.Group), "metadata.annotations", "the annotation %s has the value %q; only \"true\" hides global catalogs", exclusionAnnotation, exclude)
+	}
+	kept := make([]*CatalogState, 0, len(p.In.Catalogs))
+	seen := make(map[types.NamespacedName]int, len(p.In.Catalogs))
+	for i := range p.In.Catalogs {
+		state := &p.In.Catalogs[i]
+		if state.Key.Namespace != p.In.Namespace && (state.Key.Namespace != p.In.GlobalCatalogNamespace || exclude == "true") {
+			continue
+		}
+		if at, twice := seen[state.Key]; twice {
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, catalogRef(state.Key), "", "CatalogSource %s is there twice; the one that says more counts", state.Key)
+			if compareStates(state, kept[at]) < 0 {
+				kept[at] = state
+			}
+			continue
+		}
+		seen[state.Key] = len(kept)
+		kept = append(kept, state)
+	}
+	for _, state := range kept {
+		addSource(p, state)
+	}
+	slices.SortFunc(p.Sources, func(a, b Source) int { return compareSources(p, a, b) })
+	slices.SortFunc(p.Missing, func(a, b Source) int { return compareSources(p, a, b) })
+}
+
+// compareStates decides between two states of one catalog, in whatever order they
+// came.
+func compareStates(a, b *CatalogState) int {
+	no := func(is bool) int {
+		if is {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(no(a.Content != nil), no(b.Content != nil)), cmp.Compare(no(!a.Stale), no(!b.Stale)), cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(a.Content.Digest(), b.Content.Digest()), cmp.Compare(a.Problem, b.Problem),
+	)
+}
+
+func addSource(p *Problem, state *CatalogState) {
+	s := Source{Key: state.Key, Priority: state.Priority, Content: state.Content, Problem: cmp.Or(state.Problem, "no content")}
+	if s.Content != nil && state.Stale {
+		if p.Policy.RefuseStaleContent {
+			s.Content = nil
+		} else {
+			p.Report(olmcore.Info, content.ReasonStaleCatalog, catalogRef(s.Key), "", "the content of catalog %s is that of an earlier read: %s", s.Key, s.Problem)
+		}
+	}
+	if s.Content == nil {
+		p.Missing = append(p.Missing, s)
+		p.Report(olmcore.Warning, content.ReasonCatalogUnavailable, catalogRef(s.Key), "", "catalog %s cannot be used: %s", s.Key, s.Problem)
+		return
+	}
+	p.Sources = append(p.Sources, s)
+}
+
+func compareSources(p *Problem, a, b Source) int {
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	if a.Key.Namespace != b.Key.Namespace {
+		if a.Key.Namespace == p.In.Namespace {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.Key.Name, b.Key.Name)
+}
+
+// readSubscriptions sorts the Subscriptions, the oldest first.
+func readSubscriptions(p *Problem) {
+	objects := make([]*v1alpha1.Subscription, 0, len(p.In.Subscriptions))
+	for i, s := range p.In.Subscriptions {
+		switch {
+		case s == nil || s.Spec == nil:
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.Ref{}, fmt.Sprintf("Subscriptions[%d]", i), "a Subscription without content is left out")
+		case s.Namespace != p.In.Namespace:
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(s), "", "Subscription %s/%s is of another namespace and left out", s.Namespace, s.Name)
+		default:
+			objects = append(objects, s)
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b *v1alpha1.Subscription) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
+	seen := make(map[string]bool, len(objects))
+	store := make([]Subscription, len(objects))
+	p.Subs = make([]*Subscription, 0, len(objects))
+	for i, s := range objects {
+		if seen[s.Name] {
+			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(s), "", "Subscription %s is there twice; the first counts", s.Name)
+			continue
+		}
+		seen[s.Name] = true
+		store[i] = Subscription{Object: s, Index: int32(len(p.Subs)), Source: NoSource}
+		p.Subs = append(p.Subs, &store[i])
+	}
+}
+
+// sourceOf returns the index of a visible catalog, and whether it is known to
+// be there without content.
+func (p *Problem) sourceOf(key types.NamespacedName) (index int32, unavailable *Source) {
+	for i := range p.Sources {
+		if p.Sources[i].Key == key {
+			return int32(i), nil
+		}
+	}
+	for i := range p.Missing {
+		if p.Missing[i].Key == key {
+			return NoSource, &p.Missing[i]
+		}
+	}
+	return NoSource, nil
+}
+
+// identifier is how OLM names an entry.
+func (p *Problem) Identifier(r Ref) string {
+	if r.Source == ExistingSource {
+		return "@existing/" + p.In.Namespace + "//" + r.Entry.Name
+	}
+	key := p.Sources[r.Source].Key
+	return key.Name + "/" + key.Namespace + "/" + r.Entry.Channel.Name + "/" + r.Entry.Name
+}
+
+func (p *Problem) SubscriptionNamed(name string) *Subscription {
+	i := slices.IndexFunc(p.Subs, func(s *Subscription) bool { return s.Object.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.Subs[i]
+}

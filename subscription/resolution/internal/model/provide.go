@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+)
+
+// offerKey identifies who can meet a requirement: it depends on whose catalog
+// comes first.
+type offerKey struct {
+	requirement string
+	source      int32
+}
+
+// offerFor returns the candidates for a requirement of an entry of a source, in
+// order of preference: existing operators, the source's own catalog, the others.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/resolver, getBundleVariables and sortBundles.
+// Differs: each existing ClusterServiceVersion is a candidate of its own.
+func offerFor(p *Problem, q *content.Requirement, own int32) *Offer {
+	key := offerKey{q.Key, own}
+	if found, ok := p.offers[key]; ok {
+		return found
+	}
+	found := &Offer{}
+	found.add(ExistingSource, existingOffers(p, q))
+	if own != ExistingSource {
+		found.add(own, catalogOffers(p, &p.Sources[own], q))
+	}
+	for i := range p.Sources {
+		if int32(i) != own {
+			found.add(int32(i), catalogOffers(p, &p.Sources[i], q))
+		}
+	}
+	p.offers[key] = found
+	return found
+}
+
+func existingOffers(p *Problem, q *content.Requirement) []*content.Entry {
+	var entries []*content.Entry
+	for _, c := range p.Existing {
+		if !c.LeftOut && p.Satisfies(c.Entry, q.Predicate) {
+			entries = append(entries, c.Entry)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b *content.Entry) int {
+		switch {
+		case a.Pkg < b.Pkg:
+			return -1
+		case a.Pkg > b.Pkg:
+			return 1
+		}
+		return 0 // they come sorted by name
+	})
+	return entries
+}
+
+func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Entry {
+	if q.Kind == content.IsGVK {
+		return s.Content.ByAPI[q.Api]
+	}
+	list, exact := lookup(s.Content, q.Predicate)
+	if exact {
+		return list
+	}
+	var entries []*content.Entry
+	for _, e := range list {
+		if p.Satisfies(e, q.Predicate) {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// lookup returns a superset of the entries that satisfy a predicate, in order of
+// preference; exact: it is no more than those.
+func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, exact bool) {
+	switch q.Kind {
+	case content.IsGVK:
+		return c.ByAPI[q.Api], true
+	case content.IsLabel:
+		return c.ByLabel[q.Name], true
+	case content.IsPackage:
+		return c.ByPackage[q.Name], false
+	case content.IsAll:
+		best := c.All
+		for _, part := range q.Parts {
+			if list, _ := lookup(c, part); len(list) < len(best) {
+				best = list
+			}
+		}
+		return best, false
+	case content.IsAny:
+		for _, part := range q.Parts {
+			part, _ := lookup(c, part)
+			if list = append(list, part...); len(list) > len(c.All) {
+				return c.All, false
+			}
+		}
+		slices.SortFunc(list, content.CompareEntries)
+		return slices.Compact(list), false
+	}
+	return c.All, false
+}
+
+// satisfies reports whether an entry meets a predicate.
+func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
+	switch q.Kind {
+	case content.IsGVK:
+		return slices.Contains(e.Provides, q.Api)
+	case content.IsPackage:
+		return satisfiesPackage(p, e, q)
+	case content.IsLabel:
+		return slices.Contains(e.Labels, q.Name)
+	case content.IsAll:
+		for _, part := range q.Parts {
+			if !p.Satisfies(e, part) {
+				return false
+			}
+		}
+		return true
+	case content.IsAny, content.IsNot:
+		for _, part := range q.Parts {
+			if p.Satisfies(e, part) {
+				return q.Kind == content.IsAny
+			}
+		}
+		return q.Kind == content.IsNot
+	}
+	program := p.programs[q.Rule]
+	return program != nil && evaluate(program, e)
+}
+
+// satisfiesPackage compares name and version.
+//
+// Differs: unless the policy says otherwise, an entry with several packages must
+// have name and version in one of them.
+func satisfiesPackage(p *Problem, e *content.Entry, q *content.Predicate) bool {
+	named, versioned := e.Pkg == q.Name, e.HasVersion && q.In.Contains(e.Version)
+	if named && versioned && len(e.Packages) < 2 {
+		return true
+	}
+	for i := range e.Packages {
+		fact := &e.Packages[i]
+		mine, fits := fact.Name == q.Name, fact.Strict && q.In.Contains(fact.Version)
+		if mine && fits {
+			return true
+		}
+		named, versioned = named || mine, versioned || fits
+	}
+	return named && versioned && (p.Policy.IndependentPackageVersion || len(e.Packages) < 2)
+}
+
+// noCompiler is said of CEL constraints when Input.CEL is nil. OLM always has one.
+const noCompiler = "it has a CEL constraint, and there is nothing to evaluate it with"
+
+// compile prepares the CEL rules of a predicate and returns why it cannot.
+func compile(p *Problem, q *content.Predicate) (problem string) {
+	if q.Kind != content.IsCEL {
+		for _, part := range q.Parts {
+			if problem := compile(p, part); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	}
+	if program, ok := p.programs[q.Rule]; ok && program != nil {
+		return ""
+	}
+	if p.In.CEL == nil {
+		return noCompiler
+	}
+	program, err := compileCEL(p.In.CEL, q.Rule)
+	if err != nil {
+		return fmt.Sprintf("convert olm.constraint to resolver predicate: %v", err)
+	}
+	p.programs[q.Rule] = program
+	return ""
+}
+
+// compileCEL and evaluate survive a compiler or program that panics.
+func compileCEL(c CELCompiler, rule string) (program CELProgram, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			program, err = nil, fmt.Errorf("compiler panicked: %v", r)
+		}
+	}()
+	program, err = c.Compile(rule)
+	if program == nil && err == nil {
+		err = fmt.Errorf("compiler returned nothing for %q", rule)
+	}
+	return program, err
+}
+
+func evaluate(program CELProgram, e *content.Entry) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return program.Satisfied(e.Properties)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"math/bits"
+)
+
+// RuleKey names a rule inside one call: a kind and the numbers of what it is
+// about.
+type RuleKey struct {
+	Kind RuleID
+	A, B int32
+}
+
+// RuleID is the kind of a RuleKey.
+type RuleID uint8
+
+// Kinds of rules, with what A and B are.
+const (
+	RuleSubscription RuleID = iota // A: Subscription
+	RuleImpossible                 // A: Subscription
+	RuleRequires                   // A: Subscription
+	RuleKeeps                      // A: Subscription
+	RuleCSV                        // A: node
+	RuleBundle                     // A: node, B: its requirement
+	RuleReplaces                   // A: node, B: node of the CSV that it replaces
+	RuleGroup                      // A: group
+	RuleBlocked                    // A: node
+)
+
+// RuleTable numbers the rules that conflicts were made of. Owner is the
+// Subscription that a rule serves, for the order in which rules are given up.
+type RuleTable struct {
+	ids   map[RuleKey]int32
+	keys  []RuleKey
+	owner []int32
+}
+
+// ID returns the number of a rule, a new one with this owner when it has none.
+func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
+	if id, ok := t.ids[key]; ok {
+		return id
+	}
+	if t.ids == nil {
+		t.ids = map[RuleKey]int32{}
+	}
+	id := int32(len(t.keys))
+	t.ids[key] = id
+	t.keys = append(t.keys, key)
+	t.owner = append(t.owner, owner)
+	return id
+}
+
+// Known returns the number of a rule that has one.
+func (t *RuleTable) Known(key RuleKey) (id int32, ok bool) {
+	id, ok = t.ids[key]
+	return id, ok
+}
+
+// Key returns the rule of a number, Owner the Subscription that it serves.
+func (t *RuleTable) Key(id int32) RuleKey { return t.keys[id] }
+
+// Owner returns the Subscription, or after them the existing CSV, that a rule serves.
+func (t *RuleTable) Owner(id int32) int32 { return t.owner[id] }
+
+// Bitset is a set of small numbers.
+type Bitset []uint64
+
+// SetOf returns the set of some numbers; it is never nil.
+func SetOf(members ...int32) Bitset {
+	s := Bitset{0}
+	for _, i := range members {
+		s.Add(i)
+	}
+	return s
+}
+
+// Add adds a number.
+func (s *Bitset) Add(i int32) {
+	for int(i>>6) >= len(*s) {
+		*s = append(*s, 0)
+	}
+	(*s)[i>>6] |= 1 << (i & 63)
+}
+
+// Has reports whether a number is in the set.
+func (s Bitset) Has(i int32) bool { return int(i>>6) < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
+
+// Remove takes a number out.
+func (s Bitset) Remove(i int32) {
+	if int(i>>6) < len(s) {
+		s[i>>6] &^= 1 << (i & 63)
+	}
+}
+
+// AddAll adds all members of another set.
+func (s *Bitset) AddAll(other Bitset) {
+	for len(*s) < len(other) {
+		*s = append(*s, 0)
+	}
+	for i, word := range other {
+		(*s)[i] |= word
+	}
+}
+
+// Clear empties the set.
+func (s *Bitset) Clear() {
+	clear(*s)
+	*s = (*s)[:0]
+}
+
+// Max returns the largest member, -1 when there is none.
+func (s Bitset) Max() int32 {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] != 0 {
+			return int32(i*64 + bits.Len64(s[i]) - 1)
+		}
+	}
+	return -1
+}
+
+// Members returns the members in ascending order.
+func (s Bitset) Members() []int32 {
+	var list []int32
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, int32(i*64+bits.TrailingZeros64(word)))
+		}
+	}
+	return list
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// tower is packages p0, p1, ... of some versions each, of which every one requires the
+// next package; the versions of the last one get facts of their own. When free, the
+// oldest version of p0 requires nothing.
+func tower(packages, versions int, free bool, last ...olmcore.Property) []entry {
+	var lines []entry
+	for p := range packages {
+		for v := range versions {
+			e := entry{in: fmt.Sprintf("p%d/s", p), name: fmt.Sprintf("p%d.v%d", p, v), version: fmt.Sprintf("1.%d.0", v)}
+			if v > 0 {
+				e.replaces = fmt.Sprintf("p%d.v%d", p, v-1)
+			}
+			switch {
+			case p == packages-1:
+				e.facts = last
+			case p > 0 || v > 0 || !free:
+				e.facts = []olmcore.Property{requiresPackage(fmt.Sprintf("p%d", p+1), ">=0.0.0")}
+			}
+			lines = append(lines, e)
+		}
+	}
+	return lines
+}
+
+// braid is a tower in which every version requires the same version of the next two
+// packages, and of the last package the newest and the oldest exclude each other.
+func braid(packages, versions int) []entry {
+	lines := tower(packages, versions, true, requires("Missing"))
+	for i := range lines {
+		p, v := i/versions, i%versions
+		if p < packages-2 && (p > 0 || v > 0) {
+			lines[i].facts = []olmcore.Property{requiresPackage(fmt.Sprintf("p%d", p+1), ">=0.0.0"), requiresPackage(fmt.Sprintf("p%d", p+2), fmt.Sprintf(">=1.%d.0", v))}
+		}
+	}
+	return lines
+}
+
+// hardCases are inputs that trying alone does not end on within a million steps, or
+// hardly, with what OLM answers.
+func hardCases() map[string]hardCase {
+	orphan := newWorld(tower(3, 300, true, provides("K"))...).sub("p0/s").csv("x", "x1", []olmcore.Property{provides("K")})
+	cases := map[string]hardCase{
+		"20 packages of 2 versions":                       {newWorld(tower(20, 2, true, requires("Missing"))...).sub("p0/s").in, "p0.v0"},
+		"24 packages of 2 versions":                       {newWorld(tower(24, 2, true, requires("Missing"))...).sub("p0/s").in, "p0.v0"},
+		"4 packages of 40 versions":                       {newWorld(tower(4, 40, true, requires("Missing"))...).sub("p0/s").in, "p0.v0"},
+		"6 packages of 10 versions without end":           {newWorld(tower(6, 10, false, requires("Missing"))...).sub("p0/s").in, ""},
+		"3 packages of 90 versions without end":           {newWorld(tower(3, 90, false, requires("Missing"))...).sub("p0/s").in, ""},
+		"3 packages of 300 versions beside an orphan":     {orphan.in, "p0.v0"},
+		"8 packages of 12 versions, each with two needs":  {newWorld(braid(8, 12)...).sub("p0/s").in, "p0.v0"},
+		"12 packages of 20 versions, each with two needs": {newWorld(braid(12, 20)...).sub("p0/s").in, "p0.v0"},
+	}
+	for _, n := range []int{9, 10, 11, 12, 20} {
+		cases[fmt.Sprintf("pigeonhole of %d", n)] = hardCase{pigeonhole(n), ""}
+	}
+	return cases
+}
+
+type hardCase struct {
+	in   resolution.Input
+	want string // what the Subscription gets; "" when there is no solution
+}
+
+func TestWhatOnlyLearningSolves(t *testing.T) {
+	for name, c := range hardCases() {
+		t.Run(name, func(t *testing.T) {
+			res := resolution.Resolve(c.in)
+			t.Logf("%+v %v", res.Stats, res.Outcome)
+			if c.want == "" {
+				require.Equal(t, resolution.Unsatisfiable, res.Outcome)
+				require.Len(t, res.Cores, 1)
+				require.True(t, res.Cores[0].Minimal)
+				return
+			}
+			require.Equal(t, resolution.Resolved, res.Outcome)
+			require.Len(t, res.Operators, 1)
+			require.Equal(t, c.want, res.Operators[0].Name)
+		})
+	}
+}
+
+func BenchmarkHard(b *testing.B) {
+	for name, c := range hardCases() {
+		b.Run(name, func(b *testing.B) {
+			var res resolution.Result
+			for b.Loop() {
+				res = resolution.Resolve(c.in)
+			}
+			b.ReportMetric(float64(res.Stats.Steps), "steps")
+			b.ReportMetric(float64(res.Stats.Explaining), "explaining")
+		})
+	}
+}

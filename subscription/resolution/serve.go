@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolution
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/explain"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
+)
+
+// service is how far the Subscriptions of a namespace can be served.
+type service struct {
+	explain.View
+	// picks are the solution for those that are not left out; nil when nobody is
+	// served.
+	picks []search.Pick
+	cores []Core
+	// failures are those of the Subscriptions that are left out, by name.
+	failures map[string]*olmcore.ResolutionFailure
+	limits   limits
+}
+
+// serve looks for a solution, leaving out the Subscriptions that cannot have one.
+func serve(p *model.Problem) *service {
+	s := &service{
+		View: explain.View{Problem: p, Scope: &model.Scope{}}, failures: map[string]*olmcore.ResolutionFailure{},
+		limits: newLimits(p),
+	}
+	for {
+		share := s.limits.share()
+		answer := search.Decide(s.question(), &share)
+		s.limits.spent += share.Spent
+		s.Learn = s.Learn || answer.Learned
+		var cores []Core
+		switch answer.Verdict {
+		case search.Satisfiable:
+			s.Targets = targets(p, answer.Picks)
+			unsafe, found := s.unsafe(answer.Picks)
+			if !found {
+				s.done(answer.Picks)
+				return s
+			}
+			cores = []Core{unsafe}
+		case search.Unsatisfiable:
+			found, _ := search.Reasons(s.question(), s.Learn, &s.limits.explaining)
+			if s.waive(found) {
+				continue
+			}
+			cores = []Core{explain.CoreOf(&s.View, found)}
+			if len(found.Rules) == 0 {
+				cores = s.tooHard()
+			}
+		case search.Exhausted:
+			cores = s.tooHard()
+		}
+		if !s.leaveOut(cores) {
+			return s
+		}
+	}
+}
+
+func (s *service) question() search.Question {
+	return search.Question{Problem: s.Problem, Scope: s.Scope}
+}
+
+// done takes a solution, unless nobody is left that it is for, or the policy does not
+// let the others go on.
+func (s *service) done(picks []search.Pick) {
+	served := slices.ContainsFunc(s.Subs, func(sub *model.Subscription) bool { return !s.Scope.Failed(sub) })
+	if len(s.cores) == 0 || served && !s.Policy.AllOrNothing {
+		s.picks = append([]search.Pick{}, picks...)
+		return
+	}
+	s.Targets = nil
+}
+
+// leaveOut takes the Subscriptions of cores out of the problem; what they have
+// installed must stay. false: a core names none.
+func (s *service) leaveOut(cores []Core) bool {
+	s.Targets = nil
+	for i := range cores {
+		core, found := &cores[i], false
+		s.cores = append(s.cores, *core)
+		for _, sub := range s.Subs {
+			if !s.Scope.Failed(sub) && slices.Contains(core.Subscriptions, sub.Object.Name) {
+				found = true
+				s.Scope.LeaveOut(sub)
+				s.failures[sub.Object.Name] = failureOf(core)
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// waive gives up the requirements in a contradiction that no Subscription is
+// part of, and whose operators stay only because their Subscription failed.
+func (s *service) waive(found search.Contradiction) bool {
+	var waived []model.RuleKey
+	for _, id := range found.Rules {
+		switch key := s.Rules.Key(id); key.Kind {
+		case model.RuleSubscription:
+			return false
+		case model.RuleBundle:
+			if n := s.NodeOf(key.A); n.Source == model.ExistingSource && s.Scope.Kept(n.Entry) != nil {
+				waived = append(waived, key)
+			}
+		}
+	}
+	for _, key := range waived {
+		s.Scope.Waive(key)
+	}
+	return len(waived) > 0
+}
+
+// tooHard finds the Subscriptions with which the others are too hard to decide, each
+// for itself; when there has been too much work, it is all that are left.
+func (s *service) tooHard() []Core {
+	s.Learn = true
+	rest := slices.DeleteFunc(slices.Clone(s.Subs), s.Scope.Failed)
+	if len(rest) == 0 || s.limits.steps >= 0 && s.limits.spent > 2*together*s.limits.steps {
+		return []Core{explain.GivenUp(&s.View, rest, s.limits.steps)}
+	}
+	share := s.limits.shareOf(len(rest))
+	undecided, contradicts, spent := search.OneByOne(s.question(), share)
+	s.limits.spent += spent
+	if len(undecided) == 0 {
+		if contradicts == nil {
+			contradicts = rest[len(rest)-1]
+		}
+		undecided = []*model.Subscription{contradicts}
+	}
+	var cores []Core
+	for _, sub := range undecided {
+		cores = append(cores, explain.GivenUp(&s.View, []*model.Subscription{sub}, share))
+	}
+	return cores
+}
+
+// targets notes what a solution gives each Subscription.
+func targets(p *model.Problem, picks []search.Pick) []model.Ref {
+	list := make([]model.Ref, len(p.Subs))
+	selected := map[model.Ref]bool{}
+	for _, pick := range picks {
+		if pick.Node != nil {
+			selected[pick.Node.Ref] = true
+		}
+	}
+	for _, pick := range picks {
+		switch sub := pick.Choice.Sub; {
+		case sub == nil:
+		case pick.Node != nil:
+			list[sub.Index] = pick.Node.Ref
+		default:
+			for r := range pick.Choice.Refs {
+				if selected[r] {
+					list[sub.Index] = r
+					break
+				}
+			}
+		}
+	}
+	return list
+}
+
+// unsafe looks for a solution that catalogs without content could make wrong: a
+// new dependency, while a catalog that would come before its own is missing, or
+// a new operator that is not the best one because a dependency of the better
+// ones is nowhere to be found.
+//
+// Differs: OLM stops for every catalog without content.
+func (s *service) unsafe(picks []search.Pick) (Core, bool) {
+	if len(s.Missing) == 0 {
+		return Core{}, false
+	}
+	selectedFor := map[*model.Node]*model.Choice{}
+	for _, pick := range picks {
+		n, c := pick.Node, pick.Choice
+		if n == nil {
+			continue
+		}
+		selectedFor[n] = c
+		if c.Parent == nil || n.Source == model.ExistingSource || n.Source == c.Parent.Source {
+			continue
+		}
+		for _, m := range s.Missing {
+			if m.Priority >= s.Sources[n.Source].Priority {
+				for c.Parent != nil {
+					c = selectedFor[c.Parent]
+				}
+				return s.unavailable(c, m), true
+			}
+		}
+	}
+	for _, sub := range s.Subs {
+		target := s.Targets[sub.Index]
+		if s.Scope.Failed(sub) || sub.Current != nil || target.Entry == nil || target == sub.Choice.First() {
+			continue
+		}
+		for _, e := range sub.Upgrades {
+			if e == target.Entry {
+				break
+			}
+			if n := s.Known(model.Ref{Source: sub.Source, Entry: e}); n != nil && n.Dead >= 0 {
+				return s.unavailable(sub.Choice, s.Missing[0]), true
+			}
+		}
+	}
+	return Core{}, false
+}
+
+// unavailable says that an answer depends on a catalog without content.
+func (s *service) unavailable(c *model.Choice, m model.Source) Core {
+	text := model.CatalogError([]model.Source{m})
+	core := Core{Error: true, Minimal: true, Message: model.CatalogError(s.Missing)}
+	core.Rules = []Rule{{Kind: CatalogUnavailable, Catalog: m.Key, Text: text}}
+	who := "an existing operator"
+	if c.Sub != nil {
+		core.Subscriptions = []string{c.Sub.Object.Name}
+		core.Rules = append(core.Rules, explain.Exists(c.Sub))
+		who = "Subscription " + c.Sub.Object.Name
+	}
+	slices.SortFunc(core.Rules, func(a, b Rule) int { return strings.Compare(a.Text, b.Text) })
+	core.Summary = fmt.Sprintf("The answer for %s depends on what catalog %s/%s offers, and its content is not available: %s.", who, m.Key.Namespace, m.Key.Name, m.Problem)
+	core.Remedies = []Remedy{{Code: RepairCatalog, Object: m.Key.String(), Message: "Make catalog " + m.Key.String() + " available again, or delete its CatalogSource."}}
+	return core
+}
+
+// limits are the budgets of one call, in steps.
+type limits struct {
+	steps                int // for one Subscription; negative: no bound
+	spent                int // on deciding
+	explaining, heldBack search.Budget
+}
+
+const (
+	// together is how many times the budget of one Subscription all of them may take
+	// before their shares get smaller, to leastShare each.
+	together, leastShare = 8, 2000
+	// explainingEach is how many steps each Subscription adds to the budgets that
+	// explaining has for all of them.
+	explainingEach = 2000
+)
+
+func newLimits(p *model.Problem) limits {
+	l := limits{steps: p.Policy.Steps(), explaining: search.Budget{Limit: -1}}
+	if l.steps >= 0 {
+		l.explaining.Limit = l.steps + explainingEach*len(p.Subs)
+	}
+	l.heldBack = l.explaining
+	return l
+}
+
+// share is the budget of the next search for all Subscriptions: as much as one of
+// them may take.
+func (l *limits) share() search.Budget { return search.Budget{Limit: l.steps} }
+
+// shareOf is how many steps each of some Subscriptions may take.
+func (l *limits) shareOf(subscriptions int) int {
+	if l.steps < 0 {
+		return l.steps
+	}
+	return min(l.steps, max(leastShare, (together*l.steps-l.spent)/subscriptions))
+}
