@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,8 +22,8 @@ import (
 // empty Name stands for every CatalogSource of the Namespace, the zero key for
 // all; see olmcore.ExpandKeys. It is nil for objects that do not matter.
 func Affected(o olmcore.Object) []types.NamespacedName {
-	if o == nil || reflect.ValueOf(o).Kind() == reflect.Pointer && reflect.ValueOf(o).IsNil() {
-		return nil
+	if olmcore.KeyOf(o) == (olmcore.Key{}) {
+		return nil // no object
 	}
 	if keys, whole := affectedWhole(o); whole {
 		return keys
@@ -34,25 +34,23 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		addNonEmpty(add, o.Labels[labelServing])
-		addNonEmpty(add, o.Labels[labelCandidate])
-		if cut := len(o.Name) - podSuffix - 1; cut > 0 && o.Name[cut] == '-' {
-			if cut > 40 {
-				return []types.NamespacedName{{Namespace: o.Namespace}} // names that long are cut
-			}
-			add(o.Name[:cut])
+		addNonEmpty(add, o.Labels[registry.LabelServing])
+		addNonEmpty(add, o.Labels[registry.LabelCandidate])
+		source, cut := registry.SourceOfPodName(o.Name)
+		if cut {
+			return []types.NamespacedName{{Namespace: o.Namespace}} // any name may begin so
 		}
+		addNonEmpty(add, source)
 	case *corev1.ServiceAccount:
 		add(o.Name)
-		addOwner(add, o.Name, accountSuffix)
+		addOwner(add, o.Name, registry.SuffixAccount)
 	case *rbacv1.Role:
-		addOwner(add, o.Name, roleSuffix)
+		addOwner(add, o.Name, registry.SuffixRole)
 	case *rbacv1.RoleBinding:
-		addOwner(add, o.Name, bindingSuffix)
+		addOwner(add, o.Name, registry.SuffixBinding)
 	case *networkingv1.NetworkPolicy:
-		for which := range policyUnpack + 1 {
-			addOwner(add, o.Name, policySuffix(which))
-		}
+		addOwner(add, o.Name, registry.SuffixServerPolicy)
+		addOwner(add, o.Name, registry.SuffixUnpackPolicy)
 	case *corev1.Service, *policyv1.PodDisruptionBudget:
 		add(o.GetName())
 	default:

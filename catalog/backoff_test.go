@@ -20,7 +20,7 @@ import (
 
 // ended makes the Pod one that ran for a time and ended some time ago, in an attempt.
 func ended(in *catalog.Input, attempt string, ran, ago time.Duration) {
-	p := in.Pods[0]
+	p := in.Pods.Items[0]
 	p.Status.Phase, p.Annotations["olmcore/attempt"] = corev1.PodFailed, attempt
 	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		StartedAt: metav1.NewTime(in.Now.Add(-ago - ran)), FinishedAt: metav1.NewTime(in.Now.Add(-ago)),
@@ -50,20 +50,20 @@ func TestHowLongTheNextPodWaits(t *testing.T) {
 		"just short of that": {after("6", 10*time.Minute-time.Second), 5 * time.Minute, "7"},
 		"the last container to end counts": {func(in *catalog.Input, ago time.Duration) {
 			ended(in, "1", time.Minute, ago)
-			early := in.Pods[0].Status.ContainerStatuses[0]
+			early := in.Pods.Items[0].Status.ContainerStatuses[0]
 			early.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 				StartedAt: metav1.NewTime(start.Add(-time.Hour)), FinishedAt: metav1.NewTime(start.Add(-time.Minute)),
 			}}
-			in.Pods[0].Status.ContainerStatuses = append(in.Pods[0].Status.ContainerStatuses, early)
+			in.Pods.Items[0].Status.ContainerStatuses = append(in.Pods.Items[0].Status.ContainerStatuses, early)
 		}, 10 * time.Second, "2"},
 		"nothing is known of its end": {func(in *catalog.Input, ago time.Duration) {
-			in.Pods[0].Status.Phase = corev1.PodFailed
+			in.Pods.Items[0].Status.Phase = corev1.PodFailed
 			unreadyFor(in, ago)
 		}, 10 * time.Second, "2"},
 		"a node of late": {func(in *catalog.Input, ago time.Duration) {
-			in.Pods[0].Spec.NodeName, in.Pods[0].Annotations["olmcore/purpose"], in.Pods[0].Annotations["olmcore/attempt"] = "nowhere", "failover", "3"
-			in.Pods[0].CreationTimestamp = metav1.NewTime(in.Now.Add(-ago))
-			scheduled(in.Pods[0], corev1.ConditionTrue, "", start)
+			in.Pods.Items[0].Spec.NodeName, in.Pods.Items[0].Annotations["olmcore/purpose"], in.Pods.Items[0].Annotations["olmcore/attempt"] = "nowhere", "failover", "3"
+			in.Pods.Items[0].CreationTimestamp = metav1.NewTime(in.Now.Add(-ago))
+			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", start)
 		}, 60 * time.Second, "3"},
 	} {
 		for _, early := range []time.Duration{time.Second, 0} {
@@ -106,7 +106,7 @@ func TestTheCooldownIsThatOfOwnFailovers(t *testing.T) {
 		}, false},
 	} {
 		in := invariant.Clone(base)
-		in.Pods[0].Spec.NodeName = "nowhere"
+		in.Pods.Items[0].Spec.NodeName = "nowhere"
 		addPod(&in, "cool-zz", func(p *corev1.Pod) {
 			p.CreationTimestamp, p.Status.Phase = metav1.NewTime(in.Now.Add(-time.Second)), corev1.PodSucceeded
 			p.DeletionTimestamp = new(metav1.NewTime(in.Now))
@@ -128,11 +128,11 @@ func TestForWhichPodTheNextStandsIn(t *testing.T) {
 		"old unready,terminating": "uid2", "old unready,finished": "uid2", "candidate terminating,finished": "uid2",
 	} {
 		in := invariant.Clone(base)
-		in.Pods = described(&in, pods)
+		in.Pods.Items = described(&in, pods)
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/replaces"], pods)
-		in.Pods[0].Annotations["olmcore/replaces"] = want
+		in.Pods.Items[0].Annotations["olmcore/replaces"] = want
 		out, err = catalog.Reconcile(in)
 		require.NoError(t, err)
 		require.NotEqual(t, want, out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/replaces"], "%s, replaced already", pods)

@@ -24,21 +24,21 @@ import (
 // converged CatalogSource.
 var oddInputs = map[string]func(*catalog.Input){
 	"empty objects": func(in *catalog.Input) {
-		in.Pods, in.Nodes.Items = []*corev1.Pod{{}}, []*corev1.Node{{}}
-		in.Services, in.ServiceAccounts = []*corev1.Service{{}}, []*corev1.ServiceAccount{{}}
+		in.Pods.Items, in.Nodes.Items = []*corev1.Pod{{}}, []*corev1.Node{{}}
+		in.Services.Items, in.ServiceAccounts.Items = []*corev1.Service{{}}, []*corev1.ServiceAccount{{}}
 		in.NetworkPolicies.Items = []*networkingv1.NetworkPolicy{{}}
 		in.Namespace = olmNamespace()
 	},
-	"a Pod without status":       func(in *catalog.Input) { in.Pods[0].Status = corev1.PodStatus{} },
-	"a Pod without metadata":     func(in *catalog.Input) { in.Pods[0].Annotations, in.Pods[0].Labels = nil, nil },
-	"a Pod without UID":          func(in *catalog.Input) { in.Pods[0].Name, in.Pods[0].OwnerReferences = "other", nil },
-	"a Pod of another namespace": func(in *catalog.Input) { in.Pods[0].Namespace = "elsewhere" },
+	"a Pod without status":       func(in *catalog.Input) { in.Pods.Items[0].Status = corev1.PodStatus{} },
+	"a Pod without metadata":     func(in *catalog.Input) { in.Pods.Items[0].Annotations, in.Pods.Items[0].Labels = nil, nil },
+	"a Pod without UID":          func(in *catalog.Input) { in.Pods.Items[0].Name, in.Pods.Items[0].OwnerReferences = "other", nil },
+	"a Pod of another namespace": func(in *catalog.Input) { in.Pods.Items[0].Namespace = "elsewhere" },
 	"times in the future": func(in *catalog.Input) {
 		later := metav1.NewTime(in.Now.Add(24 * time.Hour))
-		in.Pods[0].CreationTimestamp = later
-		for i := range in.Pods[0].Status.Conditions {
-			in.Pods[0].Status.Conditions[i].LastTransitionTime = later
-			in.Pods[0].Status.Conditions[i].Status = corev1.ConditionFalse
+		in.Pods.Items[0].CreationTimestamp = later
+		for i := range in.Pods.Items[0].Status.Conditions {
+			in.Pods.Items[0].Status.Conditions[i].LastTransitionTime = later
+			in.Pods.Items[0].Status.Conditions[i].Status = corev1.ConditionFalse
 		}
 		for _, node := range in.Nodes.Items {
 			readyOf(node).Status, readyOf(node).LastTransitionTime = corev1.ConditionUnknown, later
@@ -46,13 +46,13 @@ var oddInputs = map[string]func(*catalog.Input){
 		in.Connection.LastTransition, in.Connection.State = later.Time, "TRANSIENT_FAILURE"
 	},
 	"no times": func(in *catalog.Input) {
-		in.Pods[0].CreationTimestamp = metav1.Time{}
-		in.Pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		in.Pods.Items[0].CreationTimestamp = metav1.Time{}
+		in.Pods.Items[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 		in.Nodes.Items[0].Status.Conditions, in.Nodes.Items[1].Status.Conditions = nil, nil
 		in.Nodes.Items[0].CreationTimestamp, in.Nodes.Items[1].CreationTimestamp = metav1.Time{}, metav1.Time{}
 	},
 	"no nodes":           func(in *catalog.Input) { in.Nodes.Items = nil },
-	"unknown phase":      func(in *catalog.Input) { in.Pods[0].Status.Phase = "Dreaming" },
+	"unknown phase":      func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = "Dreaming" },
 	"unknown conditions": func(in *catalog.Input) { in.CatalogSource.Status.Conditions = []metav1.Condition{{Type: "X"}, {}} },
 	"twin conditions": func(in *catalog.Input) {
 		c := &in.CatalogSource.Status
@@ -75,12 +75,12 @@ var oddInputs = map[string]func(*catalog.Input){
 	},
 	"no UTF-8": func(in *catalog.Input) {
 		in.CatalogSource.Spec.Image = "\xff\xfe"
-		in.Pods[0].Annotations["olmcore/cause"] = "\xff"
+		in.Pods.Items[0].Annotations["olmcore/cause"] = "\xff"
 	},
-	"a huge history": func(in *catalog.Input) { in.Pods[0].Annotations["olmcore/cause"] = strings.Repeat("ü", 1<<19) },
+	"a huge history": func(in *catalog.Input) { in.Pods.Items[0].Annotations["olmcore/cause"] = strings.Repeat("ü", 1<<19) },
 	"attempts of nonsense": func(in *catalog.Input) {
-		in.Pods[0].Annotations["olmcore/attempt"] = "-99999999999999999999"
-		in.Pods[0].Status.Phase = corev1.PodFailed
+		in.Pods.Items[0].Annotations["olmcore/attempt"] = "-99999999999999999999"
+		in.Pods.Items[0].Status.Phase = corev1.PodFailed
 	},
 	"deleting":            func(in *catalog.Input) { in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now)) },
 	"namespace ends":      func(in *catalog.Input) { in.Namespace.Status.Phase = corev1.NamespaceTerminating },
@@ -98,20 +98,19 @@ var oddInputs = map[string]func(*catalog.Input){
 		in.CatalogSource.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{RegistryPoll: &v1alpha1.RegistryPoll{}}
 	},
 	"an empty update strategy": func(in *catalog.Input) { in.CatalogSource.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{} },
-	"a forged hash":            func(in *catalog.Input) { in.PodHash = "0.......x" },
 	"a thousand Pods": func(in *catalog.Input) {
 		for i := range 1000 {
-			pod := in.Pods[0].DeepCopy()
+			pod := in.Pods.Items[0].DeepCopy()
 			pod.Name += strings.Repeat("x", i)
 			pod.UID += "x"
-			in.Pods = append(in.Pods, pod)
+			in.Pods.Items = append(in.Pods.Items, pod)
 		}
 	},
 	"everything belongs to others": func(in *catalog.Input) {
 		other := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "other"}}
-		in.Pods[0].OwnerReferences, in.Services[0].OwnerReferences, in.ServiceAccounts[0].OwnerReferences = other, other, other
+		in.Pods.Items[0].OwnerReferences, in.Services.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].OwnerReferences = other, other, other
 		in.NetworkPolicies.Items[0].OwnerReferences, in.NetworkPolicies.Items[1].OwnerReferences = other, other
-		in.Services[0].Labels, in.NetworkPolicies.Items[0].Spec = nil, networkingv1.NetworkPolicySpec{}
+		in.Services.Items[0].Labels, in.NetworkPolicies.Items[0].Spec = nil, networkingv1.NetworkPolicySpec{}
 	},
 }
 
@@ -127,26 +126,31 @@ func TestWhatBreaksTheContractNamesTheField(t *testing.T) {
 		"CatalogSource.metadata.namespace": func(in *catalog.Input) {
 			in.CatalogSource = &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 		},
-		"Config.BackoffMax":       func(in *catalog.Input) { in.Config.BackoffMax = -1 },
+		"Config.NodeGoneGrace":    func(in *catalog.Input) { in.Config.NodeGoneGrace = -1 },
+		"Config.WorkloadUserID":   func(in *catalog.Input) { in.Config.WorkloadUserID = -2 },
 		"Namespace.metadata.name": func(in *catalog.Input) { in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}} },
 		"Connection.State":        func(in *catalog.Input) { in.Connection = &catalog.Connection{Address: "a:1", State: "ready"} },
-		"Pods":                    func(in *catalog.Input) { in.Pods = []*corev1.Pod{in.Pods[0], bystander(), in.Pods[0].DeepCopy()} },
-		"Nodes":                   func(in *catalog.Input) { in.Nodes.Complete = false },
-		"Services":                func(in *catalog.Input) { in.Services = append(in.Services, nil) },
-		"ServiceAccounts":         func(in *catalog.Input) { in.ServiceAccounts = append(in.ServiceAccounts, nil) },
-		"NetworkPolicies": func(in *catalog.Input) {
+		"Pods":                    func(in *catalog.Input) { in.Pods = olmcore.Observed[*corev1.Pod]{} },
+		"Services":                func(in *catalog.Input) { in.Services = olmcore.Observed[*corev1.Service]{} },
+		"ServiceAccounts":         func(in *catalog.Input) { in.ServiceAccounts = olmcore.Observed[*corev1.ServiceAccount]{} },
+		"Pods[2]": func(in *catalog.Input) {
+			in.Pods.Items = []*corev1.Pod{in.Pods.Items[0], bystander(), in.Pods.Items[0].DeepCopy()}
+		},
+		"Nodes":              func(in *catalog.Input) { in.Nodes.Complete = false },
+		"Services[1]":        func(in *catalog.Input) { in.Services.Items = append(in.Services.Items, nil) },
+		"ServiceAccounts[1]": func(in *catalog.Input) { in.ServiceAccounts.Items = append(in.ServiceAccounts.Items, nil) },
+		"NetworkPolicies[2]": func(in *catalog.Input) {
 			in.NetworkPolicies.Items = append(in.NetworkPolicies.Items, in.NetworkPolicies.Items...)
 		},
-		"Roles":                          func(in *catalog.Input) { in.Roles.Items = []*rbacv1.Role{nil} },
-		"RoleBindings":                   func(in *catalog.Input) { in.RoleBindings.Items = []*rbacv1.RoleBinding{nil} },
-		"PodDisruptionBudgets":           func(in *catalog.Input) { in.PodDisruptionBudgets.Items = []*policyv1.PodDisruptionBudget{nil} },
+		"Roles[0]":                       func(in *catalog.Input) { in.Roles.Items = []*rbacv1.Role{nil} },
+		"RoleBindings[0]":                func(in *catalog.Input) { in.RoleBindings.Items = []*rbacv1.RoleBinding{nil} },
+		"PodDisruptionBudgets[0]":        func(in *catalog.Input) { in.PodDisruptionBudgets.Items = []*policyv1.PodDisruptionBudget{nil} },
 		"Jitter":                         func(in *catalog.Input) { in.Jitter = math.NaN() },
 		"Config.StartupFailureThreshold": func(in *catalog.Input) { in.Config.StartupFailureThreshold = -1 },
 		"Config.MinPollInterval":         func(in *catalog.Input) { in.Config.MinPollInterval = -1 },
 		"Config.Replicas":                func(in *catalog.Input) { in.Config.Replicas = 6 },
 		"Config.Spread":                  func(in *catalog.Input) { in.Config.Spread = "thin" },
 		"Config.ForceDelete":             func(in *catalog.Input) { in.Config.ForceDelete = "always" },
-		"Config.AcceptProfiles":          func(in *catalog.Input) { in.Config.AcceptProfiles = []catalog.Profile{"v9"} },
 	} {
 		in := base
 		change(&in)

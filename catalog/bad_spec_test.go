@@ -35,7 +35,7 @@ func TestBadInput(t *testing.T) {
 	annotated := func(key, value string) func(*catalog.Input) {
 		return func(in *catalog.Input) {
 			in.CatalogSource.Annotations = map[string]string{key: value}
-			in.Pods = nil // with something to do, everything is said
+			in.Pods.Items = nil // with something to do, everything is said
 		}
 	}
 	first, outdated := []string{"create a Pod PodMissing"}, []string{"create a Pod PodOutdated"}
@@ -51,7 +51,7 @@ func TestBadInput(t *testing.T) {
 		}, nil, catalog.ReasonSpecInvalid, "unknown sourcetype: GRPC"},
 		"an address beside a config map": {maps, func(in *catalog.Input) {
 			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" })
-			in.Pods = nil
+			in.Pods.Items = nil
 		}, first, catalog.ReasonAsExpected, "spec.address has no effect beside spec.configMap"},
 		"an image in upper case is the runtime's to judge": {images, func(in *catalog.Input) {
 			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "Quay.io/Example/Catalog:v1" })
@@ -79,7 +79,7 @@ func TestBadInput(t *testing.T) {
 			nil, catalog.ReasonSpecInvalid, "securityContextConfig must be legacy or restricted"},
 		"content settings on a config map": {maps, func(in *catalog.Input) {
 			config(func(c *v1alpha1.GrpcPodConfig) { c.ExtractContent = &v1alpha1.ExtractContentConfig{} })(in)
-			in.Pods = nil
+			in.Pods.Items = nil
 		}, first, catalog.ReasonAsExpected, "extractContent has no effect on a config map"},
 		"replicas that are no number":   {images, annotated("olmcore/replicas", "two"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used, the default is"},
 		"too many replicas":             {images, annotated("olmcore/replicas", "6"), first, catalog.ReasonAsExpected, "the annotation olmcore/replicas cannot be used"},
@@ -94,15 +94,15 @@ func TestBadInput(t *testing.T) {
 		}, nil, catalog.ReasonAsExpected, ""},
 		"two candidates of one poll": {images, pollAgo(time.Minute, func(in *catalog.Input) {
 			probe(nil)(in)
-			second := in.Pods[1].DeepCopy()
+			second := in.Pods.Items[1].DeepCopy()
 			second.Name, second.UID = "cool-zzz", "second"
-			in.Pods = append(in.Pods, second)
+			in.Pods.Items = append(in.Pods.Items, second)
 		}), []string{"delete cool-zz UpToDate", "delete cool-zzz UpToDate"}, catalog.ReasonAsExpected, ""},
 		"three Pods that serve": {images, func(in *catalog.Input) {
 			addPod(in, "cool-zz", func(*corev1.Pod) {})
 			addPod(in, "cool-zzz", func(p *corev1.Pod) { p.UID = "third" })
 		}, []string{"delete cool-zz PodSurplus", "delete cool-zzz PodSurplus"}, catalog.ReasonAsExpected, ""},
-		"a config map server without image": {maps, func(in *catalog.Input) { in.Config.ConfigMapServerImage, in.Pods = "", nil }, first, catalog.ReasonAsExpected, ""},
+		"a config map server without image": {maps, func(in *catalog.Input) { in.Config.ConfigMapServerImage, in.Pods.Items = "", nil }, first, catalog.ReasonAsExpected, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := reconcile(t, test.base, test.change)
@@ -128,7 +128,7 @@ func TestNoImageIsEverEmpty(t *testing.T) {
 	require.Equal(t, catalog.DefaultUtilImage, pod.Spec.InitContainers[0].Image)
 	require.Equal(t, cs.Spec.Image, pod.Spec.InitContainers[1].Image)
 	require.Equal(t, catalog.DefaultOPMImage, pod.Spec.Containers[0].Image)
-	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods[0].Spec.Containers[0].Image)
+	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods.Items[0].Spec.Containers[0].Image)
 }
 
 // TestDotsInTheNameOfAConfigMapSource become dashes in its Service, as for images.
@@ -153,7 +153,7 @@ func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
 // is kept, and nothing is forced off it.
 func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	for seconds, want := range map[int][]string{29: {"create a Pod Overdue"}, 30: {"create a Pod Overdue", "delete " + base.Pods[0].Name + " Overdue"}} {
+	for seconds, want := range map[int][]string{29: {"create a Pod Overdue"}, 30: {"create a Pod Overdue", "delete " + base.Pods.Items[0].Name + " Overdue"}} {
 		out := reconcile(t, base, func(in *catalog.Input) {
 			terminating(in, time.Hour)
 			setNode(in, corev1.ConditionUnknown, time.Duration(seconds)*time.Second)

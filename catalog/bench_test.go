@@ -16,42 +16,53 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestAConvergedCatalogSourceCostsNoAllocation(t *testing.T) {
-	replicated := cool()
+// withCheckpoint is an input at rest with the Checkpoint of its answer.
+func withCheckpoint(t testing.TB, in catalog.Input) catalog.Input {
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.NotNil(t, out.Checkpoint, "not at rest: %+v", out)
+	in.Checkpoint = out.Checkpoint
+	return in
+}
+
+func atRest(t testing.TB) map[string]catalog.Input {
+	replicated, polled := cool(), cool()
 	replicated.Annotations = map[string]string{"olmcore/replicas": "3"}
-	polled := cool()
 	polled.Spec.UpdateStrategy = polling("45m")
-	for name, in := range map[string]catalog.Input{
-		"a polled image": converged(t, catalog.Config{}, polled),
+	many := converged(t, catalog.Config{}, cool())
+	many.Nodes = olmcore.Found(many.Nodes.Items...)
+	for i := range 1000 {
+		node := many.Nodes.Items[0].DeepCopy()
+		node.Name, node.UID = fmt.Sprintf("node-%04d", i), types.UID(fmt.Sprint(i))
+		many.Nodes.Items = append(many.Nodes.Items, node)
+	}
+	return map[string]catalog.Input{
 		"one replica":    converged(t, catalog.Config{}, cool()),
 		"three replicas": converged(t, catalog.Config{}, replicated),
-	} {
-		for _, connection := range []*catalog.Connection{in.Connection, nil} {
-			in.Connection = connection
-			var out catalog.Outcome
-			allocations := testing.AllocsPerRun(100, func() { out, _ = catalog.Reconcile(in) })
-			require.Zero(t, allocations, name)
-			require.Equal(t, olmcore.Result{RequeueAfter: out.RequeueAfter}, out.Result, name)
-			require.Equal(t, in.CatalogSource.Spec.UpdateStrategy != nil, out.RequeueAfter > 0, name)
-			require.Equal(t, in.PodHash, out.PodHash, name)
-		}
+		"a polled image": converged(t, catalog.Config{}, polled),
+		"a config map":   connected(t, mappedWorld(t, catalog.Config{}, mapped())),
+		"1000 nodes":     many,
 	}
 }
 
-func BenchmarkConverged(b *testing.B) {
-	in := converged(b, catalog.Config{}, cool())
-	b.Run("hash handed back", func(b *testing.B) { benchmark(b, in, 0) })
-	without := in
-	without.PodHash = ""
-	b.Run("hash computed", func(b *testing.B) { benchmark(b, without, 0) })
-	many := in
-	many.Nodes = olmcore.Found(in.Nodes.Items[0], in.Nodes.Items[1])
-	for i := range 1000 {
-		node := in.Nodes.Items[0].DeepCopy()
-		node.Name = fmt.Sprintf("node-%04d", i)
-		many.Nodes.Items = append(many.Nodes.Items, node)
+func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
+	for name, in := range atRest(t) {
+		plain, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Equal(t, olmcore.Result{RequeueAfter: plain.RequeueAfter}, plain.Result, name)
+		in = withCheckpoint(t, in)
+		var out catalog.Outcome
+		require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = catalog.Reconcile(in) }), name)
+		require.Equal(t, plain.Result, out.Result, name)
+		require.Equal(t, in.Checkpoint, out.Checkpoint, name)
 	}
-	b.Run("1000 nodes", func(b *testing.B) { benchmark(b, many, 0) })
+}
+
+func BenchmarkAtRest(b *testing.B) {
+	for name, in := range atRest(b) {
+		b.Run(name, func(b *testing.B) { benchmark(b, in, 0) })
+		b.Run(name+" with checkpoint", func(b *testing.B) { benchmark(b, withCheckpoint(b, in), 0) })
+	}
 }
 
 func BenchmarkReplacement(b *testing.B) {
@@ -62,7 +73,7 @@ func BenchmarkReplacement(b *testing.B) {
 			pod.Status.Conditions[i].Status = corev1.ConditionFalse
 		}
 	}
-	in.Pods = []*corev1.Pod{pod}
+	in.Pods = olmcore.Found(pod)
 	for i, node := range in.Nodes.Items {
 		if node.Name == pod.Spec.NodeName {
 			node = node.DeepCopy()
@@ -75,8 +86,7 @@ func BenchmarkReplacement(b *testing.B) {
 }
 
 func BenchmarkFirstReconcile(b *testing.B) {
-	in := newWorld(b, catalog.Config{}, cool()).input(b)
-	benchmark(b, in, 6)
+	benchmark(b, newWorld(b, catalog.Config{}, cool()).input(b), 6)
 }
 
 func benchmark(b *testing.B, in catalog.Input, actions int) {
@@ -87,23 +97,6 @@ func benchmark(b *testing.B, in catalog.Input, actions int) {
 			b.Fatal(out, err)
 		}
 	}
-}
-
-func BenchmarkConvergedReplicas(b *testing.B) {
-	in := converged(b, catalog.Config{Replicas: 3}, cool())
-	b.Run("hash handed back", func(b *testing.B) { benchmark(b, in, 0) })
-	in.PodHash = ""
-	b.Run("hash computed", func(b *testing.B) { benchmark(b, in, 0) })
-}
-
-func BenchmarkConvergedPolled(b *testing.B) {
-	cs := cool()
-	cs.Spec.UpdateStrategy = polling("45m")
-	benchmark(b, converged(b, catalog.Config{}, cs), 0)
-}
-
-func BenchmarkConvergedConfigMap(b *testing.B) {
-	benchmark(b, mappedInput(b, catalog.Config{}), 0)
 }
 
 // BenchmarkNamespace reads and decides about one catalog after the other of a
@@ -122,18 +115,18 @@ func BenchmarkNamespace(b *testing.B) {
 			w.run(b, 0)
 			snapshot, err := olmcore.NewSnapshot(w.Cluster.Objects(), olmcore.Everything)
 			require.NoError(b, err)
-			hashes := make([]string, n)
+			checkpoints := make([]*olmcore.Checkpoint, n)
 			decide := func(i int) {
 				in, err := catalog.Gather(b.Context(), snapshot, keys[i], catalog.Config{})
 				if err != nil {
 					b.Fatal(err)
 				}
-				in.Now, in.PodHash = w.Cluster.Now(), hashes[i]
+				in.Now, in.Checkpoint = w.Cluster.Now(), checkpoints[i]
 				out, err := catalog.Reconcile(in)
 				if err != nil || len(out.Actions) != 0 {
 					b.Fatal(out, err)
 				}
-				hashes[i] = out.PodHash
+				checkpoints[i] = out.Checkpoint
 			}
 			for i := range n {
 				decide(i)

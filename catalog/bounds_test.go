@@ -28,7 +28,7 @@ import (
 // TestTheNextLookIsNeitherAtOnceNorFarAway: what is left of a second counts as one,
 // and nobody waits for more than 15 minutes without looking.
 func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
-	base := converged(t, catalog.Config{NodeUnreachableGrace: time.Hour, ProgressDeadline: 5 * time.Hour}, cool())
+	base := converged(t, catalog.Config{NodeUnreachableGrace: time.Hour, StartupFailureThreshold: 900}, cool())
 	for left, want := range map[time.Duration]time.Duration{
 		time.Nanosecond: time.Second, 400 * time.Millisecond: time.Second, time.Second: time.Second, 1500 * time.Millisecond: 1500 * time.Millisecond,
 		14 * time.Minute: 14 * time.Minute, 15*time.Minute + 1: 15 * time.Minute, time.Hour: 15 * time.Minute,
@@ -140,7 +140,7 @@ func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
 		cs := demo()
 		cs.UID = "uid"
 		cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}
-		out, err := catalog.Reconcile(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace()})
+		out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace()}))
 		require.NoError(t, err)
 		for _, a := range out.Actions {
 			c, ok := a.(olmcore.Create)
@@ -261,15 +261,14 @@ func TestARegistryThatMayStartSlowlyIsGivenTheTime(t *testing.T) {
 		{catalog.Config{StartupFailureThreshold: 30}, 10 * time.Minute},
 		{catalog.Config{StartupFailureThreshold: 180}, time.Hour},
 		{catalog.Config{StartupFailureThreshold: math.MaxInt32}, 48 * time.Hour},
-		{catalog.Config{StartupFailureThreshold: 180, CandidateDeadline: time.Minute, ProgressDeadline: time.Minute}, time.Minute},
 	} {
 		base := converged(t, test.config, cool())
 		in := invariant.Clone(base)
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 		addPod(&in, "cool-zz", func(p *corev1.Pod) {
 			candidate(p)
 			unready(p)
-			p.Labels["olm.pod-spec-hash"], p.CreationTimestamp = base.Pods[0].Labels["olm.pod-spec-hash"], metav1.NewTime(in.Now)
+			p.Labels["olm.pod-spec-hash"], p.CreationTimestamp = base.Pods.Items[0].Labels["olm.pod-spec-hash"], metav1.NewTime(in.Now)
 		})
 		require.True(t, catalog.Assess(in).NextDeadline.Equal(in.Now.Add(test.want)), "%+v", test)
 		in.Now = in.Now.Add(test.want) // a stuck candidate is a late one

@@ -46,7 +46,7 @@ State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable
 `},
 	"a ready Pod of a silent node is trusted": {func(in *catalog.Input) { setNode(in, corev1.ConditionUnknown, time.Hour) }, ``},
-	"a Pod of a node that is not ready waits for 60s": {func(in *catalog.Input) { unready(in.Pods[0]); setNode(in, corev1.ConditionFalse, 59*time.Second) }, `
+	"a Pod of a node that is not ready waits for 60s": {func(in *catalog.Input) { unready(in.Pods.Items[0]); setNode(in, corev1.ConditionFalse, 59*time.Second) }, `
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready)
   Progressing=False WaitingForNodes: waiting for nodes
@@ -55,7 +55,7 @@ State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotBefore
 Error ReplicasUnavailable : 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready)
 again in 1s
 `},
-	"a Pod of a node that is not ready is replaced": {func(in *catalog.Input) { unready(in.Pods[0]); setNode(in, corev1.ConditionFalse, time.Minute) }, `
+	"a Pod of a node that is not ready is replaced": {func(in *catalog.Input) { unready(in.Pods.Items[0]); setNode(in, corev1.ConditionFalse, time.Minute) }, `
 create Pod olm/cool-2fnkoshaj3 (NodeNotReady: replaces cool-w4nrrin4qx: node a is not ready)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is not ready))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is not ready)
@@ -76,8 +76,8 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is gone
 `},
 	"a Pod of a node just created is not given up": {func(in *catalog.Input) {
 		in.Nodes.Items = in.Nodes.Items[1:]
-		for i := range in.Pods[0].Status.Conditions {
-			in.Pods[0].Status.Conditions[i].LastTransitionTime = metav1.NewTime(in.Now.Add(-10 * time.Second))
+		for i := range in.Pods.Items[0].Status.Conditions {
+			in.Pods.Items[0].Status.Conditions[i].LastTransitionTime = metav1.NewTime(in.Now.Add(-10 * time.Second))
 		}
 	}, `
 again in 30s
@@ -157,7 +157,7 @@ Error StuckTerminating : cool-w4nrrin4qx on a: it was deleted and is still there
 	"a Pod that a finalizer holds is not removed twice": {func(in *catalog.Input) {
 		silence(in, time.Hour)
 		terminating(in, time.Hour)
-		in.Pods[0].DeletionGracePeriodSeconds = new(int64(0))
+		in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(0))
 	}, `
 create Pod olm/cool-2fnkoshaj3 (NodeUnreachable: replaces cool-w4nrrin4qx: node a is unreachable)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))
@@ -180,7 +180,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: coo
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable
 `},
-	"a Pod that failed long ago is replaced": {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, `
+	"a Pod that failed long ago is replaced": {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodFailed }, `
 create Pod olm/cool-2fnkoshaj3 (PodTerminated: replaces cool-w4nrrin4qx: it has finished)
 delete Pod olm/cool-w4nrrin4qx (PodTerminated: the Pod has finished) grace=0 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished))
@@ -189,9 +189,9 @@ updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: coo
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 `},
 	"a Pod that failed just now is remembered for its backoff": {func(in *catalog.Input) {
-		in.Pods[0].Status.Phase = corev1.PodFailed
-		in.Pods[0].Annotations["olmcore/attempt"] = "3"
-		in.Pods[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		in.Pods.Items[0].Status.Phase = corev1.PodFailed
+		in.Pods.Items[0].Annotations["olmcore/attempt"] = "3"
+		in.Pods.Items[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			StartedAt: metav1.NewTime(in.Now.Add(-time.Minute)), FinishedAt: metav1.NewTime(in.Now.Add(-15 * time.Second))}}
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished))
@@ -210,7 +210,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a Pod that is not ready for a moment is left alone": {func(in *catalog.Input) {
-		unready(in.Pods[0])
+		unready(in.Pods.Items[0])
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
@@ -218,7 +218,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: coo
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 again in 10m0s
 `},
-	"a Pod that its node does not start is replaced": {func(in *catalog.Input) { unready(in.Pods[0]); in.Now = in.Now.Add(10 * time.Minute) }, `
+	"a Pod that its node does not start is replaced": {func(in *catalog.Input) { unready(in.Pods.Items[0]); in.Now = in.Now.Add(10 * time.Minute) }, `
 create Pod olm/cool-2fnkoshaj3 (PodStuck: replaces cool-w4nrrin4qx: it does not start on node a)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not start))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not start)
@@ -244,9 +244,9 @@ Error CrashLooping : cool-w4nrrin4qx on a: does not stay up
 again in 10m0s
 `},
 	"a Pod that no node takes is reported": {func(in *catalog.Input) {
-		in.Pods[0].Spec.NodeName = ""
-		in.Pods[0].Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
-		in.Pods[0].CreationTimestamp = metav1.NewTime(in.Now)
+		in.Pods.Items[0].Spec.NodeName = ""
+		in.Pods.Items[0].Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
+		in.Pods.Items[0].CreationTimestamp = metav1.NewTime(in.Now)
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (no node, no node takes it))
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (no node, no node takes it)
@@ -256,7 +256,7 @@ State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 Error PodUnschedulable : cool-w4nrrin4qx: no node takes it
 again in 10m0s
 `},
-	"a Pod that is gone is replaced": {func(in *catalog.Input) { in.Pods = nil }, `
+	"a Pod that is gone is replaced": {func(in *catalog.Input) { in.Pods.Items = nil }, `
 create Pod olm/cool-w4nrrin4qx (PodMissing: fewer registry Pods exist than asked for)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)
   Available=False NoReadyPods: 0/1 registry pods ready
@@ -270,7 +270,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
   Degraded=True ForeignPod: other on b: it has the catalog's labels and another owner
 Warning ForeignPod : other on b: it has the catalog's labels and another owner
 `},
-	"a Pod without the managed label is repaired": {func(in *catalog.Input) { delete(in.Pods[0].Labels, "olm.managed") }, `
+	"a Pod without the managed label is repaired": {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.managed") }, `
 update Pod olm/cool-w4nrrin4qx (ObjectDiffers: the Service does not select the Pod) {"metadata":{"labels":{"catalogsource.operators.coreos.com/update":"","olm.managed":"true"}}}
 notify [olm]
 `},
@@ -321,20 +321,10 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
   Degraded=False AsExpected: nothing needs attention
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
-	"a Pod of an accepted release is current": {func(in *catalog.Input) { in.Pods[0].Labels["olm.pod-spec-hash"] = hashV046 }, ``},
-	"a Pod of a release that is not accepted is outdated": {func(in *catalog.Input) {
-		in.Pods[0].Labels["olm.pod-spec-hash"] = hashV046
-		in.Config.AcceptProfiles = []catalog.Profile{catalog.ProfileV041}
-	}, `
-create Pod olm/cool-2fnkoshaj3 (PodOutdated: the registry Pods were made from another spec)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
-  Progressing=True SpecRollout: registry pods of the new spec replace the others
-State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
-`},
+	"a Pod of an accepted release is current": {func(in *catalog.Input) { in.Pods.Items[0].Labels["olm.pod-spec-hash"] = hashV046 }, ``},
 	"a ready candidate takes over from a Pod of the old spec": {func(in *catalog.Input) {
 		addPod(in, "cool-zz", candidate)
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 update Pod olm/cool-zz (CandidateReady: the Pod takes over) {"metadata":{"labels":{"catalogsource.operators.coreos.com/update":"","olm.catalogSource":"cool"}}}
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
@@ -345,7 +335,7 @@ notify [olm]
 `},
 	"the Pod of the old spec goes when the new one serves": {func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(*corev1.Pod) {})
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 delete Pod olm/cool-w4nrrin4qx (PodOutdated: Pods of the present spec serve) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a, old spec), cool-zz (b))
@@ -358,7 +348,7 @@ delete Pod olm/cool-zz (CandidateObsolete: as many Pods serve as asked for) grac
 `},
 	"a candidate of another spec goes": {func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) { candidate(p); p.Labels["olm.pod-spec-hash"] = "other" })
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 delete Pod olm/cool-zz (CandidateObsolete: the Pod was made from another spec) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
@@ -373,7 +363,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 			p.CreationTimestamp = metav1.NewTime(in.Now.Add(-10 * time.Minute))
 			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 		})
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 delete Pod olm/cool-zz (ProgressDeadlineExceeded: the Pod did not become ready in time) grace=1 version=true
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
@@ -384,7 +374,7 @@ Warning ImagePullFailed : cool-zz on b: cannot pull its image
 again in 10m0s
 `},
 	"after a late candidate the next one waits": {func(in *catalog.Input) {
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 		c := meta.FindStatusCondition(in.CatalogSource.Status.Conditions, "Progressing")
 		c.Reason, c.LastTransitionTime = "ProgressDeadlineExceeded", metav1.NewTime(in.Now.Add(-time.Minute))
 	}, `
@@ -409,7 +399,7 @@ again in 10m0s
 `},
 	"a Pod of the old spec that does not serve is not kept": {func(in *catalog.Input) {
 		waiting(in, "ImagePullBackOff")
-		in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 create Pod olm/cool-2fnkoshaj3 (PodOutdated: replaces cool-w4nrrin4qx: it was made from another spec)
 delete Pod olm/cool-w4nrrin4qx (PodOutdated: the Pod was made from another spec and does not serve) grace=1 version=true
@@ -420,15 +410,17 @@ State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 `},
 
 	// Objects around the Pods.
-	"objects that are gone are made anew": {func(in *catalog.Input) { in.Services, in.ServiceAccounts, in.NetworkPolicies.Items = nil, nil, nil }, `
+	"objects that are gone are made anew": {func(in *catalog.Input) {
+		in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil
+	}, `
 create ServiceAccount olm/cool (ObjectMissing: the catalog needs it)
 create NetworkPolicy olm/cool-grpc-server (ObjectMissing: the catalog needs it)
 create NetworkPolicy olm/cool-unpack-bundles (ObjectMissing: the catalog needs it)
 create Service olm/cool (ObjectMissing: the catalog needs it)
 `},
 	"a damaged Service is repaired in place": {func(in *catalog.Input) {
-		in.Services[0].Spec.Ports[0].Port = 1
-		in.Services[0].Labels = map[string]string{"mine": "kept"}
+		in.Services.Items[0].Spec.Ports[0].Port = 1
+		in.Services.Items[0].Labels = map[string]string{"mine": "kept"}
 	}, `
 update Service olm/cool (ObjectDiffers: labels, owner or spec differ) {"metadata":{"labels":{"olm.managed":"true","olm.service-spec-hash":"hz6uK4sWf5igtRzty3jHaHnI6Z55t3dy5kRUH"}},"spec":{"ports":[{"name":"grpc","port":50051,"targetPort":50051}]}}
 `},
@@ -438,18 +430,18 @@ update Service olm/cool (ObjectDiffers: labels, owner or spec differ) {"metadata
 update NetworkPolicy olm/cool-grpc-server (ObjectDiffers: labels, owner or spec differ) {"spec":{"egress":null}}
 `},
 	"a Service of somebody else blocks the catalog": {func(in *catalog.Input) {
-		in.Services[0].OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
+		in.Services.Items[0].OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: cool belongs to somebody else)
-  Available=False NameConflict: cool belongs to somebody else
-  Progressing=False NameConflict: the service of the catalog's name belongs to somebody else
-  Degraded=True NameConflict: cool belongs to somebody else
-  {"message":"the service of the catalog's name belongs to somebody else","reason":"RegistryServerError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
+updateStatus CatalogSource olm/cool (StatusChanged: cool is unmanaged or owned by another)
+  Available=False NameConflict: cool is unmanaged or owned by another
+  Progressing=False NameConflict: the service of the catalog's name is unmanaged or owned by another
+  Degraded=True NameConflict: cool is unmanaged or owned by another
+  {"message":"the service of the catalog's name is unmanaged or owned by another","reason":"RegistryServerError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 State "Serving" -> "Unavailable" (NameConflict) at 01:00:00 NotAfter
-Warning NameConflict : cool belongs to somebody else
+Warning NameConflict : cool is unmanaged or owned by another
 Drop
 `},
-	"objects of a predecessor are taken over": {func(in *catalog.Input) { in.Services[0].OwnerReferences[0].UID = "predecessor" }, `
+	"objects of a predecessor are taken over": {func(in *catalog.Input) { in.Services.Items[0].OwnerReferences[0].UID = "predecessor" }, `
 update Service olm/cool (ObjectDiffers: labels, owner or spec differ) {"metadata":{"ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","blockOwnerDeletion":false,"controller":false,"kind":"CatalogSource","name":"cool","uid":"4"}]}}
 `},
 	"a new secret reaches the ServiceAccount and rolls the Pod": {func(in *catalog.Input) {
@@ -464,8 +456,8 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a secret that left the spec leaves the ServiceAccount": {func(in *catalog.Input) {
-		in.ServiceAccounts[0].Annotations = map[string]string{"olmcore/pull-secrets": "pull"}
-		in.ServiceAccounts[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}, {Name: "platform"}}
+		in.ServiceAccounts.Items[0].Annotations = map[string]string{"olmcore/pull-secrets": "pull"}
+		in.ServiceAccounts.Items[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}, {Name: "platform"}}
 	}, `
 update ServiceAccount olm/cool (ObjectDiffers: label, owner or pull secrets differ) {"imagePullSecrets":[{"name":"platform"}],"metadata":{"annotations":null}}
 create Pod olm/cool-udxq5vu3nf (PodOutdated: the registry Pods were made from another spec)
@@ -475,14 +467,14 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a ServiceAccount of somebody else is used as it is": {func(in *catalog.Input) {
-		in.ServiceAccounts[0].OwnerReferences, in.ServiceAccounts[0].Labels = nil, nil
+		in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Secrets = []string{"pull"} })
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False Complete: nothing left to do
   Degraded=False AsExpected: nothing needs attention
-Info ServiceAccountShared : the service account cool belongs to somebody else and is used as it is
+Info ServiceAccountShared : the service account cool is unmanaged or owned by another and is used as it is
 `},
 
 	// Spec and status.
@@ -494,7 +486,10 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
   {"message":"unknown sourcetype: Grpc","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 Warning SpecInvalid spec.sourceType: unknown sourcetype: Grpc
 `},
-	"neither image nor address": {func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" }); in.Pods = nil }, `
+	"neither image nor address": {func(in *catalog.Input) {
+		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" })
+		in.Pods.Items = nil
+	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: image and address unset: at least one must be set for sourcetype: grpc)
   Available=False SpecInvalid: image and address unset: at least one must be set for sourcetype: grpc
   Progressing=False SpecInvalid: image and address unset: at least one must be set for sourcetype: grpc
@@ -514,7 +509,7 @@ Warning SpecInvalid spec.configMap: configmap name unset: must be set for source
 `},
 	"a config map that does not exist": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.ConfigMap = "configmap", "cm" })
-		in.Pods = nil
+		in.Pods.Items = nil
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: failed to get catalog config map cm: configmaps "cm" not found)
   Available=False ConfigMapMissing: failed to get catalog config map cm: configmaps "cm" not found
@@ -558,7 +553,7 @@ notify [olm]
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   {"registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 `},
-	"the namespace is unknown": {func(in *catalog.Input) { in.Namespace = nil; in.Pods = nil }, `
+	"the namespace is unknown": {func(in *catalog.Input) { in.Namespace = nil; in.Pods.Items = nil }, `
 updateStatus CatalogSource olm/cool (StatusChanged: the namespace was not found, so the security context of the pods is unknown)
   Available=Unknown NamespaceUnknown: the namespace was not found, so the security context of the pods is unknown
   Progressing=False NamespaceUnknown: the namespace was not found, so the security context of the pods is unknown
@@ -569,7 +564,7 @@ Error NamespaceUnknown : the namespace was not found, so the security context of
 `},
 	"a deleted catalog is let go": {func(in *catalog.Input) {
 		in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now))
-		in.Pods = nil
+		in.Pods.Items = nil
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: the catalog is being deleted)
   Available=False Deleting: the catalog is being deleted
@@ -589,7 +584,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/3 registry pods ready: coo
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"the Pod is refused": {func(in *catalog.Input) {
-		in.Pods = nil
+		in.Pods.Items = nil
 		in.LastRun = olmcore.LastResults{{Kind: "Pod", Namespace: "olm", Name: "cool-w4nrrin4qx"}: {Class: olmcore.Forbidden, Message: "exceeded quota"}}
 	}, `
 create Pod olm/cool-w4nrrin4qx (PodMissing: fewer registry Pods exist than asked for)
@@ -649,7 +644,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example
 	"the Pods of a registry at an address are its own": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" })
 		in.Connection.Address = "registry.example:50051"
-		in.Pods[0].OwnerReferences, in.Services, in.ServiceAccounts, in.NetworkPolicies.Items = nil, nil, nil, nil
+		in.Pods.Items[0].OwnerReferences, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
 	}, `
 updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example:50051)
   Available=True ConnectionReady: registry at registry.example:50051

@@ -3,145 +3,125 @@
 package catalog
 
 import (
-	"strconv"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/polling"
+	"github.com/olmcore/olm/catalog/internal/registry"
 )
 
-// condition is a condition before it is compared with the recorded one: nothing
-// of it needs to be allocated for that. Messages hold no times and no counters
-// that tick.
-type condition struct {
-	kind, reason string
-	status       metav1.ConditionStatus
-	message      []byte
+// conditions are those of the status; nil: it is to be absent. Messages hold no times
+// and no counters that tick.
+type conditions struct {
+	available, progressing, degraded metav1.Condition
+	updatePolled, replicasSpread     *metav1.Condition
 }
 
-// kinds is the number of condition types.
-const kinds = 5
-
-// room is where the messages of conditions are written while they are short.
-type room [kinds][256]byte
-
-// optional reports whether a condition type of this package may be absent.
-func optional(kind string) bool {
-	return kind == ConditionUpdatePolled || kind == ConditionReplicasSpread
-}
-
-// export turns conditions into those of the API. Everything is copied, so that
-// the room of the messages may be anywhere.
-func export(conditions *[kinds]condition, generation int64) []metav1.Condition {
-	out := make([]metav1.Condition, 0, len(conditions))
-	for i := range conditions {
-		c := &conditions[i]
-		if c.status == "" {
-			continue
-		}
-		out = append(out, metav1.Condition{
-			Type: strings.Clone(c.kind), Status: metav1.ConditionStatus(strings.Clone(string(c.status))), Reason: strings.Clone(c.reason),
-			Message: string(c.message), ObservedGeneration: generation,
-		})
-	}
-	return out
-}
-
-// conditions returns the wanted conditions; those without a status are to be
-// absent.
-func (v *view) conditions(pl *plan, space *room) [kinds]condition {
-	return [kinds]condition{
-		v.available(space[0][:0]), v.progressing(pl, space[1][:0]), v.degraded(pl, space[2][:0]), v.updatePolled(space[3][:0]),
-		v.replicasSpread(space[4][:0]),
+func (f *facts) conditions(pl *plan) conditions {
+	return conditions{
+		available: f.available(), progressing: f.progressing(pl), degraded: f.degraded(pl),
+		updatePolled: f.updatePolled(pl), replicasSpread: f.replicasSpread(),
 	}
 }
 
-func (v *view) available(b []byte) condition {
-	c := condition{kind: ConditionAvailable, status: metav1.ConditionFalse}
+// list returns the conditions that are there, as they were observed at a generation.
+func (c conditions) list(generation int64) []metav1.Condition {
+	c.available.Type, c.progressing.Type, c.degraded.Type = ConditionAvailable, ConditionProgressing, ConditionDegraded
+	list := []metav1.Condition{c.available, c.progressing, c.degraded}
+	if c.updatePolled != nil {
+		list = append(list, *c.updatePolled)
+		list[len(list)-1].Type = ConditionUpdatePolled
+	}
+	if c.replicasSpread != nil {
+		list = append(list, *c.replicasSpread)
+		list[len(list)-1].Type = ConditionReplicasSpread
+	}
+	for i := range list {
+		list[i].ObservedGeneration = generation
+	}
+	return list
+}
+
+// state is what the conditions say in one word.
+func (c conditions) state() State { return stateOf(&c.available, &c.progressing) }
+
+func isTrue(reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func isFalse(reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func isUnknown(reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+}
+
+// available says whether the catalog serves, by which Pods on which nodes.
+func (f *facts) available() metav1.Condition {
+	switch s := f.standing; {
+	case s.mode == modeDeleting:
+		return isFalse(s.reason, s.message)
+	case s.mode == modeAddress:
+		return f.addressAvailable()
+	case s.is(ReasonNameConflict):
+		return isFalse(s.reason, f.takenText())
+	case f.pods.Ready() > 0:
+		return isTrue(ReasonRegistryServing, f.distribution())
+	case s.mode == modeInvalid, s.is(ReasonConfigMapMissing):
+		return isFalse(s.reason, s.message)
+	case s.mode == modeBlocked:
+		return isUnknown(s.reason, s.message)
+	}
+	return isFalse(ReasonNoReadyPods, f.distribution())
+}
+
+func (f *facts) addressAvailable() metav1.Condition {
+	text := "registry at " + f.source.Spec.Address
 	switch {
-	case v.mode == modeDeleting:
-		c.reason, c.message = ReasonDeleting, append(b, "the catalog is being deleted"...)
-		return c
-	case v.mode == modeAddress:
-		return v.availableAddress(b)
-	case v.mode == modeBlocked && v.blocked == ReasonNameConflict:
-		c.reason, c.message = ReasonNameConflict, append(append(b, v.taken...), " belongs to somebody else"...)
-		return c
-	case v.tally.ready() > 0:
-		c.status, c.reason = metav1.ConditionTrue, ReasonRegistryServing
-	case v.mode == modeInvalid:
-		c.reason, c.message = ReasonSpecInvalid, append(b, v.problem.message...)
-		return c
-	case v.mode == modeBlocked && v.blocked == ReasonConfigMapMissing:
-		c.reason, c.message = ReasonConfigMapMissing, append(b, v.haltText()...)
-		return c
-	case v.mode == modeBlocked:
-		c.status, c.reason = metav1.ConditionUnknown, v.haltReason()
-		c.message = append(b, v.haltText()...)
-		return c
-	default:
-		c.reason = ReasonNoReadyPods
+	case f.link.isConnected():
+		return isTrue(ReasonConnectionReady, text)
+	case f.link.state == stateFailure || f.link.state == stateShutdown:
+		return isFalse(ReasonConnectionFailed, text)
 	}
-	c.message = v.appendDistribution(b)
-	return c
+	return isUnknown(ReasonConnecting, text)
 }
 
-func (v *view) availableAddress(b []byte) condition {
-	c := condition{kind: ConditionAvailable, status: metav1.ConditionUnknown, reason: ReasonConnecting}
+func (f *facts) takenText() string { return f.taken + " is unmanaged or owned by another" }
+
+// mostListed bounds the Pods that a message names.
+const mostListed = 10
+
+// distribution says how many Pods are ready, and which Pod is on which node in what
+// state, and why it replaced another.
+func (f *facts) distribution() string {
+	var items []string
+	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Owned }) {
+		item := p.Name() + " (no node"
+		if node := p.Object.Spec.NodeName; node != "" {
+			item = p.Name() + " (" + node
+		}
+		if note := p.Describe(); note != "" {
+			item += ", " + note
+		}
+		if why := clip(p.Object.Annotations[registry.KeyCause], 200); why != "" {
+			item += "; " + why
+		}
+		items = append(items, item+")")
+	}
+	text := fmt.Sprintf("%d/%d registry pods ready", f.pods.Ready(), f.set.replicas)
 	switch {
-	case v.link.isConnected():
-		c.status, c.reason = metav1.ConditionTrue, ReasonConnectionReady
-	case v.link.state == stateFailure || v.link.state == stateShutdown:
-		c.status, c.reason = metav1.ConditionFalse, ReasonConnectionFailed
+	case len(items) == 0:
+		return text
+	case len(items) > mostListed:
+		return text + ": " + strings.Join(items[:mostListed], ", ") + " and more"
 	}
-	c.message = append(append(b, "registry at "...), v.cs.Spec.Address...)
-	return c
-}
-
-// appendDistribution writes how many Pods are ready, and which Pod is on which
-// node in what state.
-func (v *view) appendDistribution(b []byte) []byte {
-	const most = 10
-	b = strconv.AppendInt(b, int64(v.tally.ready()), 10)
-	b = append(b, '/')
-	b = strconv.AppendInt(b, int64(v.set.replicas), 10)
-	b = append(b, " registry pods ready"...)
-	listed := 0
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.role != roleServing || p.class == ClassForeign {
-			continue
-		}
-		switch listed++; {
-		case listed == 1:
-			b = append(b, ": "...)
-		case listed > most:
-			return append(b, " and more"...)
-		default:
-			b = append(b, ", "...)
-		}
-		b = append(b, p.pod.Name...)
-		b = append(b, " ("...)
-		if p.pod.Spec.NodeName == "" {
-			b = append(b, "no node"...)
-		} else {
-			b = append(b, p.pod.Spec.NodeName...)
-		}
-		if note := p.note(); note != "" {
-			b = append(append(b, ", "...), note...)
-		}
-		if why := v.history(p.pod); why != "" {
-			b = append(append(b, "; "...), why...)
-		}
-		b = append(b, ')')
-	}
-	return b
-}
-
-// history is why a Pod was made, when it replaced another.
-func (v *view) history(pod *corev1.Pod) string {
-	return clip(pod.Annotations[v.set.prefix+keyCause], 200)
+	return text + ": " + strings.Join(items, ", ")
 }
 
 // clip cuts text that others wrote to a length; nothing is left of what is not
@@ -160,200 +140,149 @@ func clip(text string, most int) string {
 	return text
 }
 
-func (v *view) progressing(pl *plan, b []byte) condition {
-	c := condition{kind: ConditionProgressing, status: metav1.ConditionTrue, reason: pl.phase}
-	if pl.phase == "" {
-		c.status, c.reason = metav1.ConditionFalse, pl.halt
-	}
-	if !v.runsPods() && v.mode != modeAddress {
-		c.status, c.reason = metav1.ConditionFalse, v.haltReason()
-		c.message = append(b, v.haltText()...)
-		return c
-	}
-	if c.reason == "" {
-		c.reason = ReasonComplete
-	}
-	c.message = append(b, progressText(c.reason)...)
-	if c.reason == ReasonNodeFailover {
-		c.message = v.appendPods(append(c.message, ' '), ReasonNodeLost)
-	}
-	return c
+// progressTexts are the messages of ConditionProgressing.
+var progressTexts = map[string]string{
+	ReasonInitialRollout:           "registry pods are starting",
+	ReasonSpecRollout:              "registry pods of the new spec replace the others",
+	ReasonContentUpdate:            "registry pods with newer content replace the others",
+	ReasonNodeFailover:             "replacing the registry pods of failed nodes:",
+	ReasonRefill:                   "missing registry pods are being replaced",
+	ReasonBackOff:                  "waiting before the next registry pod is started",
+	ReasonProgressDeadlineExceeded: "registry pods did not become ready in time",
+	ReasonWaitingForNodes:          "waiting for nodes",
+	ReasonComplete:                 "nothing left to do",
 }
 
-func progressText(reason string) string {
-	switch reason {
-	case ReasonInitialRollout:
-		return "registry pods are starting"
-	case ReasonSpecRollout:
-		return "registry pods of the new spec replace the others"
-	case ReasonContentUpdate:
-		return "registry pods with newer content replace the others"
-	case ReasonNodeFailover:
-		return "replacing the registry pods of failed nodes:"
-	case ReasonRefill:
-		return "missing registry pods are being replaced"
-	case ReasonBackOff:
-		return "waiting before the next registry pod is started"
-	case ReasonProgressDeadlineExceeded:
-		return "registry pods did not become ready in time"
-	case ReasonWaitingForNodes:
-		return "waiting for nodes"
+func (f *facts) progressing(pl *plan) metav1.Condition {
+	switch {
+	case f.standing.reason != "":
+		return isFalse(f.standing.reason, f.standing.message)
+	case pl.phase == ReasonNodeFailover:
+		return isTrue(pl.phase, progressTexts[pl.phase]+" "+f.complaints(ReasonNodeLost))
+	case pl.phase != "":
+		return isTrue(pl.phase, progressTexts[pl.phase])
+	case pl.halt != "":
+		return isFalse(pl.halt, progressTexts[pl.halt])
 	}
-	return "nothing left to do"
+	return isFalse(ReasonComplete, progressTexts[ReasonComplete])
 }
 
-// haltReason and haltText say why a CatalogSource is not carried out.
-func (v *view) haltReason() string {
-	switch v.mode {
-	case modeDeleting:
-		return ReasonDeleting
-	case modeInvalid:
-		return ReasonSpecInvalid
-	case modeBlocked:
-		return v.blocked
-	}
-	return ""
-}
-
-func (v *view) haltText() string {
-	switch v.haltReason() {
-	case ReasonDeleting:
-		return "the catalog is being deleted"
-	case ReasonSpecInvalid:
-		return v.problem.message
-	case ReasonConfigMapMissing:
-		name := clip(v.cs.Spec.ConfigMap, 253)
-		return "failed to get catalog config map " + name + ": configmaps \"" + name + "\" not found"
-	case ReasonNamespaceUnknown:
-		return "the namespace was not found, so the security context of the pods is unknown"
-	case ReasonNameConflict:
-		return "the service of the catalog's name belongs to somebody else"
-	}
-	return ""
-}
-
-// causes are the reasons of ConditionDegraded, the most telling first.
-var causes = [...]string{
-	ReasonSpecInvalid, ReasonConfigMapMissing, ReasonNamespaceUnknown, ReasonPollIntervalInvalid, ReasonNodeLost, ReasonPodUnschedulable,
-	ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod, ReasonNameConflict, ReasonPodRejected,
-	ReasonMassDisruption, ReasonConnectionFailed,
-}
-
-func (v *view) degraded(pl *plan, b []byte) condition {
-	c := condition{kind: ConditionDegraded, status: metav1.ConditionFalse, reason: ReasonAsExpected, message: b}
-	const nothing = "nothing needs attention"
-	if v.mode == modeDeleting {
-		c.message = append(b, nothing...)
-		return c
-	}
-	for _, cause := range causes {
-		if cause == ReasonPodRejected && pl.refused != "" && c.status == metav1.ConditionFalse {
-			c.status, c.reason = metav1.ConditionTrue, cause // its text is the last
-		}
-		length := len(c.message)
-		if length > 0 {
-			c.message = append(c.message, "; "...)
-		}
-		start := len(c.message)
-		c.message = v.appendCause(c.message, cause)
-		if len(c.message) == start {
-			c.message = c.message[:length]
-		} else if c.status == metav1.ConditionFalse {
-			c.status, c.reason = metav1.ConditionTrue, cause
-		}
-	}
-	if pl.refused != "" {
-		if len(c.message) > 0 {
-			c.message = append(c.message, "; "...)
-		}
-		c.message = append(c.message, pl.refused...)
-	}
-	if c.status == metav1.ConditionFalse && v.runsPods() && pl.phase == "" && v.tally.ready() < v.set.replicas {
-		c.status, c.reason = metav1.ConditionTrue, ReasonReplicasUnavailable
-		c.message = v.appendDistribution(c.message)
-	}
-	if c.status == metav1.ConditionFalse {
-		c.message = append(b, nothing...)
-	}
-	return c
-}
-
-// appendCause writes what there is to say about a cause, and nothing when it
-// does not hold.
-func (v *view) appendCause(b []byte, cause string) []byte {
-	switch cause {
-	case ReasonSpecInvalid, ReasonConfigMapMissing, ReasonNamespaceUnknown:
-		if v.haltReason() == cause {
-			return append(b, v.haltText()...)
-		}
-	case ReasonPollIntervalInvalid:
-		return append(b, v.poll.problem...)
-	case ReasonNameConflict:
-		if v.taken != "" && (v.runsPods() || v.mode == modeBlocked) {
-			return append(append(b, v.taken...), " belongs to somebody else"...)
-		}
-	case ReasonMassDisruption:
-		if v.disruption != noDisruption {
-			return append(b, "so many nodes are not ready that replacements are limited"...)
-		}
-	case ReasonConnectionFailed:
-		return v.appendConnectionFailure(b)
-	case ReasonForeignPod:
-		if v.mode == modeAddress {
-			return b // no Service selects it: whoever runs the registry may label its Pods
-		}
-		return v.appendPods(b, cause)
-	default:
-		return v.appendPods(b, cause)
-	}
-	return b
-}
-
-// appendPods lists the Pods that a cause is about.
-func (v *view) appendPods(b []byte, cause string) []byte {
-	const most = 10
-	listed := 0
-	for i := range v.pods {
-		p := &v.pods[i]
-		if !p.suffers(cause) {
+// complaints lists the Pods that give a Reason of ConditionDegraded.
+func (f *facts) complaints(reason string) string {
+	var items []string
+	for i := range f.pods.Items {
+		p := &f.pods.Items[i]
+		why, text := p.Complain()
+		if why != reason {
 			continue
 		}
-		if listed++; listed > 1 {
-			b = append(b, ", "...)
+		item := p.Name()
+		if node := p.Object.Spec.NodeName; node != "" {
+			item += " on " + node
 		}
-		if listed > most {
-			return append(b, "and more"...)
-		}
-		b = append(b, p.pod.Name...)
-		if p.pod.Spec.NodeName != "" {
-			b = append(append(b, " on "...), p.pod.Spec.NodeName...)
-		}
-		b = append(append(b, ": "...), p.plight(cause)...)
+		items = append(items, item+": "+text)
 	}
-	return b
+	if len(items) > mostListed {
+		items = append(items[:mostListed], "and more")
+	}
+	return strings.Join(items, ", ")
 }
 
-func (p *podFacts) suffers(cause string) bool {
-	if p.role == roleNone {
-		return false
+// degraded lists everything that needs attention, the most telling first: the Reason is
+// that of the first.
+func (f *facts) degraded(pl *plan) metav1.Condition {
+	if f.standing.mode == modeDeleting {
+		return isFalse(ReasonAsExpected, "nothing needs attention")
 	}
-	switch cause {
-	case ReasonNodeLost:
-		return p.class == ClassLost && p.lost != ReasonOverdue
-	case ReasonStuckTerminating:
-		return p.class == ClassLost && p.lost == ReasonOverdue || p.class == ClassTerminated && isHeld(p.pod)
-	case ReasonForeignPod:
-		return p.class == ClassForeign
+	c := isFalse(ReasonAsExpected, "")
+	add := func(reason, text string) {
+		switch {
+		case text == "":
+		case c.Status == metav1.ConditionTrue:
+			c.Message += "; " + text
+		default:
+			c = isTrue(reason, text)
+		}
 	}
-	return p.class == ClassUnhealthy && p.trouble == cause && !p.probe
+	if f.standing.mode == modeInvalid || f.standing.is(ReasonConfigMapMissing) || f.standing.is(ReasonNamespaceUnknown) {
+		add(f.standing.reason, f.standing.message)
+	}
+	add(ReasonPollIntervalInvalid, f.poll.Problem)
+	for _, reason := range []string{ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating} {
+		add(reason, f.complaints(reason))
+	}
+	if f.standing.mode != modeAddress { // no Service selects it: the registry's operator may label its Pods
+		add(ReasonForeignPod, f.complaints(ReasonForeignPod))
+	}
+	if f.taken != "" {
+		add(ReasonNameConflict, f.takenText())
+	}
+	f.addLast(pl, &c, add)
+	if c.Status == metav1.ConditionFalse && f.standing.runsPods() && pl.phase == "" && f.pods.Ready() < f.set.replicas {
+		return isTrue(ReasonReplicasUnavailable, f.distribution())
+	}
+	if c.Status == metav1.ConditionFalse {
+		c.Message = "nothing needs attention"
+	}
+	return c
 }
 
-func (p *podFacts) plight(cause string) string {
-	switch cause {
-	case ReasonStuckTerminating:
-		return "it was deleted and is still there"
-	case ReasonForeignPod:
-		return "it has the catalog's labels and another owner"
+// addLast adds the causes that come last. What the API server says of a Pod is the last
+// sentence, so that it can be found again.
+func (f *facts) addLast(pl *plan, c *metav1.Condition, add func(reason, text string)) {
+	rejected := pl.refused != "" && c.Status == metav1.ConditionFalse
+	if f.pods.Disruption != pods.NoDisruption {
+		add(ReasonMassDisruption, "so many nodes are not ready that replacements are limited")
 	}
-	return p.note()
+	text, _ := f.connectionFailure()
+	add(ReasonConnectionFailed, text)
+	add(ReasonPodRejected, pl.refused)
+	if rejected {
+		c.Reason = ReasonPodRejected
+	}
+}
+
+// updatePolled is what became of the last poll.
+func (f *facts) updatePolled(pl *plan) *metav1.Condition {
+	recorded := f.recorded(ConditionUpdatePolled)
+	strategy := f.source.Spec.UpdateStrategy
+	switch {
+	case strategy == nil || strategy.RegistryPoll == nil || f.standing.mode == modeDeleting:
+		return nil
+	case f.standing.mode == modeInvalid && recorded != nil: // it ended as it did, whatever the spec says now
+		return &metav1.Condition{Status: recorded.Status, Reason: recorded.Reason, Message: recorded.Message}
+	case f.standing.mode == modeInvalid:
+		return nil
+	}
+	return f.poll.Condition(&f.source.Spec, pl.verdict, f.pods, recorded)
+}
+
+// replicasSpread says whether the replicas are on as many nodes as can be.
+func (f *facts) replicasSpread() *metav1.Condition {
+	switch {
+	case f.set.replicas < 2 || !f.standing.runsPods():
+		return nil
+	case !f.nodesRead:
+		return new(isUnknown(ReasonNodesUnknown, "the nodes were not read"))
+	}
+	var nodes []string
+	placed := f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Live && p.Object.Spec.NodeName != "" })
+	for _, p := range placed {
+		nodes = append(nodes, p.Object.Spec.NodeName)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	text := fmt.Sprintf("registry pods: %d, nodes: %d", len(placed), len(nodes))
+	if len(nodes) < len(placed) && len(nodes) < min(f.set.replicas, len(f.usable)) {
+		return new(isFalse(ReasonCoLocated, text))
+	}
+	return new(isTrue(ReasonSpread, text))
+}
+
+// pollFailure says what the last poll came to, when it failed; empty otherwise.
+func pollFailure(v polling.Verdict) string {
+	if v.Outcome == ReasonCandidateFailed || v.Outcome == ReasonCandidateTimedOut {
+		return polling.Text(v)
+	}
+	return ""
 }

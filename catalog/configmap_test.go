@@ -44,12 +44,10 @@ func mappedWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource
 }
 
 func mappedInput(t testing.TB, config catalog.Config) catalog.Input {
-	w := mappedWorld(t, config, mapped())
-	in := w.input(t)
+	in := mappedWorld(t, config, mapped()).input(t)
 	out, err := catalog.Reconcile(in)
 	require.NoError(t, err)
 	require.True(t, out.Result.Empty(), "not converged: %+v", out.Result)
-	in.PodHash = out.PodHash
 	return in
 }
 
@@ -102,25 +100,16 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 		require.Equal(t, resource.MustParse("5Mi"), container.Resources.Requests[corev1.ResourceMemory])
 		require.True(t, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == catalog.ReasonPodConfigIgnored }))
 	}
-	shape := catalog.GoldenShape("configmap-registry-server", catalog.DefaultConfigMapServerImage, "", 5, 5)
 	in := mappedInput(t, catalog.Config{})
-	require.Equal(t, shape.Hash(catalog.ProfileMain), in.Pods[0].Labels["olm.pod-spec-hash"], "account and command are no part of the hash")
+	require.Equal(t, "1WvGyNF1WFcapqdSKJ0e8QZ7upCj75sa9WGiOr", in.Pods.Items[0].Labels["olm.pod-spec-hash"], "account and command are no part of the hash")
 	for _, policy := range in.NetworkPolicies.Items {
 		require.Len(t, policy.Spec.Egress, 2, "the server asks the API server")
 	}
 }
 
-func TestAConfigMapCostsNothingWhileNothingChanges(t *testing.T) {
-	in := mappedInput(t, catalog.Config{})
-	var out catalog.Outcome
-	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = catalog.Reconcile(in) }))
-	require.Empty(t, out.Result)
-	require.Equal(t, in.PodHash, out.PodHash)
-}
-
 func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
-	name := base.Pods[0].Name
+	name := base.Pods.Items[0].Name
 	edited := func(change func(*corev1.ConfigMap)) func(*catalog.Input) {
 		return func(in *catalog.Input) {
 			in.ConfigMap.ResourceVersion += "0"
@@ -130,8 +119,8 @@ func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
 	// OLM's own Pods know only the version.
 	fromOLM := func(version string) func(*catalog.Input) {
 		return func(in *catalog.Input) {
-			in.Pods[0].Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
-			in.Pods[0].Labels["olm.configMapResourceVersion"] = version
+			in.Pods.Items[0].Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+			in.Pods.Items[0].Labels["olm.configMapResourceVersion"] = version
 		}
 	}
 	for what, test := range map[string]struct {
@@ -144,9 +133,9 @@ func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
 		"OLM's Pod":          {fromOLM(base.ConfigMap.ResourceVersion), nil},
 		"OLM's old Pod":      {fromOLM("1"), []string{"create a Pod PodOutdated"}},
 		"the server's image": {func(in *catalog.Input) { in.Config.ConfigMapServerImage = "other:v2" }, []string{"create a Pod PodOutdated"}},
-		"the Pod is deleted": {func(in *catalog.Input) { in.Pods = nil }, []string{"create a Pod PodMissing"}},
+		"the Pod is deleted": {func(in *catalog.Input) { in.Pods.Items = nil }, []string{"create a Pod PodMissing"}},
 		"the map is deleted": {func(in *catalog.Input) { in.ConfigMap = nil }, nil},
-		"a Pod that crashes": {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, []string{"create a Pod PodTerminated", "delete " + name + " PodTerminated"}},
+		"a Pod that crashes": {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodFailed }, []string{"create a Pod PodTerminated", "delete " + name + " PodTerminated"}},
 	} {
 		require.Equal(t, test.want, done(reconcile(t, base, test.change)), what)
 	}
@@ -165,7 +154,7 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 		out := reconcile(t, base, func(in *catalog.Input) {
 			in.ConfigMap = nil
 			if !serves {
-				in.Pods = nil
+				in.Pods.Items = nil
 			}
 		})
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
@@ -191,8 +180,8 @@ func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 		"role label": func(in *catalog.Input) { in.Roles.Items[0].Labels = nil },
 		"subjects":   func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects = nil },
 		"subject":    func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects[0].Name = "default" },
-		"account":    func(in *catalog.Input) { in.ServiceAccounts[0].Labels = nil },
-		"selector":   func(in *catalog.Input) { in.Services[0].Spec.Selector["olm.managed"] = "true" },
+		"account":    func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil },
+		"selector":   func(in *catalog.Input) { in.Services.Items[0].Spec.Selector["olm.managed"] = "true" },
 		"budget": func(in *catalog.Input) {
 			in.PodDisruptionBudgets.Items[0].Spec.MinAvailable = new(intstr.FromString("50%"))
 		},
@@ -218,7 +207,7 @@ func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 		case *policyv1.PodDisruptionBudget:
 			require.Equal(t, base.PodDisruptionBudgets.Items[0].Spec, o.Spec, name)
 		case *corev1.Service:
-			require.Equal(t, base.Services[0].Spec.Selector, o.Spec.Selector, name)
+			require.Equal(t, base.Services.Items[0].Spec.Selector, o.Spec.Selector, name)
 		}
 	}
 	out := reconcile(t, base, func(in *catalog.Input) { in.RoleBindings.Items[0].RoleRef.Name = "admin" })
@@ -264,10 +253,7 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	w.run(t, time.Hour)
 	in = w.input(t)
 	require.Empty(t, in.PodDisruptionBudgets.Items)
-	require.Len(t, in.Pods, 1)
-	without := newWorld(t, catalog.Config{Replicas: 2, NoPodDisruptionBudget: true}, cool())
-	without.run(t, time.Hour)
-	require.Empty(t, without.input(t).PodDisruptionBudgets.Items)
+	require.Len(t, in.Pods.Items, 1)
 }
 
 // TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives
@@ -282,39 +268,6 @@ func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
 	left, err := olmcore.Get[*corev1.ConfigMap](t.Context(), w.Cluster, "olm", "content")
 	require.NoError(t, err)
 	require.NotNil(t, left)
-}
-
-// TestAnAdoptedConfigMapIsTheCatalogs, as in OLM: the first Pod is made from the version
-// that the adoption gave it, each edit replaces the Pod, and it goes with its catalog.
-func TestAnAdoptedConfigMapIsTheCatalogs(t *testing.T) {
-	w := mappedWorld(t, catalog.Config{AdoptUserConfigMap: true}, mapped())
-	in := w.input(t)
-	require.Equal(t, map[string]string{"olm.managed": "false"}, in.ConfigMap.Labels)
-	require.True(t, olmcore.OwnedBy(in.ConfigMap, in.CatalogSource.UID))
-	require.Empty(t, in.CatalogSource.Finalizers)
-	first := in.Pods[0].Name
-	made := 0
-	for _, e := range w.Events {
-		if c, ok := e.Action.(olmcore.Create); ok && c.Target.Kind == "Pod" {
-			made++
-		}
-	}
-	require.Equal(t, 1, made)
-	require.Equal(t, in.ConfigMap.ResourceVersion, in.Pods[0].Labels["olm.configMapResourceVersion"])
-
-	require.NoError(t, fake.Edit(w.Cluster, "olm", "content", func(cm *corev1.ConfigMap) { cm.Labels["a"] = "b" }))
-	w.run(t, time.Hour)
-	in = w.input(t)
-	require.Len(t, in.Pods, 1)
-	require.NotEqual(t, first, in.Pods[0].Name)
-	require.Equal(t, in.ConfigMap.ResourceVersion, in.Pods[0].Labels["olm.configMapResourceVersion"])
-	require.Equal(t, in.ConfigMap.ResourceVersion, in.CatalogSource.Status.ConfigMapResource.ResourceVersion)
-
-	require.NoError(t, w.Cluster.Delete(olmcore.RefOf(in.CatalogSource)))
-	w.run(t, time.Hour)
-	left, err := olmcore.Get[*corev1.ConfigMap](t.Context(), w.Cluster, "olm", "content")
-	require.NoError(t, err)
-	require.Nil(t, left)
 }
 
 // TestWhatAFormerTypeNeededGoes once the present one serves, and not before.
@@ -357,24 +310,7 @@ func TestWhatAFormerTypeNeededGoes(t *testing.T) {
 	require.NotEmpty(t, kinds(w))
 	w.run(t, 2*time.Minute)
 	require.Empty(t, kinds(w))
-	require.Empty(t, w.input(t).Pods)
-}
-
-// TestAStandInRunsTheServedContent whatever the tag points to by now.
-func TestAStandInRunsTheServedContent(t *testing.T) {
-	for _, pin := range []bool{false, true} {
-		base := converged(t, catalog.Config{PinDigest: pin}, cool())
-		digest := base.Pods[0].Status.ContainerStatuses[0].ImageID
-		out := reconcile(t, base, func(in *catalog.Input) { in.Nodes.Items = in.Nodes.Items[1:] })
-		pod := out.Actions[0].(olmcore.Create).Object.(*corev1.Pod)
-		require.Equal(t, base.Pods[0].Labels["olm.pod-spec-hash"], pod.Labels["olm.pod-spec-hash"])
-		if !pin {
-			require.Equal(t, "quay.io/example/catalog:v1", pod.Spec.Containers[0].Image)
-			continue
-		}
-		require.Equal(t, digest, pod.Spec.Containers[0].Image)
-		require.Equal(t, corev1.PullIfNotPresent, pod.Spec.Containers[0].ImagePullPolicy)
-	}
+	require.Empty(t, w.input(t).Pods.Items)
 }
 
 func TestAffectedByWhatOnlySomeNeed(t *testing.T) {

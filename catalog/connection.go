@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-
+	"github.com/olmcore/olm/catalog/internal/pods"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,33 +26,20 @@ const (
 
 var unconnected = []string{stateShutdown, stateIdle, stateConnecting, stateFailure}
 
-func isConnectionState(state string) bool {
-	return state == stateReady || slices.Contains(unconnected, state)
-}
+// connectionGrace is how long a client may be without a connection to ready Pods before
+// that is reported.
+const connectionGrace = time.Minute
 
-// wantedAddress is what the client shall dial; empty while it is unknown.
-//
-// Differs: an image wins over spec.address, as the API says.
-func (v *view) wantedAddress() string {
-	switch {
-	case v.mode == modeAddress:
-		return v.cs.Spec.Address
-	case v.runsPods() && v.service() != nil:
-		return v.serviceAddress()
-	}
-	return ""
-}
-
-func (v *view) connectionRequest() ConnectionRequest {
-	switch {
-	case v.mode == modeDeleting, v.mode == modeInvalid && v.tally.ready() == 0, v.mode == modeBlocked && v.blocked == ReasonNameConflict:
-		if v.in.Connection != nil {
+func (f *facts) connectionRequest() ConnectionRequest {
+	switch s := f.standing; {
+	case s.mode == modeDeleting, s.mode == modeInvalid && f.pods.Ready() == 0, s.is(ReasonNameConflict):
+		if f.connection != nil {
 			return ConnectionRequest{Verb: ConnectionDrop}
 		}
 		return ConnectionRequest{}
 	}
-	address := v.wantedAddress()
-	if address == "" || v.in.Connection != nil && v.in.Connection.Address == address {
+	address := f.address()
+	if address == "" || f.connection != nil && f.connection.Address == address {
 		return ConnectionRequest{}
 	}
 	return ConnectionRequest{Verb: ConnectionConnect, Address: address}
@@ -70,10 +56,12 @@ type link struct {
 	// address is empty while nothing is known of a connection.
 	address, state string
 	connected      metav1.Time
+	// wait is the time until the link may change by the clock alone; 0: never.
+	wait time.Duration
 }
 
 // isConnected reports whether a client works. One that was connected goes IDLE
-// when nobody asks.
+// when nothing is asked of it.
 func (l link) isConnected() bool {
 	return l.state == stateReady || l.state == stateIdle && !l.connected.IsZero()
 }
@@ -87,40 +75,39 @@ func linkOf(c *Connection) link {
 	return l
 }
 
-// observeLink finds the connection that counts.
-func (v *view) observeLink() link {
-	address, own := v.wantedAddress(), v.in.Connection
-	recorded := v.cs.Status.GRPCConnectionState
+// observeLink returns the connection to an address that counts: the caller's, or the one
+// that the status tells. Each may be nil.
+func observeLink(own *Connection, recorded *v1alpha1.GRPCConnectionState, address string, now time.Time) link {
 	if own != nil && own.Address != address {
 		own = nil
 	}
+	if recorded != nil && recorded.Address != address {
+		recorded = &v1alpha1.GRPCConnectionState{}
+	}
 	switch {
-	case address == "":
+	case address == "", recorded == nil && own == nil:
 		return link{}
-	case recorded == nil && own == nil:
-		return link{}
-	case recorded == nil || recorded.Address != address:
-		if own == nil {
-			return link{address: address, state: stateIdle}
-		}
+	case own != nil && (recorded == nil || recorded.Address == ""):
 		return linkOf(own)
+	case recorded.Address == "":
+		return link{address: address, state: stateIdle}
 	}
 	have := link{address: address, state: recorded.LastObservedState, connected: recorded.LastConnectTime}
 	if own == nil {
 		return have
 	}
-	return v.laterLink(have, own)
+	return laterLink(have, own, now)
 }
 
 // laterLink returns the recorded connection or that of the own client.
-func (v *view) laterLink(have link, own *Connection) link {
+func laterLink(have link, own *Connection, now time.Time) link {
 	mine := linkOf(own)
 	later := mine.connected.After(have.connected.Time)
-	if later && mine.connected.After(v.in.Now) { // the future is another clock's
-		v.waitFor(mine.connected.Sub(v.in.Now))
+	if later && mine.connected.After(now) { // the future is another clock's
+		have.wait = mine.connected.Sub(now)
 		later = false
 	}
-	if !later {
+	if mine.wait = have.wait; !later {
 		mine.connected = have.connected
 	}
 	switch {
@@ -129,15 +116,15 @@ func (v *view) laterLink(have link, own *Connection) link {
 	case mine.state == stateReady:
 		// Another client lost its connection, or the status was changed. The other one
 		// may be all there is by now, and this one may go next: both get the grace period.
-		left := v.left(have.connected.Time, v.set.connected)
-		if left > 0 && !have.connected.After(v.in.Now) {
-			v.waitFor(left)
+		left := have.connected.Add(connectionGrace).Sub(now)
+		if left > 0 && !have.connected.After(now) {
+			have.wait = pods.Nearest(have.wait, left)
 			return have
 		}
-		mine.connected = olmcore.Timestamp(v.in.Now)
+		mine.connected = olmcore.Timestamp(now)
 		return mine
 	case have.state == stateReady:
-		if since := own.LastTransition; !since.IsZero() && since.Truncate(time.Second).Before(have.connected.Time) && !have.connected.After(v.in.Now) {
+		if since := own.LastTransition; !since.IsZero() && since.Truncate(time.Second).Before(have.connected.Time) && !have.connected.After(now) {
 			return have
 		}
 		return mine
@@ -147,76 +134,70 @@ func (v *view) laterLink(have link, own *Connection) link {
 	return have
 }
 
-// connectionFailure starts what is said of a client that cannot connect.
-const connectionFailure = "no connection to "
-
-// appendConnectionFailure says that the Pods are ready and the client is not. Once
-// that is said it stays until there is a connection.
-func (v *view) appendConnectionFailure(b []byte) []byte {
-	if v.link.address == "" || v.link.isConnected() || v.link.state == stateIdle || v.runsPods() && v.tally.ready() == 0 {
-		return b
+// connectionFailure says that the Pods are ready and the client is not, and how long it
+// is until that is said; empty: it is not. Once it is said it stays until there is a
+// connection.
+func (f *facts) connectionFailure() (text string, wait time.Duration) {
+	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready() == 0 {
+		return "", 0
 	}
-	if !v.saidConnectionFailure() && !v.failsToConnect() {
-		return b
+	text = "no connection to " + f.link.address
+	if c := f.recordedNow(ConditionDegraded); c != nil && strings.Contains(c.Message, text) {
+		return text, 0
 	}
-	return append(append(b, connectionFailure...), v.link.address...)
+	c := f.connection
+	if c == nil || c.Address != f.link.address || linkOf(c).isConnected() {
+		return "", 0
+	}
+	if left := f.left(c.LastTransition, connectionGrace); left > 0 {
+		return "", left
+	}
+	return text, 0
 }
 
-// failsToConnect reports whether the own client is without a connection for longer
-// than the grace period.
-func (v *view) failsToConnect() bool {
-	c := v.in.Connection
-	if c == nil || c.Address != v.link.address || linkOf(c).isConnected() {
-		return false
-	}
-	left := v.left(c.LastTransition, v.set.connected)
-	v.waitFor(left)
-	return left <= 0
-}
-
-func (v *view) saidConnectionFailure() bool {
-	c := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionDegraded)
-	return c != nil && c.ObservedGeneration == v.cs.Generation && strings.Contains(c.Message, connectionFailure+v.link.address)
-}
-
-// wantedConnectionState is status.connectionState; the recorded one itself when
-// it is right.
+// connectionState is status.connectionState.
 //
 // Differs: lastConnect is when this catalog's client connected, not when any
 // catalog's client changed.
-func (v *view) wantedConnectionState() *v1alpha1.GRPCConnectionState {
-	have, want := v.cs.Status.GRPCConnectionState, &v.link
-	if want.address == "" || have != nil && have.Address == want.address && have.LastObservedState == want.state && have.LastConnectTime.Equal(&want.connected) {
-		return have
+func (f *facts) connectionState() *v1alpha1.GRPCConnectionState {
+	if f.link.address == "" {
+		return f.source.Status.GRPCConnectionState
 	}
-	return &v1alpha1.GRPCConnectionState{Address: want.address, LastObservedState: want.state, LastConnectTime: want.connected}
+	return &v1alpha1.GRPCConnectionState{Address: f.link.address, LastObservedState: f.link.state, LastConnectTime: f.link.connected}
 }
 
-// connectionSince is when the own client came into the state that the status tells
-// with this write; zero when that is not known.
-func (v *view) connectionSince(state *v1alpha1.GRPCConnectionState) time.Time {
-	own := v.in.Connection
-	if own == nil || own.Address != state.Address || own.State != state.LastObservedState {
-		return time.Time{}
+// connectionTransition is the change of the connection that a status records with this
+// write; none for one that is not the own client's.
+func (f *facts) connectionTransition(after *v1alpha1.GRPCConnectionState) (changes []olmcore.Transition) {
+	before, own := f.source.Status.GRPCConnectionState, f.connection
+	if before == nil {
+		before = &v1alpha1.GRPCConnectionState{}
 	}
-	if have := v.cs.Status.GRPCConnectionState; have != nil && have.Address == state.Address && own.LastTransition.Before(have.LastConnectTime.Time) {
-		return time.Time{} // it was in that state before the one that is recorded
+	if after == nil || before.LastObservedState == after.LastObservedState || own == nil || own.Address != after.Address {
+		return nil
 	}
-	return own.LastTransition
+	t := olmcore.Moved(olmcore.RefOf(f.source), "Connection", before.LastObservedState, after.LastObservedState, f.now)
+	t.Bound, t.Message = olmcore.NotAfter, after.Address
+	// It may have been in that state before the one that is recorded.
+	earlier := before.Address == after.Address && own.LastTransition.Before(before.LastConnectTime.Time)
+	if own.State == after.LastObservedState && !own.LastTransition.IsZero() && !earlier {
+		t.At, t.Bound = olmcore.Timestamp(own.LastTransition), olmcore.Exact
+	}
+	return append(changes, t)
 }
 
-// notify says who must hear of what changes with this result.
-func (v *view) notify(pl *plan, changes *statusChange) (n Notify) {
-	before, after := v.cs.Status.GRPCConnectionState, changes.connection
+// notify says what depends on the change that a status records with this write.
+func (f *facts) notify(pl *plan, from State, after *v1alpha1.GRPCConnectionState, global string, subscribers []string) (n Notify) {
+	before := f.source.Status.GRPCConnectionState
 	connects := after != nil && after.LastObservedState == stateReady && (before == nil || before.LastObservedState != stateReady)
-	goes := v.mode == modeDeleting && changes.from != StateDeleting
-	if !connects && !goes && len(pl.promotes) == 0 {
+	deleted := f.standing.mode == modeDeleting && from != StateDeleting
+	if !connects && !deleted && len(pl.promotes) == 0 {
 		return n
 	}
 	n.InvalidateSnapshot = true
-	n.ResolveNamespaces = []string{v.cs.Namespace}
-	if v.cs.Namespace == v.set.global {
-		n.ResolveNamespaces = append(n.ResolveNamespaces, v.in.Subscribers...)
+	n.ResolveNamespaces = []string{f.source.Namespace}
+	if f.source.Namespace == global {
+		n.ResolveNamespaces = append(n.ResolveNamespaces, subscribers...)
 		slices.Sort(n.ResolveNamespaces)
 		n.ResolveNamespaces = slices.Compact(n.ResolveNamespaces)
 	}

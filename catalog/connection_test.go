@@ -21,7 +21,7 @@ import (
 func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 	images, address := converged(t, catalog.Config{}, cool()), converged(t, catalog.Config{}, cool())
 	edit(&address, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry:50051" })
-	address.Pods, address.Services, address.ServiceAccounts = nil, nil, nil
+	address.Pods.Items, address.Services.Items, address.ServiceAccounts.Items = nil, nil, nil
 	states := []string{"IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE", "SHUTDOWN"}
 	rapid.Check(t, func(t *rapid.T) {
 		base, dial := images, "cool.olm.svc:50051"

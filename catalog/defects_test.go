@@ -25,48 +25,50 @@ import (
 // test of its own elsewhere: what is done about the Pods, and what the status says.
 func TestWhatUsersOfOLMSufferedFrom(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	name := base.Pods[0].Name
+	name := base.Pods.Items[0].Name
 	for fault, test := range map[string]struct {
 		change func(*catalog.Input)
 		want   []string
 	}{
 		"a Pod that tolerates every taint stays on a dead node": {func(in *catalog.Input) {
-			in.Pods[0].Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			in.Pods.Items[0].Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 			silence(in, time.Hour)
 		}, []string{"create a Pod NodeUnreachable"}},
 		"a Pod that terminates without being evicted counts as healthy": {func(in *catalog.Input) { terminating(in, 0) }, []string{"create a Pod PodTerminating"}},
-		"a finished Pod counts as healthy": {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodSucceeded },
+		"a finished Pod counts as healthy": {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodSucceeded },
 			[]string{"create a Pod PodTerminated", "delete " + name + " PodTerminated"}},
 		"a healthy Pod is force-deleted because its eviction was refused": {func(in *catalog.Input) {
 			disrupted(in)
 			in.Nodes.Items = in.Nodes.Items[:1]
-			in.Pods[0].Spec.NodeName = in.Nodes.Items[0].Name
+			in.Pods.Items[0].Spec.NodeName = in.Nodes.Items[0].Name
 		}, nil},
 		"a service account without label is unhealthy for ever": {func(in *catalog.Input) {
-			in.ServiceAccounts[0].OwnerReferences, in.ServiceAccounts[0].Labels = nil, nil
+			in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
 		}, nil},
 		"a candidate on a dead node blocks polling": {pollAgo(time.Hour, func(in *catalog.Input) {
 			probe(func(p *corev1.Pod) { unready(p) })(in)
-			in.Pods[1].CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Hour))
+			in.Pods.Items[1].CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Hour))
 			in.Nodes.Items = slices.DeleteFunc(slices.Clone(in.Nodes.Items), func(n *corev1.Node) bool { return n.Name == "b" })
-			in.Pods[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Hour))
+			in.Pods.Items[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Hour))
 		}), []string{"delete cool-zz NodeGone"}},
 		"a candidate that has finished blocks polling": {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
 			[]string{"delete cool-zz PodTerminated"}},
 		"a lost status costs the Pod":                     {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, nil},
-		"a webhook that rewrites the image costs the Pod": {func(in *catalog.Input) { in.Pods[0].Spec.Containers[0].Image = "mirror.local/catalog@sha256:1" }, nil},
-		"a webhook that adds a pull secret costs the Pod": {func(in *catalog.Input) { in.Pods[0].Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}} }, nil},
+		"a webhook that rewrites the image costs the Pod": {func(in *catalog.Input) { in.Pods.Items[0].Spec.Containers[0].Image = "mirror.local/catalog@sha256:1" }, nil},
+		"a webhook that adds a pull secret costs the Pod": {func(in *catalog.Input) {
+			in.Pods.Items[0].Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}}
+		}, nil},
 		"a new label of the namespace costs the Pod first": {func(in *catalog.Input) {
 			in.Namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 		}, []string{"create a Pod PodOutdated"}},
 		"a pull secret of the platform costs the Pod first": {func(in *catalog.Input) {
-			in.ServiceAccounts[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "platform"}}
+			in.ServiceAccounts.Items[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "platform"}}
 		}, []string{"create a Pod PodOutdated"}},
 		"an overdue poll waits once more": {pollAgo(24*time.Hour, nil), []string{"create a Pod PollDue"}},
-		"a Pod of a deleted catalog of that name is taken over": {func(in *catalog.Input) { in.Pods[0].OwnerReferences[0].UID = "predecessor" },
+		"a Pod of a deleted catalog of that name is taken over": {func(in *catalog.Input) { in.Pods.Items[0].OwnerReferences[0].UID = "predecessor" },
 			[]string{"create a Pod PodMissing"}},
 		"a deleted catalog goes on being served": {func(in *catalog.Input) {
-			in.CatalogSource.DeletionTimestamp, in.Pods = new(metav1.NewTime(in.Now)), nil
+			in.CatalogSource.DeletionTimestamp, in.Pods.Items = new(metav1.NewTime(in.Now)), nil
 		}, nil},
 		"clocks that differ make a node look dead": {func(in *catalog.Input) { silence(in, -time.Hour) }, nil},
 		"an address beside a config map is dialled": {func(in *catalog.Input) {
@@ -77,9 +79,9 @@ func TestWhatUsersOfOLMSufferedFrom(t *testing.T) {
 		}, []string{"create a Pod PodOutdated"}},
 		"a Pod made by hand goes with the next change": {func(in *catalog.Input) {
 			addPod(in, "mine", func(p *corev1.Pod) { p.OwnerReferences = nil })
-			in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+			in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 		}, []string{"create a Pod PodOutdated"}},
-		"a namespace that ends gets new Pods": {func(in *catalog.Input) { in.Namespace.Status.Phase, in.Pods = corev1.NamespaceTerminating, nil }, nil},
+		"a namespace that ends gets new Pods": {func(in *catalog.Input) { in.Namespace.Status.Phase, in.Pods.Items = corev1.NamespaceTerminating, nil }, nil},
 	} {
 		out := reconcile(t, base, test.change)
 		require.Equal(t, test.want, done(out), fault)
@@ -116,8 +118,8 @@ func TestSecretsReachTheServiceAccount(t *testing.T) {
 	w.run(t, time.Hour)
 	in := w.input(t)
 	want := []corev1.LocalObjectReference{{Name: "two"}, {Name: "platform"}, {Name: "three"}}
-	require.Equal(t, want, in.ServiceAccounts[0].ImagePullSecrets)
-	require.Equal(t, want, in.Pods[0].Spec.ImagePullSecrets)
+	require.Equal(t, want, in.ServiceAccounts.Items[0].ImagePullSecrets)
+	require.Equal(t, want, in.Pods.Items[0].Spec.ImagePullSecrets)
 }
 
 // TestTheServiceIsRepairedWhileACandidateStarts, which may take ten minutes.
@@ -125,7 +127,7 @@ func TestTheServiceIsRepairedWhileACandidateStarts(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	out := reconcile(t, base, pollAgo(time.Minute, func(in *catalog.Input) {
 		probe(func(p *corev1.Pod) { unready(p) })(in)
-		in.Services = nil
+		in.Services.Items = nil
 	}))
 	require.True(t, slices.ContainsFunc(out.Actions, func(a olmcore.Action) bool {
 		verb, target, _ := a.Describe()
@@ -154,7 +156,7 @@ func TestAStaleCacheMakesNoSecondPod(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	names := func(now time.Duration) (list []string) {
 		in := invariant.Clone(base)
-		in.Now, in.Pods = in.Now.Add(now), in.Pods[:1]
+		in.Now, in.Pods.Items = in.Now.Add(now), in.Pods.Items[:1]
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		for _, a := range out.Actions {
@@ -178,7 +180,7 @@ func TestNamesThatGiveNoServiceAreRefused(t *testing.T) {
 		for _, spec := range []v1alpha1.CatalogSourceSpec{cool().Spec, mapped().Spec} {
 			cs := cool()
 			cs.Name, cs.UID, cs.Spec = name, "uid", spec
-			a := catalog.Assess(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()})
+			a := catalog.Assess(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
 			require.Equal(t, valid, a.State != catalog.StateInvalid, "%s: %+v", name, a.Conditions)
 		}
 	}

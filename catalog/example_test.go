@@ -40,9 +40,10 @@ func ExampleReconcile() {
 		}
 	}
 	outcome, err := catalog.Reconcile(catalog.Input{
-		Now: now, CatalogSource: source, Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}, Pods: []*corev1.Pod{pod},
+		Now: now, CatalogSource: source, Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}, Pods: olmcore.Found(pod),
 		Nodes:           olmcore.Found(node("a", corev1.ConditionUnknown), node("b", corev1.ConditionTrue)),
 		NetworkPolicies: olmcore.Found[*networkingv1.NetworkPolicy](),
+		Services:        olmcore.Found[*corev1.Service](), ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -68,6 +69,7 @@ func ExampleAssess() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool", UID: "1"},
 			Spec:       v1alpha1.CatalogSourceSpec{SourceType: "Grpc"},
 		},
+		Pods: olmcore.Found[*corev1.Pod](), Services: olmcore.Found[*corev1.Service](), ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
 	})
 	fmt.Println(a.State)
 	for _, c := range a.Conditions {
@@ -114,6 +116,7 @@ func Example_emptyUpdateStrategy() {
 		}
 		a := catalog.Assess(catalog.Input{
 			Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), CatalogSource: o.(*v1alpha1.CatalogSource), Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}},
+			Pods: olmcore.Found[*corev1.Pod](), Services: olmcore.Found[*corev1.Service](), ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
 		})
 		fmt.Println(strategy, "polls:", !a.NextPoll.IsZero(), a.NextPoll.Format(time.TimeOnly))
 	}

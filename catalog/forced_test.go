@@ -31,9 +31,9 @@ func gone(out catalog.Outcome) string {
 // end: whether the Pod is deleted, and with which grace.
 func TestWhoIsForced(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	nowhere := func(in *catalog.Input) { in.Pods[0].Spec.NodeName = "nowhere" }
+	nowhere := func(in *catalog.Input) { in.Pods.Items[0].Spec.NodeName = "nowhere" }
 	silent := func(in *catalog.Input) { silence(in, time.Hour) }
-	broken := func(in *catalog.Input) { unready(in.Pods[0]); setNode(in, corev1.ConditionFalse, time.Hour) }
+	broken := func(in *catalog.Input) { unready(in.Pods.Items[0]); setNode(in, corev1.ConditionFalse, time.Hour) }
 	both := func(changes ...func(*catalog.Input)) func(*catalog.Input) {
 		return func(in *catalog.Input) {
 			for _, change := range changes {
@@ -43,7 +43,7 @@ func TestWhoIsForced(t *testing.T) {
 	}
 	deleted := func(d time.Duration) func(*catalog.Input) { return func(in *catalog.Input) { terminating(in, d) } }
 	another := func(in *catalog.Input) { addPod(in, "cool-zz", func(*corev1.Pod) {}) }
-	forced := func(in *catalog.Input) { in.Pods[0].DeletionGracePeriodSeconds = new(int64(0)) }
+	forced := func(in *catalog.Input) { in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(0)) }
 	const never, gone4ever, lost, upstream = catalog.ForceDeleteNever, catalog.ForceDeleteNodeGone, catalog.ForceDeleteNodeLost, catalog.ForceDeleteUpstream
 	type graces map[catalog.ForceDeletePolicy]string
 	for name, test := range map[string]struct {
@@ -66,29 +66,29 @@ func TestWhoIsForced(t *testing.T) {
 		"ready, of a node just broken":     {both(deleted(time.Hour), func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, 59*time.Second) }), graces{upstream: "Overdue 0"}},
 		"ready, of a broken node, overdue": {both(deleted(time.Hour), func(in *catalog.Input) { setNode(in, corev1.ConditionFalse, 60*time.Second) }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
 		"of a node just gone, overdue": {both(deleted(time.Hour), nowhere, func(in *catalog.Input) {
-			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-39*time.Second))
+			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", in.Now.Add(-39*time.Second))
 		}), graces{upstream: "Overdue 0"}},
-		"of no node, overdue":           {both(deleted(time.Hour), func(in *catalog.Input) { in.Pods[0].Spec.NodeName = "" }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
+		"of no node, overdue":           {both(deleted(time.Hour), func(in *catalog.Input) { in.Pods.Items[0].Spec.NodeName = "" }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
 		"of nodes not read, overdue":    {both(deleted(time.Hour), func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{} }), graces{lost: "Overdue 0", upstream: "Overdue 0"}},
 		"evicted, of nodes not read":    {func(in *catalog.Input) { in.Nodes = olmcore.Observed[*corev1.Node]{}; evicted(in, "DeletionByPodGC") }, graces{lost: "Evicted 0", upstream: "Evicted 0"}},
 		"being drained":                 {both(disrupted, deleted(-time.Second)), graces{upstream: "PodDisrupted 0"}},
 		"being drained, forced already": {both(disrupted, deleted(-time.Second), forced), graces{}},
 		"about to be drained":           {disrupted, graces{upstream: "PodDisrupted 0"}},
 		"being deleted by hand":         {deleted(-time.Second), graces{}},
-		"finished":                      {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
+		"finished":                      {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodFailed }, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
 		"finished, and held": {func(in *catalog.Input) {
 			terminating(in, time.Hour)
-			in.Pods[0].Status.Phase, in.Pods[0].Finalizers = corev1.PodFailed, []string{"example.com/x"}
+			in.Pods.Items[0].Status.Phase, in.Pods.Items[0].Finalizers = corev1.PodFailed, []string{"example.com/x"}
 		}, graces{}},
 		"finished, and deleted": {func(in *catalog.Input) {
 			terminating(in, time.Hour)
-			in.Pods[0].Status.Phase = corev1.PodFailed
+			in.Pods.Items[0].Status.Phase = corev1.PodFailed
 		}, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
 		"finished, with a finalizer": {func(in *catalog.Input) {
-			in.Pods[0].Status.Phase, in.Pods[0].Finalizers = corev1.PodFailed, []string{"example.com/x"}
+			in.Pods.Items[0].Status.Phase, in.Pods.Items[0].Finalizers = corev1.PodFailed, []string{"example.com/x"}
 		}, graces{never: "PodTerminated 0", gone4ever: "PodTerminated 0", lost: "PodTerminated 0", upstream: "PodTerminated 0"}},
 		"set aside, and finished": {func(in *catalog.Input) {
-			in.Pods[0].Status.Phase, in.Pods[0].Labels = corev1.PodFailed, nil
+			in.Pods.Items[0].Status.Phase, in.Pods.Items[0].Labels = corev1.PodFailed, nil
 		}, graces{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWhoIsForced(t *testing.T) {
 				require.NoError(t, invariant.Laws(result, in))
 				want := test.want[policy]
 				if want != "" {
-					want = in.Pods[0].Name + " " + want + ","
+					want = in.Pods.Items[0].Name + " " + want + ","
 				}
 				require.Equal(t, want, gone(out), "%s", policy)
 			}
@@ -146,21 +146,21 @@ func TestOneForceAtATime(t *testing.T) {
 		"few nodes, gone":  {0, func(_ *catalog.Input, p *corev1.Pod) { p.Spec.NodeName = "nowhere" }, 3},
 		"many nodes, gone": {5, func(_ *catalog.Input, p *corev1.Pod) { p.Spec.NodeName = "nowhere" }, 1},
 		"many nodes, gone and being deleted": {5, func(in *catalog.Input, p *corev1.Pod) {
-			p.Spec.NodeName, p.DeletionTimestamp = "nowhere", &in.Pods[0].CreationTimestamp
+			p.Spec.NodeName, p.DeletionTimestamp = "nowhere", &in.Pods.Items[0].CreationTimestamp
 		}, 1},
 		"few nodes, silent": {2, func(in *catalog.Input, p *corev1.Pod) {
 			unready(p)
-			p.Spec.NodeName, p.DeletionTimestamp = "n0", &in.Pods[0].CreationTimestamp
+			p.Spec.NodeName, p.DeletionTimestamp = "n0", &in.Pods.Items[0].CreationTimestamp
 		}, 3},
 		"many nodes, silent": {5, func(in *catalog.Input, p *corev1.Pod) {
 			unready(p)
-			p.Spec.NodeName, p.DeletionTimestamp = "n0", &in.Pods[0].CreationTimestamp
+			p.Spec.NodeName, p.DeletionTimestamp = "n0", &in.Pods.Items[0].CreationTimestamp
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := reconcile(t, base, func(in *catalog.Input) {
 				many(in, test.bad)
-				for _, p := range in.Pods {
+				for _, p := range in.Pods.Items {
 					test.change(in, p)
 				}
 			})
@@ -186,37 +186,28 @@ func TestAPodThatDoesNotStart(t *testing.T) {
 			change(in)
 		}
 	}
-	first := base.Pods[0].Name
+	first := base.Pods.Items[0].Name
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
 		want   string
 	}{
-		"alone": {late(func(in *catalog.Input) { stuck(in.Pods[0]) }), ""},
+		"alone": {late(func(in *catalog.Input) { stuck(in.Pods.Items[0]) }), ""},
 		"and another one, newer": {late(func(in *catalog.Input) {
-			stuck(in.Pods[0])
+			stuck(in.Pods.Items[0])
 			addPod(in, "cool-zz", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute)) })
 		}), first + " PodStuck 1,"},
 		"and another one, of the same time": {late(func(in *catalog.Input) {
-			stuck(in.Pods[0])
-			addPod(in, "cool-zz", func(p *corev1.Pod) { p.CreationTimestamp = in.Pods[0].CreationTimestamp })
+			stuck(in.Pods.Items[0])
+			addPod(in, "cool-zz", func(p *corev1.Pod) { p.CreationTimestamp = in.Pods.Items[0].CreationTimestamp })
 		}), first + " PodStuck 1,"},
 		"while another one serves": {late(func(in *catalog.Input) {
 			addPod(in, "cool-zz", stuck)
-			in.Pods[1].CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute))
-		}), "cool-zz PodStuck 1,"},
-		"a candidate that has time": {late(func(in *catalog.Input) {
-			in.Config.CandidateDeadline = 10 * time.Hour
-			in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
-			addPod(in, "cool-zz", func(p *corev1.Pod) {
-				stuck(p)
-				candidate(p)
-				p.Labels["olm.pod-spec-hash"] = base.Pods[0].Labels["olm.pod-spec-hash"]
-			})
+			in.Pods.Items[1].CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute))
 		}), "cool-zz PodStuck 1,"},
 		"and a candidate, newer": {late(func(in *catalog.Input) {
-			stuck(in.Pods[0])
+			stuck(in.Pods.Items[0])
 			addPod(in, "cool-zz", candidate)
-			in.Pods[1].CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute))
+			in.Pods.Items[1].CreationTimestamp = metav1.NewTime(start.Add(50 * time.Minute))
 		}), "cool-zz ProgressDeadlineExceeded 1,"},
 		"a candidate that is late, and goes": {late(func(in *catalog.Input) {
 			addPod(in, "cool-zz", func(p *corev1.Pod) {
@@ -225,11 +216,11 @@ func TestAPodThatDoesNotStart(t *testing.T) {
 			})
 		}), ""},
 		"a candidate that may still": {func(in *catalog.Input) {
-			in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+			in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 			addPod(in, "cool-zz", func(p *corev1.Pod) {
 				stuck(p)
 				candidate(p)
-				p.Labels["olm.pod-spec-hash"] = base.Pods[0].Labels["olm.pod-spec-hash"]
+				p.Labels["olm.pod-spec-hash"] = base.Pods.Items[0].Labels["olm.pod-spec-hash"]
 			})
 		}, ""},
 	} {
@@ -244,7 +235,7 @@ func TestWhoTakesOverIsNotForced(t *testing.T) {
 	in := invariant.Clone(base)
 	waiting(&in, "ImagePullBackOff")
 	addPod(&in, "cool-zz", func(p *corev1.Pod) {
-		*p = *base.Pods[0].DeepCopy()
+		*p = *base.Pods.Items[0].DeepCopy()
 		p.Name, p.UID = "cool-zz", "zz"
 		candidate(p)
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})

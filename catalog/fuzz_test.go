@@ -46,11 +46,11 @@ func FuzzObjects(f *testing.F) {
 		}
 		return data
 	}
-	f.Add(seed(in.CatalogSource.Spec), seed(in.CatalogSource.Status), seed(in.Pods[0]), seed(in.Nodes.Items[0]), seed(in.Services[0]), seed(in.NetworkPolicies.Items[0]), int64(0))
+	f.Add(seed(in.CatalogSource.Spec), seed(in.CatalogSource.Status), seed(in.Pods.Items[0]), seed(in.Nodes.Items[0]), seed(in.Services.Items[0]), seed(in.NetworkPolicies.Items[0]), int64(0))
 	f.Add([]byte(`{"sourceType":"grpc","image":"x","updateStrategy":{"registryPoll":{"interval":"-1s"}},"grpcPodConfig":{"memoryTarget":"1e99","extractContent":{}}}`),
 		[]byte(`{"conditions":[{"type":"Available"}]}`), []byte(`{"status":{"conditions":[{}]}}`), []byte(`{}`), []byte(`{}`), []byte(`null`), int64(1)<<62)
 	f.Fuzz(func(t *testing.T, spec, status, pod, node, service, policy []byte, seconds int64) {
-		in := catalog.Input{Now: start.Add(time.Duration(seconds % int64(1000*time.Hour))), Namespace: olmNamespace()}
+		in := emptyNamespace(catalog.Input{Now: start.Add(time.Duration(seconds % int64(1000*time.Hour))), Namespace: olmNamespace()})
 		cs := cool()
 		cs.UID, cs.Generation, cs.ResourceVersion = "1", seconds%3, "1"
 		if panics := decode(spec, &cs.Spec); panics || decode(status, &cs.Status) {
@@ -61,14 +61,14 @@ func FuzzObjects(f *testing.F) {
 			p := &corev1.Pod{}
 			decode(data, p)
 			p.Namespace, p.UID, p.ResourceVersion = "olm", "2", "2"
-			in.Pods = append(in.Pods, p)
+			in.Pods.Items = append(in.Pods.Items, p)
 		}
 		n, s, np := &corev1.Node{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}
 		decode(node, n)
 		decode(service, s)
 		decode(policy, np)
 		s.UID, s.ResourceVersion, np.UID, np.ResourceVersion = "3", "3", "4", "4"
-		in.Services, in.NetworkPolicies = []*corev1.Service{s}, olmcore.Found(np)
+		in.Services.Items, in.NetworkPolicies = []*corev1.Service{s}, olmcore.Found(np)
 		if seconds%2 == 0 {
 			in.Nodes = olmcore.Found(n)
 		}

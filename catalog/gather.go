@@ -5,6 +5,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Gather reads the Input of one CatalogSource. It does not set Now, ResolvedDigest,
-// Jitter, Connection, PodHash and LastRun, which only the caller knows. A CatalogSource
+// Jitter, Connection, LastRun and Checkpoint, which only the caller knows. A CatalogSource
 // that does not exist is an error for which apierrors.IsNotFound holds. So are, with
 // errors.Is(err, olmcore.ErrNotRead), objects that r did not read and without which
 // nothing can be decided; of others the Input has an Observed that is not complete.
@@ -42,7 +45,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	if err = in.gatherNamespace(ctx, r); err != nil {
 		return Input{}, err
 	}
-	if err = in.gatherPods(ctx, r, key); err != nil {
+	if err = in.gatherPods(ctx, r); err != nil {
 		return Input{}, olmcore.Needed(err, "whether the catalog serves")
 	}
 	if !config.IgnoreNodes {
@@ -50,10 +53,10 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 			return Input{}, err
 		}
 	}
-	if err = in.gatherNamed(ctx, r, key); err != nil {
+	if err = in.gatherNamed(ctx, r); err != nil {
 		return Input{}, olmcore.Needed(err, "what the catalog's Pods are made from")
 	}
-	if key.Namespace == resolveSettings(&config, cs).global {
+	if key.Namespace == config.settings(cs).global {
 		in.Subscribers, err = subscribers(ctx, r, key)
 	}
 	return in, err
@@ -78,101 +81,84 @@ type ownerIndex interface {
 
 // gatherPods reads the Pods with the catalog's labels, those that it owns whatever
 // their labels, and those that may have the names of its next ones.
-func (in *Input) gatherPods(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
-	serving := 0
-	add := func(pod *corev1.Pod) {
-		role := roleOf(pod, key.Name)
-		if role == roleServing {
-			serving++
+func (in *Input) gatherPods(ctx context.Context, r olmcore.Reader) error {
+	cs, serving := in.CatalogSource, 0
+	found := map[string]*corev1.Pod{}
+	add := func(list []*corev1.Pod) {
+		for _, pod := range list {
+			role := pods.RoleOf(pod, cs.Name)
+			if pod.Namespace != cs.Namespace || role == pods.RoleNone && !olmcore.OwnedBy(pod, cs.UID) && !registry.IsPodName(pod.Name, cs.Name) {
+				continue
+			}
+			if role == pods.RoleServing && found[pod.Name] == nil {
+				serving++
+			}
+			found[pod.Name] = pod
 		}
-		if pod.Namespace == key.Namespace && (role != roleNone || olmcore.OwnedBy(pod, in.CatalogSource.UID) || isPodName(pod.Name, key.Name)) {
-			in.Pods = append(in.Pods, pod)
-		}
-	}
-	all := func() error {
-		pods, err := olmcore.List[*corev1.Pod](ctx, r, key.Namespace, nil)
-		for _, pod := range pods {
-			add(pod)
-		}
-		return err
 	}
 	index, ok := r.(ownerIndex)
-	if !ok {
-		return all()
+	if ok {
+		for _, label := range []string{registry.LabelServing, registry.LabelCandidate} {
+			list, err := olmcore.List[*corev1.Pod](ctx, r, cs.Namespace, labels.SelectorFromSet(labels.Set{label: cs.Name}))
+			if err != nil {
+				return err
+			}
+			add(list)
+		}
+		for _, o := range index.Owned(cs.UID) {
+			if pod, isPod := o.(*corev1.Pod); isPod {
+				add([]*corev1.Pod{pod})
+			}
+		}
 	}
-	for _, label := range [...]string{labelServing, labelCandidate} {
-		pods, err := olmcore.List[*corev1.Pod](ctx, r, key.Namespace, labels.SelectorFromSet(labels.Set{label: key.Name}))
+	if !ok || serving < in.Config.settings(cs).replicas {
+		// Some will be made: their names must be free.
+		list, err := olmcore.List[*corev1.Pod](ctx, r, cs.Namespace, nil)
 		if err != nil {
 			return err
 		}
-		for _, pod := range pods {
-			add(pod)
-		}
+		add(list)
 	}
-	for _, o := range index.Owned(in.CatalogSource.UID) {
-		if pod, ok := o.(*corev1.Pod); ok {
-			add(pod)
-		}
-	}
-	if serving < resolveSettings(&in.Config, in.CatalogSource).replicas {
-		// Some will be made: their names must be free.
-		if err := all(); err != nil {
-			return err
-		}
-	}
-	slices.SortFunc(in.Pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	in.Pods = slices.Compact(in.Pods)
+	in.Pods = olmcore.Found(slices.SortedFunc(maps.Values(found), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })...)
 	return nil
 }
 
-func (in *Input) gatherNamed(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
-	service, err := olmcore.Get[*corev1.Service](ctx, r, key.Namespace, serviceName(key.Name))
-	if err != nil {
+// gatherNamed reads what may have the names that a CatalogSource uses, whatever its type,
+// so that nothing is left behind when that changes.
+func (in *Input) gatherNamed(ctx context.Context, r olmcore.Reader) (err error) {
+	cs := in.CatalogSource
+	service := registry.ServiceName(cs.Name)
+	if in.Services, err = needNamed[*corev1.Service](ctx, r, cs.Namespace, service); err != nil {
 		return err
 	}
-	if service != nil {
-		in.Services = append(in.Services, service)
-	}
-	account, err := olmcore.Get[*corev1.ServiceAccount](ctx, r, key.Namespace, key.Name)
-	if err != nil {
+	if in.ServiceAccounts, err = needNamed[*corev1.ServiceAccount](ctx, r, cs.Namespace, cs.Name, cs.Name+registry.SuffixAccount); err != nil {
 		return err
 	}
-	if account != nil {
-		in.ServiceAccounts = append(in.ServiceAccounts, account)
-	}
-	if err = in.gatherAround(ctx, r, key); err != nil {
+	if in.NetworkPolicies, err = olmcore.ObserveNamed[*networkingv1.NetworkPolicy](ctx, r, cs.Namespace, cs.Name+registry.SuffixServerPolicy, cs.Name+registry.SuffixUnpackPolicy); err != nil {
 		return err
 	}
-	return nil
-}
-
-// gatherAround reads what only some CatalogSources have: what ConfigMaps need, and
-// what several replicas need. It is read for all, so that nothing is left behind
-// when one changes.
-func (in *Input) gatherAround(ctx context.Context, r olmcore.Reader, key types.NamespacedName) error {
-	account, err := olmcore.Get[*corev1.ServiceAccount](ctx, r, key.Namespace, key.Name+accountSuffix)
-	if err != nil {
+	if in.Roles, err = olmcore.ObserveNamed[*rbacv1.Role](ctx, r, cs.Namespace, cs.Name+registry.SuffixRole); err != nil {
 		return err
 	}
-	if account != nil {
-		in.ServiceAccounts = append(in.ServiceAccounts, account)
-	}
-	if in.NetworkPolicies, err = olmcore.ObserveNamed[*networkingv1.NetworkPolicy](ctx, r, key.Namespace, policyName(key.Name, policyServer), policyName(key.Name, policyUnpack)); err != nil {
+	if in.RoleBindings, err = olmcore.ObserveNamed[*rbacv1.RoleBinding](ctx, r, cs.Namespace, cs.Name+registry.SuffixBinding); err != nil {
 		return err
 	}
-	if in.Roles, err = olmcore.ObserveNamed[*rbacv1.Role](ctx, r, key.Namespace, key.Name+roleSuffix); err != nil {
+	if in.PodDisruptionBudgets, err = olmcore.ObserveNamed[*policyv1.PodDisruptionBudget](ctx, r, cs.Namespace, service); err != nil {
 		return err
 	}
-	if in.RoleBindings, err = olmcore.ObserveNamed[*rbacv1.RoleBinding](ctx, r, key.Namespace, key.Name+bindingSuffix); err != nil {
-		return err
-	}
-	if in.PodDisruptionBudgets, err = olmcore.ObserveNamed[*policyv1.PodDisruptionBudget](ctx, r, key.Namespace, serviceName(key.Name)); err != nil {
-		return err
-	}
-	if name := in.CatalogSource.Spec.ConfigMap; name != "" {
-		in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, name)
+	if cs.Spec.ConfigMap != "" {
+		in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, cs.Namespace, cs.Spec.ConfigMap)
 	}
 	return err
+}
+
+// needNamed is olmcore.ObserveNamed for objects without which nothing can be decided.
+func needNamed[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace string, names ...string) (olmcore.Observed[T], error) {
+	found, err := olmcore.ObserveNamed[T](ctx, r, namespace, names...)
+	if err == nil && !found.Complete {
+		_, err = olmcore.Get[T](ctx, r, namespace, names[0]) // the error says what was not read
+	}
+	return found, err
 }
 
 // subscribers lists the other namespaces with a Subscription to a CatalogSource, as far

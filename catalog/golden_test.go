@@ -24,47 +24,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPodHashesAreThoseOfOLM pins the hashes that OLM gives its Pods. A change
-// here means that every catalog Pod of an adopted cluster would be replaced.
-func TestPodHashesAreThoseOfOLM(t *testing.T) {
-	plain := catalog.GoldenShape("name", "image", "service-account", 0, 0)
-	plain.UserID, plain.OPMImage, plain.UtilImage = 1001, "opmImage", "utilImage"
-	extract := func(cache string, restricted bool) catalog.Golden {
-		g := plain
-		g.Restricted = restricted
-		g.Config = &v1alpha1.GrpcPodConfig{ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/catalog", CacheDir: cache}}
-		return g
-	}
-	memory := plain
-	memory.Config = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("5Mi"))}
-	restricted := plain
-	restricted.Restricted = true
-	shipped := catalog.GoldenShape("registry-server", "quay.io/example/catalog:v1", "demo", 5, 10)
-	pull := shipped
-	pull.Restricted, pull.UserID, pull.PullSecrets = true, 1001, []string{"pull"}
-	for name, test := range map[string]struct {
-		shape   catalog.Golden
-		profile catalog.Profile
-		want    string
-	}{
-		"V1":                 {plain, catalog.ProfileMain, "cBESV2Miwqi3TX1KELgXItd7j206e4q6b21BnP"},
-		"V1 of v0.46":        {plain, catalog.ProfileV046, "KpDeU9UesY5GlqG7ZUg9deo8Jp7mEGdpBhGJn"},
-		"V1 of v0.41":        {plain, catalog.ProfileV041, "8SbHWyYfjbRT8lLcfdZ5ofXNdC1GE6ayztILTF"},
-		"V2 memory target":   {memory, catalog.ProfileMain, "22OBIOEoFxFjed27eJvvYzqL0TfdXsuapKoxsE"},
-		"V3 extract, cache":  {extract("/tmp/cache", false), catalog.ProfileMain, "30fzEky6rWPSaUHUtTN3mbl0SvE2PryXPIr090"},
-		"V4 extract":         {extract("", false), catalog.ProfileMain, "57eMKS6v8du5evWOTeBJEFYx7r5udVxvhEQpLB"},
-		"V5 restricted":      {restricted, catalog.ProfileMain, "bfNQa9OTbkeciTpFoCgpKhNENGjVjY61PYAoYA"},
-		"V6 V3 restricted":   {extract("/tmp/cache", true), catalog.ProfileMain, "5CPn3qG7EdDS0mOX7AazM9Tt1RBtR6bjjMmmep"},
-		"V7 V4 restricted":   {extract("", true), catalog.ProfileMain, "adSLBZw1o1geKStnSKaiQEubBnN4eqkHabCyHs"},
-		"V8 real":            {shipped, catalog.ProfileMain, "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z"},
-		"V8 of v0.46":        {shipped, catalog.ProfileV046, "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa"},
-		"V8 of v0.41":        {shipped, catalog.ProfileV041, "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"},
-		"V9 with everything": {pull, catalog.ProfileMain, "aMCykuuUCl8qjO4Us8ZvytMPeNxzeUh9s3FRc8"},
-	} {
-		require.Equal(t, test.want, test.shape.Hash(test.profile), name)
-	}
-}
-
 // demo is the CatalogSource of the vectors V8, V9 and S1.
 func demo() *v1alpha1.CatalogSource {
 	cs := cool()
@@ -93,6 +52,7 @@ func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace
 
 // emptyNamespace is an input in which all was read and nothing found.
 func emptyNamespace(in catalog.Input) catalog.Input {
+	in.Pods, in.Services, in.ServiceAccounts = olmcore.Found[*corev1.Pod](), olmcore.Found[*corev1.Service](), olmcore.Found[*corev1.ServiceAccount]()
 	in.NetworkPolicies = olmcore.Found[*networkingv1.NetworkPolicy]()
 	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
 	in.PodDisruptionBudgets = olmcore.Found[*policyv1.PodDisruptionBudget]()
@@ -225,23 +185,19 @@ func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
 		"extractContent": {ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs"}},
 		"both":           {MemoryTarget: new(resource.MustParse("1Gi")), ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs", CacheDir: "/cache"}},
 	} {
-		for _, profile := range []catalog.Profile{catalog.ProfileMain, catalog.ProfileV046, catalog.ProfileV041} {
-			shape := catalog.GoldenShape("configmap-registry-server", catalog.DefaultConfigMapServerImage, "", 5, 5)
-			shape.Config = config
-			in := mappedInput(t, catalog.Config{})
-			edit(&in, func(s *v1alpha1.CatalogSourceSpec) { s.GrpcPodConfig = config.DeepCopy() })
-			pod := in.Pods[0].DeepCopy()
-			pod.Labels["olm.pod-spec-hash"] = shape.Hash(profile)
-			pod.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
-			pod.Labels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
-			in.Pods = []*corev1.Pod{pod}
-			out, err := catalog.Reconcile(in)
-			require.NoError(t, err)
-			require.Empty(t, done(out), "%s %s", name, profile)
-			require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
-			in.Config.ConfigMapServerImage = "another:v1"
-			require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
-		}
+		in := mappedInput(t, catalog.Config{})
+		edit(&in, func(s *v1alpha1.CatalogSourceSpec) { s.GrpcPodConfig = config.DeepCopy() })
+		pod := in.Pods.Items[0].DeepCopy()
+		pod.Labels["olm.pod-spec-hash"] = "another"
+		pod.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+		pod.Labels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+		in.Pods.Items = []*corev1.Pod{pod}
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Empty(t, done(out), name)
+		require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
+		in.Config.ConfigMapServerImage = "another:v1"
+		require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
 	}
 }
 

@@ -98,19 +98,19 @@ func requireSameAnswer(t *testing.T, w *world) {
 func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	shrink := func(in *catalog.Input) {
-		for _, pod := range in.Pods {
+		for _, pod := range in.Pods.Items {
 			unready(pod)
 			pod.Labels["olm.pod-spec-hash"] = "old"
 		}
 		in.CatalogSource.Annotations = map[string]string{"olmcore/replicas": "1"}
 	}
 	out := reconcile(t, base, shrink)
-	require.Equal(t, []string{"delete " + base.Pods[1].Name + " PodSurplus"}, done(out))
+	require.Equal(t, []string{"delete " + base.Pods.Items[1].Name + " PodSurplus"}, done(out))
 	out = reconcile(t, base, func(in *catalog.Input) {
 		shrink(in)
-		in.Pods = in.Pods[:1]
+		in.Pods.Items = in.Pods.Items[:1]
 	})
-	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods[0].Name + " PodOutdated"}, done(out))
+	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods.Items[0].Name + " PodOutdated"}, done(out))
 }
 
 // TestPodsThatPollSpreadAmongThemselves, because the others will go; unless a spread
@@ -147,12 +147,12 @@ func TestThousandsOfPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := invariant.Clone(base)
-			in.Pods, in.Now = nil, in.Now.Add(10*time.Minute)
+			in.Pods.Items, in.Now = nil, in.Now.Add(10*time.Minute)
 			for i := range n {
-				p := base.Pods[0].DeepCopy()
+				p := base.Pods.Items[0].DeepCopy()
 				p.Name, p.UID = fmt.Sprintf("cool-%05d", i), types.UID(fmt.Sprint("twin", i))
 				test.change(i, p)
-				in.Pods = append(in.Pods, p)
+				in.Pods.Items = append(in.Pods.Items, p)
 			}
 			out, err := catalog.Reconcile(in)
 			require.NoError(t, err)

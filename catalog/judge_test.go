@@ -25,8 +25,8 @@ func scheduled(p *corev1.Pod, status corev1.ConditionStatus, reason string, at t
 
 // crash makes the Pod one whose registry ended some times, the last time for a reason.
 func crash(in *catalog.Input, restarts int32, reason string) *corev1.ContainerStatus {
-	unready(in.Pods[0])
-	s := &in.Pods[0].Status.ContainerStatuses[0]
+	unready(in.Pods.Items[0])
+	s := &in.Pods.Items[0].Status.ContainerStatuses[0]
 	s.Ready, s.RestartCount = false, restarts
 	s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: reason, ExitCode: 1}
 	return s
@@ -36,7 +36,7 @@ func crash(in *catalog.Input, restarts int32, reason string) *corev1.ContainerSt
 func evicted(in *catalog.Input, reason string) {
 	terminating(in, 0)
 	disrupted(in)
-	in.Pods[0].Status.Conditions[len(in.Pods[0].Status.Conditions)-1].Reason = reason
+	in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = reason
 }
 
 // TestWhatAPodIsWorth changes one thing about the Pod, or its node, and says what the
@@ -67,12 +67,12 @@ func TestWhatAPodIsWorth(t *testing.T) {
 		"a taint that is tolerated":   {tolerates(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists}), "Serving Healthy"},
 		"no key is equal to no taint": {tolerates(corev1.Toleration{Value: "y"}), "Disrupted Leaving"},
 		"a node of no condition": {func(in *catalog.Input) {
-			unready(in.Pods[0])
+			unready(in.Pods.Items[0])
 			n := node(in)
 			n.Status.Conditions, n.CreationTimestamp = nil, metav1.NewTime(in.Now.Add(-20*time.Second))
 		}, "Starting Unreachable for 10s"},
 		"a node of no condition for long": {func(in *catalog.Input) {
-			unready(in.Pods[0])
+			unready(in.Pods.Items[0])
 			node(in).Status.Conditions = nil
 		}, "Lost Unreachable NodeUnreachable"},
 		"a node that came back":           {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 119*time.Second) }, "Serving Recovering for 1s"},
@@ -92,35 +92,35 @@ func TestWhatAPodIsWorth(t *testing.T) {
 			unreadyFor(in, time.Hour)
 		}, "Starting Unreachable for 20s"},
 		"late on a node gone a while ago": {func(in *catalog.Input) {
-			in.Config.ProgressDeadline = 10 * time.Second
+			in.Config.NodeGoneGrace = time.Hour
 			withoutNode(in)
-			unreadyFor(in, 20*time.Second)
-			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-20*time.Second))
-		}, "Starting Gone for 20s"},
+			unreadyFor(in, 20*time.Minute)
+			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", in.Now.Add(-20*time.Minute))
+		}, "Starting Gone for 40m0s"},
 		"late without node": {func(in *catalog.Input) {
 			unreadyFor(in, time.Hour)
-			in.Pods[0].Spec.NodeName = ""
+			in.Pods.Items[0].Spec.NodeName = ""
 		}, "Starting Unassigned"},
 		"bound long after its creation": {func(in *catalog.Input) {
 			unreadyFor(in, time.Hour)
-			scheduled(in.Pods[0], corev1.ConditionTrue, "", in.Now.Add(-time.Minute))
+			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", in.Now.Add(-time.Minute))
 		}, "Starting Healthy for 9m0s"},
 		"not bound, whenever that was said": {func(in *catalog.Input) {
 			unreadyFor(in, time.Hour)
-			scheduled(in.Pods[0], corev1.ConditionFalse, "", in.Now)
+			scheduled(in.Pods.Items[0], corev1.ConditionFalse, "", in.Now)
 		}, "Stuck Healthy"},
 		"bound at no time, to a node just gone": {func(in *catalog.Input) {
 			withoutNode(in)
-			in.Pods[0].CreationTimestamp = metav1.NewTime(in.Now.Add(-10 * time.Second))
-			scheduled(in.Pods[0], corev1.ConditionTrue, "", time.Time{})
+			in.Pods.Items[0].CreationTimestamp = metav1.NewTime(in.Now.Add(-10 * time.Second))
+			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", time.Time{})
 		}, "Serving Gone for 30s"},
 		"bound, with a reason of its past": {func(in *catalog.Input) {
 			unreadyFor(in, 0)
-			scheduled(in.Pods[0], corev1.ConditionTrue, corev1.PodReasonUnschedulable, in.Now)
+			scheduled(in.Pods.Items[0], corev1.ConditionTrue, corev1.PodReasonUnschedulable, in.Now)
 		}, "Starting Healthy for 10m0s"},
 		"bound, and something else is so": {func(in *catalog.Input) {
 			unreadyFor(in, 0)
-			in.Pods[0].Status.Conditions = append(in.Pods[0].Status.Conditions, corev1.PodCondition{
+			in.Pods.Items[0].Status.Conditions = append(in.Pods.Items[0].Status.Conditions, corev1.PodCondition{
 				Type: "Other", Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 		}, "Starting Healthy for 10m0s"},
 		"a working node marked off, softly": {func(in *catalog.Input) {
@@ -137,7 +137,7 @@ func TestWhatAPodIsWorth(t *testing.T) {
 		"crashes, and an image that is gone": {func(in *catalog.Input) {
 			s := *crash(in, 5, "Error")
 			s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}
-			in.Pods[0].Status.ContainerStatuses = append(in.Pods[0].Status.ContainerStatuses, s)
+			in.Pods.Items[0].Status.ContainerStatuses = append(in.Pods.Items[0].Status.ContainerStatuses, s)
 		}, "Unhealthy Healthy ImagePullFailed for 10m0s"},
 		"a failed sandbox":              {func(in *catalog.Input) { waiting(in, "ContainerCreating") }, "Starting Healthy for 10m0s"},
 		"an image that is never pulled": {func(in *catalog.Input) { waiting(in, "ErrImageNeverPull") }, "Unhealthy Healthy ImagePullFailed for 10m0s"},
@@ -156,14 +156,14 @@ func TestWhatAPodIsWorth(t *testing.T) {
 		"an eviction that was taken back": {func(in *catalog.Input) {
 			in.Nodes = olmcore.Observed[*corev1.Node]{}
 			evicted(in, "DeletionByTaintManager")
-			in.Pods[0].Status.Conditions[len(in.Pods[0].Status.Conditions)-1].Status = corev1.ConditionFalse
+			in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Status = corev1.ConditionFalse
 		}, "Terminating NotObserved for 2m0s"},
 		"to be deleted an hour from now": {func(in *catalog.Input) { terminating(in, -time.Hour) }, "Terminating Healthy for 1h2m0s"},
 		"deleted two minutes ago":        {func(in *catalog.Input) { terminating(in, 2*time.Minute) }, "Lost Healthy Overdue"},
-		"finished and deleted":           {func(in *catalog.Input) { terminating(in, 0); in.Pods[0].Status.Phase = corev1.PodSucceeded }, "Terminated"},
-		"of nobody":                      {func(in *catalog.Input) { in.Pods[0].OwnerReferences = nil }, "Foreign"},
-		"made from another spec":         {func(in *catalog.Input) { in.Pods[0].Labels["olm.pod-spec-hash"] = "old" }, "Outdated Healthy"},
-		"made from no spec":              {func(in *catalog.Input) { delete(in.Pods[0].Labels, "olm.pod-spec-hash") }, "Outdated Healthy"},
+		"finished and deleted":           {func(in *catalog.Input) { terminating(in, 0); in.Pods.Items[0].Status.Phase = corev1.PodSucceeded }, "Terminated"},
+		"of nobody":                      {func(in *catalog.Input) { in.Pods.Items[0].OwnerReferences = nil }, "Foreign"},
+		"made from another spec":         {func(in *catalog.Input) { in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old" }, "Outdated Healthy"},
+		"made from no spec":              {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.pod-spec-hash") }, "Outdated Healthy"},
 		"to be evicted":                  {disrupted, "Disrupted Healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func off(n *corev1.Node) {
 func tolerates(toleration corev1.Toleration) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		setNode(in, corev1.ConditionTrue, time.Hour).Spec.Taints = []corev1.Taint{{Key: "x", Value: "y", Effect: corev1.TaintEffectNoExecute}}
-		in.Pods[0].Spec.Tolerations = []corev1.Toleration{toleration}
+		in.Pods.Items[0].Spec.Tolerations = []corev1.Toleration{toleration}
 	}
 }
 
@@ -213,8 +213,8 @@ func young(after time.Duration) func(*catalog.Input) {
 }
 
 func unreadyFor(in *catalog.Input, d time.Duration) {
-	for i := range in.Pods[0].Status.Conditions {
-		if c := &in.Pods[0].Status.Conditions[i]; c.Type == corev1.PodReady {
+	for i := range in.Pods.Items[0].Status.Conditions {
+		if c := &in.Pods.Items[0].Status.Conditions[i]; c.Type == corev1.PodReady {
 			c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(in.Now.Add(-d))
 		}
 	}
@@ -222,7 +222,7 @@ func unreadyFor(in *catalog.Input, d time.Duration) {
 
 // pending makes the Pod one that was just made and that the scheduler does not bind.
 func pending(in *catalog.Input, reason string) {
-	p := in.Pods[0]
+	p := in.Pods.Items[0]
 	p.Spec.NodeName, p.CreationTimestamp, p.Status = "", metav1.NewTime(in.Now), corev1.PodStatus{Phase: corev1.PodPending}
 	scheduled(p, corev1.ConditionFalse, reason, in.Now)
 }
@@ -253,7 +253,7 @@ func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
 func TestAClusterWithoutNodes(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	out := reconcile(t, base, func(in *catalog.Input) { in.Nodes.Items = nil })
-	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods[0].Name + " NodeGone"}, done(out))
+	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods.Items[0].Name + " NodeGone"}, done(out))
 }
 
 // TestHowManyNodesAreMany: replacements are limited from three nodes and 55 % on, and

@@ -124,13 +124,13 @@ func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 
 func requireOwned(t require.TestingT, in catalog.Input, target olmcore.Ref) {
 	var all []olmcore.Object
-	for _, o := range in.Pods {
+	for _, o := range in.Pods.Items {
 		all = append(all, o)
 	}
-	for _, o := range in.Services {
+	for _, o := range in.Services.Items {
 		all = append(all, o)
 	}
-	for _, o := range in.ServiceAccounts {
+	for _, o := range in.ServiceAccounts.Items {
 		all = append(all, o)
 	}
 	for _, o := range in.NetworkPolicies.Items {

@@ -24,7 +24,7 @@ import (
 // spec that serves, on a node of its own, made long ago.
 func described(in *catalog.Input, text string) (pods []*corev1.Pod) {
 	for i, words := range strings.Split(text, ",") {
-		p := in.Pods[0].DeepCopy()
+		p := in.Pods.Items[0].DeepCopy()
 		p.Name, p.UID, p.Spec.NodeName = fmt.Sprint("p", i+1), types.UID(fmt.Sprint("uid", i+1)), []string{"a", "b"}[i%2]
 		p.Annotations["olmcore/purpose"] = "initial"
 		for _, word := range strings.Fields(words) {
@@ -197,7 +197,7 @@ func TestWhichPodsAreMoved(t *testing.T) {
 	} {
 		in := invariant.Clone(base)
 		in.Config.Replicas = test.replicas
-		in.Pods = described(&in, test.pods)
+		in.Pods.Items = described(&in, test.pods)
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		require.Equal(t, test.want, moves(out), "%d of: %s", test.replicas, test.pods)
@@ -218,8 +218,8 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 	}{
 		"a Pod runs":          {func(*catalog.Input) {}, ""},
 		"a Pod is late":       {func(in *catalog.Input) { unreadyFor(in, time.Hour) }, ""},
-		"a Pod is terminated": {func(in *catalog.Input) { in.Pods[0].Status.Phase = corev1.PodFailed }, "+serving:restart"},
-		"none is there":       {func(in *catalog.Input) { in.Pods = nil }, "+serving:initial"},
+		"a Pod is terminated": {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodFailed }, "+serving:restart"},
+		"none is there":       {func(in *catalog.Input) { in.Pods.Items = nil }, "+serving:initial"},
 	} {
 		in := invariant.Clone(base)
 		for _, node := range in.Nodes.Items {
@@ -227,10 +227,10 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 		}
 		// Something must hint at the nodes: a Pod of nobody does not.
 		addPod(&in, "aside", func(p *corev1.Pod) { p.Labels = nil })
-		aside := in.Pods[1]
+		aside := in.Pods.Items[1]
 		test.change(&in)
-		if len(in.Pods) == 0 {
-			in.Pods = []*corev1.Pod{aside}
+		if len(in.Pods.Items) == 0 {
+			in.Pods.Items = []*corev1.Pod{aside}
 		}
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
@@ -259,7 +259,7 @@ func TestAPollWaits(t *testing.T) {
 	}{
 		"nothing": {func(*catalog.Input) {}, "+candidate:poll", "NeverPolled"},
 		"many nodes fail": {func(in *catalog.Input) {
-			in.Pods[0].Spec.NodeName = "b"
+			in.Pods.Items[0].Spec.NodeName = "b"
 			setNode(in, corev1.ConditionTrue, time.Minute)
 			for i := range 3 {
 				n := in.Nodes.Items[0].DeepCopy()
@@ -267,8 +267,8 @@ func TestAPollWaits(t *testing.T) {
 				in.Nodes.Items = append(in.Nodes.Items, n)
 			}
 		}, "", "NeverPolled"},
-		"a Pod finds no place":           {func(in *catalog.Input) { describeAs(in, in.Pods[0], "unschedulable") }, "", "NeverPolled"},
-		"a Pod starts":                   {func(in *catalog.Input) { unready(in.Pods[0]) }, "", "NeverPolled"},
+		"a Pod finds no place":           {func(in *catalog.Input) { describeAs(in, in.Pods.Items[0], "unschedulable") }, "", "NeverPolled"},
+		"a Pod starts":                   {func(in *catalog.Input) { unready(in.Pods.Items[0]) }, "", "NeverPolled"},
 		"a candidate crashed":            {probeOf("finished"), "-cool-zz", "CandidateFailed"},
 		"a candidate crashed in its end": {probeOf("terminating finished"), "-cool-zz", "NeverPolled"},
 		"a candidate is about to end":    {probeOf("terminating unready"), "", "NeverPolled"},
@@ -277,13 +277,13 @@ func TestAPollWaits(t *testing.T) {
 		"two found different content": {func(in *catalog.Input) {
 			probeOf("new")(in)
 			probeOf("newer")(in)
-			in.Pods[2].Name, in.Pods[2].UID = "cool-zzz", "zzz"
+			in.Pods.Items[2].Name, in.Pods.Items[2].UID = "cool-zzz", "zzz"
 		}, "-cool-zz", "NeverPolled"},
 		"two that were made in this second found different content": {func(in *catalog.Input) {
 			probeOf("new")(in)
 			probeOf("newer")(in)
-			in.Pods[2].Name, in.Pods[2].UID = "cool-zzz", "zzz"
-			in.Pods[1].CreationTimestamp, in.Pods[2].CreationTimestamp = olmcore.Timestamp(in.Now), olmcore.Timestamp(in.Now)
+			in.Pods.Items[2].Name, in.Pods.Items[2].UID = "cool-zzz", "zzz"
+			in.Pods.Items[1].CreationTimestamp, in.Pods.Items[2].CreationTimestamp = olmcore.Timestamp(in.Now), olmcore.Timestamp(in.Now)
 		}, "", "NeverPolled"},
 		"its content is not known": {probeOf("unknown"), "", "NeverPolled"},
 	} {

@@ -24,10 +24,10 @@ import (
 // around are the objects around the Pods of an input, and what would damage each.
 func around(in *catalog.Input) map[olmcore.Object]func() {
 	objects := map[olmcore.Object]func(){}
-	for _, o := range in.Services {
+	for _, o := range in.Services.Items {
 		objects[o] = func() { o.Spec.Selector = nil }
 	}
-	for _, o := range in.ServiceAccounts {
+	for _, o := range in.ServiceAccounts.Items {
 		objects[o] = func() { o.Labels = map[string]string{"olm.managed": "false"} }
 	}
 	for _, o := range in.NetworkPolicies.Items {
@@ -107,7 +107,7 @@ func TestWhoseAnObjectIs(t *testing.T) {
 				}
 				for _, d := range out.Diagnostics {
 					if d.Reason == catalog.ReasonNameConflict {
-						require.Contains(t, d.Message, o.GetName()+" belongs to somebody else")
+						require.Contains(t, d.Message, o.GetName()+" is unmanaged or owned by another")
 						got += reported
 					}
 				}
@@ -135,8 +135,8 @@ func TestWhatIsNotTheCatalogsIsNotSeen(t *testing.T) {
 				o.SetUID("other")
 				o.SetOwnerReferences(nil)
 			}
-			in.Services = append(other.Services, in.Services...)
-			in.ServiceAccounts = append(other.ServiceAccounts, in.ServiceAccounts...)
+			in.Services.Items = append(other.Services.Items, in.Services.Items...)
+			in.ServiceAccounts.Items = append(other.ServiceAccounts.Items, in.ServiceAccounts.Items...)
 			in.NetworkPolicies.Items = append(other.NetworkPolicies.Items, in.NetworkPolicies.Items...)
 			in.PodDisruptionBudgets.Items = append(other.PodDisruptionBudgets.Items, in.PodDisruptionBudgets.Items...)
 			in.Roles.Items = append(other.Roles.Items, in.Roles.Items...)
@@ -207,64 +207,12 @@ func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
 		"two containers":    {func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{}) }, false},
 	} {
 		in := invariant.Clone(base)
-		delete(in.Pods[0].Annotations, "olmcore/config-map-hash")
-		test.change(in.Pods[0])
+		delete(in.Pods.Items[0].Annotations, "olmcore/config-map-hash")
+		test.change(in.Pods.Items[0])
 		require.Equal(t, !test.current, catalog.Assess(in).Pods[0].Class == catalog.ClassOutdated, name)
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		checkPromises(t, in, out)
-	}
-}
-
-// TestAConfigMapIsAdoptedOnce: its label and owner, whichever is missing, and the Pods
-// are made after that.
-func TestAConfigMapIsAdoptedOnce(t *testing.T) {
-	base := mappedInput(t, catalog.Config{AdoptUserConfigMap: true})
-	owners := base.ConfigMap.OwnerReferences
-	for name, test := range map[string]struct {
-		change func(*catalog.Input)
-		want   []string
-	}{
-		"it is adopted":          {func(*catalog.Input) {}, nil},
-		"the label is gone":      {func(in *catalog.Input) { in.ConfigMap.Labels = nil }, []string{"update content ConfigMapAdopted"}},
-		"another label is there": {func(in *catalog.Input) { in.ConfigMap.Labels["olm.managed"] = "true" }, nil},
-		"the owner is gone":      {func(in *catalog.Input) { in.ConfigMap.OwnerReferences = nil }, []string{"update content ConfigMapAdopted"}},
-		"nothing is adopted yet": {func(in *catalog.Input) { in.ConfigMap.OwnerReferences, in.Pods = nil, nil }, []string{"update content ConfigMapAdopted"}},
-		"nothing is made yet":    {func(in *catalog.Input) { in.Pods = nil }, []string{"create a Pod PodMissing"}},
-		"another owner is there": {func(in *catalog.Input) {
-			in.ConfigMap.OwnerReferences = append(in.ConfigMap.OwnerReferences, metav1.OwnerReference{UID: "x"})
-		}, nil},
-		"it was edited":             {func(in *catalog.Input) { in.ConfigMap.ResourceVersion += "0" }, []string{"create a Pod PodOutdated"}},
-		"the option is off":         {func(in *catalog.Input) { in.Config.AdoptUserConfigMap = false }, nil},
-		"it was edited, and is off": {func(in *catalog.Input) { in.Config.AdoptUserConfigMap, in.ConfigMap.ResourceVersion = false, "99" }, nil},
-		"it goes": {func(in *catalog.Input) {
-			in.ConfigMap.OwnerReferences, in.ConfigMap.DeletionTimestamp = nil, &metav1.Time{Time: start}
-		}, nil},
-		"the CatalogSource goes": {func(in *catalog.Input) { in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now)) }, nil},
-		"an image now": {func(in *catalog.Input) {
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.Image = "grpc", "x" })
-		}, []string{"create a Pod PodOutdated"}},
-	} {
-		in := invariant.Clone(base)
-		test.change(&in)
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
-		require.NoError(t, invariant.Laws(result, in))
-		checkLeft(t, in, out)
-		var got []string
-		for _, a := range out.Actions {
-			verb, target, cause := a.Describe()
-			switch {
-			case target.Kind == "ConfigMap":
-				after := a.(olmcore.Update).After
-				require.Equal(t, owners, after.GetOwnerReferences(), name)
-				require.Contains(t, after.GetLabels(), "olm.managed", name)
-				got = append(got, string(verb)+" "+target.Name+" "+cause.Reason)
-			case target.Kind == "Pod":
-				got = append(got, string(verb)+" a Pod "+cause.Reason)
-			}
-		}
-		require.Equal(t, test.want, got, name)
 	}
 }
 
@@ -285,9 +233,9 @@ func TestAnAddressThatDoesNotAnswer(t *testing.T) {
 		"TRANSIENT_FAILURE": {start, metav1.ConditionFalse, catalog.ReasonConnectionFailed, catalog.StateUnavailable},
 		"SHUTDOWN":          {start, metav1.ConditionFalse, catalog.ReasonConnectionFailed, catalog.StateUnavailable},
 	} {
-		in := catalog.Input{Now: start.Add(time.Minute), CatalogSource: cs, Connection: &catalog.Connection{
+		in := emptyNamespace(catalog.Input{Now: start.Add(time.Minute), CatalogSource: cs, Connection: &catalog.Connection{
 			Address: "registry:50051", State: strings.TrimSpace(state), LastConnect: test.last, LastTransition: start,
-		}}
+		}})
 		a := catalog.Assess(in)
 		require.Equal(t, test.state, a.State, state)
 		require.Equal(t, test.status, a.Conditions[0].Status, state)

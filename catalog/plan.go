@@ -3,12 +3,15 @@
 package catalog
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/polling"
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -16,260 +19,282 @@ import (
 // run in part: each step leaves the catalog serving when it served before.
 type plan struct {
 	creates  []creation
-	promotes []*corev1.Pod
+	promotes []*pods.Pod
 	deletes  []deletion
-	// doomed are the Pods of deletes.
-	doomed map[*corev1.Pod]bool
 	// keep are finished Pods that remember how often the start failed.
-	keep []*corev1.Pod
+	keep []*pods.Pod
 	// phase is the Reason of ConditionProgressing while something is under way,
 	// halt the one that says why not.
 	phase, halt string
-	// refused is what the API server said about the next Pod; pause is how long that
+	// verdict is what the last poll came to.
+	verdict polling.Verdict
+	// refused is what the API server said about the next Pod; backoff is how long that
 	// is to be waited for.
 	refused string
-	pause   time.Duration
+	backoff time.Duration
+	// wait is the time until a decision that waits may be taken; 0: none does.
+	wait time.Duration
 }
 
 // creation is one Pod to make.
 type creation struct {
-	role    role
-	purpose string
-	attempt int
-	// replaces is the UID of the Pod that it stands in for, if any.
-	replaces types.UID
-	cause    olmcore.Cause
+	registry.PodRequest
+	reason string
 }
 
 // deletion is one Pod to delete.
 type deletion struct {
-	pod   *corev1.Pod
+	pod   *pods.Pod
 	grace int64
 	cause olmcore.Cause
 }
 
-func (v *view) planPods() plan {
-	var pl plan
-	if !v.runsPods() {
-		return pl
+func (pl *plan) create(request registry.PodRequest, reason string) {
+	pl.creates = append(pl.creates, creation{request, reason})
+}
+
+func (pl *plan) promote(list ...*pods.Pod) { pl.promotes = append(pl.promotes, list...) }
+
+func (pl *plan) delete(p *pods.Pod, grace int64, reason, why string) {
+	if !pl.dooms(p) {
+		pl.deletes = append(pl.deletes, deletion{pod: p, grace: grace, cause: olmcore.Cause{Reason: reason, Message: why}})
 	}
-	if v.disruption == totalDisruption {
+}
+
+// dooms reports whether a Pod is to be deleted.
+func (pl *plan) dooms(p *pods.Pod) bool {
+	return slices.ContainsFunc(pl.deletes, func(d deletion) bool { return d.pod == p })
+}
+
+// under sets what is under way, stop why nothing is.
+func (pl *plan) under(phase string) { pl.phase, pl.halt = phase, "" }
+func (pl *plan) stop(halt string)   { pl.phase, pl.halt = "", halt }
+
+func (pl *plan) waitFor(d time.Duration) { pl.wait = pods.Nearest(pl.wait, d) }
+
+// planner makes the plan of the facts.
+type planner struct {
+	*facts
+	plan
+}
+
+func planPods(f *facts) plan {
+	if !f.standing.runsPods() {
+		return plan{}
+	}
+	pl := planner{facts: f}
+	if f.pods.Disruption == pods.TotalDisruption {
 		// Deleting or moving anything would only add to the outage. But a Pod that
 		// waits for a node may be what makes the autoscaler add one.
-		if v.tally.unfinished == 0 {
-			v.fill(&pl, v.set.replicas, roleServing)
+		if f.pods.Unfinished == 0 {
+			pl.fill(f.set.replicas, false)
 		}
-		pl.halt = ReasonWaitingForNodes
-		v.heedRefusal(&pl)
-		return pl
+		pl.stop(ReasonWaitingForNodes)
+		pl.heedRefusal()
+		return pl.plan
 	}
-	switch t := &v.tally; {
-	case t.ready() == 0:
-		v.planOutage(&pl)
-	case t.outdated > 0:
-		v.planRollout(&pl)
+	switch {
+	case f.pods.Ready() == 0:
+		pl.planOutage()
+	case f.pods.Outdated > 0:
+		pl.planRollout()
 	default:
-		v.planRefill(&pl)
+		pl.planRefill()
 	}
-	if v.needsAdoption() {
-		pl.creates = nil // they would be made from a version that the adoption ends
-	}
-	v.heedRefusal(&pl)
-	v.planCleanup(&pl)
-	v.planSurplus(&pl)
-	for i := range v.pods {
-		if p := &v.pods[i]; p.role == roleServing && p.live() && p.pod.Labels[olmcore.LabelManaged] != "true" && !pl.doomed[p.pod] {
+	pl.heedRefusal()
+	pl.planCleanup()
+	pl.planSurplus()
+	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Live }) {
+		if p.Object.Labels[olmcore.LabelManaged] != "true" && !pl.dooms(p) {
 			pl.promote(p) // the Service does not select it
 		}
 	}
-	return pl
+	return pl.plan
 }
 
 // planOutage: nothing serves, so there is nothing to protect; new Pods serve as
 // soon as they are ready.
-func (v *view) planOutage(pl *plan) {
-	t := &v.tally
-	missing := v.set.replicas - t.current
-	for _, wantReady := range [...]bool{true, false} {
-		for i := range v.pods {
-			p := &v.pods[i]
-			if p.role == roleCandidate && v.usable(p) && p.ready == wantReady && (p.ready || missing > 0) {
-				pl.promote(p)
-				missing--
-			}
+func (pl *planner) planOutage() {
+	l := &pl.pods
+	missing := pl.set.replicas - l.Current
+	usable := func(ready bool) []*pods.Pod {
+		return l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Usable() && p.Ready == ready })
+	}
+	for _, p := range append(usable(true), usable(false)...) {
+		if p.Ready || missing > 0 {
+			pl.promote(p)
+			missing--
 		}
 	}
-	v.trimOutdated(pl)
-	v.fill(pl, missing, roleServing)
-	if t.current+len(pl.promotes)+len(pl.creates) > 0 {
-		for i := range v.pods {
-			if p := &v.pods[i]; p.role == roleServing && p.class == ClassOutdated {
-				pl.delete(p, 1, ReasonPodOutdated, "the Pod was made from another spec and does not serve")
-			}
+	pl.trimOutdated()
+	pl.fill(missing, false)
+	if l.Current+len(pl.promotes)+len(pl.creates) > 0 {
+		for _, p := range pl.pods.OldSpec() {
+			pl.delete(p, 1, ReasonPodOutdated, "the Pod was made from another spec and does not serve")
 		}
 	}
-	if pl.halt == "" {
-		acting := len(pl.creates)+len(pl.promotes) > 0
-		pl.phase, pl.halt = v.waitPhase(acting)
-		if !acting && t.outdated == 0 && t.current > 0 {
-			v.planPolling(pl) // newer content may be what helps
-		}
+	if pl.halt != "" {
+		return
+	}
+	acting := len(pl.creates)+len(pl.promotes) > 0
+	pl.phase, pl.halt = pl.waitPhase(acting)
+	if !acting && l.Outdated == 0 && l.Current > 0 {
+		pl.goOnPolling() // newer content may be what helps
 	}
 }
 
 // planRollout: Pods of another spec serve. They stay until as many new ones are
 // ready as asked for.
-func (v *view) planRollout(pl *plan) {
-	t, n := &v.tally, v.set.replicas
-	pl.phase = ReasonSpecRollout
-	v.trimOutdated(pl)
+func (pl *planner) planRollout() {
+	l, n := &pl.pods, pl.set.replicas
+	backsOff, left := pl.candidateBackoff()
+	pl.under(ReasonSpecRollout)
+	pl.trimOutdated()
 	switch {
-	case t.currentReady >= n, t.outdatedReady == 0:
-		for i := range v.pods {
-			if p := &v.pods[i]; p.role == roleServing && p.class == ClassOutdated {
-				pl.delete(p, 1, ReasonPodOutdated, "Pods of the present spec serve")
-			}
+	case l.CurrentReady >= n, l.OutdatedReady == 0:
+		for _, p := range pl.pods.OldSpec() {
+			pl.delete(p, 1, ReasonPodOutdated, "Pods of the present spec serve")
 		}
-		if t.outdatedReady == 0 {
-			v.fill(pl, n-t.current-t.candidates, roleCandidate)
+		if l.OutdatedReady == 0 {
+			pl.fill(n-l.Current-l.Candidates, true)
 		}
-	case t.currentReady+t.candidatesReady >= n:
-		for i := range v.pods {
-			if p := &v.pods[i]; p.role == roleCandidate && p.ready && v.usable(p) {
-				pl.promote(p)
-			}
-		}
-	case v.makesRoom():
-		// The next one finds the room that the old Pod leaves.
-		for i := range v.pods {
-			if p := &v.pods[i]; p.role == roleServing && p.class == ClassOutdated {
-				pl.delete(p, 1, ReasonPodDisplaced, "no node takes a Pod of the present spec beside it")
-				break
-			}
-		}
-	case v.candidatePause():
-		pl.phase, pl.halt = "", ReasonProgressDeadlineExceeded
+	case l.CurrentReady+l.CandidatesReady >= n:
+		pl.promote(l.ReadyCandidates()...)
+	case backsOff:
+		pl.waitFor(left)
+		pl.stop(ReasonProgressDeadlineExceeded)
 	default:
-		v.fillRollout(pl, n-t.current-t.candidates)
+		pl.fillRollout(n - l.Current - l.Candidates)
 	}
 }
 
 // planRefill: Pods of the present spec serve; fewer than asked for, or some are
 // about to be evicted. New ones wait as candidates until they are known to serve
 // the same content.
-func (v *view) planRefill(pl *plan) {
-	t, n := &v.tally, v.set.replicas
-	steady := t.steady
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.role == roleServing && p.class == ClassDisrupted && !(v.in.Nodes.Complete && v.otherNode(p.pod.Spec.NodeName)) {
-			steady++ // there is no better place for it
-		}
-	}
-	need := n - steady
+func (pl *planner) planRefill() {
+	l, n := &pl.pods, pl.set.replicas
+	need := n - l.Steady - pl.nowhereElse()
 	if need <= 0 {
-		if t.currentReady < n {
-			pl.phase, pl.halt = v.waitPhase(false)
+		if l.CurrentReady < n {
+			pl.phase, pl.halt = pl.waitPhase(false)
 		}
-		v.planPolling(pl)
+		pl.goOnPolling()
 		return
 	}
-	pl.phase = ReasonRefill
-	if t.lost > 0 || v.replaces(purposeFailover) {
-		pl.phase = ReasonNodeFailover
+	pl.under(ReasonRefill)
+	if l.Lost > 0 || l.Starting(registry.PurposeFailover) {
+		pl.under(ReasonNodeFailover)
 	}
-	content := v.servedContent()
-	same, other := v.candidatesWith(content)
+	// What is unknown on both sides is taken for the same.
+	var same []*pods.Pod
+	ready := l.ReadyCandidates()
+	for _, p := range ready {
+		if p.Content == l.Content || l.Content == "" || p.Content == "" {
+			same = append(same, p)
+		}
+	}
+	backsOff, left := pl.candidateBackoff()
 	switch {
-	case same > 0:
-		v.promoteWith(pl, content, need)
-	case other > 0 && v.uniformCandidates(n):
-		pl.phase = ReasonContentUpdate
-		for i := range v.pods {
-			if p := &v.pods[i]; p.role == roleCandidate && p.ready && v.usable(p) {
-				pl.promote(p)
-			}
-		}
-	case v.candidatePause():
-		pl.phase, pl.halt = "", ReasonProgressDeadlineExceeded
-	case other > 0:
-		pl.phase = ReasonContentUpdate
-		v.dropOlderContent(pl)
-		v.fill(pl, n-t.candidates, roleCandidate)
+	case len(same) > 0:
+		pl.promote(same[:min(need, len(same))]...)
+	case len(ready) > 0 && l.UniformCandidates(n):
+		pl.under(ReasonContentUpdate)
+		pl.promote(ready...)
+	case backsOff:
+		pl.waitFor(left)
+		pl.stop(ReasonProgressDeadlineExceeded)
+	case len(ready) > 0:
+		pl.under(ReasonContentUpdate)
+		pl.dropOlderContent()
+		pl.fill(n-l.Candidates, true)
 	default:
-		v.fill(pl, need-t.candidates, roleCandidate)
+		pl.fill(need-l.Candidates, true)
 	}
 }
 
-// makesRoom reports whether an old Pod has to go for a new one that no node took
-// in time.
-func (v *view) makesRoom() bool {
-	if !v.in.Config.DisruptiveFallback {
-		return false
-	}
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.role == roleCandidate && p.class == ClassUnhealthy && p.trouble == ReasonPodUnschedulable && v.candidateLeft(p) <= 0 {
-			return true
+// nowhereElse counts the Pods that are about to be evicted and stay, as there is no
+// better place for them.
+func (f *facts) nowhereElse() int {
+	return len(f.pods.Select(func(p *pods.Pod) bool {
+		return p.Role == pods.RoleServing && p.Leaves && !slices.ContainsFunc(f.usable, func(n *corev1.Node) bool { return n.Name != p.Object.Spec.NodeName })
+	}))
+}
+
+// goOnPolling goes on with a poll, or starts the next one.
+func (pl *planner) goOnPolling() {
+	l := &pl.pods
+	for _, p := range l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Live }) {
+		if !pl.poll.On || !p.Probe {
+			pl.delete(p, 1, ReasonCandidateObsolete, "as many Pods serve as asked for")
 		}
 	}
-	return false
-}
-
-// usable reports whether a candidate may still take over.
-func (v *view) usable(p *podFacts) bool {
-	return p.live() && p.class != ClassOutdated && v.candidateLeft(p) > 0 && !v.strictly(p)
-}
-
-// candidatePause reports whether the last candidate failed so recently that the
-// next one waits. The condition is the memory: it is there from the moment that
-// the candidate was late.
-func (v *view) candidatePause() bool {
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.role == roleCandidate && (p.live() || p.class == ClassStuck) && p.class != ClassOutdated && v.candidateLeft(p) <= 0 && !v.strictly(p) {
-			return true
+	calm := len(pl.creates)+len(pl.promotes) == 0
+	v := pl.poll.Decide(*l, pl.set.replicas, calm, pl.resolved, pl.now)
+	pl.verdict = v
+	pl.waitFor(v.Wait)
+	probe := registry.PodRequest{Candidate: true, Purpose: registry.PurposePoll, Attempt: 1}
+	switch v.Step {
+	case polling.StepStart:
+		probe.Cause = "it is time to look for newer content of the image"
+		pl.create(probe, ReasonPollDue)
+	case polling.StepAgain:
+		pl.under(ReasonContentUpdate)
+		pl.dropOlderContent()
+		probe.Cause = "the image has newer content"
+		for range pl.allowed(pl.set.replicas - l.Candidates) {
+			pl.create(probe, ReasonContentUpdate)
 		}
-	}
-	if v.tally.candidates > 0 {
-		return false
-	}
-	c := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionProgressing)
-	if c == nil || c.Reason != ReasonProgressDeadlineExceeded || c.ObservedGeneration != v.cs.Generation {
-		return false
-	}
-	left := v.left(c.LastTransitionTime.Time, v.set.backoffMax)
-	v.waitFor(left)
-	return left > 0
-}
-
-func (v *view) waitFor(d time.Duration) {
-	if d > 0 && (v.retry == 0 || d < v.retry) {
-		v.retry = d
-	}
-}
-
-// dropCandidates deletes candidates that have nothing to replace and nothing to
-// find out.
-func (v *view) dropCandidates(pl *plan, why string) {
-	for i := range v.pods {
-		if p := &v.pods[i]; p.role == roleCandidate && p.live() && !(v.poll.on && v.isProbe(p.pod)) && !v.strictly(p) {
-			pl.delete(p, 1, ReasonCandidateObsolete, why)
+	case polling.StepPromote:
+		pl.under(ReasonContentUpdate)
+		pl.promote(l.ReadyCandidates()...)
+	case polling.StepEnd:
+		why := "the image has not changed"
+		if v.Outcome != ReasonUpToDate {
+			why = "the Pod that polls the image " + v.Text
+		}
+		for _, p := range l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Live }) {
+			pl.delete(p, 1, v.Outcome, why)
 		}
 	}
 }
 
-func (pl *plan) promote(p *podFacts) {
-	pl.promotes = append(pl.promotes, p.pod)
+// actions turns the plan into actions: new Pods first, then those that take
+// over, then those that go.
+func (pl *plan) actions(f *facts) (actions []olmcore.Action) {
+	if len(pl.creates) > 0 {
+		for i, name := range f.registry.FreeNames(f.observed, len(pl.creates)) {
+			c := pl.creates[i]
+			actions = append(actions, olmcore.CreateOf(f.registry.Pod(name, c.PodRequest, avoided(f.pods)), olmcore.Cause{Reason: c.reason, Message: c.Cause}))
+		}
+	}
+	for _, p := range pl.promotes {
+		why := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the Pod takes over"}
+		if p.Role == pods.RoleServing {
+			why = olmcore.Cause{Reason: ReasonObjectDiffers, Message: "the Service does not select the Pod"}
+		}
+		actions = append(actions, olmcore.UpdateOf(p.Object, registry.Promoted(p.Object, f.source.Name), why))
+	}
+	slices.SortStableFunc(pl.deletes, func(a, b deletion) int {
+		if (a.grace == 0) != (b.grace == 0) {
+			return int(b.grace - a.grace)
+		}
+		return strings.Compare(a.pod.Name(), b.pod.Name())
+	})
+	for _, d := range pl.deletes {
+		// It names the version that was judged: one that changed since may serve by now.
+		actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(d.pod.Object), GracePeriodSeconds: &d.grace, Cause: d.cause})
+	}
+	return actions
 }
 
-func (pl *plan) delete(p *podFacts, grace int64, reason, why string) {
-	if pl.doomed[p.pod] {
-		return
+// avoided returns the Nodes of own Pods that a new Pod had better avoid, 10 at most.
+func avoided(list pods.List) (nodes []string) {
+	for _, p := range list.Select(func(p *pods.Pod) bool { return p.Node.Failed() || p.AvoidNode }) {
+		if p.Object.Spec.NodeName != "" {
+			nodes = append(nodes, p.Object.Spec.NodeName)
+		}
 	}
-	if pl.doomed == nil {
-		pl.doomed = map[*corev1.Pod]bool{}
-	}
-	pl.doomed[p.pod] = true
-	pl.deletes = append(pl.deletes, deletion{pod: p.pod, grace: grace, cause: olmcore.Cause{Reason: reason, Message: why}})
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	return nodes[:min(len(nodes), 10)]
 }

@@ -45,7 +45,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 again in 1m0s
 `},
 	"a poll of an image that the registry says is unchanged needs no Pod": {pollAgo(45*time.Minute, func(in *catalog.Input) {
-		in.ResolvedDigest = in.Pods[0].Status.ContainerStatuses[0].ImageID[strings.Index(in.Pods[0].Status.ContainerStatuses[0].ImageID, "@")+1:]
+		in.ResolvedDigest = in.Pods.Items[0].Status.ContainerStatuses[0].ImageID[strings.Index(in.Pods.Items[0].Status.ContainerStatuses[0].ImageID, "@")+1:]
 	}), `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
@@ -119,7 +119,7 @@ again in 10m0s
 	"a candidate rescues a catalog that does not serve": {pollAgo(time.Minute, func(in *catalog.Input) {
 		probe(nil)(in)
 		waiting(in, "ImagePullBackOff")
-		in.Pods[0].Status.ContainerStatuses[0].ImageID = ""
+		in.Pods.Items[0].Status.ContainerStatuses[0].ImageID = ""
 	}), `
 update Pod olm/cool-zz (CandidateReady: the Pod takes over) {"metadata":{"labels":{"catalogsource.operators.coreos.com/update":"","olm.catalogSource":"cool"}}}
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image))
@@ -196,7 +196,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
 again in 5m0s
 `},
 	"newer content that a clock ahead polled serves, and counts as a poll once its time has come": {pollAgo(time.Minute, func(in *catalog.Input) {
-		in.Pods[0].Annotations["olmcore/purpose"], in.Pods[0].CreationTimestamp = "poll", metav1.NewTime(start.Add(65*time.Minute))
+		in.Pods.Items[0].Annotations["olmcore/purpose"], in.Pods.Items[0].CreationTimestamp = "poll", metav1.NewTime(start.Add(65*time.Minute))
 	}), `
 updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
   Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
@@ -207,7 +207,7 @@ again in 5m0s
 `},
 	"an image with a digest is not polled": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.UpdateStrategy = "repo@sha256:1", polling("1h") })
-		in.Pods = nil
+		in.Pods.Items = nil
 	}, `
 create Pod olm/cool-ugl3motcwc (PodMissing: fewer registry Pods exist than asked for)
 updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)
@@ -232,7 +232,7 @@ Warning SpecInvalid spec.sourceType: unknown sourcetype:
 	"an address is not polled": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address, s.UpdateStrategy = "", "foo:1", polling("1h") })
 		in.Connection.Address = "foo:1"
-		in.Pods = nil
+		in.Pods.Items = nil
 	}, `
 delete Service olm/cool (SourceTypeChanged: the registry at spec.address serves now)
 delete NetworkPolicy olm/cool-grpc-server (SourceTypeChanged: the registry at spec.address serves now)

@@ -88,7 +88,7 @@ func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a 
 	}
 	moving := a.State != catalog.StateDeleting && a.State != catalog.StateInvalid && a.State != catalog.StateUnknown && a.WaitingFor != catalog.ReasonWaitingForNodes
 	for _, pod := range a.Pods {
-		if moving && !in.Config.StrictUpstreamPolling && a.Replicas > 0 && a.Ready == 0 && pod.Candidate && pod.Ready && pod.Class == catalog.ClassServing && in.CatalogSource.Spec.Image != "" {
+		if moving && a.Replicas > 0 && a.Ready == 0 && pod.Candidate && pod.Ready && pod.Class == catalog.ClassServing && in.CatalogSource.Spec.Image != "" {
 			require.True(t, promoted[pod.Name] || a.WaitingFor == catalog.ReasonNameConflict || a.WaitingFor == catalog.ReasonConfigMapMissing,
 				"%s is ready, nobody serves, and it does not take over: %s", pod.Name, a.WaitingText)
 		}

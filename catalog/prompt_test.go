@@ -47,7 +47,7 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 				return
 			}
 		case olmcore.Update:
-			if a.Target.Kind == "Pod" || a.Cause.Reason == catalog.ReasonConfigMapAdopted {
+			if a.Target.Kind == "Pod" {
 				return // the Pods are made from the version that an adoption gives
 			}
 		}

@@ -44,10 +44,10 @@ func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
 type stormyWorld struct {
 	*fake.Cluster
 	// views are the caches of two controllers that both believe to be the only one.
-	views  [2]*fake.View
-	config catalog.Config
-	last   [2]olmcore.LastResults
-	hash   [2]string
+	views      [2]*fake.View
+	config     catalog.Config
+	last       [2]olmcore.LastResults
+	checkpoint [2]*olmcore.Checkpoint
 	// clients are the controllers' gRPC clients.
 	clients [2]*catalog.Connection
 	nodes   []string
@@ -59,7 +59,6 @@ func drawWorld(t *rapid.T) *stormyWorld {
 	w := &stormyWorld{Cluster: fake.NewCluster(start), nodes: []string{"a", "b", "c"}}
 	w.AutoCreateNamespaces = true
 	w.config = catalog.Config{
-		AdoptUserConfigMap: rapid.IntRange(0, 3).Draw(t, "adopt") == 0, PinDigest: rapid.IntRange(0, 3).Draw(t, "pin") == 0,
 		Replicas: rapid.IntRange(1, 3).Draw(t, "replicas"), IgnoreNodes: rapid.IntRange(0, 9).Draw(t, "ignore nodes") == 0,
 		ForceDelete: rapid.SampledFrom([]catalog.ForceDeletePolicy{"", "", catalog.ForceDeleteNever, catalog.ForceDeleteNodeGone}).Draw(t, "force delete"),
 	}
@@ -182,7 +181,7 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"sync":        func(*rapid.T) { w.views[0].Sync() },
 		"sync both":   func(*rapid.T) { w.views[0].Sync(); w.views[1].Sync() },
 		"sync a bit":  w.syncSome,
-		"restart":     func(*rapid.T) { w.views[0].Restart(); w.last[0], w.hash[0], w.clients[0] = nil, "", nil },
+		"restart":     func(*rapid.T) { w.views[0].Restart(); w.last[0], w.checkpoint[0], w.clients[0] = nil, nil, nil },
 		"clock is set": func(t *rapid.T) {
 			w.skew = rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour, time.Second, 1500 * time.Millisecond}).Draw(t, "skew")
 		},
@@ -338,23 +337,26 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 		return // the cache does not have it yet
 	}
 	require.NoError(t, err)
-	in.Now, in.LastRun, in.PodHash = w.Now().Add(w.skew), w.last[who], w.hash[who]
+	in.Now, in.LastRun = w.Now().Add(w.skew), w.last[who]
 	if client := w.clients[who]; client != nil {
 		in.Connection = new(*client)
 	}
 	require.NoError(t, invariant.Laws(result, in))
 	out, err := catalog.Reconcile(in)
 	require.NoError(t, err)
-	forgetful := in
-	forgetful.PodHash = ""
-	again, err := catalog.Reconcile(forgetful)
+	remembering := in
+	remembering.Checkpoint = w.checkpoint[who]
+	again, err := catalog.Reconcile(remembering)
 	require.NoError(t, err)
-	require.Equal(t, again.Result, out.Result, "the hash handed back must not change the result")
+	if again.RequeueAfter < out.RequeueAfter { // both are bounded, the other one from an earlier time on
+		again.RequeueAfter = out.RequeueAfter
+	}
+	require.Equal(t, out.Result, again.Result, "the Checkpoint must not change the result")
 	checkSafety(t, in, out, catalog.Assess(in).Replicas)
 	checkEdge(t, in)
 	checkPromises(t, in, out)
 	w.last[who] = olmcore.LastResultsOf(w.last[who], out.Actions, olmcore.Run(ctx, w.Cluster, out.Actions), in.Now)
-	w.hash[who] = out.PodHash
+	w.checkpoint[who] = out.Checkpoint
 	switch out.Connection.Verb {
 	case catalog.ConnectionConnect:
 		w.clients[who] = &catalog.Connection{Address: out.Connection.Address, State: "IDLE", LastTransition: w.Now()}
@@ -403,8 +405,8 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 				require.Contains(t, []string{catalog.ReasonSourceTypeChanged, catalog.ReasonBudgetObsolete, catalog.ReasonObjectDiffers}, cause.Reason)
 				continue
 			}
-			i := slices.IndexFunc(in.Pods, func(p *corev1.Pod) bool { return p.Name == target.Name })
-			requireOwn(t, in, in.Pods[i], target)
+			i := slices.IndexFunc(in.Pods.Items, func(p *corev1.Pod) bool { return p.Name == target.Name })
+			requireOwn(t, in, in.Pods.Items[i], target)
 			delete(serving, target.Name)
 			require.False(t, served && len(serving) == 0 && cause.Reason != catalog.ReasonSourceTypeChanged, "%s of the last Pod that serves: %s", verb, cause.Message)
 		}
@@ -413,7 +415,7 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 
 // hasRole reports whether a Pod still has the label that makes it the catalog's.
 func hasRole(in catalog.Input, name string) bool {
-	return slices.ContainsFunc(in.Pods, func(p *corev1.Pod) bool {
+	return slices.ContainsFunc(in.Pods.Items, func(p *corev1.Pod) bool {
 		if p == nil || p.Name != name {
 			return false
 		}
@@ -423,9 +425,6 @@ func hasRole(in catalog.Input, name string) bool {
 }
 
 func requireOwn(t require.TestingT, in catalog.Input, o olmcore.Object, target olmcore.Ref) {
-	if in.Config.AdoptUserConfigMap && target.Kind == "ConfigMap" {
-		return
-	}
 	refs := o.GetOwnerReferences()
 	orphan := len(refs) == 0 && o.GetLabels()["olm.managed"] == "true" && target.Kind != "ServiceAccount"
 	heir := len(refs) == 1 && refs[0].Kind == "CatalogSource" && refs[0].Name == in.CatalogSource.Name
@@ -442,7 +441,7 @@ func checkEdge(t require.TestingT, in catalog.Input) {
 func (w *stormyWorld) restoreContent(t *rapid.T) {
 	cm, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
 	require.NoError(t, err)
-	if cm == nil && w.config.AdoptUserConfigMap {
+	if cm == nil {
 		require.NoError(t, w.Create(content()))
 	}
 }
@@ -519,5 +518,5 @@ func (w *stormyWorld) heal(t *rapid.T) {
 	}
 	left, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
 	require.NoError(t, err)
-	require.True(t, left != nil || w.config.AdoptUserConfigMap, "the user's ConfigMap is gone")
+	require.NotNil(t, left, "the user's ConfigMap is gone")
 }

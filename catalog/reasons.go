@@ -2,6 +2,12 @@
 
 package catalog
 
+import (
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/polling"
+	"github.com/olmcore/olm/catalog/internal/registry"
+)
+
 // Condition types that this package owns in status.conditions. It never touches
 // others.
 const (
@@ -59,23 +65,23 @@ const (
 	ReasonNodesUnknown = "NodesUnknown"
 
 	// ReasonUpToDate: the last poll found the content that is served; nothing to do.
-	ReasonUpToDate = "UpToDate"
+	ReasonUpToDate = polling.ReasonUpToDate
 	// ReasonUpdatePromoted: the last poll found newer content, which is served now.
-	ReasonUpdatePromoted = "UpdatePromoted"
+	ReasonUpdatePromoted = polling.ReasonUpdatePromoted
 	// ReasonCandidateFailed: the Pod of the last poll crashed or could not start; look
 	// at the image, the Pods that serve go on with what they have.
-	ReasonCandidateFailed = "CandidateFailed"
+	ReasonCandidateFailed = polling.ReasonCandidateFailed
 	// ReasonCandidateTimedOut: the Pod of the last poll did not become ready in time;
 	// as for CandidateFailed.
-	ReasonCandidateTimedOut = "CandidateTimedOut"
+	ReasonCandidateTimedOut = polling.ReasonCandidateTimedOut
 	// ReasonNeverPolled: no poll has ended yet; wait.
-	ReasonNeverPolled = "NeverPolled"
+	ReasonNeverPolled = polling.ReasonNeverPolled
 	// ReasonPollingDisabled: spec.updateStrategy has no effect on a catalog without
 	// image; remove it.
-	ReasonPollingDisabled = "PollingDisabled"
+	ReasonPollingDisabled = polling.ReasonPollingDisabled
 	// ReasonImagePinnedByDigest: an image with a digest cannot change and is not
 	// polled; use a tag, or remove spec.updateStrategy.
-	ReasonImagePinnedByDigest = "ImagePinnedByDigest"
+	ReasonImagePinnedByDigest = polling.ReasonImagePinnedByDigest
 
 	// ReasonInitialRollout: the first Pods are starting; wait.
 	ReasonInitialRollout = "InitialRollout"
@@ -106,21 +112,21 @@ const (
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
 	// ReasonNodeLost: Pods count as lost with their node; the node needs repair, the
 	// Pods are replaced.
-	ReasonNodeLost = "NodeLost"
+	ReasonNodeLost = pods.ReasonNodeLost
 	// ReasonPodUnschedulable: no node takes the Pod; add capacity, or relax
 	// spec.grpcPodConfig.
-	ReasonPodUnschedulable = "PodUnschedulable"
+	ReasonPodUnschedulable = pods.ReasonPodUnschedulable
 	// ReasonImagePullFailed: a node cannot pull the image; check the image name,
 	// the registry and spec.secrets.
-	ReasonImagePullFailed = "ImagePullFailed"
+	ReasonImagePullFailed = pods.ReasonImagePullFailed
 	// ReasonCrashLooping: the registry does not stay up; look at the Pod's logs.
-	ReasonCrashLooping = "CrashLooping"
+	ReasonCrashLooping = pods.ReasonCrashLooping
 	// ReasonStuckTerminating: a Pod outlives its deletion on a node that works, or a
 	// finalizer holds it; its replacement does not wait for it.
-	ReasonStuckTerminating = "StuckTerminating"
+	ReasonStuckTerminating = pods.ReasonStuckTerminating
 	// ReasonForeignPod: a Pod with the catalog's labels does not belong to it and
 	// may answer in its place; delete the Pod or its labels.
-	ReasonForeignPod = "ForeignPod"
+	ReasonForeignPod = pods.ReasonForeignPod
 	// ReasonNameConflict: an object with a name that the catalog needs belongs to
 	// somebody else and is left alone; rename one of the two.
 	ReasonNameConflict = "NameConflict"
@@ -158,17 +164,15 @@ const (
 	// ReasonPodMissing: fewer Pods exist than asked for.
 	ReasonPodMissing = "PodMissing"
 	// ReasonPodTerminating: the Pod is being deleted by somebody.
-	ReasonPodTerminating = "PodTerminating"
+	ReasonPodTerminating = pods.ReasonPodTerminating
 	// ReasonPodTerminated: the Pod has finished and will not run again.
-	ReasonPodTerminated = "PodTerminated"
+	ReasonPodTerminated = pods.ReasonPodTerminated
 	// ReasonPodStuck: the Pod does not start on its node.
-	ReasonPodStuck = "PodStuck"
+	ReasonPodStuck = pods.ReasonPodStuck
 	// ReasonPodOutdated: the Pod was made from another spec.
-	ReasonPodOutdated = "PodOutdated"
-	// ReasonPodDisplaced: the Pod makes room for one that no node takes beside it.
-	ReasonPodDisplaced = "PodDisplaced"
+	ReasonPodOutdated = pods.ReasonPodOutdated
 	// ReasonPodDisrupted: the Pod is about to be evicted.
-	ReasonPodDisrupted = "PodDisrupted"
+	ReasonPodDisrupted = pods.ReasonPodDisrupted
 	// ReasonPodSurplus: better Pods serve already.
 	ReasonPodSurplus = "PodSurplus"
 	// ReasonPodReplaced: a replacement of the lost Pod serves.
@@ -182,15 +186,29 @@ const (
 	// ReasonPollDue: it is time to look for newer content of the image.
 	ReasonPollDue = "PollDue"
 	// ReasonObjectMissing: an object that the catalog needs does not exist.
-	ReasonObjectMissing = "ObjectMissing"
+	ReasonObjectMissing = registry.ReasonObjectMissing
 	// ReasonObjectDiffers: an object that the catalog needs is not as it must be.
-	ReasonObjectDiffers = "ObjectDiffers"
+	ReasonObjectDiffers = registry.ReasonObjectDiffers
 	// ReasonBudgetObsolete: one replica needs no PodDisruptionBudget.
-	ReasonBudgetObsolete = "BudgetObsolete"
-	// ReasonConfigMapAdopted: the user's ConfigMap becomes a dependant.
-	ReasonConfigMapAdopted = "ConfigMapAdopted"
+	ReasonBudgetObsolete = registry.ReasonBudgetObsolete
 	// ReasonSourceTypeChanged: the object served a former source type.
 	ReasonSourceTypeChanged = "SourceTypeChanged"
 	// ReasonStatusChanged: the status no longer tells what is observed.
 	ReasonStatusChanged = "StatusChanged"
+)
+
+// Why a Pod is lost; also reasons of the actions that follow.
+const (
+	// ReasonNodeGone: the Node object was deleted.
+	ReasonNodeGone = pods.ReasonNodeGone
+	// ReasonNodeOutOfService: an administrator put the node out of service.
+	ReasonNodeOutOfService = pods.ReasonNodeOutOfService
+	// ReasonNodeUnreachable: the node is silent for longer than its grace.
+	ReasonNodeUnreachable = pods.ReasonNodeUnreachable
+	// ReasonNodeNotReady: the node is not ready for longer than its grace.
+	ReasonNodeNotReady = pods.ReasonNodeNotReady
+	// ReasonEvicted: Kubernetes gave the Pod up because of its node.
+	ReasonEvicted = pods.ReasonEvicted
+	// ReasonOverdue: the Pod outlived its deletion.
+	ReasonOverdue = pods.ReasonOverdue
 )

@@ -7,8 +7,54 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
+
+// Outcome is a Result and what only the caller can do.
+type Outcome struct {
+	olmcore.Result
+	// Connection says what to do with the gRPC client of the CatalogSource. The
+	// answer is Input.Connection of the next call.
+	Connection ConnectionRequest
+	// Notify says what depends on a change.
+	Notify Notify
+	// Checkpoint may be handed back in the next Input for this CatalogSource; nil while
+	// there is something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// ConnectionRequest is a request about the gRPC client; it may be repeated without
+// harm. The zero value asks for nothing.
+type ConnectionRequest struct {
+	// Verb is ConnectionKeep, ConnectionConnect or ConnectionDrop.
+	Verb ConnectionVerb
+	// Address is what to dial, host:port; set with ConnectionConnect only.
+	Address string
+}
+
+// ConnectionVerb is what to do with a gRPC client.
+type ConnectionVerb string
+
+// Connection verbs.
+const (
+	// ConnectionKeep: leave the client as it is, also when there is none.
+	ConnectionKeep ConnectionVerb = ""
+	// ConnectionConnect: there shall be a client of that address, and no other.
+	ConnectionConnect ConnectionVerb = "Connect"
+	// ConnectionDrop: close the client.
+	ConnectionDrop ConnectionVerb = "Drop"
+)
+
+// Notify lists what depends on the catalog's content. The zero value says that
+// it did not change.
+type Notify struct {
+	// InvalidateSnapshot: what was read from this catalog is out of date.
+	InvalidateSnapshot bool
+	// ResolveNamespaces are the namespaces to resolve again, sorted.
+	ResolveNamespaces []string
+}
 
 // Reconcile decides what one CatalogSource needs: registry Pods where they can
 // run, the Service, ServiceAccount and NetworkPolicies around them, a status that
@@ -23,114 +69,112 @@ import (
 // pkg/controller/registry/reconciler.
 // Differs: see docs/deviations.md; above all, Pods of failed nodes are replaced
 // before Kubernetes evicts them, and a replacement comes before a deletion.
-func Reconcile(in Input) (Outcome, error) {
+func Reconcile(in Input) (Outcome, error) { return reconcile(in, pods.Classes) }
+
+func reconcile(in Input, table pods.Table) (Outcome, error) {
+	c := in.Checkpoint.Compare(in.Now)
+	in.cover(&c)
+	if wait, same := c.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	}
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
-	var pods [8]podFacts
-	var space room
-	var d desk
-	v := observe(&in, &d, pods[:0])
-	pl := v.planPods()
-	conditions := v.conditions(&pl, &space)
-	status := v.compareStatus(&conditions)
-
-	out := Outcome{Connection: v.connectionRequest(), Notify: v.notify(&pl, &status)}
-	out.Actions = append(v.infraActions(), v.podActions(&pl)...)
-	out.Actions = append(out.Actions, v.leftoverActions(&conditions[0])...)
-	if pl.pause > 0 && !status.changed && len(out.Actions) == len(pl.creates) {
-		out.Actions = nil
+	f := observe(&in, table)
+	pl := planPods(&f)
+	out := f.outcome(&pl, in.Subscribers)
+	if out.Connection == (ConnectionRequest{}) && !out.Notify.InvalidateSnapshot {
+		c = olmcore.NewCoverage(in.Now, out.Result)
+		in.cover(&c)
+		out.Checkpoint = c.Checkpoint()
 	}
-	if status.changed || len(out.Actions) > 0 {
-		v.tell(&out, &status, export(&conditions, v.cs.Generation))
-	}
-	out.RequeueAfter = v.requeue()
-	out.PodHash = v.hashes.String()
 	return out, nil
 }
 
-// tell adds the status and what is to be said to an outcome that changes
-// something.
-func (v *view) tell(out *Outcome, status *statusChange, conditions []metav1.Condition) {
-	out.Diagnostics = v.diagnostics(conditions)
-	if status.changed {
-		out.Transitions = v.transitions(status, conditions[0])
-		out.Actions = append(out.Actions, v.statusAction(status, conditions))
+// outcome is what the plan and the status come to.
+func (f *facts) outcome(pl *plan, subscribers []string) Outcome {
+	conditions := f.conditions(pl)
+	status := f.status(pl, conditions)
+	write := f.statusAction(status, conditions.available.Message)
+	from, to := recordedState(f.source.Status.Conditions), conditions.state()
+	out := Outcome{Connection: f.connectionRequest(), Notify: f.notify(pl, from, status.GRPCConnectionState, f.set.global, subscribers)}
+	if f.standing.runsPods() {
+		out.Actions = f.registry.Repair(f.objects, f.needed, f.unread)
 	}
+	out.Actions = append(out.Actions, pl.actions(f)...)
+	leftovers, wait := f.leftovers(conditions.available.Status)
+	out.Actions = append(out.Actions, leftovers...)
+	if pl.backoff > 0 && write == nil && len(out.Actions) == len(pl.creates) {
+		out.Actions = nil
+	}
+	if write != nil || len(out.Actions) > 0 {
+		out.Diagnostics = f.diagnostics(pl, conditions.degraded)
+	}
+	if write != nil {
+		out.Transitions = f.transitions(from, to, status)
+		out.Actions = append(out.Actions, write)
+	}
+	// The limits keep a work queue from spinning, and a clock that was set from hiding a
+	// change for long.
+	const soonest, latest = time.Second, 15 * time.Minute
+	if d := f.deadline(pl, wait); d > 0 {
+		out.RequeueAfter = min(max(d, soonest), latest)
+	}
+	return out
 }
 
-// requeue is when to look again: at the deadline, within limits that keep a work
-// queue from spinning and a clock that was set from hiding a change for long.
-func (v *view) requeue() time.Duration {
-	d := v.deadline()
-	if d <= 0 {
-		return 0
-	}
-	return min(max(d, time.Second), maxWait)
-}
-
-// deadline is the time until the decision may change by the clock alone.
-func (v *view) deadline() (d time.Duration) {
-	nearest := olmcore.Result{RequeueAfter: v.retry}
-	if v.mode == modeBlocked && v.blocked == ReasonConfigMapMissing {
+// deadline is the time until the decision may change by the clock alone; 0: never.
+func (f *facts) deadline(pl *plan, leftovers time.Duration) time.Duration {
+	var nearest olmcore.Result
+	if f.standing.is(ReasonConfigMapMissing) {
 		nearest.Requeue(time.Minute) // OLM's watches miss most ConfigMaps; so may the caller's
 	}
-	for i := range v.pods {
-		p := &v.pods[i]
-		nearest.Requeue(p.wait)
-		if p.role == roleCandidate && p.live() && !p.ready && !v.strictly(p) {
-			nearest.Requeue(v.candidateLeft(p))
+	_, failure := f.connectionFailure()
+	for _, d := range []time.Duration{pl.wait, f.poll.Wait, f.link.wait, failure, leftovers} {
+		nearest.Requeue(d)
+	}
+	for _, p := range f.pods.Items {
+		nearest.Requeue(p.Wait)
+		if p.Role == pods.RoleCandidate && p.Live && !p.Ready {
+			nearest.Requeue(p.Left)
 		}
 	}
 	return nearest.RequeueAfter
 }
 
-// diagnostics say what is wrong, and what in a new spec has no effect.
-func (v *view) diagnostics(conditions []metav1.Condition) (list []olmcore.Diagnostic) {
-	target := olmcore.RefOf(v.in.CatalogSource).Unversioned()
-	say := func(severity olmcore.Severity, reason, message, path string) {
-		list = append(list, olmcore.Diagnostic{Severity: severity, Reason: reason, Message: message, Target: target, Path: path})
+// leftovers remove what only a former source type needed, once the present
+// one serves, and how long it is until they do. A registry at an address about which
+// nothing becomes known gets no longer than a rollout.
+func (f *facts) leftovers(available metav1.ConditionStatus) (actions []olmcore.Action, wait time.Duration) {
+	address := f.standing.mode == modeAddress
+	if !address && !f.standing.runsPods() || f.pods.Outdated > 0 {
+		return nil, 0
 	}
-	if c := conditions[2]; c.Status == metav1.ConditionTrue {
-		severity := olmcore.Warning
-		if v.tally.ready() == 0 {
-			severity = olmcore.Error
+	cause := olmcore.Cause{Reason: ReasonSourceTypeChanged, Message: "no Pod of this source type needs it"}
+	var unneeded []olmcore.Object
+	observed := f.objects
+	if address {
+		cause.Message = "the registry at spec.address serves now"
+		for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Object.DeletionTimestamp == nil }) {
+			unneeded = append(unneeded, p.Object)
 		}
-		say(severity, c.Reason, c.Message, v.problem.path)
+	} else {
+		observed.Budget = nil // it goes with the replicas, see Repair
 	}
-	if !v.runsPods() {
-		return list
+	unneeded = append(unneeded, registry.Leftovers(f.source, observed, f.needed)...)
+	for _, o := range unneeded {
+		// What changed since it was judged may be of use again.
+		actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(o), Cause: cause})
 	}
-	if v.poll.outcome == ReasonCandidateFailed || v.poll.outcome == ReasonCandidateTimedOut {
-		say(olmcore.Warning, v.poll.outcome, pollText(v.poll.outcome)+v.poll.text, "")
+	if len(actions) == 0 || available == metav1.ConditionTrue {
+		return actions, 0
 	}
-	if v.cs.Spec.Address != "" {
-		what := "spec.image"
-		if v.mode == modeConfigMap {
-			what = "spec.configMap"
-		}
-		say(olmcore.Info, ReasonAddressIgnored, "spec.address has no effect beside "+what, "spec.address")
+	recorded := f.recordedNow(ConditionAvailable)
+	if !address || recorded == nil || recorded.Status == metav1.ConditionTrue {
+		return nil, 0
 	}
-	for _, doubt := range v.podConfigDoubts() {
-		say(doubt.severity, doubt.reason, doubt.message, "spec.grpcPodConfig."+doubt.field)
+	if left := f.left(recorded.LastTransitionTime.Time, f.set.deadline); left > 0 {
+		return nil, left
 	}
-	for _, kind := range v.unread() {
-		say(olmcore.Info, ReasonNotRead, kind.name+" objects were not read: "+kind.unknown, "")
-	}
-	if v.accountShared {
-		say(olmcore.Info, ReasonServiceAccountShared, "the service account "+v.account().Name+" belongs to somebody else and is used as it is", "")
-	}
-	for _, bad := range [...]struct {
-		is  bool
-		key string
-	}{
-		{v.set.badReplicas, keyReplicas}, {v.set.badForce, keyForceDelete},
-		{v.set.badResources || v.set.resourcesText != "" && parseResources(v.set.resourcesText) == nil, keyResources},
-	} {
-		if bad.is {
-			key := v.set.prefix + bad.key
-			say(olmcore.Warning, ReasonHAConfigInvalid, "the annotation "+key+" cannot be used, the default is", "metadata.annotations["+key+"]")
-		}
-	}
-	return list
+	return actions, 0
 }

@@ -116,13 +116,13 @@ func unready(pod *corev1.Pod) {
 
 // silence makes the node of the Pod silent for a time.
 func silence(in *catalog.Input, d time.Duration) *corev1.Node {
-	unready(in.Pods[0])
+	unready(in.Pods.Items[0])
 	return setNode(in, corev1.ConditionUnknown, d)
 }
 
 func setNode(in *catalog.Input, status corev1.ConditionStatus, d time.Duration) *corev1.Node {
 	for _, node := range in.Nodes.Items {
-		if node.Name == in.Pods[0].Spec.NodeName {
+		if node.Name == in.Pods.Items[0].Spec.NodeName {
 			readyOf(node).Status = status
 			readyOf(node).LastTransitionTime = metav1.NewTime(in.Now.Add(-d))
 			return node
@@ -142,18 +142,18 @@ func readyOf(node *corev1.Node) *corev1.NodeCondition {
 }
 
 func terminating(in *catalog.Input, d time.Duration) {
-	in.Pods[0].DeletionTimestamp = new(metav1.NewTime(in.Now.Add(-d)))
-	in.Pods[0].DeletionGracePeriodSeconds = new(int64(30))
+	in.Pods.Items[0].DeletionTimestamp = new(metav1.NewTime(in.Now.Add(-d)))
+	in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(30))
 }
 
 func disrupted(in *catalog.Input) {
-	in.Pods[0].Status.Conditions = append(in.Pods[0].Status.Conditions, corev1.PodCondition{
+	in.Pods.Items[0].Status.Conditions = append(in.Pods.Items[0].Status.Conditions, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
 }
 
 func waiting(in *catalog.Input, reason string) {
-	unready(in.Pods[0])
-	in.Pods[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	unready(in.Pods.Items[0])
+	in.Pods.Items[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
 }
 
 // edit changes the spec as the API server counts it.
@@ -164,11 +164,11 @@ func edit(in *catalog.Input, change func(*v1alpha1.CatalogSourceSpec)) {
 
 // addPod adds a copy of the first Pod that is another Pod, on node b.
 func addPod(in *catalog.Input, name string, change func(*corev1.Pod)) {
-	pod := in.Pods[0].DeepCopy()
-	pod.Name, pod.UID, pod.Spec.NodeName = name, "uid-"+in.Pods[0].UID, "b"
+	pod := in.Pods.Items[0].DeepCopy()
+	pod.Name, pod.UID, pod.Spec.NodeName = name, "uid-"+in.Pods.Items[0].UID, "b"
 	pod.CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Minute))
 	change(pod)
-	in.Pods = append(in.Pods, pod)
+	in.Pods.Items = append(in.Pods.Items, pod)
 }
 
 func candidate(pod *corev1.Pod) {

@@ -4,355 +4,221 @@ package catalog
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Why a Pod was made; the value of the annotation olmcore/purpose.
-const (
-	purposeInitial  = "initial"
-	purposeFailover = "failover"
-	purposeRefill   = "refill"
-	purposeRestart  = "restart"
-	purposeRollout  = "rollout"
-	purposePoll     = "poll"
-)
+// restart is how long the replacement of a Pod that failed waits; one that ran for
+// restartReset starts over.
+var restart = olmcore.Backoff{Base: 10 * time.Second, Max: 5 * time.Minute}
 
-const maxAttempt = 20
+const (
+	restartReset = 10 * time.Minute
+	// failoverCooldown is the least distance between two replacements because of nodes.
+	failoverCooldown = time.Minute
+)
 
 // fill asks for missing Pods, one for each Pod that counts no more, as far as
 // backoff, cooldown and the state of the cluster allow.
-func (v *view) fill(pl *plan, missing int, r role) {
-	missing = v.allowed(missing)
-	if missing > 0 && v.replaced == nil {
-		v.replaced = v.replacedPods()
+func (pl *planner) fill(missing int, candidates bool) {
+	replaced := map[types.UID]bool{}
+	for _, p := range pl.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Replaces() != "" }) {
+		replaced[p.Replaces()] = true
 	}
-	for range missing {
-		gone := v.nextGone(pl)
+	for range pl.allowed(missing) {
+		gone := nextReplaced(pl.pods, replaced, pl.keep)
 		if gone == nil {
-			pl.creates = append(pl.creates, creation{role: r, purpose: purposeInitial, attempt: 1, cause: olmcore.Cause{
-				Reason: ReasonPodMissing, Message: "fewer registry Pods exist than asked for",
-			}})
+			pl.create(registry.PodRequest{
+				Candidate: candidates, Purpose: registry.PurposeInitial, Attempt: 1, Cause: "fewer registry Pods exist than asked for",
+			}, ReasonPodMissing)
 			continue
 		}
-		c := creation{role: r, purpose: purposeRefill, attempt: 1, replaces: gone.pod.UID, cause: gone.cause()}
-		switch gone.class {
-		case ClassLost:
-			if c.attempt = v.attemptOf(gone.pod); gone.lost == ReasonOverdue {
-				break
-			}
-			c.purpose = purposeFailover
-			if left := v.cooldown(); left > 0 {
-				v.hold(pl, left, nil)
-				continue
-			}
-		case ClassTerminated, ClassStuck:
-			if gone.pod.DeletionTimestamp != nil {
-				break // it ended because somebody wanted it to
-			}
-			left, attempt := v.backoff(gone)
-			c.purpose, c.attempt = purposeRestart, attempt
-			if left > 0 {
-				v.hold(pl, left, gone.pod)
-				continue
-			}
-		case ClassOutdated:
-			c.purpose = purposeRollout
+		request, left := pl.replacement(gone)
+		request.Candidate = candidates
+		if left > 0 {
+			pl.hold(left, gone)
+			continue
 		}
-		pl.creates = append(pl.creates, c)
-		v.replaced[c.replaces] = true
+		pl.create(request, gone.Cause().Reason)
+		replaced[gone.Object.UID] = true
 	}
+}
+
+// replacement returns the Pod that replaces another, and how long it waits.
+func (pl *planner) replacement(gone *pods.Pod) (request registry.PodRequest, left time.Duration) {
+	request = registry.PodRequest{Purpose: gone.Purpose, Attempt: 1, Replaces: gone.Object.UID, Cause: gone.Cause().Message}
+	switch {
+	case gone.LostWithNode():
+		request.Purpose, request.Attempt = registry.PurposeFailover, gone.Attempt()
+		left = pl.cooldown()
+	case gone.Lost != "":
+		request.Attempt = gone.Attempt()
+	case gone.Fails && gone.Object.DeletionTimestamp != nil: // it was deleted, and did not fail
+		request.Purpose = registry.PurposeRefill
+	case gone.Fails:
+		left, request.Attempt = pl.restartAfter(gone)
+	}
+	return request, left
 }
 
 // fillRollout asks for candidates of a new spec. A candidate that finished is
 // remembered until the next may start.
-func (v *view) fillRollout(pl *plan, missing int) {
-	missing = v.allowed(missing)
+func (pl *planner) fillRollout(missing int) {
+	missing = pl.allowed(missing)
 	attempt := 1
-	if failed := v.newestFinishedCandidate(); failed != nil && missing > 0 {
+	failed := pl.pods.Newest(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Owned && p.Finished && p.Current })
+	if failed != nil && missing > 0 {
 		var left time.Duration
-		if left, attempt = v.backoff(failed); left > 0 {
-			v.hold(pl, left, failed.pod)
+		if left, attempt = pl.restartAfter(failed); left > 0 {
+			pl.hold(left, failed)
 			return
 		}
 	}
 	for range missing {
-		pl.creates = append(pl.creates, creation{role: roleCandidate, purpose: purposeRollout, attempt: attempt, cause: olmcore.Cause{
-			Reason: ReasonPodOutdated, Message: "the registry Pods were made from another spec",
-		}})
+		pl.create(registry.PodRequest{
+			Candidate: true, Purpose: registry.PurposeRollout, Attempt: attempt, Cause: "the registry Pods were made from another spec",
+		}, ReasonPodOutdated)
 	}
 }
 
-func (v *view) hold(pl *plan, left time.Duration, keep *corev1.Pod) {
-	v.waitFor(left)
-	pl.phase, pl.halt = "", ReasonBackOff
-	if keep != nil {
-		pl.keep = append(pl.keep, keep)
+// hold waits with the replacement of a Pod; one that failed is kept to remember that.
+func (pl *planner) hold(left time.Duration, gone *pods.Pod) {
+	pl.waitFor(left)
+	pl.stop(ReasonBackOff)
+	if gone.Fails {
+		pl.keep = append(pl.keep, gone)
 	}
 }
 
 // allowed bounds the Pods that run at once, and while many nodes fail lets one
 // replacement start after the other.
-func (v *view) allowed(missing int) int {
-	missing = min(missing, 2*v.set.replicas-v.tally.active)
-	if v.disruption == partialDisruption && missing > 0 {
-		for i := range v.pods {
-			if p := &v.pods[i]; p.class == ClassStarting || p.class == ClassUnhealthy {
-				return 0
-			}
-		}
-		return 1
+func (pl *planner) allowed(missing int) int {
+	missing = max(0, min(missing, 2*pl.set.replicas-pl.pods.Active))
+	if pl.pods.Disruption != pods.PartialDisruption {
+		return missing
 	}
-	return max(missing, 0)
+	if pl.pods.Any(func(p *pods.Pod) bool { return p.Present && !p.Ready && !p.Leaves }) {
+		return 0
+	}
+	return min(missing, 1)
 }
 
-// nextGone returns the Pod that the next new one stands in for: of the serving
+// nextReplaced returns the Pod that the next new one replaces: of the serving
 // role, of no more use, and not replaced yet.
-func (v *view) nextGone(pl *plan) *podFacts {
-	var best *podFacts
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.role != roleServing || rankGone(p) == 0 || v.replaced[p.pod.UID] || slices.Contains(pl.keep, p.pod) {
+func nextReplaced(l pods.List, replaced map[types.UID]bool, keep []*pods.Pod) (best *pods.Pod) {
+	for _, p := range l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Rank > 0 }) {
+		if replaced[p.Object.UID] || slices.Contains(keep, p) {
 			continue
 		}
-		if best == nil || rankGone(p) < rankGone(best) || rankGone(p) == rankGone(best) && newer(p.pod, best.pod) {
+		if best == nil || p.Rank < best.Rank || p.Rank == best.Rank && p.Newer(best) {
 			best = p
 		}
 	}
 	return best
 }
 
-func rankGone(p *podFacts) int {
-	switch p.class {
-	case ClassLost:
-		return 1
-	case ClassTerminating:
-		return 2
-	case ClassTerminated, ClassStuck:
-		return 3
-	case ClassDisrupted:
-		return 4
-	case ClassOutdated:
-		return 5
-	}
-	return 0
-}
-
-// replacedPods are the UIDs of the Pods that another one was made for.
-func (v *view) replacedPods() map[types.UID]bool {
-	key, uids := v.set.prefix+keyReplaces, map[types.UID]bool{}
-	for i := range v.pods {
-		if uid := v.pods[i].pod.Annotations[key]; uid != "" && v.pods[i].class != ClassForeign {
-			uids[types.UID(uid)] = true
-		}
-	}
-	return uids
-}
-
-func (v *view) newestFinishedCandidate() *podFacts {
-	var newest *podFacts
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.role == roleCandidate && p.class == ClassTerminated && v.current(p.pod) && (newest == nil || newer(p.pod, newest.pod)) {
-			newest = p
-		}
-	}
-	return newest
-}
-
-// backoff returns how long the replacement of a Pod that failed must wait, and
+// restartAfter returns how long the replacement of a Pod that failed must wait, and
 // the number of the next attempt.
-func (v *view) backoff(p *podFacts) (left time.Duration, attempt int) {
-	k := v.attemptOf(p.pod)
-	started, finished := runOf(p.pod)
-	next := k + 1
-	if !started.IsZero() && finished.Sub(started) >= v.set.backoffReset {
-		k, next = 1, 1
+func (f *facts) restartAfter(p *pods.Pod) (left time.Duration, attempt int) {
+	tries, next := p.Attempt(), p.Attempt()+1
+	started, finished := p.Ran()
+	if !started.IsZero() && finished.Sub(started) >= restartReset {
+		tries, next = 1, 1
 	}
-	return v.left(finished, v.backoffAfter(k)), min(next, maxAttempt)
+	return f.left(finished, restart.After(tries)), min(next, pods.MaxAttempt)
 }
 
-// backoffAfter is how long to wait after the k-th attempt in a row.
-func (v *view) backoffAfter(k int) time.Duration {
-	wait := v.set.backoffBase
-	for i := 1; i < k && wait < v.set.backoffMax; i++ {
-		wait *= 2
+// cooldown is how long the next replacement because of a node must wait.
+func (f *facts) cooldown() (left time.Duration) {
+	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.MadeFor() == registry.PurposeFailover }) {
+		left = max(left, f.left(p.Object.CreationTimestamp.Time, failoverCooldown))
 	}
-	return min(wait, v.set.backoffMax)
+	return left
 }
 
-// runOf returns when a Pod's containers started last and when they finished.
-// A Pod that tells nothing finished when it stopped being ready, or never began.
-func runOf(pod *corev1.Pod) (started, finished time.Time) {
-	for _, statuses := range [...][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if t := statuses[i].State.Terminated; t != nil && t.FinishedAt.After(finished) {
-				started, finished = t.StartedAt.Time, t.FinishedAt.Time
-			}
-		}
+// candidateBackoff reports whether the last candidate failed so recently that the
+// next one waits, and how long; 0: until it is gone. The condition is the memory: it is
+// there from the moment that the candidate was late.
+func (f *facts) candidateBackoff() (waits bool, left time.Duration) {
+	if f.pods.Any(func(p *pods.Pod) bool {
+		return p.Role == pods.RoleCandidate && p.Active && !p.Outdated() && p.Expired()
+	}) {
+		return true, 0
 	}
-	if finished.IsZero() {
-		return time.Time{}, unreadySince(pod)
+	c := f.recordedNow(ConditionProgressing)
+	if f.pods.Candidates > 0 || c == nil || c.Reason != ReasonProgressDeadlineExceeded {
+		return false, 0
 	}
-	return started, finished
+	left = f.left(c.LastTransitionTime.Time, restart.Max)
+	return left > 0, left
 }
+
+// refusal starts the last sentence of ConditionDegraded while a Pod is refused.
+const refusal = "the API server refuses the pod: "
 
 // heedRefusal makes a Pod that the API server refuses wait like one that failed.
 // What is remembered of a run is what it named; so the Pod is held back only while
 // nothing else is to be done, see Reconcile.
-func (v *view) heedRefusal(pl *plan) {
-	if len(pl.creates) == 0 || len(v.in.LastRun) == 0 {
+func (pl *planner) heedRefusal() {
+	if len(pl.creates) == 0 || len(pl.lastRun) == 0 {
 		return
 	}
-	number := 0
-	last := v.in.LastRun[olmcore.Key{Kind: "Pod", Namespace: v.cs.Namespace, Name: v.freeName(&number)}]
+	last := pl.lastRun[olmcore.Key{Kind: "Pod", Namespace: pl.source.Namespace, Name: pl.registry.FreeNames(pl.observed, 1)[0]}]
 	switch last.Class {
 	case olmcore.Invalid, olmcore.Forbidden, olmcore.Webhook:
 	default:
 		return
 	}
 	pl.refused = refusal + clip(last.Message, 500)
-	pl.phase, pl.halt = "", ReasonBackOff
-	pl.pause = v.left(last.Last, v.backoffAfter(last.Count))
-	v.waitFor(pl.pause)
-	if said := v.saidRefusal(); said != "" && pl.pause > 0 {
-		pl.refused = said // each answer may hold a number of its own: one write for each try
-	}
-}
-
-// refusal starts the last sentence of ConditionDegraded while a Pod is refused.
-const refusal = "the API server refuses the pod: "
-
-func (v *view) saidRefusal() string {
-	c := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionDegraded)
-	if c == nil || c.ObservedGeneration != v.cs.Generation {
-		return ""
-	}
-	if i := strings.Index(c.Message, refusal); i >= 0 {
-		return c.Message[i:]
-	}
-	return ""
-}
-
-func (v *view) attemptOf(pod *corev1.Pod) int {
-	k, err := strconv.Atoi(pod.Annotations[v.set.prefix+keyAttempt])
-	if err != nil {
-		return 1
-	}
-	return min(max(k, 1), maxAttempt)
-}
-
-// cooldown is how long the next replacement because of a node must wait.
-func (v *view) cooldown() (left time.Duration) {
-	key := v.set.prefix + keyPurpose
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.class != ClassForeign && p.pod.Annotations[key] == purposeFailover {
-			left = max(left, v.left(p.pod.CreationTimestamp.Time, v.set.cooldown))
+	pl.stop(ReasonBackOff)
+	pl.backoff = pl.left(last.Last, restart.After(last.Count))
+	pl.waitFor(pl.backoff)
+	if c := pl.recordedNow(ConditionDegraded); c != nil && pl.backoff > 0 {
+		if i := strings.Index(c.Message, refusal); i >= 0 {
+			pl.refused = c.Message[i:] // each answer may hold a number of its own: one write for each try
 		}
 	}
-	return left
 }
 
-// cause says why a Pod that counts no more is replaced.
-func (p *podFacts) cause() olmcore.Cause {
-	reason := ""
-	switch p.class {
-	case ClassLost:
-		reason = p.lost
-	case ClassTerminating:
-		reason = ReasonPodTerminating
-	case ClassTerminated:
-		reason = ReasonPodTerminated
-	case ClassStuck:
-		reason = ReasonPodStuck
-	case ClassDisrupted:
-		reason = ReasonPodDisrupted
-	default:
-		reason = ReasonPodOutdated
+// waitPhase says what is under way while Pods that should be ready are not, or
+// why nothing is.
+func (f *facts) waitPhase(acting bool) (phase, halt string) {
+	l := &f.pods
+	unready := l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Present && !p.Ready })
+	all := func(is func(*pods.Pod) bool) bool {
+		return !slices.ContainsFunc(unready, func(p *pods.Pod) bool { return !is(p) })
 	}
-	return olmcore.Cause{Reason: reason, Message: "replaces " + p.pod.Name + ": " + p.explain()}
+	waiting := !acting && l.Current > 0
+	switch {
+	case waiting && all(func(p *pods.Pod) bool { return p.Node.Doubtful() }):
+		return "", ReasonWaitingForNodes
+	case waiting && all(func(p *pods.Pod) bool { return p.Late }):
+		return "", ReasonProgressDeadlineExceeded
+	case l.Lost > 0 || f.pods.Starting(registry.PurposeFailover):
+		return ReasonNodeFailover, ""
+	case l.Outdated > 0 || f.pods.Starting(registry.PurposeRollout):
+		return ReasonSpecRollout, ""
+	case l.Ended == 0 && f.neverServed():
+		return ReasonInitialRollout, ""
+	}
+	return ReasonRefill, ""
 }
 
-// explain says in words what is the matter with a Pod.
-func (p *podFacts) explain() string {
-	node := "node " + p.pod.Spec.NodeName
-	switch p.class {
-	case ClassForeign:
-		return "it does not belong to the catalog"
-	case ClassTerminated:
-		return "it has finished"
-	case ClassLost:
-		if p.lost == ReasonOverdue || p.lost == ReasonEvicted {
-			return "it was deleted and is still there, " + node
-		}
-		return node + " " + p.nodeWord()
-	case ClassTerminating:
-		return "it is being deleted"
-	case ClassOutdated:
-		return "it was made from another spec"
-	case ClassDisrupted:
-		return "it is about to be evicted"
-	case ClassStuck:
-		return "it does not start on " + node
+// neverServed reports whether the status knows of no Pod that was ready, apart
+// from those of the rollout that is under way.
+func (f *facts) neverServed() bool {
+	if c := f.recorded(ConditionAvailable); c != nil && c.Status == "True" && f.pods.Ready() == 0 {
+		return false
 	}
-	return p.note()
-}
-
-// nodeWord continues the sentence "node x ...".
-func (p *podFacts) nodeWord() string {
-	switch p.node {
-	case NodeGone:
-		return "is gone"
-	case NodeOutOfService:
-		return "is out of service"
-	case NodeUnreachable:
-		return "is unreachable"
-	case NodeNotReady:
-		return "is not ready"
-	}
-	return ""
-}
-
-// note is what a list of Pods says about one, empty for a Pod that serves. It
-// allocates nothing.
-func (p *podFacts) note() string {
-	switch p.class {
-	case ClassServing:
-		return ""
-	case ClassTerminated:
-		return "finished"
-	case ClassLost:
-		if word := p.nodeWord(); word != "" {
-			return "lost, its node " + word
-		}
-		return "lost"
-	case ClassTerminating:
-		return "terminating"
-	case ClassStuck:
-		return "does not start"
-	case ClassOutdated:
-		return "old spec"
-	case ClassDisrupted:
-		return "about to be evicted"
-	}
-	if word := p.nodeWord(); word != "" {
-		return "not ready, its node " + word
-	}
-	switch p.trouble {
-	case ReasonImagePullFailed:
-		return "cannot pull its image"
-	case ReasonCrashLooping:
-		return "does not stay up"
-	case ReasonPodUnschedulable:
-		return "no node takes it"
-	}
-	return "not ready"
+	last := f.recorded(ConditionProgressing)
+	return last == nil || !slices.Contains([]string{
+		ReasonSpecRollout, ReasonContentUpdate, ReasonNodeFailover, ReasonRefill, ReasonComplete, ReasonBackOff,
+		ReasonProgressDeadlineExceeded, ReasonWaitingForNodes,
+	}, last.Reason)
 }

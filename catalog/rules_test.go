@@ -212,7 +212,7 @@ func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 			require.NoError(t, err)
 			for _, a := range fresh.Actions { // the Pod is made from this spec
 				if c, ok := a.(olmcore.Create); ok && c.Cause.Reason == catalog.ReasonPodOutdated {
-					in.Pods[0].Labels["olm.pod-spec-hash"] = c.Object.GetLabels()["olm.pod-spec-hash"]
+					in.Pods.Items[0].Labels["olm.pod-spec-hash"] = c.Object.GetLabels()["olm.pod-spec-hash"]
 				}
 			}
 		})
@@ -235,7 +235,7 @@ func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 				readyOf(node).Status = corev1.ConditionUnknown
 			}
 		}
-		for _, pod := range in.Pods {
+		for _, pod := range in.Pods.Items {
 			unready(pod)
 			pod.DeletionTimestamp = new(metav1.NewTime(in.Now.Add(-time.Minute)))
 		}
@@ -257,19 +257,19 @@ func TestWithoutNodesAnEvictionByTheNodeControllerCounts(t *testing.T) {
 	out := reconcile(t, base, func(in *catalog.Input) {
 		terminating(in, -time.Second)
 		disrupted(in)
-		in.Pods[0].Status.Conditions[len(in.Pods[0].Status.Conditions)-1].Reason = "DeletionByTaintManager"
+		in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = "DeletionByTaintManager"
 	})
-	require.Equal(t, []string{"create a Pod Evicted", "delete " + base.Pods[0].Name + " Evicted"}, done(out))
+	require.Equal(t, []string{"create a Pod Evicted", "delete " + base.Pods.Items[0].Name + " Evicted"}, done(out))
 }
 
 func TestACandidateThatEndsIsTriedAgainAfterItsBackoff(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	arrange := func(age time.Duration) func(*catalog.Input) {
 		return func(in *catalog.Input) {
-			in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
+			in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 			addPod(in, "cool-zz", func(p *corev1.Pod) {
 				candidate(p)
-				p.Labels["olm.pod-spec-hash"] = base.Pods[0].Labels["olm.pod-spec-hash"]
+				p.Labels["olm.pod-spec-hash"] = base.Pods.Items[0].Labels["olm.pod-spec-hash"]
 				p.Status.Phase, p.Annotations["olmcore/attempt"] = corev1.PodFailed, "2"
 				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(in.Now.Add(-age))}}
 			})
@@ -283,41 +283,13 @@ func TestACandidateThatEndsIsTriedAgainAfterItsBackoff(t *testing.T) {
 	require.Equal(t, "3", out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/attempt"])
 }
 
-// TestAnOldPodMakesRoomWhenThatIsAllowed: the cluster is full, and the new Pod waits
-// for the room that the old one has.
-func TestAnOldPodMakesRoomWhenThatIsAllowed(t *testing.T) {
-	for _, allowed := range []bool{false, true} {
-		base := converged(t, catalog.Config{DisruptiveFallback: allowed}, cool())
-		for _, age := range []time.Duration{9 * time.Minute, 10 * time.Minute} {
-			in := invariant.Clone(base)
-			in.Pods[0].Labels["olm.pod-spec-hash"] = "old"
-			addPod(&in, "cool-zz", func(p *corev1.Pod) {
-				candidate(p)
-				p.Labels["olm.pod-spec-hash"] = base.Pods[0].Labels["olm.pod-spec-hash"]
-				p.CreationTimestamp, p.Spec.NodeName = metav1.NewTime(in.Now.Add(-age)), ""
-				p.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
-			})
-			out, err := catalog.Reconcile(in)
-			require.NoError(t, err)
-			var want []string
-			if age == 10*time.Minute {
-				want = append(want, "delete cool-zz ProgressDeadlineExceeded")
-				if allowed {
-					want = append([]string{"delete " + base.Pods[0].Name + " PodDisplaced"}, want...)
-				}
-			}
-			require.Equal(t, want, done(out))
-		}
-	}
-}
-
 func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	out := reconcile(t, base, func(in *catalog.Input) {
-		in.Pods[1].Spec.NodeName = in.Pods[0].Spec.NodeName
-		addPod(in, "cool-zz", func(p *corev1.Pod) { p.Spec.NodeName = base.Pods[1].Spec.NodeName })
+		in.Pods.Items[1].Spec.NodeName = in.Pods.Items[0].Spec.NodeName
+		addPod(in, "cool-zz", func(p *corev1.Pod) { p.Spec.NodeName = base.Pods.Items[1].Spec.NodeName })
 	})
-	require.Equal(t, []string{"delete " + base.Pods[1].Name + " PodSurplus"}, done(out))
+	require.Equal(t, []string{"delete " + base.Pods.Items[1].Name + " PodSurplus"}, done(out))
 }
 
 // TestTwoCatalogsNeverFightOverAService: a.b and a-b want a Service of the same

@@ -91,12 +91,12 @@ func requireNothingOfTheNode(t require.TestingT, spec *corev1.PodSpec) {
 func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	mounts := func(in catalog.Input) *bool {
-		in.Pods = nil
+		in.Pods.Items = nil
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
 		for _, a := range out.Actions {
 			if c, ok := a.(olmcore.Create); ok && c.Target.Kind == "Pod" {
-				require.Equal(t, base.Pods[0].Labels["olm.pod-spec-hash"], c.Object.GetLabels()["olm.pod-spec-hash"], "adoption restarts nothing")
+				require.Equal(t, base.Pods.Items[0].Labels["olm.pod-spec-hash"], c.Object.GetLabels()["olm.pod-spec-hash"], "adoption restarts nothing")
 				return c.Object.(*corev1.Pod).Spec.AutomountServiceAccountToken
 			}
 		}
@@ -105,16 +105,14 @@ func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	}
 	require.Nil(t, mounts(base), "its own account")
 	others := base
-	account := base.ServiceAccounts[0].DeepCopy()
+	account := base.ServiceAccounts.Items[0].DeepCopy()
 	account.OwnerReferences, account.Labels = nil, nil
-	others.ServiceAccounts = []*corev1.ServiceAccount{account}
+	others.ServiceAccounts = olmcore.Found(account)
 	require.Equal(t, new(false), mounts(others))
 	labelled := account.DeepCopy()
 	labelled.Labels = map[string]string{olmcore.LabelManaged: "true"}
-	others.ServiceAccounts = []*corev1.ServiceAccount{labelled}
+	others.ServiceAccounts = olmcore.Found(labelled)
 	require.Equal(t, new(false), mounts(others), "a label proves nothing")
-	others.Config.MountSharedAccounts = true
-	require.Nil(t, mounts(others))
 }
 
 // TestWhatSomebodyOwnsIsNeitherTakenNorDeleted: an object with a name that the catalog
@@ -129,7 +127,7 @@ func TestWhatSomebodyOwnsIsNeitherTakenNorDeleted(t *testing.T) {
 				damage()
 				o.SetOwnerReferences(by)
 			}
-			for _, pod := range in.Pods {
+			for _, pod := range in.Pods.Items {
 				pod.OwnerReferences = by
 			}
 			out, err := catalog.Reconcile(in)

@@ -3,12 +3,14 @@
 package catalog
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -66,7 +68,7 @@ func checkImageSpec(cs *v1alpha1.CatalogSource) specProblem {
 }
 
 func checkPodSpec(cs *v1alpha1.CatalogSource) specProblem {
-	if !isServiceName(cs.Name) {
+	if !serviceName.MatchString(cs.Name) {
 		return invalid("metadata.name", "the name gives no valid service name: it must start with a letter, hold only lower-case letters, digits, dashes and dots, and have at most 63 characters")
 	}
 	c := cs.Spec.GrpcPodConfig
@@ -84,31 +86,26 @@ func checkPodSpec(cs *v1alpha1.CatalogSource) specProblem {
 	return specProblem{}
 }
 
-// doubt is a field of spec.grpcPodConfig that is taken as it is, and what may be
-// wrong about it.
-type doubt struct {
-	severity               olmcore.Severity
-	reason, field, message string
-}
-
-// podConfigDoubts lists the fields of spec.grpcPodConfig that may not do what was
-// meant. They stop nothing: whether a path is right, the image alone can tell.
-func (v *view) podConfigDoubts() (list []doubt) {
-	c := v.cs.Spec.GrpcPodConfig
+// podConfigDoubts lists the fields of spec.grpcPodConfig that are taken as they are and
+// may not do what was meant. They stop nothing: whether a path is right, the image alone
+// can tell.
+func podConfigDoubts(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic) {
+	c := cs.Spec.GrpcPodConfig
 	if c == nil {
 		return nil
 	}
-	unusual := func(field, message string) {
-		list = append(list, doubt{olmcore.Warning, ReasonPodConfigUnusual, field, message})
+	say := func(severity olmcore.Severity, reason, field, message string) {
+		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(cs), "spec.grpcPodConfig."+field, "%s", message))
 	}
+	unusual := func(field, message string) { say(olmcore.Warning, ReasonPodConfigUnusual, field, message) }
 	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
 		unusual("memoryTarget", "memoryTarget is 0: the registry collects garbage all the time")
 	}
 	x := c.ExtractContent
 	switch {
 	case x == nil:
-	case fromConfigMap(v.cs):
-		list = append(list, doubt{olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map"})
+	case registry.FromConfigMap(cs):
+		say(olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map")
 	default:
 		if !strings.HasPrefix(x.CatalogDir, "/") {
 			unusual("extractContent.catalogDir", "catalogDir is no absolute path: it counts from the working directory of the image")
@@ -120,21 +117,8 @@ func (v *view) podConfigDoubts() (list []doubt) {
 	return list
 }
 
-// isServiceName reports whether serviceName(name) is a DNS label of RFC 1035,
-// and name a label value.
-func isServiceName(name string) bool {
-	if len(name) > 63 || name == "" || name[0] < 'a' || name[0] > 'z' {
-		return false
-	}
-	for i := range len(name) {
-		c := name[i]
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
-			return false
-		}
-	}
-	last := name[len(name)-1]
-	return last != '-' && last != '.'
-}
+// serviceName is a DNS label of RFC 1035 once dots are dashes.
+var serviceName = regexp.MustCompile(`^[a-z]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // addressProblem returns why host:port cannot be dialled, in the words of the
 // dialler where it has some; empty when it can.

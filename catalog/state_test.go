@@ -18,19 +18,19 @@ import (
 var situations = map[catalog.State]func(*catalog.Input){
 	catalog.StateServing:  func(*catalog.Input) {},
 	catalog.StateUpdating: disrupted,
-	catalog.StateStarting: func(in *catalog.Input) { in.Pods = nil },
+	catalog.StateStarting: func(in *catalog.Input) { in.Pods.Items = nil },
 	catalog.StateRecovering: func(in *catalog.Input) {
-		unready(in.Pods[0])
-		in.Pods[0].Annotations["olmcore/purpose"] = "failover"
+		unready(in.Pods.Items[0])
+		in.Pods.Items[0].Annotations["olmcore/purpose"] = "failover"
 	},
 	catalog.StateUnavailable: func(in *catalog.Input) {
 		for _, node := range in.Nodes.Items {
 			readyOf(node).Status = corev1.ConditionUnknown
 		}
-		unready(in.Pods[0])
+		unready(in.Pods.Items[0])
 	},
-	catalog.StateUnknown: func(in *catalog.Input) { in.Pods, in.Namespace = nil, nil },
-	catalog.StateInvalid: func(in *catalog.Input) { in.Pods, in.CatalogSource.Spec.SourceType = nil, "" },
+	catalog.StateUnknown: func(in *catalog.Input) { in.Pods.Items, in.Namespace = nil, nil },
+	catalog.StateInvalid: func(in *catalog.Input) { in.Pods.Items, in.CatalogSource.Spec.SourceType = nil, "" },
 	catalog.StateDeleting: func(in *catalog.Input) {
 		in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now))
 	},

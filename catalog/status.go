@@ -3,173 +3,151 @@
 package catalog
 
 import (
-	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// statusChange is how the status that is observed differs from the recorded one.
-type statusChange struct {
-	reason     v1alpha1.ConditionReason
-	message    string
-	service    *v1alpha1.RegistryServiceStatus
-	connection *v1alpha1.GRPCConnectionState
-	poll       *metav1.Time
-	configMap  *v1alpha1.ConfigMapResourceReference
-	from, to   State
-	changed    bool
+// status returns the status that is observed. It keeps what others own.
+func (f *facts) status(pl *plan, c conditions) v1alpha1.CatalogSourceStatus {
+	s := *f.source.Status.DeepCopy()
+	s.Reason, s.Message = f.legacyReason(pl)
+	s.RegistryServiceStatus = f.registryService()
+	s.GRPCConnectionState = f.connectionState()
+	s.LatestImageRegistryPoll = f.latestPoll(pl)
+	s.ConfigMapResource = f.configMapReference()
+	if c.updatePolled == nil {
+		meta.RemoveStatusCondition(&s.Conditions, ConditionUpdatePolled)
+	}
+	if c.replicasSpread == nil {
+		meta.RemoveStatusCondition(&s.Conditions, ConditionReplicasSpread)
+	}
+	for _, condition := range c.list(f.source.Generation) {
+		condition.LastTransitionTime = olmcore.Timestamp(f.now)
+		meta.SetStatusCondition(&s.Conditions, condition)
+	}
+	return s
 }
 
-func (v *view) compareStatus(conditions *[kinds]condition) statusChange {
-	have := &v.cs.Status
-	c := statusChange{service: v.wantedService(), connection: v.wantedConnectionState(), poll: v.wantedPoll(), configMap: v.wantedReference()}
-	c.reason, c.message = v.legacyReason()
-	c.from = recordedState(have.Conditions)
-	c.to = stateOf(conditions[0].status, conditions[0].reason, conditions[1].status, conditions[1].reason)
-	c.changed = have.Reason != c.reason || have.Message != c.message ||
-		have.RegistryServiceStatus != c.service || have.GRPCConnectionState != c.connection || have.LatestImageRegistryPoll != c.poll ||
-		have.ConfigMapResource != c.configMap
-	for i := range conditions {
-		c.changed = c.changed || v.conditionDiffers(&conditions[i])
+// statusAction writes a status; nil when it is the recorded one.
+func (f *facts) statusAction(s v1alpha1.CatalogSourceStatus, why string) olmcore.Action {
+	if equality.Semantic.DeepEqual(s, f.source.Status) {
+		return nil
 	}
-	return c
-}
-
-func (v *view) conditionDiffers(c *condition) bool {
-	have := meta.FindStatusCondition(v.cs.Status.Conditions, c.kind)
-	if c.status == "" {
-		return have != nil
-	}
-	return have == nil || have.Status != c.status || have.Reason != c.reason || have.Message != string(c.message) ||
-		have.ObservedGeneration != v.cs.Generation
+	after := f.source.DeepCopy()
+	after.Status = s
+	return olmcore.UpdateStatusOf(f.source, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: why})
 }
 
 // legacyReason returns status.reason and status.message, in OLM's words; both
 // are empty while the spec is carried out.
-func (v *view) legacyReason() (v1alpha1.ConditionReason, string) {
-	switch v.mode {
-	case modeInvalid:
-		return v.problem.reason, v.problem.message
-	case modeDeleting:
-		return v.cs.Status.Reason, v.cs.Status.Message
-	case modeBlocked:
-		if v.blocked == ReasonConfigMapMissing {
-			return v1alpha1.CatalogSourceConfigMapError, v.haltText()
-		}
-		return v1alpha1.CatalogSourceRegistryServerError, v.haltText()
-	case modeImage, modeAddress, modeConfigMap:
-		if v.poll.failed != "" {
-			return v1alpha1.CatalogSourceRegistryServerError, v.poll.failed
-		}
-		if v.poll.problem != "" {
-			return v1alpha1.CatalogSourceIntervalInvalidError, v.poll.problem
-		}
+func (f *facts) legacyReason(pl *plan) (v1alpha1.ConditionReason, string) {
+	switch {
+	case f.standing.mode == modeDeleting:
+		return f.source.Status.Reason, f.source.Status.Message
+	case f.standing.reason != "":
+		return f.standing.legacy, f.standing.message
+	case pl.verdict.Failed != nil:
+		pod := pl.verdict.Failed
+		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " + f.source.Name +
+			": update pod " + pod.Name() + " in a " + clip(string(pod.Object.Status.Phase), 20) + " state: deleted update pod"
+	case f.poll.Problem != "":
+		return v1alpha1.CatalogSourceIntervalInvalidError, f.poll.Problem
 	}
 	return "", ""
 }
 
-// wantedService is status.registryService; the recorded one itself when it is
-// right. It names the Service once that is observed.
-func (v *view) wantedService() *v1alpha1.RegistryServiceStatus {
-	have := v.cs.Status.RegistryServiceStatus
-	name, namespace, port := "", "", ""
+// registryService is status.registryService. It names the Service once that is observed.
+func (f *facts) registryService() *v1alpha1.RegistryServiceStatus {
+	have := f.source.Status.RegistryServiceStatus
+	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(f.now)}
+	service := f.objects.Service
 	switch {
-	case v.runsPods() && v.service() != nil:
-		name, namespace, port = v.service().Name, v.cs.Namespace, grpcPortText
-	case v.mode != modeAddress:
-		return have
-	}
-	if have != nil && have.Protocol == grpcName && have.ServiceName == name && have.ServiceNamespace == namespace && have.Port == port && !have.CreatedAt.IsZero() {
-		return have
-	}
-	want := v1alpha1.RegistryServiceStatus{Protocol: grpcName, ServiceName: name, ServiceNamespace: namespace, Port: port}
-	switch {
-	case have != nil && !have.CreatedAt.IsZero():
-		want.CreatedAt = have.CreatedAt
-	case v.runsPods() && !v.service().CreationTimestamp.IsZero():
-		want.CreatedAt = v.service().CreationTimestamp
-	default:
-		want.CreatedAt = olmcore.Timestamp(v.in.Now)
-	}
-	return &want
-}
-
-// statusAction writes the status. It keeps what others own.
-func (v *view) statusAction(c *statusChange, conditions []metav1.Condition) olmcore.Action {
-	cs := v.in.CatalogSource
-	after := cs.DeepCopy()
-	s := &after.Status
-	s.Reason, s.Message = c.reason, c.message
-	s.RegistryServiceStatus, s.GRPCConnectionState = c.service.DeepCopy(), c.connection.DeepCopy()
-	s.LatestImageRegistryPoll, s.ConfigMapResource = c.poll.DeepCopy(), c.configMap.DeepCopy()
-	s.Conditions = slices.DeleteFunc(s.Conditions, func(have metav1.Condition) bool {
-		return optional(have.Type) && meta.FindStatusCondition(conditions, have.Type) == nil
-	})
-	for _, want := range conditions {
-		s.Conditions, _ = olmcore.SetCondition(s.Conditions, want, v.in.Now)
-	}
-	return olmcore.UpdateStatusOf(cs, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: conditions[0].Message})
-}
-
-// transitions are the state changes that the status records.
-func (v *view) transitions(c *statusChange, available metav1.Condition) (changes []olmcore.Transition) {
-	target := olmcore.RefOf(v.in.CatalogSource).Unversioned()
-	if c.from != c.to {
-		t := olmcore.Transition{
-			Target: target, Type: "State", From: string(c.from), To: string(c.to), Status: available.Status,
-			Reason: available.Reason, Message: available.Message, Certainty: olmcore.CertaintyObserved,
-			At: olmcore.Timestamp(v.in.Now), Bound: olmcore.NotAfter,
+	case f.standing.runsPods() && service != nil:
+		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, f.source.Namespace, registry.Port
+		if !service.CreationTimestamp.IsZero() {
+			s.CreatedAt = service.CreationTimestamp
 		}
-		if at, bound := v.evidence(available.Reason); !at.IsZero() && !at.After(v.in.Now) {
+	case f.standing.mode != modeAddress:
+		return have
+	}
+	if have != nil && !have.CreatedAt.IsZero() {
+		s.CreatedAt = have.CreatedAt
+	}
+	return &s
+}
+
+// latestPoll is status.latestImageRegistryPoll.
+//
+// Differs: it is written once the Pod that polls is observed, and is the time at
+// which that was created.
+func (f *facts) latestPoll(pl *plan) *metav1.Time {
+	last := f.lastPoll(pl)
+	have := f.source.Status.LatestImageRegistryPoll
+	if !f.poll.On || last.IsZero() || have != nil && have.Time.Equal(last) {
+		return have
+	}
+	return new(olmcore.Timestamp(last))
+}
+
+func (f *facts) lastPoll(pl *plan) time.Time {
+	if !pl.verdict.Polled.IsZero() {
+		return pl.verdict.Polled
+	}
+	return f.poll.Last
+}
+
+// configMapReference is status.configMapReference.
+func (f *facts) configMapReference() *v1alpha1.ConfigMapResourceReference {
+	have, cm := f.source.Status.ConfigMapResource, f.configMap
+	if f.standing.mode != modeConfigMap {
+		return have
+	}
+	reference := v1alpha1.ConfigMapResourceReference{
+		Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(f.now),
+	}
+	if have != nil && have.Name == cm.Name && have.Namespace == cm.Namespace && have.UID == cm.UID && have.ResourceVersion == cm.ResourceVersion {
+		reference.LastUpdateTime = have.LastUpdateTime
+	}
+	return &reference
+}
+
+// transitions are the state changes that a status records.
+func (f *facts) transitions(from, to State, s v1alpha1.CatalogSourceStatus) (changes []olmcore.Transition) {
+	if from != to {
+		available := meta.FindStatusCondition(s.Conditions, ConditionAvailable)
+		t := olmcore.Moved(olmcore.RefOf(f.source), "State", string(from), string(to), f.now)
+		t.Status, t.Reason, t.Message, t.Bound = available.Status, available.Reason, available.Message, olmcore.NotAfter
+		if at, bound := f.evidence(available.Reason); !at.IsZero() && !at.After(f.now) {
 			t.At, t.Bound = olmcore.Timestamp(at), bound
 		}
 		changes = append(changes, t)
 	}
-	before, after := v.cs.Status.GRPCConnectionState, c.connection
-	if after == nil || before == after || before != nil && before.LastObservedState == after.LastObservedState || v.in.Connection == nil ||
-		v.in.Connection.Address != after.Address {
-		return changes
-	}
-	t := olmcore.Transition{
-		Target: target, Type: "Connection", To: after.LastObservedState, Certainty: olmcore.CertaintyObserved,
-		At: olmcore.Timestamp(v.in.Now), Bound: olmcore.NotAfter, Message: after.Address,
-	}
-	if before != nil {
-		t.From = before.LastObservedState
-	}
-	if at := v.connectionSince(after); !at.IsZero() {
-		t.At, t.Bound = olmcore.Timestamp(at), olmcore.Exact
-	}
-	return append(changes, t)
+	return append(changes, f.connectionTransition(s.GRPCConnectionState)...)
 }
 
 // evidence is when the Pods say that the catalog began to serve, or stopped; zero
 // when they do not.
-func (v *view) evidence(reason string) (at time.Time, bound olmcore.Bound) {
-	had := meta.FindStatusCondition(v.cs.Status.Conditions, ConditionAvailable)
-	if reason != ReasonRegistryServing && reason != ReasonNoReadyPods || had != nil && had.Reason == reason {
+func (f *facts) evidence(reason string) (at time.Time, bound olmcore.Bound) {
+	before := f.recorded(ConditionAvailable)
+	serves := reason == ReasonRegistryServing
+	if !serves && reason != ReasonNoReadyPods || before != nil && before.Reason == reason {
 		return at, bound
 	}
-	for i := range v.pods {
-		p := &v.pods[i]
-		if p.class == ClassForeign || p.role != roleServing || p.serves() != (reason == ReasonRegistryServing) {
-			continue
-		}
-		for j := range p.pod.Status.Conditions {
-			c := &p.pod.Status.Conditions[j]
-			switch since := c.LastTransitionTime.Time; {
-			case c.Type != corev1.PodReady:
-			case reason == ReasonRegistryServing && (at.IsZero() || since.Before(at)):
-				at, bound = since, olmcore.Exact
-			case reason == ReasonNoReadyPods && c.Status != corev1.ConditionTrue && since.After(at):
-				at, bound = since, olmcore.NotBefore
-			}
+	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Role == pods.RoleServing && p.Serves() == serves }) {
+		switch since, ready := p.ReadySince(); {
+		case since.IsZero():
+		case serves && (at.IsZero() || since.Before(at)):
+			at, bound = since, olmcore.Exact
+		case !serves && !ready && since.After(at):
+			at, bound = since, olmcore.NotBefore
 		}
 	}
 	return at, bound

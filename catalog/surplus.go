@@ -6,40 +6,78 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/olmcore/olm/catalog/internal/pods"
 )
 
-// planSurplus lets one content and the best n Pods win.
-func (v *view) planSurplus(pl *plan) {
-	t, n := &v.tally, v.set.replicas
-	content := v.servedContent()
-	mixed := v.mixed(content) && v.contentIsOrdered()
-	if t.outdated > 0 || t.current <= n && !mixed {
+// dropOlderContent deletes the ready candidates that have other content than the
+// newest: the image changed while they started, and they would wait for each other
+// for ever.
+func (pl *planner) dropOlderContent() {
+	ordered, left := contentIsOrdered(pl.pods, pl.now)
+	if pl.waitFor(left); !ordered {
 		return
 	}
-	ranked := make([]podFacts, 0, t.current)
-	for i := range v.pods {
-		p := v.pods[i]
-		if p.role != roleServing || !p.live() {
-			continue
+	compared := func(p *pods.Pod) bool {
+		return p.Role == pods.RoleCandidate && p.Ready && p.Usable() && p.Content != ""
+	}
+	newest := pl.pods.Newest(compared)
+	for _, p := range pl.pods.Select(compared) {
+		if p.Content != newest.Content {
+			pl.delete(p, 1, ReasonContentDiffers, "a newer candidate has newer content of the same image")
 		}
-		if id := v.contentOf(p.pod); mixed && p.ready && id != content && id != "" {
-			pl.delete(&p, 1, ReasonContentDiffers, "other Pods serve newer content of the same image")
+	}
+}
+
+// contentIsOrdered reports whether it shows which content is newer, and else how long it
+// is until it does. In the second in which Pods with several contents were made it does
+// not: what is deleted for its content might be made again with the same.
+func contentIsOrdered(l pods.List, now time.Time) (ordered bool, left time.Duration) {
+	second := now.Truncate(time.Second)
+	young := l.Select(func(p *pods.Pod) bool {
+		return p.Ready && p.Content != "" && p.Object.CreationTimestamp.Truncate(time.Second).Equal(second)
+	})
+	for _, p := range young {
+		if p.Content != young[0].Content {
+			return false, second.Add(time.Second).Sub(now)
+		}
+	}
+	return true, 0
+}
+
+// planSurplus lets one content and the best n Pods win.
+func (pl *planner) planSurplus() {
+	l, n := &pl.pods, pl.set.replicas
+	mixed := l.Any(func(p *pods.Pod) bool { return p.Serves() && p.Content != l.Content && p.Content != "" })
+	if mixed {
+		ordered, left := contentIsOrdered(*l, pl.now)
+		pl.waitFor(left)
+		mixed = ordered
+	}
+	if l.Outdated > 0 || l.Current <= n && !mixed {
+		return
+	}
+	var ranked []*pods.Pod
+	for _, p := range l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Live }) {
+		if mixed && p.Ready && p.Content != l.Content && p.Content != "" {
+			pl.delete(p, 1, ReasonContentDiffers, "other Pods serve newer content of the same image")
 			continue
 		}
 		ranked = append(ranked, p)
 	}
 	slices.SortFunc(ranked, byWorth)
-	spread(ranked, n)
+	spreadHosts(ranked, n)
 	trusted := 0
-	for i := range ranked {
-		if p := &ranked[i]; p.ready && p.class == ClassServing && p.node != NodeRecovering && !p.doubtful() {
+	for _, p := range ranked {
+		if p.Stays() && p.Node != NodeRecovering && !p.Node.Doubtful() {
 			trusted++
 		}
 	}
 	for i := n; i < len(ranked); i++ {
 		// A Pod that still starts may be needed when the node of a ready one fails
 		// again.
-		if p := &ranked[i]; p.ready || trusted >= n {
+		if p := ranked[i]; p.Ready || trusted >= n {
 			pl.delete(p, 1, ReasonPodSurplus, "better Pods serve already")
 		}
 	}
@@ -47,40 +85,24 @@ func (v *view) planSurplus(pl *plan) {
 
 // trimOutdated keeps the best n Pods of another spec: more would leave no room
 // for the new ones.
-func (v *view) trimOutdated(pl *plan) {
-	var outdated []podFacts
-	for i := range v.pods {
-		if p := v.pods[i]; p.role == roleServing && p.class == ClassOutdated {
-			outdated = append(outdated, p)
-		}
-	}
+func (pl *planner) trimOutdated() {
+	outdated := pl.pods.OldSpec()
 	slices.SortFunc(outdated, byWorth)
-	for i := v.set.replicas; i < len(outdated); i++ {
-		pl.delete(&outdated[i], 1, ReasonPodSurplus, "better Pods of the same old spec serve")
+	for i := pl.set.replicas; i < len(outdated); i++ {
+		pl.delete(outdated[i], 1, ReasonPodSurplus, "better Pods of the same old spec serve")
 	}
-}
-
-// mixed reports whether a Pod that serves has other content than the newest.
-func (v *view) mixed(content string) bool {
-	for i := range v.pods {
-		if p := &v.pods[i]; p.serves() && v.contentOf(p.pod) != content && v.contentOf(p.pod) != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // byWorth sorts the Pods that are best kept first.
-func byWorth(a, b podFacts) int {
-	return cmp.Or(worth(&a)-worth(&b), a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), strings.Compare(a.pod.Name, b.pod.Name))
+func byWorth(a, b *pods.Pod) int {
+	return cmp.Or(worth(a)-worth(b), a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), strings.Compare(a.Name(), b.Name()))
 }
 
-func worth(p *podFacts) int {
-	w := 0
-	if !p.ready {
-		w = 10
+func worth(p *pods.Pod) (w int) {
+	if !p.Ready {
+		w += 10
 	}
-	switch p.node {
+	switch p.Node {
 	case NodeHealthy, NodeNotObserved:
 	case NodeRecovering:
 		w++
@@ -89,22 +111,22 @@ func worth(p *podFacts) int {
 	default:
 		w += 3
 	}
-	if p.class == ClassDisrupted {
+	if p.Leaves {
 		w += 4
 	}
 	return w
 }
 
-// spread moves, among the Pods of equal worth, the first of each host before the
+// spreadHosts moves, among the Pods of equal worth, the first of each host before the
 // others.
-func spread(ranked []podFacts, n int) {
+func spreadHosts(ranked []*pods.Pod, n int) {
 	if len(ranked) <= n || n < 2 {
 		return
 	}
 	for i := 1; i < n; i++ {
-		for j := i; j < len(ranked) && worth(&ranked[j]) == worth(&ranked[i]); j++ {
-			if !slices.ContainsFunc(ranked[:i], func(p podFacts) bool { return p.pod.Spec.NodeName == ranked[j].pod.Spec.NodeName }) {
-				p := ranked[j]
+		for j := i; j < len(ranked) && worth(ranked[j]) == worth(ranked[i]); j++ {
+			p := ranked[j]
+			if !slices.ContainsFunc(ranked[:i], func(q *pods.Pod) bool { return q.Object.Spec.NodeName == p.Object.Spec.NodeName }) {
 				copy(ranked[i+1:j+1], ranked[i:j])
 				ranked[i] = p
 				break

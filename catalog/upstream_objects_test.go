@@ -26,22 +26,22 @@ func TestWhatOLMRepairs(t *testing.T) {
 		want   []string
 	}{
 		"nothing exists": {func(in *catalog.Input) {
-			in.Pods, in.Services, in.ServiceAccounts, in.NetworkPolicies.Items = nil, nil, nil, nil
+			in.Pods.Items, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
 			in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{}
 		}, []string{"create ServiceAccount cool", "create NetworkPolicy cool-grpc-server", "create NetworkPolicy cool-unpack-bundles", "create Service cool",
 			"create Pod cool-w4nrrin4qx"}},
 		"the status is empty":                 {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, nil},
-		"the Service has another hash":        {func(in *catalog.Input) { in.Services[0].Labels["olm.service-spec-hash"] = "x" }, []string{"update Service cool"}},
-		"the Service has another name":        {func(in *catalog.Input) { in.Services[0].Name = "other" }, []string{"create Service cool"}},
+		"the Service has another hash":        {func(in *catalog.Input) { in.Services.Items[0].Labels["olm.service-spec-hash"] = "x" }, []string{"update Service cool"}},
+		"the Service has another name":        {func(in *catalog.Input) { in.Services.Items[0].Name = "other" }, []string{"create Service cool"}},
 		"a policy has another label":          {func(in *catalog.Input) { in.NetworkPolicies.Items[0].Labels["olm.catalogSource"] = "x" }, []string{"update NetworkPolicy cool-grpc-server"}},
 		"a policy has no label":               {func(in *catalog.Input) { in.NetworkPolicies.Items[1].Labels = nil }, []string{"update NetworkPolicy cool-unpack-bundles"}},
-		"the Pod has no label":                {func(in *catalog.Input) { delete(in.Pods[0].Labels, "olm.catalogSource") }, []string{"create Pod cool-2fnkoshaj3"}},
+		"the Pod has no label":                {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.catalogSource") }, []string{"create Pod cool-2fnkoshaj3"}},
 		"the registryService names no name":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.ServiceName = "" }, nil},
 		"the registryService names no port":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.Port = "" }, nil},
 		"a Pod that polls is not ready yet":   {pollAgo(time.Minute, probe(unready)), nil},
 		"a Pod that polls has no status yet":  {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} })), nil},
-		"an account has lost its label":       {func(in *catalog.Input) { in.ServiceAccounts[0].Labels = nil }, []string{"update ServiceAccount cool"}},
-		"an account of another name is there": {func(in *catalog.Input) { in.ServiceAccounts[0].Name = "other" }, []string{"create ServiceAccount cool"}},
+		"an account has lost its label":       {func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil }, []string{"update ServiceAccount cool"}},
+		"an account of another name is there": {func(in *catalog.Input) { in.ServiceAccounts.Items[0].Name = "other" }, []string{"create ServiceAccount cool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := reconcile(t, base, test.change)
@@ -64,7 +64,7 @@ func TestWhatOLMRepairs(t *testing.T) {
 // the one that copies the content; a Pod of another shape tells nothing.
 func TestWhereTheContentOfAPodIsTold(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	served := base.Pods[0].Status.ContainerStatuses[0].ImageID
+	served := base.Pods.Items[0].Status.ContainerStatuses[0].ImageID
 	status := func(id string) corev1.ContainerStatus { return corev1.ContainerStatus{ImageID: id} }
 	for name, test := range map[string]struct {
 		inits, containers []corev1.ContainerStatus

@@ -59,7 +59,7 @@ func TestSecurityFollowsTheSpecThenTheNamespace(t *testing.T) {
 		for _, user := range []bool{true, false} {
 			cs := demo()
 			cs.Spec.GrpcPodConfig = test.config
-			pod := podOf(t, cs, test.enforce, catalog.Config{NoWorkloadUser: !user})
+			pod := podOf(t, cs, test.enforce, catalog.Config{WorkloadUserID: map[bool]int64{true: 0, false: catalog.NoWorkloadUser}[user]})
 			container := pod.Spec.Containers[0].SecurityContext
 			require.Equal(t, new(false), container.ReadOnlyRootFilesystem, test.name)
 			if !test.restricted {
@@ -163,15 +163,15 @@ func TestHealthIsTheOneOfOLMAndOurs(t *testing.T) {
 		upstream, our bool
 	}{
 		"all is there":         {base, func(*catalog.Input) {}, true, true},
-		"no Pod":               {base, func(in *catalog.Input) { in.Pods = nil }, false, false},
+		"no Pod":               {base, func(in *catalog.Input) { in.Pods.Items = nil }, false, false},
 		"no policy":            {base, func(in *catalog.Input) { in.NetworkPolicies.Items = in.NetworkPolicies.Items[:1] }, false, true},
 		"a damaged policy":     {base, func(in *catalog.Input) { in.NetworkPolicies.Items[0].Spec.PolicyTypes = nil }, false, true},
-		"no service":           {base, func(in *catalog.Input) { in.Services = nil }, false, true},
-		"no account":           {base, func(in *catalog.Input) { in.ServiceAccounts = nil }, false, true},
+		"no service":           {base, func(in *catalog.Input) { in.Services.Items = nil }, false, true},
+		"no account":           {base, func(in *catalog.Input) { in.ServiceAccounts.Items = nil }, false, true},
 		"an old image":         {base, func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "new" }) }, false, true},
-		"a Pod without label":  {base, func(in *catalog.Input) { delete(in.Pods[0].Labels, "olm.catalogSource") }, false, false},
+		"a Pod without label":  {base, func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.catalogSource") }, false, false},
 		"an evicted Pod":       {base, func(in *catalog.Input) { terminating(in, 0); disrupted(in) }, false, false},
-		"a Pod not ready":      {base, func(in *catalog.Input) { unready(in.Pods[0]) }, true, false},
+		"a Pod not ready":      {base, func(in *catalog.Input) { unready(in.Pods.Items[0]) }, true, false},
 		"a terminating Pod":    {base, func(in *catalog.Input) { terminating(in, 0) }, true, false},
 		"a config map":         {configMap, func(*catalog.Input) {}, true, true},
 		"an older config map":  {configMap, func(in *catalog.Input) { in.ConfigMap.ResourceVersion = "x" }, false, true},

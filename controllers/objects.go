@@ -23,8 +23,8 @@ import (
 
 // catalogMemory is what is known of one CatalogSource.
 type catalogMemory struct {
-	podHash string
-	address string // what its gRPC client shall dial
+	address    string // what its gRPC client shall dial
+	checkpoint *olmcore.Checkpoint
 }
 
 func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
@@ -42,13 +42,12 @@ func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.Namespace
 		return template, err // the Pods follow the image that is served next
 	}
 	known := s.catalogs.get(key)
-	in.Now, in.LastRun, in.PodHash = now, last, known.podHash
+	in.Now, in.LastRun, in.Checkpoint = now, last, known.checkpoint
 	in.Connection = s.connection(in, known.address)
 	out, err := catalog.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	known.podHash = out.PodHash
 	if out.Connection.Verb != catalog.ConnectionKeep {
 		s.ask(Catalog, key, out.Connection)
 	}
@@ -59,6 +58,7 @@ func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.Namespace
 			return olmcore.Result{}, err
 		}
 	}
+	known.checkpoint = out.Checkpoint
 	s.catalogs.set(key, known)
 	s.namespaces.outdate(out.Notify.ResolveNamespaces...)
 	return withTemplate(out.Result, template, key), nil

@@ -73,7 +73,7 @@ func (o *OLM) connection(in catalog.Input, address string) *catalog.Connection {
 		next = *c
 	}
 	state := "TRANSIENT_FAILURE"
-	for _, pod := range in.Pods {
+	for _, pod := range in.Pods.Items {
 		if pod.Labels["olm.catalogSource"] == key.Name && isReady(pod) {
 			state = "READY"
 		}

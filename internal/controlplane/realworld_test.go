@@ -121,7 +121,7 @@ func (w *realWorld) connection(in catalog.Input, address string) *catalog.Connec
 		return nil
 	}
 	c := &catalog.Connection{Address: address, State: "TRANSIENT_FAILURE", LastTransition: w.begun}
-	for _, pod := range in.Pods {
+	for _, pod := range in.Pods.Items {
 		i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 		if i < 0 || pod.Labels["olm.catalogSource"] != in.CatalogSource.Name {
 			continue

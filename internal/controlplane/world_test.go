@@ -74,7 +74,6 @@ func (r *reports) done() []report {
 // marked for deletion before they are replaced, also on a busy machine.
 var quick = catalog.Config{
 	NodeUnreachableGrace: 6 * time.Second, NodeNotReadyGrace: 2 * time.Second, NodeGoneGrace: 2 * time.Second,
-	StuckTerminatingGrace: 2 * time.Second, FailoverCooldown: 2 * time.Second, NodeRecoveryWindow: 4 * time.Second,
 }
 
 // options are those of both worlds.

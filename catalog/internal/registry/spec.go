@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog
+package registry
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -15,57 +16,35 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Label and annotation keys of OLM.
-const (
-	labelServing      = "olm.catalogSource"
-	labelCandidate    = "catalogsource.operators.coreos.com/update"
-	labelPodHash      = "olm.pod-spec-hash"
-	labelServiceHash  = "olm.service-spec-hash"
-	labelBundleUnpack = "operatorframework.io/bundle-unpack-ref"
-	labelPodSecurity  = "pod-security.kubernetes.io/enforce"
-	annotationPrio    = "operatorframework.io/priorityclass"
-	annotationEvict   = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-	annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
-)
+// profile is one of the Pod specs that releases of OLM gave their registry Pods; they
+// differ in the probes only. The hashes of all count as current, so that adopting a
+// cluster restarts nothing.
+type profile string
 
 const (
-	grpcPort     = 50051
-	grpcPortText = "50051"
-	grpcName     = "grpc"
-	serverName   = "registry-server"
+	profileMain profile = "main"  // native gRPC probes; new Pods are made after it
+	profileV046 profile = "v0.46" // releases v0.42 to v0.46
+	profileV041 profile = "v0.41" // releases up to v0.41
 )
 
-// Profile is one of the Pod shapes that releases of OLM gave their registry
-// Pods; they differ in the probes only.
-type Profile string
+var profiles = []profile{profileMain, profileV046, profileV041}
 
-// Profiles.
 const (
-	// ProfileMain: native gRPC probes. New Pods are made after it.
-	ProfileMain Profile = "main"
-	// ProfileV046: releases v0.42 to v0.46.
-	ProfileV046 Profile = "v0.46"
-	// ProfileV041: releases up to v0.41.
-	ProfileV041 Profile = "v0.41"
+	imageServer     = "registry-server"
+	configMapServer = "configmap-registry-server"
+
+	// StartupPeriod is the time between two startup probes, in seconds, and
+	// DefaultStartupFailures how many may fail.
+	StartupPeriod          = 10
+	DefaultStartupFailures = 15
 )
 
-var profiles = [...]Profile{ProfileMain, ProfileV046, ProfileV041}
-
-func (p Profile) index() int {
-	for i := range profiles {
-		if profiles[i] == p {
-			return i
-		}
-	}
-	return -1
-}
-
-// podShape is what the registry Pod's spec is made from.
-type podShape struct {
+// shape is what the spec of a registry Pod is made from.
+type shape struct {
 	container, image, serviceAccount string
 	pullSecrets                      []corev1.LocalObjectReference
 	readinessDelay, livenessDelay    int32
-	startupFailures                  int32 // of ProfileMain; 0: the default
+	startupFailures                  int32
 	restricted                       bool
 	userID                           int64
 	resources                        corev1.ResourceRequirements
@@ -74,47 +53,70 @@ type podShape struct {
 	priorityClass                    string
 }
 
+func (r Registry) shape() shape {
+	s := shape{
+		container: imageServer, image: r.Source.Spec.Image, serviceAccount: r.Source.Name, pullSecrets: r.PullSecrets,
+		readinessDelay: 5, livenessDelay: 10, startupFailures: cmp.Or(r.StartupFailures, DefaultStartupFailures),
+		restricted: r.Restricted, userID: r.UserID, resources: r.Resources,
+		opmImage: r.OPMImage, utilImage: r.UtilImage,
+		config: r.Source.Spec.GrpcPodConfig, priorityClass: r.Source.Annotations[annotationPriority],
+	}
+	if FromConfigMap(r.Source) {
+		s.container, s.image, s.livenessDelay = configMapServer, r.ServerImage, 5
+		s.serviceAccount, s.pullSecrets = "", nil
+		s.config = withoutExtraction(s.config)
+	}
+	return s
+}
+
+// withoutExtraction returns the fields of grpcPodConfig that hold for a config map
+// server.
+//
+// Differs: extractContent is left out; OLM makes Pods with empty image names of it,
+// which API servers refuse.
+func withoutExtraction(c *v1alpha1.GrpcPodConfig) *v1alpha1.GrpcPodConfig {
+	if c == nil || c.ExtractContent == nil {
+		return c
+	}
+	kept := *c
+	kept.ExtractContent = nil
+	return &kept
+}
+
+// hash returns OLM's hash of the spec. No label has that of a spec that cannot be
+// encoded, which no API server stores.
+func (s shape) hash(p profile) string {
+	hash, err := olmcore.Hash(s.spec(p))
+	if err != nil {
+		return "unknown"
+	}
+	return hash
+}
+
 // spec returns the Pod spec of a profile before placement hints: the one that is
 // hashed. It shares memory with the shape.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, Pod.
 // Differs: memoryTarget is not written to, and GOMEMLIMIT is always one that the
 // Go runtime accepts.
-func (s podShape) spec(profile Profile) corev1.PodSpec {
+func (s shape) spec(p profile) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		ServiceAccountName: s.serviceAccount,
 		ImagePullSecrets:   s.pullSecrets,
-		NodeSelector:       map[string]string{"kubernetes.io/os": "linux"},
+		NodeSelector:       map[string]string{corev1.LabelOSStable: "linux"},
 		Containers: []corev1.Container{{
 			Name: s.container, Image: s.image, ImagePullPolicy: pullPolicy(s.image),
-			Ports:                    []corev1.ContainerPort{{Name: grpcName, ContainerPort: grpcPort}},
+			Ports:                    []corev1.ContainerPort{{Name: GRPC, ContainerPort: port}},
 			Resources:                s.resources,
-			ReadinessProbe:           probe(profile, s.readinessDelay),
-			LivenessProbe:            probe(profile, s.livenessDelay),
-			StartupProbe:             startupProbe(profile, s.startupFailures),
+			ReadinessProbe:           probe(p, s.readinessDelay),
+			LivenessProbe:            probe(p, s.livenessDelay),
+			StartupProbe:             startupProbe(p, s.startupFailures),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext:          &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)},
 		}},
 	}
 	if c := s.config; c != nil {
-		if c.NodeSelector != nil {
-			spec.NodeSelector = c.NodeSelector
-		}
-		if c.PriorityClassName != nil {
-			spec.PriorityClassName = *c.PriorityClassName
-		}
-		if c.Tolerations != nil {
-			spec.Tolerations = c.Tolerations
-		}
-		if c.Affinity != nil {
-			spec.Affinity = c.Affinity
-		}
-		if c.MemoryTarget != nil {
-			setMemoryTarget(&spec.Containers[0], *c.MemoryTarget)
-		}
-		if c.ExtractContent != nil {
-			s.extract(&spec, c.ExtractContent)
-		}
+		s.configure(&spec, c)
 	}
 	if s.restricted {
 		restrict(&spec, s.userID)
@@ -125,8 +127,29 @@ func (s podShape) spec(profile Profile) corev1.PodSpec {
 	return spec
 }
 
+func (s shape) configure(spec *corev1.PodSpec, c *v1alpha1.GrpcPodConfig) {
+	if c.NodeSelector != nil {
+		spec.NodeSelector = c.NodeSelector
+	}
+	if c.PriorityClassName != nil {
+		spec.PriorityClassName = *c.PriorityClassName
+	}
+	if c.Tolerations != nil {
+		spec.Tolerations = c.Tolerations
+	}
+	if c.Affinity != nil {
+		spec.Affinity = c.Affinity
+	}
+	if c.MemoryTarget != nil {
+		setMemoryTarget(&spec.Containers[0], *c.MemoryTarget)
+	}
+	if c.ExtractContent != nil {
+		s.extract(spec, c.ExtractContent)
+	}
+}
+
 // extract makes the Pod serve files from the image with a known opm.
-func (s podShape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
+func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
 	const (
 		utilities, content, temporary          = "utilities", "catalog-content", "tmpdir"
 		utilitiesPath, contentPath, copyBinary = "/utilities", "/extracted-catalog", "/utilities/copy-content"
@@ -179,29 +202,26 @@ func restrict(spec *corev1.PodSpec, userID int64) {
 	}
 }
 
-func probe(profile Profile, delay int32) *corev1.Probe {
-	p := &corev1.Probe{InitialDelaySeconds: delay, TimeoutSeconds: 5}
-	switch profile {
-	case ProfileV046:
-		p.Exec = &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051", "-rpc-timeout=5s"}}
-	case ProfileV041:
-		p.Exec = &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051"}}
+func probe(p profile, delay int32) *corev1.Probe {
+	made := &corev1.Probe{InitialDelaySeconds: delay, TimeoutSeconds: 5}
+	switch p {
+	case profileV046:
+		made.Exec = &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051", "-rpc-timeout=5s"}}
+	case profileV041:
+		made.Exec = &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051"}}
 	default:
-		p.GRPC = &corev1.GRPCAction{Port: grpcPort}
+		made.GRPC = &corev1.GRPCAction{Port: port}
 	}
-	return p
+	return made
 }
 
-// startupPeriod is the time between two startup probes, in seconds.
-const startupPeriod = 10
-
-func startupProbe(profile Profile, failures int32) *corev1.Probe {
-	p := probe(profile, 0)
-	p.PeriodSeconds, p.FailureThreshold = startupPeriod, cmp.Or(failures, DefaultStartupFailureThreshold)
-	if profile != ProfileMain {
-		p.FailureThreshold = 10
+func startupProbe(p profile, failures int32) *corev1.Probe {
+	made := probe(p, 0)
+	made.PeriodSeconds, made.FailureThreshold = StartupPeriod, failures
+	if p != profileMain {
+		made.FailureThreshold = 10
 	}
-	return p
+	return made
 }
 
 func pullPolicy(image string) corev1.PullPolicy {
@@ -213,9 +233,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 
 func setMemoryTarget(c *corev1.Container, target resource.Quantity) {
 	requests := corev1.ResourceList{}
-	for name, quantity := range c.Resources.Requests {
-		requests[name] = quantity
-	}
+	maps.Copy(requests, c.Resources.Requests)
 	requests[corev1.ResourceMemory] = target.DeepCopy()
 	c.Resources.Requests = requests
 	c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: memoryLimit(target)})
@@ -231,25 +249,12 @@ func memoryLimit(target resource.Quantity) string {
 	text := target.DeepCopy()
 	text.Format = resource.BinarySI
 	limit := text.String() + "B"
-	digits := strings.TrimLeft(limit, "0123456789")
-	if len(digits) < len(limit) {
-		switch digits {
+	unit := strings.TrimLeft(limit, "0123456789")
+	if len(unit) < len(limit) {
+		switch unit {
 		case "B", "KiB", "MiB", "GiB", "TiB":
 			return limit
 		}
 	}
 	return strconv.FormatInt(target.Value(), 10) + "B"
 }
-
-func parsedQuantity(text string) resource.Quantity {
-	q, _ := resource.ParseQuantity(text)
-	return q
-}
-
-// servingLabels select the Pods that serve: never a candidate.
-func servingLabels(name string) map[string]string {
-	return map[string]string{labelServing: name, olmcore.LabelManaged: "true"}
-}
-
-// serviceName returns the Service's name: dots are not allowed in it.
-func serviceName(name string) string { return strings.ReplaceAll(name, ".", "-") }

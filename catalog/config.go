@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/polling"
+	"github.com/olmcore/olm/catalog/internal/registry"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Defaults of Config.
+const (
+	DefaultReplicas                = 1
+	DefaultNodeUnreachableGrace    = 30 * time.Second
+	DefaultNodeNotReadyGrace       = 60 * time.Second
+	DefaultNodeGoneGrace           = 40 * time.Second
+	DefaultMinPollInterval         = 30 * time.Second
+	DefaultConfigMapServerImage    = "quay.io/operator-framework/configmap-operator-registry:latest"
+	DefaultOPMImage                = "quay.io/operator-framework/opm:latest"
+	DefaultUtilImage               = "quay.io/operator-framework/olm:latest"
+	DefaultWorkloadUserID          = 1001
+	DefaultStartupFailureThreshold = registry.DefaultStartupFailures
+)
+
+// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the
+// image or the platform.
+const NoWorkloadUser = -1
+
+const maxReplicas = 5
+
+// Config holds what is the same for all CatalogSources of a controller. Zero
+// means the Default constant, a negative value is an InputError.
+type Config struct {
+	// Replicas is the number of registry Pods, 1 to 5. The annotation
+	// olmcore/replicas of a CatalogSource overrides it.
+	Replicas int
+	// Spread says how several replicas are spread over hosts; empty: SpreadPrefer.
+	Spread Spread
+	// Resources are merged over the requests of OLM (cpu 10m, memory 50Mi). The
+	// annotation olmcore/resources, a JSON ResourceRequirements, is merged over
+	// them in turn. They are part of the Pod hash: a change rolls the Pods. What it
+	// points to must not be changed.
+	Resources *corev1.ResourceRequirements
+
+	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node
+	// may be silent, not ready, or missing before its Pods count as lost.
+	NodeUnreachableGrace, NodeNotReadyGrace, NodeGoneGrace time.Duration
+	// ForceDelete says which lost Pods are removed without their kubelet's consent;
+	// empty: ForceDeleteNodeLost. The annotation olmcore/force-delete-policy of a
+	// CatalogSource overrides it.
+	ForceDelete ForceDeletePolicy
+	// IgnoreNodes makes Gather leave Nodes alone, for controllers that may not read
+	// them.
+	IgnoreNodes bool
+
+	// MinPollInterval is the least time between two polls of an image, whatever
+	// spec.updateStrategy asks for.
+	MinPollInterval time.Duration
+
+	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent,
+	// ConfigMapServerImage those of the source types configmap and internal.
+	OPMImage, UtilImage, ConfigMapServerImage string
+	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves
+	// the choice to the image or the platform.
+	WorkloadUserID int64
+	// StartupFailureThreshold is how many startup probes, one each 10 s, may fail
+	// before the registry is restarted: large catalogs need time to load. It is part
+	// of the Pod hash. A Pod that is not ready is given up after 10 minutes, or twice
+	// the time that the probes leave.
+	StartupFailureThreshold int32
+	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all
+	// namespaces; empty: "olm".
+	GlobalCatalogNamespace string
+}
+
+// Spread says how replicas are spread over hosts.
+type Spread string
+
+// Spreads. Zones are always preferred only.
+const (
+	SpreadOff     Spread = "Off"
+	SpreadPrefer  Spread = "Prefer"
+	SpreadRequire Spread = "Require"
+)
+
+// hosts is what the scheduler does about each Spread.
+var hosts = map[Spread]corev1.UnsatisfiableConstraintAction{
+	SpreadOff: "", SpreadPrefer: corev1.ScheduleAnyway, SpreadRequire: corev1.DoNotSchedule,
+}
+
+// ForceDeletePolicy says which Pods are deleted with a grace period of 0.
+// Pods that have finished always are.
+type ForceDeletePolicy string
+
+// Force delete policies. A force delete is only hygiene: no replacement waits
+// for it.
+const (
+	// ForceDeleteNever: none.
+	ForceDeleteNever ForceDeletePolicy = "Never"
+	// ForceDeleteNodeGone: Pods of nodes that are deleted or out of service.
+	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly"
+	// ForceDeleteNodeLost: also Pods that are past their deletion time on a node
+	// that is unreachable or not ready, and stuck ones unless their node is known
+	// to be healthy.
+	ForceDeleteNodeLost ForceDeletePolicy = "NodeLost"
+	// ForceDeleteUpstream: also each Pod with the condition DisruptionTarget, as OLM
+	// does it.
+	ForceDeleteUpstream ForceDeletePolicy = "Upstream"
+)
+
+func (p ForceDeletePolicy) known() bool {
+	return p == ForceDeleteNever || p == ForceDeleteNodeGone || p == ForceDeleteNodeLost || p == ForceDeleteUpstream
+}
+
+func (c *Config) validate() error {
+	for _, number := range []struct {
+		field string
+		value int64
+	}{
+		{"NodeUnreachableGrace", int64(c.NodeUnreachableGrace)}, {"NodeNotReadyGrace", int64(c.NodeNotReadyGrace)},
+		{"NodeGoneGrace", int64(c.NodeGoneGrace)}, {"MinPollInterval", int64(c.MinPollInterval)},
+		{"StartupFailureThreshold", int64(c.StartupFailureThreshold)},
+	} {
+		if number.value < 0 {
+			return &olmcore.InputError{Field: "Config." + number.field, Problem: "is negative"}
+		}
+	}
+	_, known := hosts[c.Spread]
+	switch {
+	case c.WorkloadUserID < NoWorkloadUser:
+		return &olmcore.InputError{Field: "Config.WorkloadUserID", Problem: "is negative and not NoWorkloadUser"}
+	case c.Replicas < 0 || c.Replicas > maxReplicas:
+		return &olmcore.InputError{Field: "Config.Replicas", Problem: "is not between 1 and 5"}
+	case c.Spread != "" && !known:
+		return &olmcore.InputError{Field: "Config.Spread", Problem: "is not one of Off, Prefer, Require"}
+	case c.ForceDelete != "" && !c.ForceDelete.known():
+		return &olmcore.InputError{Field: "Config.ForceDelete", Problem: "is not one of Never, NodeGoneOnly, NodeLost, Upstream"}
+	}
+	return nil
+}
+
+// Annotations of a CatalogSource that override Config.
+const (
+	keyReplicas    = olmcore.KeyPrefix + "replicas"
+	keyForceDelete = olmcore.KeyPrefix + "force-delete-policy"
+	keyResources   = olmcore.KeyPrefix + "resources"
+)
+
+// settings are Config with its defaults and a CatalogSource's annotations applied.
+type settings struct {
+	replicas int
+	hosts    corev1.UnsatisfiableConstraintAction
+	force    ForceDeletePolicy
+	graces   pods.Graces
+	// deadline is how long a Pod may be on its node, or since its creation, without
+	// becoming ready.
+	deadline  time.Duration
+	pollLeast time.Duration
+	resources corev1.ResourceRequirements
+	global    string
+	// unusable are the annotations that cannot be used.
+	unusable []string
+}
+
+func (c *Config) settings(cs *v1alpha1.CatalogSource) settings {
+	s := settings{
+		replicas: cmp.Or(c.Replicas, DefaultReplicas),
+		hosts:    hosts[cmp.Or(c.Spread, SpreadPrefer)],
+		force:    cmp.Or(c.ForceDelete, ForceDeleteNodeLost),
+		graces: pods.Graces{
+			Unreachable: cmp.Or(c.NodeUnreachableGrace, DefaultNodeUnreachableGrace),
+			NotReady:    cmp.Or(c.NodeNotReadyGrace, DefaultNodeNotReadyGrace),
+			Gone:        cmp.Or(c.NodeGoneGrace, DefaultNodeGoneGrace),
+		},
+		deadline:  c.deadline(),
+		pollLeast: min(cmp.Or(c.MinPollInterval, DefaultMinPollInterval), polling.MaxInterval),
+		resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
+		}},
+		global: cmp.Or(c.GlobalCatalogNamespace, "olm"),
+	}
+	if c.Resources != nil {
+		mergeResources(&s.resources, *c.Resources)
+	}
+	s.readAnnotations(cs.Annotations)
+	return s
+}
+
+// deadline leaves room for twice the startup probes, those of a day at most.
+func (c *Config) deadline() time.Duration {
+	const least, mostProbes = 10 * time.Minute, 24 * 60 * 60 / registry.StartupPeriod
+	return max(least, 2*registry.StartupPeriod*time.Second*time.Duration(min(c.StartupFailureThreshold, mostProbes)))
+}
+
+func (s *settings) readAnnotations(annotations map[string]string) {
+	if text, ok := annotations[keyReplicas]; ok {
+		if len(text) == 1 && text[0] >= '1' && text[0] <= '0'+maxReplicas {
+			s.replicas = int(text[0] - '0')
+		} else {
+			s.unusable = append(s.unusable, keyReplicas)
+		}
+	}
+	if text, ok := annotations[keyForceDelete]; ok {
+		if policy := ForceDeletePolicy(text); policy.known() {
+			s.force = policy
+		} else {
+			s.unusable = append(s.unusable, keyForceDelete)
+		}
+	}
+	if text := annotations[keyResources]; text != "" {
+		var own corev1.ResourceRequirements
+		if json.Unmarshal([]byte(text), &own) == nil {
+			mergeResources(&s.resources, own)
+		} else {
+			s.unusable = append(s.unusable, keyResources)
+		}
+	}
+}
+
+func mergeResources(into *corev1.ResourceRequirements, from corev1.ResourceRequirements) {
+	from = *from.DeepCopy()
+	maps.Copy(into.Requests, from.Requests)
+	if into.Limits == nil {
+		into.Limits = corev1.ResourceList{}
+	}
+	maps.Copy(into.Limits, from.Limits)
+	if len(into.Limits) == 0 {
+		into.Limits = nil
+	}
+	into.Claims = append(into.Claims, from.Claims...)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registry builds the objects of one catalog's registry: its Pods, and the
+// Service, ServiceAccount, permissions, NetworkPolicies and PodDisruptionBudget around
+// them. [Registry.Objects] is what should be, [Registry.Repair] makes actions of the
+// difference to what is observed.
+package registry
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Label and annotation keys of OLM.
+const (
+	LabelServing   = "olm.catalogSource"
+	LabelCandidate = "catalogsource.operators.coreos.com/update"
+
+	labelPodHash          = "olm.pod-spec-hash"
+	labelServiceHash      = "olm.service-spec-hash"
+	labelBundleUnpack     = "operatorframework.io/bundle-unpack-ref"
+	labelConfigMapVersion = "olm.configMapResourceVersion"
+	annotationPriority    = "operatorframework.io/priorityclass"
+	annotationEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	annotationApplied     = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// Annotation keys of this library on registry Pods.
+const (
+	// KeyAttempt is the number of the attempt to start a Pod, KeyPurpose why it was
+	// made, KeyReplaces the UID of the Pod that it replaces and KeyCause why.
+	KeyAttempt  = olmcore.KeyPrefix + "attempt"
+	KeyPurpose  = olmcore.KeyPrefix + "purpose"
+	KeyReplaces = olmcore.KeyPrefix + "replaces"
+	KeyCause    = olmcore.KeyPrefix + "cause"
+
+	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
+	keyPullSecrets   = olmcore.KeyPrefix + "pull-secrets"
+)
+
+// GRPC is the name of the registry's port and protocol, Port its number.
+const (
+	GRPC = "grpc"
+	Port = "50051"
+
+	port = 50051
+)
+
+// Suffixes of the names of objects.
+const (
+	SuffixAccount      = "-configmap-server" // of a source of type configmap
+	SuffixRole         = "-configmap-reader"
+	SuffixBinding      = "-server-configmap-reader"
+	SuffixServerPolicy = "-grpc-server"
+	SuffixUnpackPolicy = "-unpack-bundles"
+)
+
+// Registry is what the objects of one catalog are made from.
+type Registry struct {
+	// Source is the CatalogSource, the owner of all objects.
+	Source *v1alpha1.CatalogSource
+	// ConfigMap is the content of a source of type configmap or internal, else nil.
+	ConfigMap *corev1.ConfigMap
+	// Restricted gives Pods the security context of the restricted Pod security
+	// standard.
+	Restricted bool
+	// Replicas is the number of Pods.
+	Replicas int
+	// SpreadHosts says what the scheduler does about hosts that several replicas
+	// would share; empty: they are not spread.
+	SpreadHosts corev1.UnsatisfiableConstraintAction
+	// OPMImage and UtilImage serve catalogs with extractContent, ServerImage those
+	// from ConfigMaps.
+	OPMImage, UtilImage, ServerImage string
+	// UserID is the user of restricted Pods; 0 and below: none is set.
+	UserID int64
+	// StartupFailures is how many startup probes may fail; 0: the default.
+	StartupFailures int32
+	// Resources are those of the serving container.
+	Resources corev1.ResourceRequirements
+
+	// What For adds.
+
+	// AccountShared: the ServiceAccount of the catalog's name is not the catalog's.
+	AccountShared bool
+	// PullSecrets are the entries that the ServiceAccount has, or will have.
+	PullSecrets []corev1.LocalObjectReference
+	// Hash is that of the Pod's spec, which new Pods carry as a label.
+	Hash string
+}
+
+// For returns the Registry with what follows from its observed ServiceAccount, which may
+// be nil.
+func (r Registry) For(account *corev1.ServiceAccount) Registry {
+	r.AccountShared = account != nil && (len(account.OwnerReferences) == 0 || ClaimOf(r.Source, account) == ClaimOther)
+	r.PullSecrets = r.pullSecrets(account)
+	r.Hash = r.shape().hash(profileMain)
+	return r
+}
+
+// FromConfigMap reports whether a catalog is made from a ConfigMap.
+func FromConfigMap(cs *v1alpha1.CatalogSource) bool {
+	return cs.Spec.SourceType == v1alpha1.SourceTypeConfigmap || cs.Spec.SourceType == v1alpha1.SourceTypeInternal
+}
+
+// ServingLabels select the Pods that serve: never a candidate.
+func ServingLabels(name string) map[string]string {
+	return map[string]string{LabelServing: name, olmcore.LabelManaged: "true"}
+}
+
+// ServiceName returns the name of the Service and PodDisruptionBudget of a catalog:
+// dots are not allowed in it.
+func ServiceName(name string) string { return strings.ReplaceAll(name, ".", "-") }
+
+// Address is what to dial for the Service.
+func (r Registry) Address() string {
+	return ServiceName(r.Source.Name) + "." + r.Source.Namespace + ".svc:" + Port
+}
+
+// Current reports whether a Pod was made from the present spec, by any release of
+// OLM, and from what the ConfigMap holds.
+func (r Registry) Current(pod *corev1.Pod) bool {
+	label := pod.Labels[labelPodHash]
+	_, knowsContent := pod.Annotations[keyConfigMapHash]
+	switch {
+	case label == "":
+		return false
+	case r.ConfigMap != nil && !knowsContent:
+		return r.madeOfVersion(pod) // OLM compares no hash of a config map server
+	case label != r.Hash && !slices.ContainsFunc(profiles[1:], func(p profile) bool { return r.shape().hash(p) == label }):
+		return false
+	}
+	return r.ConfigMap == nil || pod.Annotations[keyConfigMapHash] == r.contentHash()
+}
+
+// madeOfVersion reports whether a Pod that OLM made serves this version of the
+// ConfigMap.
+func (r Registry) madeOfVersion(pod *corev1.Pod) bool {
+	if pod.Labels[labelConfigMapVersion] != r.ConfigMap.ResourceVersion || len(pod.Spec.Containers) != 1 {
+		return false
+	}
+	command := pod.Spec.Containers[0].Command
+	i := slices.Index(command, "-c")
+	return i >= 0 && i+1 < len(command) && command[i+1] == r.ConfigMap.Name
+}
+
+// contentHash is that of what the ConfigMap holds; its metadata do not matter.
+func (r Registry) contentHash() string {
+	hash, _ := olmcore.Hash(struct {
+		Name       string
+		Data       map[string]string
+		BinaryData map[string][]byte
+	}{r.ConfigMap.Name, r.ConfigMap.Data, r.ConfigMap.BinaryData})
+	return hash
+}
+
+const podSuffix = 10
+
+func podBase(name string) string { return strings.TrimRight(name[:min(len(name), 52)], "-.") }
+
+// IsPodName reports whether a Pod's name may be one that FreeNames gives.
+func IsPodName(name, source string) bool {
+	rest, found := strings.CutPrefix(name, podBase(source)+"-")
+	return found && len(rest) == podSuffix
+}
+
+// SourceOfPodName returns the CatalogSource whose Pods may have a name; empty when
+// none. Cut: the name was too long, so that it may be another one that begins so.
+func SourceOfPodName(name string) (source string, cut bool) {
+	at := len(name) - podSuffix - 1
+	if at <= 0 || name[at] != '-' {
+		return "", false
+	}
+	return name[:at], at > 40
+}
+
+// FreeNames returns the first n computed names that no observed Pod has, whoever it
+// belongs to by now. A decision on the same Pods, or on a stale list of them, gives
+// the same names, so that the API server refuses the twin.
+func (r Registry) FreeNames(pods []*corev1.Pod, n int) (names []string) {
+	for number := 0; len(names) < n; number++ {
+		name := podBase(r.Source.Name) + "-" + olmcore.NameSuffix(podSuffix, string(r.Source.UID), r.Hash, strconv.Itoa(number))
+		if !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Name == name && p.Namespace == r.Source.Namespace }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
