@@ -159,7 +159,7 @@ type Set struct {
 
 	options     *Options
 	catalogs    memory[catalogMemory]
-	checkpoints memory[*csv.Checkpoint]
+	checkpoints memory[*olmcore.Checkpoint]
 	judged      memory[*csv.Judged]
 	namespaces  namespaces
 }

@@ -67,7 +67,7 @@ func decisionsOf(t *testing.T, dir string) (names []string) {
 				continue
 			}
 			in, is := f.Type.Params.List[0].Type.(*ast.Ident)
-			if is && strings.HasSuffix(in.Name, "Input") && f.Name.Name != "CheckpointOf" {
+			if is && strings.HasSuffix(in.Name, "Input") {
 				names = append(names, f.Name.Name)
 			}
 		}

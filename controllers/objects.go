@@ -171,7 +171,7 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedNam
 	for _, kind := range out.Operands {
 		s.ask(CSV, key, kind)
 	}
-	s.checkpoints.set(key, csv.CheckpointOf(in))
+	s.checkpoints.set(key, out.Checkpoint)
 	s.judged.set(key, out.Judged)
 	return out.Result, nil
 }

@@ -117,7 +117,6 @@ func TestAdoptionRestartsNoOperator(t *testing.T) {
 			own := pod.DeepCopy()
 			c.olm(pod)
 			deploy(t, &adopted)
-			delete(adopted.Deployments.Items[0].Annotations, "olmcore/installed-from")
 			*pod = *own
 			adopted.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Config: &c.config},

@@ -26,7 +26,7 @@ func outcomeIn(t *testing.T, objects []olmcore.Object, key types.NamespacedName,
 	in, err := csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.NoError(t, err)
 	in.Now, in.KubernetesVersion = now, kubernetesVersion
-	out, err := csv.Reconcile(in)
+	out, err := outcome(in)
 	require.NoError(t, err)
 	return out
 }

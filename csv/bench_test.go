@@ -80,11 +80,10 @@ func small(t testing.TB) *v1alpha1.ClusterServiceVersion {
 func TestAConvergedCSVAllocatesNothing(t *testing.T) {
 	in := converged(t, small(t), 3)
 	check(t, in, (csv.Outcome{}).Result)
-	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = csv.Reconcile(in) }))
-	in.Checkpoint = csv.CheckpointOf(in)
+	in.Checkpoint = checkpointOf(in)
 	require.NotNil(t, in.Checkpoint)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = csv.Reconcile(in) }))
-	require.Zero(t, testing.AllocsPerRun(100, func() { require.Same(t, in.Checkpoint, csv.CheckpointOf(in)) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { require.Same(t, in.Checkpoint, checkpointOf(in)) }))
 }
 
 func reconcileBench(b *testing.B, in csv.Input, idle bool) {
@@ -121,7 +120,7 @@ func BenchmarkSucceededPublished(b *testing.B) {
 	} {
 		in := converged(b, csvs[name], 0)
 		b.Run(name, func(b *testing.B) { reconcileBench(b, in, true) })
-		in.Checkpoint = csv.CheckpointOf(in)
+		in.Checkpoint = checkpointOf(in)
 		b.Run(name+"/checkpoint", func(b *testing.B) { reconcileBench(b, in, true) })
 	}
 }
@@ -151,7 +150,7 @@ func BenchmarkSucceededBesideOthers(b *testing.B) {
 			in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
 			in = offTheWire(b, in)
 			b.Run(fmt.Sprintf("size=%dKB/others=%d/nocheckpoint", len(text)/1000, others), func(b *testing.B) { reconcileBench(b, in, true) })
-			in.Checkpoint = csv.CheckpointOf(in)
+			in.Checkpoint = checkpointOf(in)
 			require.NotNil(b, in.Checkpoint)
 			b.Run(fmt.Sprintf("size=%dKB/others=%d", len(text)/1000, others), func(b *testing.B) { reconcileBench(b, in, true) })
 		}

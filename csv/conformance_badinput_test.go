@@ -147,7 +147,7 @@ func TestBadInput(t *testing.T) {
 			want: func(in csv.Input) olmcore.Result {
 				res := moves(in, pending, "RequirementsUnknown", unchecked)
 				res.Diagnostics = []olmcore.Diagnostic{{
-					Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion), Path: "spec.installModes[2].type",
+					Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.installModes[2].type",
 					Message: `install mode "SomeNamespaces" is unknown and counts for nothing`,
 				}}
 				return res
@@ -195,10 +195,10 @@ func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
 	in.Deployments = olmcore.Found(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}})
 	in = labelled(t, in)
 	a := assess(t, in)
-	require.Equal(t, "T12", a.Rule)
+	require.Equal(t, "RequirementsNotMet", a.Rule)
 	require.Equal(t, "APIService v1.g is not available", a.Requirements[1].Message)
 	in.OperatorGroups = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}})
-	require.Equal(t, "G8", assess(t, in).Rule)
+	require.Equal(t, "OperatorGroupNotReady", assess(t, in).Rule)
 }
 
 // TestHugeSets: 10,000 versions that replace each other and 100,000 bindings. What
@@ -221,7 +221,7 @@ func TestHugeSets(t *testing.T) {
 	for _, c := range []struct {
 		phase phaseName
 		rule  string
-	}{{succeeded, "T40"}, {replacing, "T62'"}, {pending, "T18"}, {failed, "T15'"}} {
+	}{{succeeded, "BeingReplaced"}, {replacing, "WaitingForSuccessor"}, {pending, "RequirementsMet"}, {failed, "Conflict"}} {
 		hold(in.ClusterServiceVersion, c.phase, "InstallSucceeded", "", time.Hour)
 		if c.phase == failed {
 			in.Neighbours.Items[0] = operator("rival.v1", 1)

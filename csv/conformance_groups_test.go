@@ -52,8 +52,8 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 	o.Namespace = other
 	in.OtherGroups = olmcore.Found(o)
 	rule := assess(t, in).Rule
-	require.Contains(t, []string{"G13", "G14"}, rule)
-	return rule == "G13"
+	require.Contains(t, []string{"APIConflict", "AddProvidedAPIs"}, rule)
+	return rule == "APIConflict"
 }
 
 // TestGroupsMeetWhereTheirNamespacesDo: by the algebra of sets of namespaces, in
@@ -191,8 +191,8 @@ func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
 		for i, c := range both {
 			in := input(none, "", "")
 			in.ClusterServiceVersion, in.OperatorGroups = c, olmcore.Found(groups[i])
-			in.OtherGroups, in.Rivals = olmcore.Found(groups[1-i]), olmcore.Found(both[1-i])
-			if assess(t, in).Rule == "G15" {
+			in.OtherGroups, in.OtherProviders = olmcore.Found(groups[1-i]), olmcore.Found(both[1-i])
+			if assess(t, in).Rule == "RemoveProvidedAPIs" {
 				givesWay = append(givesWay, c.Namespace)
 			}
 		}

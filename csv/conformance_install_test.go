@@ -198,7 +198,7 @@ func TestTheWholeDeployment(t *testing.T) {
 				"olm.deployment-spec-hash": got.Labels["olm.deployment-spec-hash"],
 			},
 			Annotations: map[string]string{
-				"new": "config", "shared": "config", "olm.operatorGroup": "config", "olmcore/installed-from": got.Annotations["olmcore/installed-from"],
+				"new": "config", "shared": "config", "olm.operatorGroup": "config",
 			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1", UID: "uid-cool.v1",

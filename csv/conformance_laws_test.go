@@ -145,10 +145,10 @@ func TestEveryStatusThatIsWrittenIsSound(t *testing.T) {
 
 // waitsFor says which event ends a wait that has no deadline.
 var waitsFor = map[string]string{
-	"T48": "nothing: it is installed", "G3": "a change of RBAC or of the spec", "G4": "a change of the spec", "G8": "a namespace", "G9": "a change of the spec",
-	"G11": "a change of the spec or of the group", "G12": "a change of the group", "G13": "the other group",
-	"T11": "a change of the spec", "T20": "a change of the spec", "T30": "a change of the spec", "T45": "a change of the spec", "T55": "a change of the spec",
-	"T56": "a requirement", "T5A": "a Deployment", "T60": "the predecessor", "Copy": "nothing: it is a copy", "Cleanup": "nothing: there is no finalizer",
+	"Health": "a Deployment, or nothing: it is installed", "InvalidSpec": "a change of the spec", "NoTargetNamespaces": "a namespace",
+	"InvalidInstallModes": "a change of the spec", "UnsupportedOperatorGroup": "a change of the spec or of the group",
+	"APIConflict": "a change of one of the groups", "InvalidStrategy": "a change of the spec", "RequirementsNotMet": "a requirement",
+	"WaitingForOlderVersions": "the predecessor", "Copy": "nothing: it is a copy", "Cleanup": "nothing: there is no finalizer",
 }
 
 // TestEveryWaitHasADeadlineOrAnEvent looks at what is left when everything that was
@@ -189,7 +189,7 @@ func TestACopyIsNeverTouched(t *testing.T) {
 		case 2:
 			c.Annotations = map[string]string{"olm.operatorNamespace": "other"}
 		}
-		out, err := csv.Reconcile(in)
+		out, err := outcome(in)
 		if err != nil {
 			return
 		}

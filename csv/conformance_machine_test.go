@@ -45,7 +45,7 @@ func TestNoOtherEdgeIsTaken(t *testing.T) {
 			if !slices.Contains(knownPhases[:8], from) {
 				from = none
 			}
-			require.Contains(t, edges, csv.Edge{From: from, To: to})
+			require.Contains(t, edges, edge{From: from, To: to})
 			require.False(t, from == deleting && to != deleting)
 			require.False(t, from == replacing && to != deleting && to != pending)
 		}
@@ -59,7 +59,6 @@ func TestAReplacedVersionInstallsNothing(t *testing.T) {
 		in := likely(t)
 		in.Neighbours.Items = nil
 		in.ClusterServiceVersion.Spec.Replaces = ""
-		in.Config.RepairPermissions = true
 		previous := in.ClusterServiceVersion.Name
 		distance := rapid.IntRange(1, 3).Draw(t, "distance")
 		for i := range distance {
@@ -95,7 +94,7 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 		unmet := slices.ContainsFunc(a.Requirements, func(r v1alpha1.RequirementStatus) bool {
 			return r.Status != "Present" && r.Status != "DeploymentFound"
 		})
-		require.Equal(t, unmet, slices.Contains([]string{"T12", "T46", "T46'", "T50'", "T56"}, a.Rule), a.Rule)
+		require.Equal(t, unmet, slices.Contains([]string{"RequirementsNotMet", "RequirementsNotMet", "T46'", "UpgradeBegan", "RequirementsNotMet"}, a.Rule), a.Rule)
 	})
 }
 
@@ -198,11 +197,11 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 		for _, phase := range knownPhases {
 			in := input(phase, "SomeReason", "words")
 			in.Deployments.Items = []*appsv1.Deployment{installed()}
-			in.OtherGroups, in.Rivals = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(failed, time.Hour))
-			want, err := csv.Reconcile(in)
+			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(failed, time.Hour))
+			want, err := outcome(in)
 			require.NoError(t, err)
-			*unreadable(&in)[list] = false
-			got, err := csv.Reconcile(in)
+			unreadable(&in)[list]()
+			got, err := outcome(in)
 			require.NoError(t, err)
 			if cmp.Equal(want, got) {
 				continue
@@ -217,7 +216,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 			require.Empty(t, got.Transitions)
 			require.Equal(t, 5*time.Second, got.RequeueAfter)
 			require.Equal(t, []olmcore.Diagnostic{{
-				Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion),
+				Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
 				Message: "the list of " + list + " was not read, so nothing is decided",
 			}}, got.Diagnostics)
 		}
@@ -228,7 +227,6 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 func TestNothingIsInstalledWithoutJustOneGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
-		in.Config.RepairPermissions = true
 		in.OperatorGroups.Items = nil
 		for _, name := range rapid.SampledFrom([][]string{nil, {"a", "b"}, {"a", "b", "c"}}).Draw(t, "groups") {
 			g := group()
@@ -250,10 +248,9 @@ func TestWhatWeCreateCanBeFoundAgain(t *testing.T) {
 		s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 		s.ClusterPermissions = s.Permissions
 		in.ServiceAccounts.Items, in.Roles.Items, in.RoleBindings.Items = nil, nil, nil
-		in.Config.RepairPermissions = true
 		out, err := csv.Reconcile(in)
 		require.NoError(t, err)
-		for _, a := range out.Actions {
+		for _, a := range slices.Concat(out.Actions, out.Repair) {
 			create, ok := a.(olmcore.Create)
 			if !ok {
 				continue

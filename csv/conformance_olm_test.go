@@ -112,7 +112,7 @@ func TestOLMsTransitions(t *testing.T) {
 			want: func(in csv.Input) olmcore.Result {
 				res := moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy")
 				res.Diagnostics = []olmcore.Diagnostic{{
-					Severity: olmcore.Warning, Reason: csv.ReasonAPIServicesNotInstalled, Target: olmcore.RefOf(in.ClusterServiceVersion), Path: "spec.apiservicedefinitions.owned",
+					Severity: olmcore.Warning, Reason: csv.ReasonAPIServicesNotInstalled, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.apiservicedefinitions.owned",
 					Message: "owned APIServices and their serving certificates are not installed by this version of the library",
 				}}
 				return res

@@ -148,7 +148,7 @@ var oddities = map[string]oddity{
 	}),
 	"another group lists the API": func(t *rapid.T, in *csv.Input) {
 		in.OtherGroups = olmcore.Found(otherGroup(coolAPI, rapid.SampledFrom([]string{"ns", "", "elsewhere"}).Draw(t, "watched")))
-		in.Rivals = olmcore.Found(rival(phaseOf(t, "rival"), time.Duration(rapid.SampledFrom([]int{1, 1000}).Draw(t, "age"))*time.Hour))
+		in.OtherProviders = olmcore.Found(rival(phaseOf(t, "rival"), time.Duration(rapid.SampledFrom([]int{1, 1000}).Draw(t, "age"))*time.Hour))
 	},
 	"a successor": func(t *rapid.T, in *csv.Input) {
 		s := successorOf(in, phaseOf(t, "successor"))
@@ -198,13 +198,9 @@ var oddities = map[string]oddity{
 	"RBAC changed": func(_ *rapid.T, in *csv.Input) { in.Judged = &csv.Judged{Account: "another"} },
 	"unread": func(t *rapid.T, in *csv.Input) {
 		lists := unreadable(in)
-		*lists[rapid.SampledFrom(slices.Sorted(maps.Keys(lists))).Draw(t, "list")] = false
+		lists[rapid.SampledFrom(slices.Sorted(maps.Keys(lists))).Draw(t, "list")]()
 	},
-	"GateReplacing":           config(func(c *csv.Config) { c.GateReplacing = true }),
-	"CorrectDrift":            config(func(c *csv.Config) { c.CorrectDrift = true }),
-	"RepairPermissions":       config(func(c *csv.Config) { c.RepairPermissions = true }),
 	"AdoptForeignDeployments": config(func(c *csv.Config) { c.AdoptForeignDeployments = true }),
-	"UnmetGrace":              config(func(c *csv.Config) { c.UnmetGrace = 10 * time.Second }),
 }
 
 func ownerCSV(name string) []metav1.OwnerReference {
@@ -219,15 +215,23 @@ func ourConversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// unreadable are the marks of the lists that a read can fail for.
-func unreadable(in *csv.Input) map[string]*bool {
-	return map[string]*bool{
-		"OperatorGroups": &in.OperatorGroups.Complete, "OperatorGroups of all namespaces": &in.OtherGroups.Complete,
-		"ClusterServiceVersions": &in.Neighbours.Complete, "ClusterServiceVersions of other namespaces": &in.Rivals.Complete,
-		"CustomResourceDefinitions": &in.CustomResourceDefinitions.Complete, "ServiceAccounts": &in.ServiceAccounts.Complete,
-		"Roles": &in.Roles.Complete, "RoleBindings": &in.RoleBindings.Complete,
-		"ClusterRoles": &in.ClusterRoles.Complete, "ClusterRoleBindings": &in.ClusterRoleBindings.Complete,
-		"Deployments": &in.Deployments.Complete,
+// unread makes a list one that was not read.
+func unread[T any](list *olmcore.Observed[T]) { *list = olmcore.Observed[T]{} }
+
+// unreadable makes one of the lists that a read can fail for unread.
+func unreadable(in *csv.Input) map[string]func() {
+	return map[string]func(){
+		"OperatorGroups":                             func() { unread(&in.OperatorGroups) },
+		"OperatorGroups of all namespaces":           func() { unread(&in.OtherGroups) },
+		"ClusterServiceVersions":                     func() { unread(&in.Neighbours) },
+		"ClusterServiceVersions of other namespaces": func() { unread(&in.OtherProviders) },
+		"CustomResourceDefinitions":                  func() { unread(&in.CustomResourceDefinitions) },
+		"ServiceAccounts":                            func() { unread(&in.ServiceAccounts) },
+		"Roles":                                      func() { unread(&in.Roles) },
+		"RoleBindings":                               func() { unread(&in.RoleBindings) },
+		"ClusterRoles":                               func() { unread(&in.ClusterRoles) },
+		"ClusterRoleBindings":                        func() { unread(&in.ClusterRoleBindings) },
+		"Deployments":                                func() { unread(&in.Deployments) },
 	}
 }
 

@@ -162,7 +162,7 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 			_, err = csv.Reconcile(in)
 			var wrong *olmcore.InputError
 			require.ErrorAs(t, err, &wrong)
-			require.Equal(t, field+".Items", wrong.Field)
+			require.Regexp(t, "^"+field+`\[\d+\]$`, wrong.Field)
 			in.Subscriptions.Items = append(many(50), many(100)...)
 			_, err = csv.Assess(in)
 			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
@@ -260,29 +260,31 @@ func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
 	spec.CustomResourceDefinitions, spec.InstallStrategy.StrategySpec.Permissions = v1alpha1.CustomResourceDefinitions{}, nil
 	in.ClusterServiceVersion.Labels = nil
 	deploy(t, &in)
-	for _, list := range []*bool{
-		&in.CustomResourceDefinitions.Complete, &in.APIServices.Complete, &in.ServiceAccounts.Complete, &in.Roles.Complete, &in.RoleBindings.Complete,
-		&in.ClusterRoles.Complete, &in.ClusterRoleBindings.Complete, &in.OtherGroups.Complete, &in.Rivals.Complete,
+	for _, list := range []func(){
+		func() { unread(&in.CustomResourceDefinitions) }, func() { unread(&in.APIServices) }, func() { unread(&in.ServiceAccounts) },
+		func() { unread(&in.Roles) }, func() { unread(&in.RoleBindings) }, func() { unread(&in.ClusterRoles) },
+		func() { unread(&in.ClusterRoleBindings) }, func() { unread(&in.OtherGroups) }, func() { unread(&in.OtherProviders) },
 	} {
-		*list = false
+		list()
 		check(t, in, olmcore.Result{})
 	}
 	in = input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	deploy(t, &in)
-	in.Rivals.Complete, in.APIServices.Complete = false, false
+	unread(&in.OtherProviders)
+	unread(&in.APIServices)
 	check(t, in, olmcore.Result{}) // no other group lists its APIs
 }
 
 // TestACheckpointWithoutItsCSV is a broken contract as any other.
 func TestACheckpointWithoutItsCSV(t *testing.T) {
 	in := converged(t, small(t), 0)
-	in.Checkpoint = csv.CheckpointOf(in)
+	in.Checkpoint = checkpointOf(in)
 	require.NotNil(t, in.Checkpoint)
 	in.ClusterServiceVersion = nil
 	_, err := csv.Reconcile(in)
 	var invalid *olmcore.InputError
 	require.ErrorAs(t, err, &invalid)
-	require.Nil(t, csv.CheckpointOf(in))
+	require.Nil(t, checkpointOf(in))
 }
 
 // TestWhoHasTheDeploymentIsANeighbour, though its strategy does not name it any
@@ -414,16 +416,16 @@ func TestACheckpointLooksAtEveryList(t *testing.T) {
 	neighbour, foreign := operator("another.v1", 1), otherGroup("X.v1.x", "other")
 	neighbour.Spec.CustomResourceDefinitions.Owned, neighbour.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil, nil
 	foreign.ResourceVersion = "1"
-	in.OtherGroups, in.Rivals, in.Neighbours = olmcore.Found(foreign), olmcore.Found(neighbour), olmcore.Found(neighbour)
+	in.OtherGroups, in.OtherProviders, in.Neighbours = olmcore.Found(foreign), olmcore.Found(neighbour), olmcore.Found(neighbour)
 	in.Subscriptions, in.APIServices = olmcore.Found(&v1alpha1.Subscription{ObjectMeta: meta}), olmcore.Found(&apiregistrationv1.APIService{ObjectMeta: meta})
 	in.ClusterRoles, in.ClusterRoleBindings = olmcore.Found(&rbacv1.ClusterRole{ObjectMeta: meta}), olmcore.Found(&rbacv1.ClusterRoleBinding{ObjectMeta: meta})
 	for _, o := range []metav1.Object{in.ServiceAccounts.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]} {
 		o.SetResourceVersion("1")
 	}
 	in.OperatorConditions = olmcore.Found(&operatorsv2.OperatorCondition{ObjectMeta: meta})
-	in.Checkpoint = csv.CheckpointOf(in)
+	in.Checkpoint = checkpointOf(in)
 	require.NotNil(t, in.Checkpoint)
-	require.Same(t, in.Checkpoint, csv.CheckpointOf(in))
+	require.Same(t, in.Checkpoint, checkpointOf(in))
 	ill := in.Deployments.Items[0].DeepCopy()
 	ill.Status = appsv1.DeploymentStatus{}
 	same := in
@@ -455,7 +457,7 @@ func TestACheckpointLooksAtEveryList(t *testing.T) {
 		} {
 			changed := in
 			change(&changed)
-			require.NotSame(t, in.Checkpoint, csv.CheckpointOf(changed), "%s: %s", name, what)
+			require.NotSame(t, in.Checkpoint, checkpointOf(changed), "%s: %s", name, what)
 		}
 	}
 	require.Equal(t, 14, lists)
@@ -472,7 +474,7 @@ func TestAMiddleVersionStaysWhileALaterOneRuns(t *testing.T) {
 	last.Spec.Replaces = next.Name
 	hold(last, succeeded, "InstallSucceeded", "", time.Minute)
 	in.Neighbours.Items = append(in.Neighbours.Items, last)
-	require.Equal(t, "T60", assess(t, in).Rule)
+	require.Equal(t, "WaitingForOlderVersions", assess(t, in).Rule)
 	in.ClusterServiceVersion.Spec.Replaces = ""
 	require.Equal(t, deleting, assess(t, in).Phase, "it is the oldest now")
 }

@@ -53,7 +53,7 @@ func ExampleReconcile() {
 	}
 	printRecords(out.Result)
 	// Output:
-	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"operators","name":"cool.v1"},"cause":{"reason":"FinalizerMissing","message":"clean-up must run before this ClusterServiceVersion goes"},"patch":{"metadata":{"annotations":{"olm.operatorGroup":"global","olm.operatorNamespace":"operators","olm.targetNamespaces":""},"finalizers":["operators.coreos.com/csv-cleanup"]}}}
+	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"operators","name":"cool.v1"},"cause":{"reason":"FinalizerMissing","message":"cleanup must run before this ClusterServiceVersion goes"},"patch":{"metadata":{"annotations":{"olm.operatorGroup":"global","olm.operatorNamespace":"operators","olm.targetNamespaces":""},"finalizers":["operators.coreos.com/csv-cleanup"]}}}
 }
 
 // Assess tells what blocks an installation without building anything.
@@ -66,7 +66,7 @@ func ExampleAssess() {
 		fmt.Println(r.Kind, r.Name, r.Status)
 	}
 	// Output:
-	// T12 Pending RequirementsNotMet <nil>
+	// RequirementsNotMet Pending RequirementsNotMet <nil>
 	// CustomResourceDefinition cools.example.com NotPresent
 	// ServiceAccount cool Present
 }

@@ -85,7 +85,7 @@ func input(phase phaseName, why reason, message string) csv.Input {
 		Now: now, ClusterServiceVersion: c, KubernetesVersion: kubernetesVersion,
 		OperatorGroups: olmcore.Found(group()), Neighbours: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		OtherGroups:               olmcore.Found[*operatorsv1.OperatorGroup](),
-		Rivals:                    olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		OtherProviders:            olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		Subscriptions:             olmcore.Found[*v1alpha1.Subscription](),
 		CustomResourceDefinitions: olmcore.Found(establishedCRD()),
 		ServiceAccounts:           olmcore.Found(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "sa"}}),
@@ -237,4 +237,22 @@ func assess(t require.TestingT, in csv.Input) csv.Assessment {
 	a, err := csv.Assess(in)
 	require.NoError(t, err)
 	return a
+}
+
+type edge = olmcore.Edge[phaseName]
+
+// outcome is what csv.Reconcile returns, without the Checkpoint.
+func outcome(in csv.Input) (csv.Outcome, error) {
+	out, err := csv.Reconcile(in)
+	out.Checkpoint = nil
+	return out, err
+}
+
+// checkpointOf returns the Checkpoint of what Reconcile says about an Input.
+func checkpointOf(in csv.Input) *olmcore.Checkpoint {
+	out, err := csv.Reconcile(in)
+	if err != nil {
+		return nil
+	}
+	return out.Checkpoint
 }

@@ -4,9 +4,6 @@ package csv
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -16,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -43,9 +40,9 @@ type Input struct {
 	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists
 	// an API that the CSV provides. More of them do no harm.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Rivals are the CSVs, copies left out, in the namespaces of OtherGroups that
-	// provide one of the same APIs. More of them do no harm.
-	Rivals olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups
+	// that provide one of the same APIs. More of them do no harm.
+	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours are the other CSVs of the namespace, copies left out, that the
 	// decision can depend on: connected by spec.replaces, providing one of the
 	// same APIs, owning a Deployment of the same name, or named by the
@@ -77,7 +74,7 @@ type Input struct {
 	// ClusterRoleBindings those of the cluster; what binds none of the
 	// ServiceAccounts, and the roles that nothing of it references, may be left
 	// out, unless they have the names that InstallPlans give: Outcome.Repair would
-	// take them for missing. The cost of a call is linear in them.
+	// take them for missing.
 	Roles               olmcore.Observed[*rbacv1.Role]
 	RoleBindings        olmcore.Observed[*rbacv1.RoleBinding]
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
@@ -93,37 +90,25 @@ type Input struct {
 	// while the CSV is InstallReady, or Failed with reason
 	// InstallComponentFailedNoRetry.
 	Grants olmcore.Observed[olmcore.Ref]
-	// Judged is Outcome.Judged of the last call for this CSV; optional. Without it a
-	// CSV that failed for want of permissions is tried again with growing pauses
-	// alone.
+	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be
+	// changed. Without it a CSV that failed for want of permissions is tried again with
+	// growing pauses alone.
 	Judged *Judged
-	// Checkpoint is what CheckpointOf returned for an earlier converged Input of
-	// this CSV; optional.
-	Checkpoint *Checkpoint
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV; nil is always
+	// right.
+	Checkpoint *olmcore.Checkpoint
 
 	// Deletion is what the cleanup looks at besides: read only while the CSV is being
 	// deleted.
 	Deletion cleanup.Deletion
 }
 
-// Config tunes the decisions. The zero value behaves as OLM does, apart from
-// its defects (docs/deviations.md). Negative durations and counts are an
-// *olmcore.InputError.
+// Config tunes the decisions. The zero value behaves as OLM does, apart from its
+// defects (docs/deviations.md). Negative durations are an *olmcore.InputError.
 type Config struct {
 	// InstallTimeout is how long a CSV may be Installing before it is Failed.
 	// 0: DefaultInstallTimeout.
 	InstallTimeout time.Duration
-	// ReplacementGrace is how long a CSV stays Replacing without a successor
-	// before it goes back to Pending. 0: DefaultReplacementGrace.
-	ReplacementGrace time.Duration
-	// HalfMadeGrace is how long a Pending CSV that never ran may lack requirements
-	// while its successor has all and waits for it; then it gives way. 0:
-	// DefaultHalfMadeGrace.
-	HalfMadeGrace time.Duration
-	// UnmetGrace is how long a Succeeded CSV may have unmet requirements before it
-	// is Failed. 0: none, as in OLM. 10 s keeps an operator from being reinstalled
-	// while a CRD is applied anew.
-	UnmetGrace time.Duration
 	// ExcludedAnnotations are keys of CSV annotations that are not copied to Pod
 	// templates. Nil: all are copied, as in OLM, so that editing any of them rolls
 	// the operator.
@@ -131,38 +116,36 @@ type Config struct {
 	// ProxyEnv are the cluster's proxy variables, given to each container unless
 	// the Subscription sets one of HTTP_PROXY, HTTPS_PROXY and NO_PROXY itself.
 	ProxyEnv []corev1.EnvVar
-	// AdoptForeignDeployments overwrites Deployments that nobody owns instead of
+	// AdoptForeignDeployments overwrites Deployments that have no owner instead of
 	// refusing to install.
 	AdoptForeignDeployments bool
-	// CorrectDrift compares the live spec of each Deployment with the wanted one too,
-	// and writes it again when somebody changed a field that the CSV sets. It costs
-	// time and memory on each call without a Checkpoint. Off as in OLM: the hash
-	// label speaks for the spec.
-	CorrectDrift bool
-	// GateReplacing keeps a CSV Succeeded until the version that replaces it can be
-	// installed, instead of making it Replacing as soon as that one exists.
-	GateReplacing bool
-	// RepairPermissions creates the ServiceAccounts, Roles and bindings that an
-	// InstallPlan would have created for the CSV and that are missing. Without it
-	// they stand in Outcome.Repair. What it grants stands in the spec of the CSV:
-	// set it only where CSVs are written by none but InstallPlans and administrators.
-	RepairPermissions bool
-	// KeyPrefix starts our own annotation keys. Empty: olmcore.KeyPrefix.
-	KeyPrefix string
-	Cleanup   cleanup.Config
+	// Cleanup tunes what happens to what a CSV leaves behind.
+	Cleanup cleanup.Config
 }
 
-// Defaults of Config.
+// The times that decisions wait for.
 const (
-	DefaultInstallTimeout   = 5 * time.Minute
-	DefaultReplacementGrace = 30 * time.Second
-	DefaultHalfMadeGrace    = 5 * time.Minute
+	// DefaultInstallTimeout is that of Config.InstallTimeout.
+	DefaultInstallTimeout = 5 * time.Minute
+	// ReplacementGrace is how long a CSV stays Replacing without a successor before it
+	// goes back to Pending.
+	ReplacementGrace = 30 * time.Second
+	// NeverRanGrace is how long a Pending CSV that never ran may lack requirements
+	// while its successor has all and waits for it; then it gives way.
+	NeverRanGrace = 5 * time.Minute
 )
+
+func (c *Config) validate() error {
+	if c.InstallTimeout < 0 {
+		return &olmcore.InputError{Field: "Config.InstallTimeout", Problem: "is negative"}
+	}
+	return c.Cleanup.Validate()
+}
 
 // ofCleanup is what package cleanup looks at.
 func (in *Input) ofCleanup() cleanup.Input {
 	return cleanup.Input{
-		Now: in.Now, ClusterServiceVersion: in.ClusterServiceVersion, Config: in.Config.Cleanup, KeyPrefix: in.Config.KeyPrefix, LastRun: in.LastRun,
+		Now: in.Now, ClusterServiceVersion: in.ClusterServiceVersion, Config: in.Config.Cleanup, LastRun: in.LastRun,
 		OperatorGroups: in.OperatorGroups, Neighbours: in.Neighbours, Subscriptions: in.Subscriptions,
 		CustomResourceDefinitions: in.CustomResourceDefinitions, Deployments: in.Deployments, Deletion: in.Deletion,
 	}
@@ -189,81 +172,73 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	if err := in.Config.validate(); err != nil {
-		return err
-	}
-	return in.validateLists()
+	return cmp.Or(in.Config.validate(), in.validateLists())
 }
 
+// validateLists asks each list of the Input; package cleanup asks those of Deletion.
 func (in *Input) validateLists() error {
-	for _, err := range [...]error{
-		sound("OperatorGroups", in.OperatorGroups.Items),
-		sound("OtherGroups", in.OtherGroups.Items),
-		sound("Rivals", in.Rivals.Items),
-		sound("Neighbours", in.Neighbours.Items),
-		sound("Subscriptions", in.Subscriptions.Items),
-		sound("OperatorConditions", in.OperatorConditions.Items),
-		sound("CustomResourceDefinitions", in.CustomResourceDefinitions.Items),
-		sound("APIServices", in.APIServices.Items),
-		sound("ServiceAccounts", in.ServiceAccounts.Items),
-		sound("Roles", in.Roles.Items),
-		sound("RoleBindings", in.RoleBindings.Items),
-		sound("ClusterRoles", in.ClusterRoles.Items),
-		sound("ClusterRoleBindings", in.ClusterRoleBindings.Items),
-		sound("Deployments", in.Deployments.Items),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
+		olmcore.ValidateList("OtherGroups", in.OtherGroups),
+		olmcore.ValidateList("OtherProviders", in.OtherProviders),
+		olmcore.ValidateList("Neighbours", in.Neighbours),
+		olmcore.ValidateList("Subscriptions", in.Subscriptions),
+		olmcore.ValidateList("OperatorConditions", in.OperatorConditions),
+		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
+		olmcore.ValidateList("APIServices", in.APIServices),
+		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
+		olmcore.ValidateList("Roles", in.Roles),
+		olmcore.ValidateList("RoleBindings", in.RoleBindings),
+		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
+		olmcore.ValidateList("ClusterRoleBindings", in.ClusterRoleBindings),
+		olmcore.ValidateList("Deployments", in.Deployments),
+	)
 }
 
-// sound refuses a list with an entry that is nil, and one with an object twice.
-func sound[P interface {
-	*T
-	metav1.Object
-}, T any](field string, items []P) error {
-	ordered := true
-	for i, item := range items {
-		if item == nil {
-			return &olmcore.InputError{Field: fmt.Sprintf("%s.Items[%d]", field, i), Problem: "is nil"}
-		}
-		ordered = ordered && (i == 0 || compareNames(items[i-1], item) < 0)
-	}
-	if ordered { // as Readers list them
-		return nil
-	}
-	if len(items) > few {
-		items = slices.SortedFunc(slices.Values(items), compareNames[P])
-	}
-	for i, item := range items {
-		for _, before := range items[max(0, i-few):i] {
-			if compareNames(before, item) == 0 {
-				return &olmcore.InputError{Field: field + ".Items", Problem: fmt.Sprintf("holds %s/%s twice", item.GetNamespace(), item.GetName())}
-			}
-		}
-	}
-	return nil
+// cover hands every field but Now and Checkpoint to a Coverage.
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverObject(c, in.ClusterServiceVersion)
+	olmcore.CoverObjects(c, in.OperatorGroups)
+	olmcore.CoverObjects(c, in.OtherGroups)
+	olmcore.CoverObjects(c, in.OtherProviders)
+	olmcore.CoverObjects(c, in.Neighbours)
+	olmcore.CoverObjects(c, in.Subscriptions)
+	olmcore.CoverObjects(c, in.OperatorConditions)
+	olmcore.CoverObjects(c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(c, in.APIServices)
+	olmcore.CoverObjects(c, in.ServiceAccounts)
+	olmcore.CoverObjects(c, in.Roles)
+	olmcore.CoverObjects(c, in.RoleBindings)
+	olmcore.CoverObjects(c, in.ClusterRoles)
+	olmcore.CoverObjects(c, in.ClusterRoleBindings)
+	olmcore.CoverObjects(c, in.Deployments)
+	olmcore.CoverValue(c, in.KubernetesVersion)
+	olmcore.CoverValue(c, in.ServedAPIs.Complete)
+	olmcore.CoverValues(c, in.ServedAPIs.Items)
+	olmcore.CoverValue(c, in.Grants.Complete)
+	olmcore.CoverValues(c, in.Grants.Items)
+	olmcore.CoverValue(c, in.Judged)
+	olmcore.CoverMap(c, in.LastRun)
+	olmcore.CoverValue(c, in.Config.InstallTimeout)
+	olmcore.CoverValues(c, in.Config.ExcludedAnnotations)
+	olmcore.CoverValues(c, in.Config.ProxyEnv)
+	olmcore.CoverValue(c, in.Config.AdoptForeignDeployments)
+	in.Config.Cleanup.Cover(c)
+	in.Deletion.Cover(c)
 }
 
-func compareNames[P metav1.Object](a, b P) int {
-	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+// needs is what the requirements are judged by.
+func (in *Input) needs() requirement.Observed {
+	return requirement.Observed{
+		CSV: in.ClusterServiceVersion, Neighbours: in.Neighbours.Items, KubernetesVersion: in.KubernetesVersion, ServedAPIs: in.ServedAPIs,
+		CustomResourceDefinitions: in.CustomResourceDefinitions, APIServices: in.APIServices, ServiceAccounts: in.ServiceAccounts,
+		Roles: in.Roles, RoleBindings: in.RoleBindings, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
+	}
 }
 
-func (c *Config) validate() error {
-	for _, d := range [...]struct {
-		field string
-		value time.Duration
-	}{
-		{"Config.InstallTimeout", c.InstallTimeout},
-		{"Config.ReplacementGrace", c.ReplacementGrace},
-		{"Config.HalfMadeGrace", c.HalfMadeGrace},
-		{"Config.UnmetGrace", c.UnmetGrace},
-	} {
-		if d.value < 0 {
-			return &olmcore.InputError{Field: d.field, Problem: "is negative"}
-		}
-	}
-	return c.Cleanup.Validate()
+// setNeeds is the reverse of needs for the lists that requirements read.
+func (in *Input) setNeeds(o requirement.Observed) {
+	in.CustomResourceDefinitions, in.APIServices, in.ServiceAccounts = o.CustomResourceDefinitions, o.APIServices, o.ServiceAccounts
+	in.Roles, in.RoleBindings = o.Roles, o.RoleBindings
+	in.ClusterRoles, in.ClusterRoleBindings = o.ClusterRoles, o.ClusterRoleBindings
 }

@@ -33,10 +33,9 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 		"ClusterServiceVersion.metadata.namespace": func(in *csv.Input) { in.ClusterServiceVersion.Namespace = "" },
 		"ClusterServiceVersion.metadata.uid":       func(in *csv.Input) { in.ClusterServiceVersion.UID = "" },
 		"Now":                                      func(in *csv.Input) { in.Now = time.Time{} },
-		"Neighbours.Items[0]":                      func(in *csv.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
-		"Deployments.Items[1]":                     func(in *csv.Input) { in.Deployments = olmcore.Found(&appsv1.Deployment{}, nil) },
+		"Neighbours[0]":                            func(in *csv.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
+		"Deployments[1]":                           func(in *csv.Input) { in.Deployments = olmcore.Found(installed(), nil) },
 		"Config.InstallTimeout":                    func(in *csv.Input) { in.Config.InstallTimeout = -1 },
-		"Config.UnmetGrace":                        func(in *csv.Input) { in.Config.UnmetGrace = -1 },
 	} {
 		in := input(pending, "RequirementsUnknown", "")
 		change(&in)
@@ -52,14 +51,14 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 
 func TestEveryListThatIsNeededIsAskedFor(t *testing.T) {
 	for list, change := range map[string]func(in *csv.Input){
-		"ClusterServiceVersions":    func(in *csv.Input) { in.Neighbours.Complete = false },
-		"CustomResourceDefinitions": func(in *csv.Input) { in.CustomResourceDefinitions.Complete = false },
-		"ServiceAccounts":           func(in *csv.Input) { in.ServiceAccounts.Complete = false },
-		"Roles":                     func(in *csv.Input) { in.Roles.Complete = false },
-		"RoleBindings":              func(in *csv.Input) { in.RoleBindings.Complete = false },
-		"ClusterRoles":              func(in *csv.Input) { in.ClusterRoles.Complete = false },
-		"ClusterRoleBindings":       func(in *csv.Input) { in.ClusterRoleBindings.Complete = false },
-		"Deployments":               func(in *csv.Input) { in.Deployments.Complete = false },
+		"ClusterServiceVersions":    func(in *csv.Input) { unread(&in.Neighbours) },
+		"CustomResourceDefinitions": func(in *csv.Input) { unread(&in.CustomResourceDefinitions) },
+		"ServiceAccounts":           func(in *csv.Input) { unread(&in.ServiceAccounts) },
+		"Roles":                     func(in *csv.Input) { unread(&in.Roles) },
+		"RoleBindings":              func(in *csv.Input) { unread(&in.RoleBindings) },
+		"ClusterRoles":              func(in *csv.Input) { unread(&in.ClusterRoles) },
+		"ClusterRoleBindings":       func(in *csv.Input) { unread(&in.ClusterRoleBindings) },
+		"Deployments":               func(in *csv.Input) { unread(&in.Deployments) },
 	} {
 		for _, phase := range []phaseName{pending, succeeded, failed} {
 			in := input(phase, "InstallSucceeded", "")

@@ -3,160 +3,94 @@
 package csv
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/olmcore"
 )
 
-type permissions = []v1alpha1.StrategyDeploymentPermissions
-
-// permissionLists returns the permissions by scope: those for the CSV's
-// namespace, then those for the cluster.
-func permissionLists(c *version) [2]permissions {
-	spec := &c.Spec.InstallStrategy.StrategySpec
-	return [2]permissions{spec.Permissions, spec.ClusterPermissions}
+// Judged is what the installation of a CSV was judged by: memory that the caller may
+// keep from Outcome.Judged to the next Input, and that must not be changed. A CSV that
+// failed for want of permissions is tried again as soon as any of it is different.
+type Judged struct {
+	// Generation is the CSV's.
+	Generation int64
+	// Account is the name of the ServiceAccount that the OperatorGroup prescribes,
+	// empty when it prescribes none.
+	Account string
+	// Grants are those of the Input, sorted.
+	Grants []olmcore.Ref
 }
 
-var scopeNames = [2]string{"permissions", "clusterPermissions"}
-
-// strategyError says why the install strategy cannot be used at all; empty when
-// it can.
-func strategyError(c *version) string {
-	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
-		return "unrecognized install strategy"
-	}
-	for _, list := range permissionLists(c) {
-		for i := range list {
-			for j := range list[i].Rules {
-				if problem := ruleError(&list[i].Rules[j]); problem != "" {
-					return "rule invalid: " + problem
-				}
-			}
-		}
-	}
-	return ""
+func (j *Judged) equal(o *Judged) bool {
+	return j.Generation == o.Generation && j.Account == o.Account && slices.Equal(j.Grants, o.Grants)
 }
 
-func ruleError(r *rbacv1.PolicyRule) string {
+// judgedBy returns what the Input judges an installation by, nil when it was not read.
+func judgedBy(in *Input) *Judged {
+	if !in.Grants.Complete || !in.OperatorGroups.Complete {
+		return nil
+	}
+	j := &Judged{Generation: in.ClusterServiceVersion.Generation, Grants: slices.Clone(in.Grants.Items)}
+	slices.SortFunc(j.Grants, func(a, b olmcore.Ref) int {
+		return cmp.Or(a.Compare(b), strings.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	j.Grants = slices.Compact(j.Grants)
+	if g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
+		j.Account = g.Spec.ServiceAccountName
+	}
+	return j
+}
+
+// remembered returns what the caller is to hand back. What a write that failed was
+// judged by is remembered from the call that asked for it on: what changed in between
+// is a change.
+func (f *facts) remembered(d *decision) *Judged {
+	installs := f.phase == v1alpha1.CSVPhaseInstallReady && d.phase == v1alpha1.CSVPhaseInstallReady
+	refused := f.refused && d.phase == v1alpha1.CSVPhaseFailed || d.reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	switch {
-	case len(r.Verbs) == 0:
-		return "policy rule must have at least one verb"
-	case len(r.NonResourceURLs) > 0 && len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames) > 0:
-		return "rule cannot apply to both regular resources and non-resource URLs"
+	case refused && f.Judged != nil:
+		return f.Judged
+	case installs || refused:
+		return judgedBy(f.Input)
 	}
-	return ""
+	return nil
 }
 
-// permissionRequirements has one entry for each ServiceAccount.
-func permissionRequirements(in *Input) []v1alpha1.RequirementStatus {
-	c := in.ClusterServiceVersion
-	var all []v1alpha1.RequirementStatus
-	granted := map[string]grants{} // by account: many permissions have one
-	for scope, list := range permissionLists(c) {
-		for i := range list {
-			name := list[i].ServiceAccountName
-			at := slices.IndexFunc(all, func(r v1alpha1.RequirementStatus) bool { return r.Name == name })
-			if at < 0 {
-				at = len(all)
-				all = append(all, v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: reqPresent})
-			}
-			if _, known := granted[name]; !known {
-				granted[name] = rbac{in}.collect(account{c.Namespace, name}, grants{})
-			}
-			judgePermission(in, scope, &list[i], &all[at], granted[name])
-		}
-	}
-	slices.SortFunc(all, byName)
-	return all
+// isRefused reports whether a CSV failed for want of permissions.
+func isRefused(c *version) bool {
+	return c.Status.Phase == v1alpha1.CSVPhaseFailed && c.Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 }
 
-func judgePermission(in *Input, scope int, p *v1alpha1.StrategyDeploymentPermissions, r *v1alpha1.RequirementStatus, all grants) {
-	if status, message := judgeAccount(in, p.ServiceAccountName); status != reqPresent {
-		r.Status, r.Message = status, message
-		return
-	}
-	granted := inScope(all, scope)
-	for i := range p.Rules {
-		rule := &p.Rules[i]
-		d := v1alpha1.DependentStatus{
-			Group: rbacv1.GroupName, Version: "v1", Kind: "PolicyRule",
-			Status: v1alpha1.DependentStatusReasonSatisfied, Message: describeRule(scope, rule),
-		}
-		if !granted.allows(rule, i) {
-			d.Status = v1alpha1.DependentStatusReasonNotSatisfied
-			r.Status, r.Message = reqNotSatisfied, "Policy rule not satisfied for service account"
-		}
-		r.Dependents = append(r.Dependents, d)
-	}
-}
+// refusedRetry is the wait after an installation that was refused: not every grant can
+// be observed.
+var refusedRetry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
-func inScope(g grants, scope int) grants {
-	if scope == 1 {
-		g.namespaced = nil
+// permissionsRefused holds a CSV that lacks permissions until something changed that may
+// give them, or it is time for another try.
+func permissionsRefused(f *facts) (decision, bool) {
+	if !f.refused {
+		return decision{}, false
 	}
-	return g
-}
-
-func describeRule(scope int, rule *rbacv1.PolicyRule) string {
-	text, _ := json.Marshal(rule) // lists of strings always have a form
-	return [2]string{"namespaced", "cluster"}[scope] + " rule:" + string(text)
-}
-
-func judgeAccount(in *Input, name string) (v1alpha1.StatusReason, string) {
-	i := indexNamed(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, name)
-	switch {
-	case i < 0:
-		return reqNotPresent, "Service account does not exist"
-	case ownedByOtherCSV(in.ServiceAccounts.Items[i].OwnerReferences, in.ClusterServiceVersion.UID):
-		return reqNotSatisfied, "Service account is owned by another ClusterServiceVersion"
+	again := func(message string) (decision, bool) {
+		d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, message)
+		d.rule = "InstallAgain"
+		return d, true
 	}
-	return reqPresent, ""
-}
-
-// permissionsMet is permissionRequirements for the converged case: the same
-// verdict, nothing to show, no allocation as long as a ServiceAccount has at
-// most eight bindings of either sort.
-func permissionsMet(in *Input) bool {
-	c := in.ClusterServiceVersion
-	var cluster, namespaced [8][]rbacv1.PolicyRule
-	var all grants
-	last := "" // whose grants all are: most CSVs have one account, or list theirs in one order for both scopes
-	lists := permissionLists(c)
-	for i := range max(len(lists[0]), len(lists[1])) {
-		for scope, list := range lists {
-			if i >= len(list) {
-				continue
-			}
-			p := &list[i]
-			if last == "" || p.ServiceAccountName != last {
-				last = p.ServiceAccountName
-				if status, _ := judgeAccount(in, last); status != reqPresent {
-					return false
-				}
-				all = rbac{in}.collect(account{c.Namespace, last}, grants{cluster[:0], namespaced[:0]})
-			}
-			granted := inScope(all, scope)
-			for j := range p.Rules {
-				if !granted.allows(&p.Rules[j], j) {
-					return false
-				}
-			}
-		}
+	if now := judgedBy(f.Input); f.Judged != nil && now != nil && !now.equal(f.Judged) {
+		return again("Cluster resources changed state")
 	}
-	return true
-}
-
-// emptyAccount names the first permission without a ServiceAccount.
-func emptyAccount(c *version) string {
-	for scope, list := range permissionLists(c) {
-		for i := range list {
-			if list[i].ServiceAccountName == "" {
-				return fmt.Sprintf("%s[%d]: serviceAccountName is empty", scopeNames[scope], i)
-			}
-		}
+	s := &f.csv.Status
+	tries := status.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailedNoRetry)
+	left := refusedRetry.After(tries) - status.Since(s.LastTransitionTime, f.Now)
+	if left <= 0 || s.LastTransitionTime == nil {
+		return again("trying again, as permissions may have been granted unnoticed")
 	}
-	return ""
+	return f.waitFor(left), true
 }

@@ -2,6 +2,12 @@
 
 package csv
 
+import (
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/status"
+)
+
 // Reasons of this package's Causes: why an action is asked for.
 const (
 	// ReasonFinalizerMissing: the clean-up finalizer is put on. Nothing to do.
@@ -10,18 +16,15 @@ const (
 	ReasonGroupChanged = "GroupChanged"
 	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its
 	// operators provide. Nothing to do.
-	ReasonProvidedAPIsChanged = "ProvidedAPIsChanged"
+	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
 	// ReasonStatusChanged: the status follows what was observed. Nothing to do.
-	ReasonStatusChanged = "StatusChanged"
+	ReasonStatusChanged = status.ReasonChanged
 	// ReasonInstall: a Deployment of the install strategy is created or brought up
 	// to date. Nothing to do.
-	ReasonInstall = "Install"
-	// ReasonOriginChanged: the note on a Deployment about what it was made from is
-	// brought up to date; no Pod is restarted. Nothing to do.
-	ReasonOriginChanged = "OriginChanged"
+	ReasonInstall = deployment.ReasonInstall
 	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more.
 	// Nothing to do.
-	ReasonRemovedFromStrategy = "RemovedFromStrategy"
+	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
 	// ReasonRepair: a ServiceAccount, role or binding is created again that an
 	// InstallPlan made and somebody deleted. Nothing to do.
 	ReasonRepair = "Repair"

@@ -3,41 +3,55 @@
 package csv
 
 import (
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/requirement"
+	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 // Outcome is a Result and what Reconcile asks its caller for.
 type Outcome struct {
 	olmcore.Result
-	// Operands are kinds whose instances the clean-up must know before it can go
-	// on: list them and answer in Deletion.Operands of the next Input. Gather does
-	// so by itself.
+	// Operands are kinds whose instances the cleanup must know before it can go on:
+	// list them and answer in Deletion.Operands of the next Input. Gather does so by
+	// itself.
 	Operands []schema.GroupVersionKind
 	// Repair would create the ServiceAccounts, roles and bindings that the CSV's
-	// InstallPlan made and that are missing, for display. With
-	// Config.RepairPermissions they are among the Actions instead.
+	// InstallPlan made and that are missing, for display: Reconcile does not ask for it.
 	Repair []olmcore.Action
 	// Judged is memory for the next Input, nil when there is nothing to remember.
 	Judged *Judged
+	// Checkpoint is memory for the next Input, nil when there is something to do.
+	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile decides about one ClusterServiceVersion: its metadata, its phase,
-// the Deployments of its install strategy, its replacement by a newer version,
-// and, once it is being deleted, its clean-up. The zero Outcome means that
-// nothing is to be done. The error is an *olmcore.InputError; whatever is wrong
-// with the CSV or the cluster goes into status and Diagnostics.
+// Reconcile decides about one ClusterServiceVersion: its metadata, its phase, the
+// Deployments of its install strategy, its replacement by a newer version, and, once it
+// is being deleted, its cleanup. An Outcome with nothing but a Checkpoint, or a time,
+// means that nothing is to be done. The error is an *olmcore.InputError; whatever is
+// wrong with the CSV or the cluster goes into status and Diagnostics.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go,
 // syncClusterServiceVersion and transitionCSVState.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	if in.Checkpoint.holds(&in) {
-		return Outcome{}, nil
+	compared := in.Checkpoint.Compare(in.Now)
+	in.cover(&compared)
+	if wait, same := compared.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
 	}
+	return reconcile(in)
+}
+
+func reconcile(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
@@ -46,56 +60,63 @@ func Reconcile(in Input) (Outcome, error) {
 		done, err := cleanup.Reconcile(in.ofCleanup())
 		return Outcome{Result: done.Result, Operands: done.Operands}, err
 	}
-	m := machine{&in}
-	d := m.decide()
-	out := Outcome{Result: m.build(&d), Judged: m.remembered(&d)}
-	if len(d.report) > 0 {
-		out.Repair = repairs(m.in, d.report)
-	}
-	if _, missing := m.accountMissing(); in.Config.RepairPermissions && !missing {
-		out.Actions, out.Repair = append(out.Actions, out.Repair...), nil
+	f := factsOf(&in)
+	d := decide(f)
+	out := Outcome{Result: f.result(d), Judged: f.remembered(&d), Repair: f.repair(d)}
+	if out.Judged == nil && out.Repair == nil {
+		made := olmcore.NewCoverage(in.Now, out.Result)
+		in.cover(&made)
+		out.Checkpoint = made.Checkpoint()
 	}
 	return out, nil
 }
 
-// build turns a decision into objects.
-func (m *machine) build(d *decision) olmcore.Result {
+// repair returns what creates again what the InstallPlan made for requirements that a
+// decision found unmet.
+func (f *facts) repair(d decision) []olmcore.Action {
+	if len(d.report) == 0 || !owned.IsLabelValue(f.csv.Name) {
+		return nil
+	}
+	account, _ := olmcore.AccountOf(f.group)
+	var actions []olmcore.Action
+	for _, o := range requirement.Heal(&f.needs) {
+		deployment.LabelComponents(o, f.csv)
+		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
+			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
+		}})
+	}
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// result turns a decision into actions, and the status into the last of them.
+func (f *facts) result(d decision) olmcore.Result {
 	res := olmcore.Result{Actions: d.actions, Diagnostics: d.diagnostics, RequeueAfter: d.requeue}
-	s := &m.c().Status
+	s := &f.csv.Status
 	moved := s.Phase != d.phase || s.Reason != d.reason
 	said := moved || s.Message != d.message
-	reported := d.reported && !sameRequirements(s.RequirementStatus, d.report)
-	unstamped := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata
-	if !said && !reported && !unstamped {
+	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, d.report)
+	// The timeout of an installation needs a time to count from.
+	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata
+	if !said && !reported && !timeless {
 		return res
 	}
-	after := m.c().DeepCopy()
-	if d.touch && !said {
-		at := olmcore.Timestamp(m.in.Now)
-		after.Status.LastUpdateTime = &at
+	after := f.csv.DeepCopy()
+	if d.refresh && !said {
+		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
-		setPhase(&after.Status, d.phase, d.reason, d.message, m.in.Now)
+		status.SetPhase(&after.Status, d.phase, d.reason, d.message, f.Now)
 	}
 	if reported {
 		after.Status.RequirementStatus = d.report
 	}
-	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(m.c(), after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
+	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
 	if moved {
-		res.Transitions = []olmcore.Transition{transition(m.c(), &after.Status)}
-		if m.line().inCycle() {
-			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnostic{
-				Severity: olmcore.Warning, Reason: ReasonReplacesCycle, Target: olmcore.RefOf(m.c()), Path: "spec.replaces",
-				Message: "following spec.replaces from " + m.c().Name + " leads back to it; the newest version counts as the head",
-			})
+		res.Transitions = []olmcore.Transition{status.Moved(f.csv, &after.Status)}
+		if f.inCycle {
+			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonReplacesCycle, olmcore.RefOf(f.csv), "spec.replaces",
+				"following spec.replaces from %s leads back to it; the newest version counts as the head", f.csv.Name))
 		}
 	}
 	return res
-}
-
-func transition(before *version, after *v1alpha1.ClusterServiceVersionStatus) olmcore.Transition {
-	return olmcore.Transition{
-		Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(after.Phase),
-		Reason: string(after.Reason), Message: after.Message, At: *after.LastUpdateTime,
-		Bound: olmcore.NotAfter, Certainty: olmcore.CertaintyObserved,
-	}
 }

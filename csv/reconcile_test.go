@@ -92,28 +92,28 @@ func TestNoneAndPending(t *testing.T) {
 		r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
 	}
 	run(t, map[string]row{
-		"T01 a new CSV becomes Pending": {want: to(pending, "RequirementsUnknown", "requirements not yet checked")},
-		"T01 Unknown counts as new": {
+		"a new CSV becomes Pending": {want: to(pending, "RequirementsUnknown", "requirements not yet checked")},
+		"Unknown counts as new": {
 			phase: v1alpha1.CSVPhaseUnknown, want: to(pending, "RequirementsUnknown", "requirements not yet checked"),
 		},
-		"T01 a phase that does not exist counts as new": {
+		"a phase that does not exist counts as new": {
 			phase: "Sleeping", want: to(pending, "RequirementsUnknown", "requirements not yet checked"),
 		},
-		"T18 everything is met": {
+		"everything is met": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			want: toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil),
 		},
-		"T12 a CRD is missing": {
+		"a CRD is missing": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) { in.CustomResourceDefinitions.Items = nil },
 			want:   after(hourOn, toReporting(pending, "RequirementsNotMet", "one or more requirements couldn't be found", unmet)),
 		},
-		"T12 only the report changed": {
+		"only the report changed": {
 			phase: pending, reason: "RequirementsNotMet", message: "one or more requirements couldn't be found",
 			change: func(_ *testing.T, in *csv.Input) { in.CustomResourceDefinitions.Items = nil },
 			want:   after(hourOn, toReporting(pending, "RequirementsNotMet", "one or more requirements couldn't be found", unmet)),
 		},
-		"T12 nothing changed": {
+		"nothing changed": {
 			phase: pending, reason: "RequirementsNotMet", message: "one or more requirements couldn't be found",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.CustomResourceDefinitions.Items = nil
@@ -122,7 +122,7 @@ func TestNoneAndPending(t *testing.T) {
 			},
 			want: after(hourOn, nothing),
 		},
-		"T10 the predecessor is not upgradeable": {
+		"the predecessor is not upgradeable": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				predecessorOf(in, replacing)
@@ -132,35 +132,35 @@ func TestNoneAndPending(t *testing.T) {
 			},
 			want: after(30*time.Second, to(pending, "OperatorConditionNotUpgradeable", "operator is not upgradeable: the operator is not upgradeable: migrating")),
 		},
-		"T11 a rule has no verbs": {
+		"a rule has no verbs": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
 			},
 			want: to(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: policy rule must have at least one verb"),
 		},
-		"T11 a rule mixes resources and URLs": {
+		"a rule mixes resources and URLs": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].NonResourceURLs = []string{"/x"}
 			},
 			want: to(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: rule cannot apply to both regular resources and non-resource URLs"),
 		},
-		"T11 the strategy is unknown": {
+		"the strategy is unknown": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Spec.InstallStrategy.StrategyName = "helm"
 			},
 			want: to(failed, "InvalidInstallStrategy", "install strategy invalid: unrecognized install strategy"),
 		},
-		"T13 two webhooks have one name": {
+		"two webhooks have one name": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "x"}, {GenerateName: "x"}}
 			},
 			want: toReporting(failed, "InvalidWebhookDescription", "CSV contains repeated WebhookDescription name", nil),
 		},
-		"T14 a webhook takes all groups": {
+		"a webhook takes all groups": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "x", Rules: []admissionregistrationv1.RuleWithOperations{
@@ -169,14 +169,14 @@ func TestNoneAndPending(t *testing.T) {
 			},
 			want: toReporting(failed, "InvalidWebhookDescription", "webhook rules cannot include all groups", nil),
 		},
-		"T15 an unrelated CSV owns the CRD": {
+		"an unrelated CSV owns the CRD": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 			},
 			want: toReporting(failed, "OwnerConflict", "conflicting CRD owner in namespace", nil),
 		},
-		"T15 a Deployment belongs to nobody": {
+		"a Deployment belongs to nobody": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(t *testing.T, in *csv.Input) {
 				deploy(t, in)
@@ -184,7 +184,7 @@ func TestNoneAndPending(t *testing.T) {
 			},
 			want: toReporting(failed, "OwnerConflict", "deployment cool exists and is not managed by an operator", nil),
 		},
-		"T15 a Deployment belongs to another operator": {
+		"a Deployment belongs to another operator": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(t *testing.T, in *csv.Input) {
 				deploy(t, in)
@@ -195,7 +195,7 @@ func TestNoneAndPending(t *testing.T) {
 			},
 			want: toReporting(failed, "OwnerConflict", "deployment cool is owned by ClusterServiceVersion other.v1", nil),
 		},
-		"T18 a Deployment of an operator that is gone may be taken": {
+		"a Deployment of an operator that is gone may be taken": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(t *testing.T, in *csv.Input) {
 				deploy(t, in)
@@ -203,23 +203,23 @@ func TestNoneAndPending(t *testing.T) {
 			},
 			want: toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil),
 		},
-		"T17 the predecessor has not moved on": {
+		"the predecessor has not moved on": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) { predecessorOf(in, failed) },
 			want: after(hourOn, toReporting(pending, "AllRequirementsMet",
 				"requirements met; waiting for cool.v0 to be replaced (it is Failed/SomeReason)", nil)),
 		},
-		"T18 the predecessor is Replacing": {
+		"the predecessor is Replacing": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) { predecessorOf(in, replacing) },
 			want:   toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil),
 		},
-		"T42 not by one that is being deleted": {
+		"not by one that is being deleted": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked",
 			change: func(_ *testing.T, in *csv.Input) { successorOf(in, installReady).DeletionTimestamp = ago(0) },
 			want:   toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil),
 		},
-		"T42 a successor has begun to install": {
+		"a successor has begun to install": {
 			phase: pending, reason: "RequirementsUnknown", message: "requirements not yet checked", change: withSuccessor(installing),
 			want: to(replacing, "BeingReplaced", "being replaced by csv: cool.v2"),
 		},
@@ -236,100 +236,100 @@ func TestGates(t *testing.T) {
 			return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(in.ClusterServiceVersion, next, olmcore.Cause{Reason: why, Message: message})}}
 		}
 	}
-	finalize := metadata(csv.ReasonFinalizerMissing, "clean-up must run before this ClusterServiceVersion goes",
+	finalize := metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion goes",
 		func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{cleanup.Finalizer} })
 	run(t, map[string]row{
-		"G1 the finalizer comes first": {change: func(_ *testing.T, in *csv.Input) { c(in).Finalizers = nil }, want: finalize},
-		"G2 a copy is left alone": {
+		"the finalizer comes first": {change: func(_ *testing.T, in *csv.Input) { c(in).Finalizers = nil }, want: finalize},
+		"a copy is left alone": {
 			phase: failed, change: func(_ *testing.T, in *csv.Input) { c(in).Labels["olm.copiedFrom"] = "other"; c(in).Finalizers = nil }, want: nothing,
 		},
-		"G2 a copy loses the finalizer": {
+		"a copy loses the finalizer": {
 			change: func(_ *testing.T, in *csv.Input) { c(in).Labels["olm.copiedFrom"] = "other" },
 			want: metadata(cleanup.ReasonCopyReleased, "a copy has nothing to clean up",
 				func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{} }),
 		},
-		"G3 a CSV without permissions is frozen": {
+		"a CSV without permissions is frozen": {
 			phase: failed, reason: "InstallComponentFailedNoRetry", change: func(_ *testing.T, in *csv.Input) { c(in).Status.LastTransitionTime = ago(20 * time.Second) },
 			want: after(40*time.Second, nothing),
 		},
-		"G3 it is tried again in the end": {
+		"it is tried again in the end": {
 			phase: failed, reason: "InstallComponentFailedNoRetry",
 			want: to(pending, "DetectedClusterChange", "trying again, as permissions may have been granted unnoticed"),
 		},
-		"G4 a CRD name has no group": {
+		"a CRD name has no group": {
 			change: func(_ *testing.T, in *csv.Input) { c(in).Spec.CustomResourceDefinitions.Owned[0].Name = "cools" },
 			want:   to(failed, "InvalidInstallStrategy", `invalid CRD name "cools": want <plural>.<group>`),
 		},
-		"G4 a CRD is described without a kind": {
+		"a CRD is described without a kind": {
 			change: func(_ *testing.T, in *csv.Input) { c(in).Spec.CustomResourceDefinitions.Owned[0].Kind = "" },
 			want:   to(failed, "InvalidInstallStrategy", "CRD cools.example.com is described without a kind"),
 		},
-		"G4 the name is too long for a label": {
+		"the name is too long for a label": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Name = "a234567890123456789012345678901234567890123456789012345678901234"
 			},
 			want: to(failed, "InvalidInstallStrategy",
 				`name "a234567890123456789012345678901234567890123456789012345678901234" has 64 characters; at most 63 are possible because it is used as a label value`),
 		},
-		"G4 a Deployment is listed twice": {
+		"a Deployment is listed twice": {
 			change: func(_ *testing.T, in *csv.Input) {
 				s := &c(in).Spec.InstallStrategy.StrategySpec
 				s.DeploymentSpecs = append(s.DeploymentSpecs, s.DeploymentSpecs[0])
 			},
 			want: to(failed, "InvalidInstallStrategy", `deployment "cool" listed twice`),
 		},
-		"G4 a Deployment has no selector": {
+		"a Deployment has no selector": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = nil
 			},
 			want: to(failed, "InvalidInstallStrategy", `deployment "cool" has no selector`),
 		},
-		"G4 a selector misses its template": {
+		"a selector misses its template": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Labels = nil
 			},
 			want: to(failed, "InvalidInstallStrategy", `deployment "cool": the selector does not match the labels of its template`),
 		},
-		"G4 a Deployment has no containers": {
+		"a Deployment has no containers": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers = nil
 			},
 			want: to(failed, "InvalidInstallStrategy", `deployment "cool" has no containers`),
 		},
-		"G4 a permission names no ServiceAccount": {
+		"a permission names no ServiceAccount": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = ""
 			},
 			want: to(failed, "InvalidInstallStrategy", "permissions[0]: serviceAccountName is empty"),
 		},
-		"G5 API labels go along with another write": {
+		"API labels go along with another write": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Labels = map[string]string{"olm.api.1": "provided", "kept": "yes"}
 				c(in).Finalizers = nil
 			},
-			want: metadata(csv.ReasonFinalizerMissing, "clean-up must run before this ClusterServiceVersion goes",
+			want: metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion goes",
 				func(c *v1alpha1.ClusterServiceVersion) {
 					c.Finalizers = []string{cleanup.Finalizer}
 					c.Labels = map[string]string{"kept": "yes", "olm.api.c38844a2fa17abf0": "provided"}
 				}),
 		},
-		"G5 API labels are not written for themselves": {
+		"API labels are not written for themselves": {
 			phase: succeeded, reason: "InstallSucceeded", message: "install strategy completed with no errors", change: func(t *testing.T, in *csv.Input) {
 				deploy(t, in)
 				c(in).Labels = nil
 			},
 			want: nothing,
 		},
-		"G6 there is no OperatorGroup": {
+		"there is no OperatorGroup": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups.Items = nil },
 			want: after(5*time.Second, to(failed, "NoOperatorGroup", "csv in namespace with no operatorgroups")),
 		},
-		"G6 nothing is written twice": {
+		"nothing is written twice": {
 			phase: failed, reason: "NoOperatorGroup", message: "csv in namespace with no operatorgroups",
 			change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups.Items = nil },
 			want:   after(hourOn, nothing),
 		},
-		"G7 there are two OperatorGroups": {
+		"there are two OperatorGroups": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) {
 				second := group()
 				second.Name, second.UID = "second", "second"
@@ -337,44 +337,44 @@ func TestGates(t *testing.T) {
 			},
 			want: after(5*time.Second, to(failed, "TooManyOperatorGroups", "csv created in namespace with multiple operatorgroups, can't pick one automatically")),
 		},
-		"G8 annotations follow the group": {
+		"annotations follow the group": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) {
 				in.OperatorGroups.Items[0].Status.Namespaces = []string{"ns", "a"}
 			},
 			want: metadata(csv.ReasonGroupChanged, "the annotations do not say what OperatorGroup group does",
 				func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = "a,ns" }),
 		},
-		"G8 a group that selects nothing takes the annotation away": {
+		"a group that selects nothing takes the annotation away": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil },
 			want: metadata(csv.ReasonGroupChanged, "the annotations do not say what OperatorGroup group does",
 				func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") }),
 		},
-		"G8 a group that selects nothing installs nothing": {
+		"a group that selects nothing installs nothing": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) {
 				in.OperatorGroups.Items[0].Status.Namespaces = nil
 				delete(c(in).Annotations, "olm.targetNamespaces")
 			},
 			want: to(failed, "NoTargetNamespaces", "no targetNamespaces are matched operatorgroups namespace selection"),
 		},
-		"G8 a group without status is waited for": {
+		"a group without status is waited for": {
 			phase: pending, reason: "RequirementsUnknown",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.OperatorGroups.Items[0].Status = operatorsv1.OperatorGroupStatus{}
 			},
 			want: func(in csv.Input) olmcore.Result {
 				return olmcore.Result{RequeueAfter: 5 * time.Second, Diagnostics: []olmcore.Diagnostic{{
-					Severity: olmcore.Info, Reason: csv.ReasonGroupNotReady, Target: olmcore.RefOf(in.OperatorGroups.Items[0]), Path: "status.namespaces",
+					Severity: olmcore.Info, Reason: csv.ReasonGroupNotReady, Target: olmcore.RefOf(in.OperatorGroups.Items[0]).Unversioned(), Path: "status.namespaces",
 					Message: "the target namespaces of OperatorGroup group have not been computed yet",
 				}}}
 			},
 		},
-		"G9 an install mode is listed twice": {
+		"an install mode is listed twice": {
 			change: func(_ *testing.T, in *csv.Input) {
 				c(in).Spec.InstallModes = []v1alpha1.InstallMode{{Type: "OwnNamespace", Supported: true}, {Type: "OwnNamespace"}}
 			},
 			want: to(failed, "InvalidInstallModes", "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace false}]"),
 		},
-		"G11 the targets are not supported": {
+		"the targets are not supported": {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { c(in).Spec.InstallModes = nil },
 			want: to(failed, "UnsupportedOperatorGroup", "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace"),
 		},
@@ -387,7 +387,7 @@ func TestGates(t *testing.T) {
 			phase: succeeded, change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
 			want: func(in csv.Input) olmcore.Result {
 				return olmcore.Result{RequeueAfter: 5 * time.Second, Diagnostics: []olmcore.Diagnostic{{
-					Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion),
+					Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
 					Message: "the list of OperatorGroups was not read, so nothing is decided",
 				}}}
 			},
@@ -409,32 +409,32 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 		return func(t *testing.T, in *csv.Input) { deploy(t, in); change(in) }
 	}
 	run(t, map[string]row{
-		"T21 the group's account may not write Deployments": {
+		"the group's account may not write Deployments": {
 			phase: installReady, reason: "AllRequirementsMet", message: ready, change: outcome(olmcore.Forbidden, "no"),
 			want: to(failed, "InstallComponentFailedNoRetry", "install strategy failed: no"),
 		},
-		"T22 the API server refuses a Deployment": {
+		"the API server refuses a Deployment": {
 			phase: installReady, reason: "AllRequirementsMet", message: ready, change: outcome(olmcore.Invalid, "bad"),
 			want: after(5*time.Second, to(failed, "InstallComponentFailed", "install strategy failed: bad (attempt 1, next retry in 5s)")),
 		},
-		"T23 the Deployments are there": {
+		"the Deployments are there": {
 			phase: installReady, reason: "AllRequirementsMet", message: ready, change: deployed,
 			want: to(installing, "InstallSucceeded", "waiting for install components to report healthy"),
 		},
-		"T2A the group's account is missing": {
+		"the group's account is missing": {
 			phase: installReady, reason: "AllRequirementsMet", message: ready,
 			change: func(_ *testing.T, in *csv.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "limited" },
 			want:   after(10*time.Second, to(installReady, "AllRequirementsMet", "waiting for OperatorGroup service account limited")),
 		},
-		"T32 all Deployments are well": {
+		"all Deployments are well": {
 			phase: installing, reason: "InstallSucceeded", change: deployed,
 			want: to(succeeded, "InstallSucceeded", "install strategy completed with no errors"),
 		},
-		"T33 it took too long": {
+		"it took too long": {
 			phase: installing, reason: "InstallWaiting", change: ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }),
 			want: to(failed, "InstallCheckFailed", "install timeout"),
 		},
-		"T32 a Deployment is not available yet": {
+		"a Deployment is not available yet": {
 			phase: installing, reason: "InstallSucceeded", change: ill(func(in *csv.Input) {
 				in.Deployments.Items[0].Status.Conditions = nil
 				in.ClusterServiceVersion.Status.LastTransitionTime = ago(time.Minute)
@@ -442,7 +442,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 			want: after(4*time.Minute, to(installing, "InstallWaiting",
 				`installing: waiting for deployment cool to become ready: deployment "cool" not available: missing condition "Available"`)),
 		},
-		"T32 the Deployment's controller is behind": {
+		"the Deployment's controller is behind": {
 			phase: installing, reason: "InstallSucceeded", change: ill(func(in *csv.Input) {
 				in.Deployments.Items[0].Generation = 2
 				in.ClusterServiceVersion.Status.LastTransitionTime = ago(0)
@@ -450,7 +450,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 			want: after(5*time.Minute, to(installing, "InstallWaiting",
 				`installing: waiting for deployment cool to become ready: waiting for spec update of deployment "cool" to be observed...`)),
 		},
-		"T32 old replicas are still there": {
+		"old replicas are still there": {
 			phase: installing, reason: "InstallSucceeded", change: ill(func(in *csv.Input) {
 				in.Deployments.Items[0].Status.Replicas = 3
 				in.ClusterServiceVersion.Status.LastTransitionTime = ago(0)
@@ -458,30 +458,30 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 			want: after(5*time.Minute, to(installing, "InstallWaiting",
 				`installing: waiting for deployment cool to become ready: deployment "cool" waiting for 2 outdated replica(s) to be terminated`)),
 		},
-		"H3 the progress deadline is over": {
+		"the progress deadline is over": {
 			phase: installing, reason: "InstallWaiting", change: ill(func(in *csv.Input) {
 				in.Deployments.Items[0].Status.Conditions[0].Type = "Progressing"
 				in.Deployments.Items[0].Status.Conditions[0].Reason = "ProgressDeadlineExceeded"
 			}),
 			want: to(failed, "InstallCheckFailed", `install failed: deployment cool not ready before timeout: deployment "cool" exceeded its progress deadline`),
 		},
-		"H9 the hash label is gone": {
+		"the hash label is gone": {
 			phase: installing, reason: "InstallWaiting", change: ill(func(in *csv.Input) { delete(in.Deployments.Items[0].Labels, "olm.deployment-spec-hash") }),
 			want: to(installReady, "InstallWaiting", "installing: deployment cool doesn't have a spec hash, update it"),
 		},
-		"H9 the template has no annotations": {
+		"the template has no annotations": {
 			phase: installing, reason: "InstallWaiting", change: ill(func(in *csv.Input) { in.Deployments.Items[0].Spec.Template.Annotations = nil }),
 			want: to(installReady, "InstallWaiting", "installing: no annotations found on deployment"),
 		},
-		"H9 an annotation is missing": {
+		"an annotation is missing": {
 			phase: installing, reason: "InstallWaiting", change: ill(func(in *csv.Input) { in.ClusterServiceVersion.Annotations["a"] = "b" }),
 			want: to(installReady, "InstallWaiting", "installing: annotations on deployment does not contain expected key: a"),
 		},
-		"H9 an annotation is another": {
+		"an annotation is another": {
 			phase: installing, reason: "InstallWaiting", change: ill(func(in *csv.Input) { in.Deployments.Items[0].Spec.Template.Annotations["olm.operatorGroup"] = "x" }),
 			want: to(installReady, "InstallWaiting", "installing: unexpected annotation on deployment. Expected olm.operatorGroup:group, found olm.operatorGroup:x"),
 		},
-		"H10 a Deployment is missing": {
+		"a Deployment is missing": {
 			phase: installing, reason: "InstallSucceeded",
 			change: func(_ *testing.T, in *csv.Input) { in.ClusterServiceVersion.Status.LastTransitionTime = ago(0) },
 			want:   after(5*time.Minute, to(installing, "InstallWaiting", "installing: missing deployment with name=cool")),
@@ -512,53 +512,38 @@ func TestSucceededAndFailed(t *testing.T) {
 	const waiting = `installing: waiting for deployment cool to become ready: deployment "cool" not available: missing condition "Available"`
 	run(t, map[string]row{
 		"a healthy operator is left alone": {phase: succeeded, reason: "InstallSucceeded", message: well, change: deployed, want: nothing},
-		"T40 a newer version appears":      {phase: succeeded, reason: "InstallSucceeded", message: well, change: withSuccessor(none), want: to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
-		"T40 a newer version that is being deleted does not count": {
+		"a newer version appears":          {phase: succeeded, reason: "InstallSucceeded", message: well, change: withSuccessor(none), want: to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
+		"a newer version that is being deleted does not count": {
 			phase: succeeded, reason: "InstallSucceeded", message: well,
 			change: ill(func(in *csv.Input) { successorOf(in, pending).DeletionTimestamp = ago(time.Second) }), want: nothing,
 		},
-		"T46 a CRD is gone": {
+		"a CRD is gone": {
 			phase: succeeded, reason: "InstallSucceeded", message: well, change: ill(lost),
 			want: toReporting(failed, "RequirementsNotMet", "requirements no longer met", noCRD),
 		},
-		"T46' a CRD is gone, with grace": {
-			phase: succeeded, reason: "InstallSucceeded", message: well,
-			change: ill(func(in *csv.Input) { lost(in); in.Config.UnmetGrace = 10 * time.Second }),
-			want:   after(10*time.Second, toReporting(succeeded, "InstallSucceeded", well, noCRD)),
-		},
-		"T46' the grace is over": {
-			phase: succeeded, reason: "InstallSucceeded", message: well,
-			change: ill(func(in *csv.Input) {
-				lost(in)
-				in.Config.UnmetGrace = 10 * time.Second
-				in.ClusterServiceVersion.Status.RequirementStatus = metReport()
-				noCRD(in.ClusterServiceVersion.Status.RequirementStatus)
-			}),
-			want: toReporting(failed, "RequirementsNotMet", "requirements no longer met", noCRD),
-		},
-		"T48 a Deployment is unavailable": {
+		"a Deployment is unavailable": {
 			phase: succeeded, reason: "InstallSucceeded", message: well, change: ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }),
 			want: to(failed, "ComponentUnhealthy", waiting),
 		},
-		"T48 a Deployment is gone": {
+		"a Deployment is gone": {
 			phase: succeeded, reason: "InstallSucceeded", message: well,
 			want: to(failed, "ComponentUnhealthy", "installing: missing deployment with name=cool"),
 		},
-		"H9 the strategy changed": {
+		"the strategy changed": {
 			phase: succeeded, reason: "InstallSucceeded", message: well, change: ill(func(in *csv.Input) {
 				in.ClusterServiceVersion.Generation = 2
 				in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
 			}),
 			want: to(installReady, "ComponentUnhealthy", "installing: deployment changed old hash=old, new hash="+goldenHash),
 		},
-		"T50 fail-forward lets a failed version go": {
+		"fail-forward lets a failed version go": {
 			phase: failed, reason: "InstallCheckFailed", change: func(_ *testing.T, in *csv.Input) {
 				in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 				successorOf(in, pending)
 			},
 			want: to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2"),
 		},
-		"T50' the upgrade itself took the old CRD version": {
+		"the upgrade itself took the old CRD version": {
 			phase: failed, reason: "RequirementsNotMet", message: "requirements no longer met", change: func(_ *testing.T, in *csv.Input) {
 				s := &in.ClusterServiceVersion.Status
 				s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
@@ -569,35 +554,35 @@ func TestSucceededAndFailed(t *testing.T) {
 				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD version not served", ""
 			}),
 		},
-		"T52 the group fits again":   {phase: failed, reason: "NoOperatorGroup", want: to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"T53 the conflict is over":   {phase: failed, reason: "InterOperatorGroupOwnerConflict", want: to(pending, "RequirementsUnknown", "OperatorGroup no longer intersecting with conflicting owner")},
-		"T54 the static group fits":  {phase: failed, reason: "CannotModifyStaticOperatorGroupProvidedAPIs", want: to(pending, "RequirementsUnknown", "static OperatorGroup and intersecting groups now support providedAPIs")},
-		"T56 requirements are unmet": {phase: failed, reason: "RequirementsNotMet", change: func(_ *testing.T, in *csv.Input) { lost(in) }, want: toReporting(pending, "RequirementsNotMet", "requirements not met", noCRD)},
-		"T15' a conflict holds while it lasts": {
+		"the group fits again":   {phase: failed, reason: "NoOperatorGroup", want: to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"the conflict is over":   {phase: failed, reason: "InterOperatorGroupOwnerConflict", want: to(pending, "RequirementsUnknown", "OperatorGroup no longer intersecting with conflicting owner")},
+		"the static group fits":  {phase: failed, reason: "CannotModifyStaticOperatorGroupProvidedAPIs", want: to(pending, "RequirementsUnknown", "static OperatorGroup and intersecting groups now support providedAPIs")},
+		"requirements are unmet": {phase: failed, reason: "RequirementsNotMet", change: func(_ *testing.T, in *csv.Input) { lost(in) }, want: toReporting(pending, "RequirementsNotMet", "requirements not met", noCRD)},
+		"a conflict holds while it lasts": {
 			phase: failed, reason: "OwnerConflict", message: "conflicting CRD owner in namespace",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 			},
 			want: after(hourOn, nothing),
 		},
-		"T55 a bad rule holds without another write": {
+		"a bad rule holds without another write": {
 			phase: failed, reason: "InvalidInstallStrategy", message: "install strategy invalid: rule invalid: policy rule must have at least one verb",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
 			},
 			want: nothing,
 		},
-		"T5A it is well again":         {phase: failed, reason: "ComponentUnhealthy", change: deployed, want: to(succeeded, "InstallSucceeded", well)},
-		"T5A a missing Deployment":     {phase: failed, reason: "ComponentUnhealthy", want: to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
-		"T5A waiting needs no install": {phase: failed, reason: "ComponentUnhealthy", message: waiting, change: ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), want: nothing},
-		"T22' the pause before the next try": {
+		"it is well again":         {phase: failed, reason: "ComponentUnhealthy", change: deployed, want: to(succeeded, "InstallSucceeded", well)},
+		"a missing Deployment":     {phase: failed, reason: "ComponentUnhealthy", want: to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
+		"waiting needs no install": {phase: failed, reason: "ComponentUnhealthy", message: waiting, change: ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), want: nothing},
+		"the pause before the next try": {
 			phase: failed, reason: "InstallComponentFailed",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Status.LastTransitionTime = ago(2 * time.Second)
 			},
 			want: after(3*time.Second, nothing),
 		},
-		"T42 an old version is not revived": {
+		"an old version is not revived": {
 			phase: failed, reason: "NoOperatorGroup", change: withSuccessor(succeeded), want: to(replacing, "BeingReplaced", "being replaced by csv: cool.v2"),
 		},
 	})
@@ -606,12 +591,12 @@ func TestSucceededAndFailed(t *testing.T) {
 func TestReplacingAndDeleting(t *testing.T) {
 	const done = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	run(t, map[string]row{
-		"T60 the oldest goes first": {
+		"the oldest goes first": {
 			phase: replacing, reason: "BeingReplaced",
 			change: func(_ *testing.T, in *csv.Input) { predecessorOf(in, replacing); successorOf(in, succeeded) }, want: nothing,
 		},
-		"T61 the successor is Succeeded": {phase: replacing, reason: "BeingReplaced", change: withSuccessor(succeeded), want: to(deleting, "Replaced", done)},
-		"T61' a later successor is Succeeded": {
+		"the successor is Succeeded": {phase: replacing, reason: "BeingReplaced", change: withSuccessor(succeeded), want: to(deleting, "Replaced", done)},
+		"a later successor is Succeeded": {
 			phase: replacing, reason: "BeingReplaced", change: func(_ *testing.T, in *csv.Input) {
 				successorOf(in, replacing)
 				last := operator("cool.v3", 3)
@@ -621,20 +606,20 @@ func TestReplacingAndDeleting(t *testing.T) {
 			},
 			want: to(deleting, "Replaced", done),
 		},
-		"T62' the successor is busy": {
+		"the successor is busy": {
 			phase: replacing, reason: "BeingReplaced", change: withSuccessor(installing), want: after(hourOn, nothing),
 		},
-		"T63' the successor is gone for a moment": {
+		"the successor is gone for a moment": {
 			phase: replacing, reason: "BeingReplaced",
 			change: func(_ *testing.T, in *csv.Input) {
 				in.ClusterServiceVersion.Status.LastTransitionTime = ago(10 * time.Second)
 			},
 			want: after(20*time.Second, nothing),
 		},
-		"T63' the successor stays away": {
+		"the successor stays away": {
 			phase: replacing, reason: "BeingReplaced", want: to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again"),
 		},
-		"T70 a replaced version is deleted": {
+		"a replaced version is deleted": {
 			phase: deleting, reason: "Replaced", want: func(in csv.Input) olmcore.Result {
 				return olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(in.ClusterServiceVersion, olmcore.Cause{
 					Reason: csv.ReasonReplaced, Message: "a newer version has been installed",
@@ -654,7 +639,7 @@ func TestReplacingAndDeleting(t *testing.T) {
 			want: func(in csv.Input) olmcore.Result {
 				res := moves(in, deleting, "Replaced", done)
 				res.Diagnostics = []olmcore.Diagnostic{{
-					Severity: olmcore.Warning, Reason: csv.ReasonReplacesCycle, Target: olmcore.RefOf(in.ClusterServiceVersion), Path: "spec.replaces",
+					Severity: olmcore.Warning, Reason: csv.ReasonReplacesCycle, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.replaces",
 					Message: "following spec.replaces from cool.v1 leads back to it; the newest version counts as the head",
 				}}
 				return res

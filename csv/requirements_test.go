@@ -193,7 +193,7 @@ func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
 	out, err := csv.Reconcile(in)
 	require.NoError(t, err)
 	require.Equal(t, []olmcore.Diagnostic{{
-		Severity: olmcore.Warning, Reason: csv.ReasonCRDKindMismatch, Target: olmcore.RefOf(in.ClusterServiceVersion),
+		Severity: olmcore.Warning, Reason: csv.ReasonCRDKindMismatch, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
 		Path: "spec.customresourcedefinitions.owned[0].kind", Message: "the kind of CRD cools.example.com is Hot, not Cool",
 	}}, out.Diagnostics)
 	require.Len(t, out.Transitions, 1)

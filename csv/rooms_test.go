@@ -12,7 +12,7 @@ import (
 
 func reconcileCleanup(in csv.Input) (cleanup.Outcome, error) {
 	return cleanup.Reconcile(cleanup.Input{
-		Now: in.Now, ClusterServiceVersion: in.ClusterServiceVersion, Config: in.Config.Cleanup, KeyPrefix: in.Config.KeyPrefix, LastRun: in.LastRun,
+		Now: in.Now, ClusterServiceVersion: in.ClusterServiceVersion, Config: in.Config.Cleanup, LastRun: in.LastRun,
 		OperatorGroups: in.OperatorGroups, Neighbours: in.Neighbours, Subscriptions: in.Subscriptions,
 		CustomResourceDefinitions: in.CustomResourceDefinitions, Deployments: in.Deployments, Deletion: in.Deletion,
 	})

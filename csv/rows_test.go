@@ -35,30 +35,30 @@ func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 		change func(in *csv.Input)
 		want   csv.Assessment
 	}{
-		"T11 Pending, unknown strategy":      {pending, "RequirementsUnknown", unknown, csv.Assessment{Rule: "T11", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
-		"T20 InstallReady, unknown strategy": {installReady, "AllRequirementsMet", unknown, csv.Assessment{Rule: "T20", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
-		"T30 Installing, unknown strategy":   {installing, "InstallSucceeded", unknown, csv.Assessment{Rule: "T30", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
-		"T41 Succeeded, unknown strategy":    {succeeded, "InstallSucceeded", unknown, csv.Assessment{Rule: "T45", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
-		"T51 Failed, unknown strategy":       {failed, "ComponentUnhealthy", unknown, csv.Assessment{Rule: "T55", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
-		"T11 Pending, rule without verbs":    {pending, "RequirementsUnknown", badRule, csv.Assessment{Rule: "T11", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
-		"T45 Succeeded, rule without verbs":  {succeeded, "InstallSucceeded", badRule, csv.Assessment{Rule: "T45", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
-		"T55 Failed, rule without verbs":     {failed, "ComponentUnhealthy", badRule, csv.Assessment{Rule: "T55", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
-		"T2A InstallReady, no account":       {installReady, "AllRequirementsMet", noAccount, csv.Assessment{Rule: "T2A", Phase: installReady, Reason: "AllRequirementsMet", Message: waits, RequeueAfter: 10 * time.Second}},
-		"T2A Installing, no account":         {installing, "InstallSucceeded", noAccount, csv.Assessment{Rule: "T2A", Phase: installing, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
-		"T2A Succeeded, no account":          {succeeded, "InstallSucceeded", noAccount, csv.Assessment{Rule: "T2A", Phase: succeeded, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
-		"T2A Failed, no account":             {failed, "ComponentUnhealthy", noAccount, csv.Assessment{Rule: "T2A", Phase: failed, Reason: "ComponentUnhealthy", Message: waits, RequeueAfter: 10 * time.Second}},
-		"T33 not a second before its time": {installing, "InstallSucceeded", func(in *csv.Input) {
+		"Pending, unknown strategy":      {pending, "RequirementsUnknown", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"InstallReady, unknown strategy": {installReady, "AllRequirementsMet", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Installing, unknown strategy":   {installing, "InstallSucceeded", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Succeeded, unknown strategy":    {succeeded, "InstallSucceeded", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Failed, unknown strategy":       {failed, "ComponentUnhealthy", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Pending, rule without verbs":    {pending, "RequirementsUnknown", badRule, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
+		"Succeeded, rule without verbs":  {succeeded, "InstallSucceeded", badRule, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
+		"Failed, rule without verbs":     {failed, "ComponentUnhealthy", badRule, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
+		"InstallReady, no account":       {installReady, "AllRequirementsMet", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: installReady, Reason: "AllRequirementsMet", Message: waits, RequeueAfter: 10 * time.Second}},
+		"Installing, no account":         {installing, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: installing, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
+		"Succeeded, no account":          {succeeded, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: succeeded, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
+		"Failed, no account":             {failed, "ComponentUnhealthy", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: failed, Reason: "ComponentUnhealthy", Message: waits, RequeueAfter: 10 * time.Second}},
+		"not a second before its time": {installing, "InstallSucceeded", func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(5*time.Minute - time.Second)
-		}, csv.Assessment{Rule: "T32", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: time.Second}},
-		"T33 at its time": {installing, "InstallSucceeded", func(in *csv.Input) {
+		}, csv.Assessment{Rule: "Health", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: time.Second}},
+		"at its time": {installing, "InstallSucceeded", func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(5 * time.Minute)
-		}, csv.Assessment{Rule: "T33", Phase: failed, Reason: "InstallCheckFailed", Message: "install timeout"}},
-		"T33 the clock went back": {installing, "InstallSucceeded", func(in *csv.Input) {
+		}, csv.Assessment{Rule: "InstallTimeout", Phase: failed, Reason: "InstallCheckFailed", Message: "install timeout"}},
+		"the clock went back": {installing, "InstallSucceeded", func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
-		}, csv.Assessment{Rule: "T32", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: 5 * time.Minute}},
-		"T50 fail-forward needs a successor": {failed, "InstallCheckFailed", func(in *csv.Input) {
+		}, csv.Assessment{Rule: "Health", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: 5 * time.Minute}},
+		"fail-forward needs a successor": {failed, "InstallCheckFailed", func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
-		}, csv.Assessment{Rule: "T5A", Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=cool"}},
+		}, csv.Assessment{Rule: "Health", Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=cool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.phase, c.reason, "before")
@@ -88,25 +88,25 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 		"the history says so": {func(in *csv.Input) {
 			s := &in.ClusterServiceVersion.Status
 			s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
-		}, "T50'"},
-		"its Deployment is available": {func(in *csv.Input) { deploy(t, in) }, "T50'"},
+		}, "UpgradeBegan"},
+		"its Deployment is available": {func(in *csv.Input) { deploy(t, in) }, "UpgradeBegan"},
 		"its Deployment is not": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Status.Conditions[0].Status = corev1.ConditionFalse
-		}, "T12"},
+		}, "RequirementsNotMet"},
 		"the Deployment is another's": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].OwnerReferences = nil
-		}, "T12"},
-		"it never ran": {func(*csv.Input) {}, "T12"},
+		}, "RequirementsNotMet"},
+		"it never ran": {func(*csv.Input) {}, "RequirementsNotMet"},
 		"something else is missing, too": {func(in *csv.Input) {
 			deploy(t, in)
 			in.ServiceAccounts.Items = nil
-		}, "T12"},
+		}, "RequirementsNotMet"},
 		"nobody replaces it": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Neighbours.Items = nil
-		}, "T12"},
+		}, "RequirementsNotMet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(pending, "RequirementsNotMet", "requirements not met")
@@ -115,7 +115,7 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 			in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
 			a := assess(t, in)
 			require.Equal(t, c.rule, a.Rule)
-			if c.rule == "T50'" {
+			if c.rule == "UpgradeBegan" {
 				require.Equal(t, replacing, a.Phase)
 				require.Equal(t, "being replaced by csv: cool.v2", a.Message)
 			}

@@ -260,19 +260,15 @@ func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
 			out, err := csv.Reconcile(in)
 			require.NoError(t, err)
 			lacking := in
-			lacking.Config.RepairPermissions = true
 			lacking.ServiceAccounts, lacking.Roles, lacking.RoleBindings = olmcore.Found[*corev1.ServiceAccount](), olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
 			lacking.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 			hold(lacking.ClusterServiceVersion, pending, "RequirementsUnknown", "requirements not yet checked", time.Hour)
 			repaired, err := csv.Reconcile(lacking)
 			require.NoError(t, err)
-			for _, a := range repaired.Actions {
-				if create, ok := a.(olmcore.Create); ok {
-					require.NotNil(t, c.want, "%v", a)
-					require.Equal(t, c.want, create.As)
-				}
+			require.Len(t, repaired.Repair, 3)
+			for _, a := range repaired.Repair {
+				require.Equal(t, c.want, a.(olmcore.Create).As)
 			}
-			require.Equal(t, c.want == nil, len(repaired.Repair) == 3)
 			if c.want == nil {
 				for _, a := range out.Actions {
 					verb, _, _ := a.Describe()

@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -11,60 +12,55 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Edge is one way that the phase of a CSV can change.
-type Edge struct {
-	From, To v1alpha1.ClusterServiceVersionPhase
+// edges is the graph of the phases. Self edges are changes of the reason alone. Unknown
+// and phases that the API does not have count as none.
+var edges = olmcore.Graph[v1alpha1.ClusterServiceVersionPhase]{
+	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhaseFailed},
+	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhaseReplacing},
+	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseInstallReady},
+	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseFailed},
+	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseReplacing},
+	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseInstalling},
+	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseFailed},
+	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseReplacing},
+	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseInstalling},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseInstallReady},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseSucceeded},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseFailed},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseReplacing},
+	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseSucceeded},
+	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseInstallReady},
+	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseFailed},
+	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseReplacing},
+	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseFailed},
+	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseInstallReady},
+	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseSucceeded},
+	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseReplacing},
+	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhaseReplacing, To: v1alpha1.CSVPhasePending},
+	{From: v1alpha1.CSVPhaseReplacing, To: v1alpha1.CSVPhaseDeleting},
+	{From: v1alpha1.CSVPhaseDeleting, To: v1alpha1.CSVPhaseDeleting},
 }
 
-// edges is the phase machine. Self edges are changes of the reason alone.
-// Unknown and phases that the API does not have count as none.
-var edges = [...]Edge{
-	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhaseFailed},
-	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhaseReplacing},
-	{v1alpha1.CSVPhaseNone, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady},
-	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed},
-	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseReplacing},
-	{v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling},
-	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseFailed},
-	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseReplacing},
-	{v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseInstalling},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseInstallReady},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseFailed},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseReplacing},
-	{v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseSucceeded},
-	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseInstallReady},
-	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed},
-	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing},
-	{v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseFailed},
-	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseInstallReady},
-	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseSucceeded},
-	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing},
-	{v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhasePending},
-	{v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting},
-	{v1alpha1.CSVPhaseDeleting, v1alpha1.CSVPhaseDeleting},
-}
-
-// Edges returns the edges of the phase machine: what Transitions can report. An
-// edge to Deleting is also the beginning of a clean-up.
-func Edges() []Edge { return append([]Edge(nil), edges[:]...) }
+// Edges returns the graph of the phases: what Transitions can report. An edge to
+// Deleting is also the beginning of a cleanup.
+func Edges() olmcore.Graph[v1alpha1.ClusterServiceVersionPhase] { return slices.Clone(edges) }
 
 // Assessment is a decision without its objects.
 type Assessment struct {
-	// Rule names the row that decided: that of the transition table (T46), a gate
-	// (G7), or what is waited for (Install, NotObserved, Cleanup, Copy).
+	// Rule names the rule that decided, such as RequirementsNotMet, TooManyOperatorGroups,
+	// NotObserved, Cleanup or Copy.
 	Rule string
 	// Phase, Reason and Message are what the status should say.
 	Phase   v1alpha1.ClusterServiceVersionPhase
@@ -94,14 +90,13 @@ func Assess(in Input) (Assessment, error) {
 	s := &c.Status
 	a := Assessment{Phase: s.Phase, Reason: s.Reason, Message: s.Message}
 	switch {
-	case isCopied(c):
+	case c.IsCopied():
 		a.Rule = "Copy"
 		return a, nil
 	case c.DeletionTimestamp != nil:
 		return a.ofCleanup(&in)
 	}
-	m := machine{&in}
-	d := m.decide()
+	d := decide(factsOf(&in))
 	return Assessment{
 		Rule: d.rule, Phase: d.phase, Reason: d.reason, Message: d.message,
 		Requirements: d.report, Diagnostics: d.diagnostics, RequeueAfter: d.requeue,

@@ -47,7 +47,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		{[]phaseName{replacing}, pending, func(*csv.Input) {}},
 		{[]phaseName{replacing}, deleting, func(in *csv.Input) { successorOf(in, succeeded) }},
 	}
-	taken := map[csv.Edge]bool{
+	taken := map[edge]bool{
 		// A Deployment that cannot be computed; nothing in a CSV leads there without
 		// serving certificates.
 		{From: installReady, To: pending}: true, {From: installing, To: pending}: true, {From: succeeded, To: pending}: true,
@@ -65,8 +65,8 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, out.Transitions, 1, "%s -> %s", from, s.to)
 			x := out.Transitions[0]
-			require.Equal(t, csv.Edge{From: from, To: s.to}, csv.Edge{From: phaseName(x.From), To: phaseName(x.To)})
-			taken[csv.Edge{From: from, To: s.to}] = true
+			require.Equal(t, edge{From: from, To: s.to}, edge{From: phaseName(x.From), To: phaseName(x.To)})
+			taken[edge{From: from, To: s.to}] = true
 		}
 	}
 	for _, e := range csv.Edges() {

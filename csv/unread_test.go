@@ -61,7 +61,7 @@ func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
 		in.Now, in.KubernetesVersion = now, kubernetesVersion
-		out, err := csv.Reconcile(in)
+		out, err := outcome(in)
 		require.NoError(t, err)
 		a := assess(t, in)
 		require.Equal(t, succeeded, a.Phase)
@@ -105,8 +105,8 @@ func TestWhatCannotBeDoneWithoutIsAnError(t *testing.T) {
 func TestAPredecessorsConditionThatWasNotRead(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", "requirements not yet checked")
 	predecessorOf(&in, replacing)
-	in.OperatorConditions.Complete = false
-	out, err := csv.Reconcile(in)
+	unread(&in.OperatorConditions)
+	out, err := outcome(in)
 	require.NoError(t, err)
 	require.Empty(t, out.Actions)
 	require.Equal(t, "the list of OperatorConditions was not read, so nothing is decided", out.Diagnostics[0].Message)

@@ -21,23 +21,20 @@ import (
 // Finalizer holds a ClusterServiceVersion until its cleanup is done.
 const Finalizer = owned.Finalizer
 
-// The annotations that steer a cleanup, with the default key prefix.
+// The annotations that steer a cleanup.
 const (
 	// AnnotationCleanup on a ClusterServiceVersion overrides its cleanup:
 	// OverrideSkipOperands or OverrideAbandon.
-	AnnotationCleanup = olmcore.KeyPrefix + annotationCleanup
+	AnnotationCleanup = olmcore.KeyPrefix + "csv-cleanup"
 	// AnnotationKeep on an operand, with any value, keeps it when its operator is
 	// uninstalled.
-	AnnotationKeep = olmcore.KeyPrefix + annotationKeep
+	AnnotationKeep = olmcore.KeyPrefix + "keep-on-uninstall"
 
 	// OverrideSkipOperands leaves the operands that are left where they are.
 	OverrideSkipOperands = "skip-operands"
 	// OverrideAbandon releases the ClusterServiceVersion at once and leaves everything
 	// behind.
 	OverrideAbandon = "abandon"
-
-	annotationCleanup = "csv-cleanup"
-	annotationKeep    = "keep-on-uninstall"
 )
 
 // Mode says how much a cleanup does.
@@ -92,7 +89,7 @@ func factsOf(in *Input) *facts {
 	}
 	f.namespaceGone = f.terminating[c.Namespace]
 	f.superseded = isSuperseded(in)
-	switch value := c.Annotations[f.key(annotationCleanup)]; {
+	switch value := c.Annotations[AnnotationCleanup]; {
 	case value == OverrideAbandon || value == OverrideSkipOperands:
 		f.override = value
 	default:
@@ -105,13 +102,6 @@ func factsOf(in *Input) *facts {
 		f.unread = append(f.unread, "ClusterServiceVersions")
 	}
 	return f
-}
-
-func (f *facts) key(name string) string {
-	if f.in.KeyPrefix == "" {
-		return olmcore.KeyPrefix + name
-	}
-	return f.in.KeyPrefix + name
 }
 
 func (f *facts) mode() Mode {

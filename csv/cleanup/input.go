@@ -28,8 +28,6 @@ type Input struct {
 	// UID. Required.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	Config                Config
-	// KeyPrefix starts the keys of the annotations. Empty: olmcore.KeyPrefix.
-	KeyPrefix string
 	// LastRun is the adapter's memory of its last Run; optional. Without it a write that
 	// the API server refuses is repeated instead of given up.
 	LastRun olmcore.LastResults

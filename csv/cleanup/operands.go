@@ -95,7 +95,7 @@ func addOperands(f *facts, all found, instances []olmcore.Object) found {
 	timeout := f.in.Config.OperandTimeout
 	running := isOperatorRunning(f)
 	for _, o := range instances {
-		_, kept := o.GetAnnotations()[f.key(annotationKeep)]
+		_, kept := o.GetAnnotations()[AnnotationKeep]
 		live := o.GetDeletionTimestamp() == nil
 		switch {
 		case timeout > 0 && f.age >= timeout:

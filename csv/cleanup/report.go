@@ -31,7 +31,7 @@ const (
 func (f *facts) outcome(p progress) Outcome {
 	out := Outcome{Operands: p.ask, Mode: f.mode(), Stage: p.stage, Pending: len(p.pending)}
 	if f.badOverride != "" {
-		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", f.key(annotationCleanup), f.badOverride)
+		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, f.badOverride)
 	}
 	return out
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -74,13 +73,7 @@ func gatherPermissions(r *read.Reads, o *Observed) {
 func gatherAggregated(r *read.Reads, o *Observed) {
 	for _, role := range o.ClusterRoles.Items {
 		for _, selector := range rbac.Selectors(role) {
-			parts := read.List[*rbacv1.ClusterRole](r, "", selector)
-			o.ClusterRoles.Complete = o.ClusterRoles.Complete && parts.Complete
-			for _, part := range parts.Items {
-				if _, known := owned.Find(o.ClusterRoles.Items, "", part.Name); !known {
-					o.ClusterRoles.Items = append(o.ClusterRoles.Items, part)
-				}
-			}
+			o.ClusterRoles = read.Join(o.ClusterRoles, read.List[*rbacv1.ClusterRole](r, "", selector))
 		}
 	}
 }

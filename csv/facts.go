@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/olmcore/olm/csv/internal/chain"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/requirement"
+	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/olmcore"
+)
+
+type (
+	version = v1alpha1.ClusterServiceVersion
+	phase   = v1alpha1.ClusterServiceVersionPhase
+)
+
+// facts are what an Input says about a CSV that is not being deleted. Rules read them.
+type facts struct {
+	*Input
+	csv *version
+	// phase is the recorded one; what the API does not know counts as none.
+	phase phase
+	// predecessor and successor are those in the upgrade chain; takenOver is a later
+	// version that has begun to install; followed: a later version is installed.
+	predecessor, successor, takenOver *version
+	followed, inCycle                 bool
+	// refused: the CSV failed for want of permissions.
+	refused bool
+	// group is the only OperatorGroup of the namespace, nil unless there is just one
+	// of groupCount.
+	group      *operatorsv1.OperatorGroup
+	groupCount int
+	// targets are those of the group, once they are computed.
+	targets  group.Targets
+	computed bool
+	// claim is how the APIs that the CSV provides compare with those that groups list;
+	// without a conflict for one that is leaving or whose group is not known.
+	claim group.Claim
+	needs requirement.Observed
+	// report and met are what the requirements are judged to be, in the phases that
+	// depend on them.
+	report []v1alpha1.RequirementStatus
+	met    bool
+	// source is what the Deployments are made from.
+	source deployment.Source
+}
+
+func factsOf(in *Input) *facts {
+	c := in.ClusterServiceVersion
+	line := chain.Of(c, in.Neighbours.Items)
+	f := &facts{
+		Input: in, csv: c, phase: knownPhase(c.Status.Phase),
+		predecessor: line.Predecessor(), successor: line.Successor(), takenOver: line.TakenOver(),
+		followed: line.IsFollowed(), inCycle: line.InCycle(),
+		refused: isRefused(c), needs: in.needs(),
+		source: deployment.Source{
+			CSV: c, Config: deployment.ConfigOf(c, in.Subscriptions.Items),
+			ProxyEnv: in.Config.ProxyEnv, ExcludedAnnotations: in.Config.ExcludedAnnotations,
+		},
+	}
+	f.group, f.groupCount = group.Alone(in.OperatorGroups.Items, c.Namespace)
+	if f.group != nil {
+		f.targets, f.computed = group.TargetsOf(f.group)
+		if !f.isLeaving() {
+			f.claim = group.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
+		}
+	}
+	switch f.phase {
+	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
+		f.report, f.met = requirement.Judge(&f.needs)
+	}
+	return f
+}
+
+// knownPhase counts phases that the API does not know, and Unknown, as none.
+func knownPhase(recorded phase) phase {
+	if slices.ContainsFunc(edges, func(e olmcore.Edge[phase]) bool { return e.From == recorded }) {
+		return recorded
+	}
+	return v1alpha1.CSVPhaseNone
+}
+
+// isLeaving reports whether the CSV gives way to a later version.
+func (f *facts) isLeaving() bool {
+	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
+}
+
+// hasRun reports whether the operator ran before: the history says so, which forgets
+// after twenty entries, or it runs still.
+func (f *facts) hasRun() bool {
+	return status.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
+		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
+	})
+}
+
+// upgradeBegan returns the successor that may take over from a CSV which was Succeeded
+// before and whose only fault is that the upgrade has begun; nil when there is none.
+func (f *facts) upgradeBegan() *version {
+	if f.successor == nil || f.csv.Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !f.hasRun() || !requirement.TakenBy(&f.needs, f.successor) {
+		return nil
+	}
+	return f.successor
+}
+
+// deploymentsUnread names a list that decides what the Deployments should be or tells
+// what they are and that was not read; empty when all were.
+func (f *facts) deploymentsUnread() string {
+	switch {
+	case !f.Deployments.Complete:
+		return "Deployments"
+	case !f.Subscriptions.Complete: // spec.config
+		return "Subscriptions"
+	}
+	return ""
+}
+
+// conflict says what of another the CSV would take although its requirements are met,
+// or what is wrong with its webhooks; empty when nothing is in the way.
+func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
+	if problem := webhookError(f.csv); problem != "" {
+		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
+	}
+	var relatives map[*version]bool
+	for _, other := range f.Neighbours.Items {
+		if !chain.IsNeighbour(f.csv, other) || !ownSameCRD(f.csv, other) {
+			continue
+		}
+		if relatives == nil {
+			relatives = chain.Of(f.csv, f.Neighbours.Items).Relatives()
+		}
+		if !relatives[other] {
+			return v1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace"
+		}
+	}
+	if problem := deployment.Conflict(f.csv, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
+		return v1alpha1.CSVReasonOwnerConflict, problem
+	}
+	return "", ""
+}
+
+func ownSameCRD(a, b *version) bool {
+	return slices.ContainsFunc(a.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
+		return owned.Describes(b.Spec.CustomResourceDefinitions.Owned, d.Name)
+	})
+}

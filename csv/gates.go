@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Finalizer holds a CSV until its cleanup is done.
+const Finalizer = owned.Finalizer
+
+// gates are the rows that a CSV passes before its phase machine runs. One that is
+// leaving needs no sound spec and no OperatorGroup.
+var gates = []rule{
+	{"NotObserved", nil, neighboursUnread},
+	{ruleMetadata, nil, metadataOutdated},
+	{"TakenOver", notGoing, takenOver},
+	{"PermissionsRefused", failed, permissionsRefused},
+	{"InvalidSpec", notGoing, invalidSpec},
+	{"NotObserved", notGoing, groupsUnread},
+	{"NoOperatorGroup", notGoing, noGroup},
+	{"TooManyOperatorGroups", notGoing, manyGroups},
+	{"OperatorGroupNotReady", notGoing, groupNotReady},
+	{"NoTargetNamespaces", notGoing, noTargets},
+	{"InvalidInstallModes", notGoing, invalidModes},
+	{"UnsupportedOperatorGroup", notGoing, unsupportedTargets},
+	{"NotObserved", notGoing, otherGroupsUnread},
+	{"APIConflict", notGoing, apiConflict},
+	{"RemoveProvidedAPIs", notGoing, removeAPIs},
+	{"AddProvidedAPIs", notGoing, addAPIs},
+}
+
+// ruleMetadata is the row that writes the CSV's metadata, and so nothing else of it.
+const ruleMetadata = "MetadataOutdated"
+
+func neighboursUnread(f *facts) (decision, bool) {
+	return f.unobserved("ClusterServiceVersions"), !f.Neighbours.Complete
+}
+
+// metadataOutdated brings finalizer and group annotations about in one write. The API
+// labels go along, and are no reason for a write of their own: OLM has given them up.
+func metadataOutdated(f *facts) (decision, bool) {
+	held := slices.Contains(f.csv.Finalizers, Finalizer)
+	annotated := f.takenOver != nil || f.isLeaving() || f.refused || !f.OperatorGroups.Complete || f.isAnnotated()
+	if held && annotated {
+		return decision{}, false
+	}
+	after := f.csv.DeepCopy()
+	why := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
+	if !annotated {
+		f.annotate(after)
+	}
+	if held {
+		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does"}
+	} else {
+		after.Finalizers = append(after.Finalizers, Finalizer)
+	}
+	if specError(f.csv) == "" && !f.refused {
+		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })
+		after.Labels, _ = olmcore.MergeLabels(after.Labels, apiLabels(f.csv))
+	}
+	d := f.stay()
+	d.actions = []olmcore.Action{olmcore.UpdateOf(f.csv, after, why)}
+	return d, true
+}
+
+// isAnnotated reports whether the annotations say what the group of the CSV does. No
+// targets are said by having no annotation.
+func (f *facts) isAnnotated() bool {
+	if !f.computed {
+		return true
+	}
+	targets, ok := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	return group.IsMember(f.csv, f.group) && ok == (len(f.targets) > 0) && targets == strings.Join(f.targets, ",")
+}
+
+func (f *facts) annotate(c *version) {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[operatorsv1.OperatorGroupAnnotationKey] = f.group.Name
+	c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] = f.group.Namespace
+	delete(c.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
+	if len(f.targets) > 0 {
+		c.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey] = strings.Join(f.targets, ",")
+	}
+}
+
+const apiLabelPrefix = "olm.api."
+
+// apiLabels are OLM's labels for the APIs that the spec names; what it provides and
+// requires is required.
+func apiLabels(c *version) map[string]string {
+	labels := map[string]string{}
+	for _, a := range group.Provided(c) {
+		labels[apiLabelPrefix+a.Hash()] = "provided"
+	}
+	for _, a := range group.Required(c) {
+		labels[apiLabelPrefix+a.Hash()] = "required"
+	}
+	return labels
+}
+
+// takenOver keeps a CSV from being installed over the version that replaces it.
+func takenOver(f *facts) (decision, bool) {
+	if f.takenOver == nil {
+		return decision{}, false
+	}
+	return beingReplaced(f.takenOver), true
+}
+
+func invalidSpec(f *facts) (decision, bool) {
+	problem := specError(f.csv)
+	return fail(v1alpha1.CSVReasonInvalidStrategy, problem), problem != ""
+}
+
+func groupsUnread(f *facts) (decision, bool) {
+	return f.unobserved("OperatorGroups"), !f.OperatorGroups.Complete
+}
+
+func noGroup(f *facts) (decision, bool) {
+	return f.retry(fail(v1alpha1.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")), f.groupCount == 0
+}
+
+func manyGroups(f *facts) (decision, bool) {
+	return f.retry(fail(v1alpha1.CSVReasonTooManyOperatorGroups,
+		"csv created in namespace with multiple operatorgroups, can't pick one automatically")), f.groupCount > 1
+}
+
+// groupPace is how often a CSV looks whether the targets of its group are computed.
+const groupPace = 5 * time.Second
+
+func groupNotReady(f *facts) (decision, bool) {
+	if f.computed {
+		return decision{}, false
+	}
+	d := f.waitFor(groupPace)
+	d.diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonGroupNotReady, olmcore.RefOf(f.group), "status.namespaces",
+		"the target namespaces of OperatorGroup %s have not been computed yet", f.group.Name)}
+	return d, true
+}
+
+func noTargets(f *facts) (decision, bool) {
+	return fail(v1alpha1.CSVReasonNoTargetNamespaces, "no targetNamespaces are matched operatorgroups namespace selection"), len(f.targets) == 0
+}
+
+func invalidModes(f *facts) (decision, bool) {
+	_, err := v1alpha1.NewInstallModeSet(f.csv.Spec.InstallModes)
+	if err == nil {
+		return decision{}, false
+	}
+	return fail(v1alpha1.CSVReasonInvalidInstallModes, err.Error()), true
+}
+
+func unsupportedTargets(f *facts) (decision, bool) {
+	problem := group.Unsupported(f.csv, f.targets)
+	return fail(v1alpha1.CSVReasonUnsupportedOperatorGroup, problem), problem != ""
+}
+
+// contestedPace is how often a CSV looks again whose API another group lists too,
+// although its own claim is the better one: the other is to give way.
+const contestedPace = 10 * time.Second
+
+func otherGroupsUnread(f *facts) (decision, bool) {
+	switch {
+	case len(group.Provided(f.csv)) == 0:
+		return decision{}, false
+	case !f.OtherGroups.Complete:
+		return f.unobserved("OperatorGroups of all namespaces"), true
+	case f.claim.Conflict != nil && f.claim.Listed && !f.OtherProviders.Complete:
+		return f.unobserved("ClusterServiceVersions of other namespaces"), true
+	}
+	return decision{}, false
+}
+
+// apiConflict fails a CSV whose APIs its group may not provide, and stops its operator.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, APIIntersectionReconciler.
+// Differs: of two groups that both list an API the one without a running operator gives
+// way, whichever is looked at first.
+func apiConflict(f *facts) (decision, bool) {
+	static := f.group.Spec.StaticProvidedAPIs
+	var d decision
+	switch {
+	case f.claim.Conflict != nil && !f.claim.Listed:
+		d = fail(v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same apis")
+	case static && (f.claim.Lost || f.addsAPIs()):
+		d = fail(v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "static provided api operatorgroup cannot be modified by these apis")
+	default:
+		return decision{}, false
+	}
+	if !f.Deployments.Complete {
+		return f.unobserved("Deployments"), true
+	}
+	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.message})
+	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.reason {
+		d.diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(other), "",
+			"OperatorGroup %s/%s provides %s in a namespace that it shares with this one", other.Namespace, other.Name, f.claim.Contested)}
+	}
+	return d, true
+}
+
+// addsAPIs reports whether the group lacks an API that the CSV provides. Some names
+// the annotation cannot express: they are not missed.
+func (f *facts) addsAPIs() bool {
+	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(f.apiUnion()) != group.Annotation(f.group)
+}
+
+func (f *facts) apiUnion() []group.API {
+	return append(group.Parse(group.Annotation(f.group)), group.Provided(f.csv)...)
+}
+
+// removeAPIs takes what another group has the better claim to from the list.
+func removeAPIs(f *facts) (decision, bool) {
+	if !f.claim.Lost {
+		return decision{}, false
+	}
+	provided := group.Provided(f.csv)
+	d := f.stay()
+	d.actions = []olmcore.Action{group.List(f.group, slices.DeleteFunc(group.Parse(group.Annotation(f.group)), func(a group.API) bool {
+		return slices.Contains(provided, a)
+	}))}
+	return d, true
+}
+
+// addAPIs makes the group list what the CSV provides. One whose operator was stopped
+// for its APIs is listed once it is Pending: until then the group takes it from the list.
+func addAPIs(f *facts) (decision, bool) {
+	if !f.addsAPIs() || group.IsShutOut(f.csv) {
+		return decision{}, false
+	}
+	d := f.stay()
+	d.actions = []olmcore.Action{group.List(f.group, f.apiUnion())}
+	return d, true
+}
