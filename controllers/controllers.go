@@ -22,6 +22,7 @@ import (
 	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 )
 
 // Names of the controllers.
@@ -187,7 +188,7 @@ func New(o *Options) *Set {
 	if o.Operators {
 		s.Controllers = append(s.Controllers, Controller{
 			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
-			KeysOf: operators, Affected: operators, Reconcile: s.operator,
+			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.operator,
 		})
 	}
 	for i := range s.Controllers {
@@ -220,14 +221,6 @@ func itsNamespace(o olmcore.Object) []types.NamespacedName {
 // theCluster is the one key of a controller that looks at everything.
 func theCluster(olmcore.Object) []types.NamespacedName {
 	return []types.NamespacedName{{Name: "cluster"}}
-}
-
-func operators(o olmcore.Object) []types.NamespacedName {
-	var keys []types.NamespacedName
-	for _, name := range subscription.OperatorNames(o) {
-		keys = append(keys, types.NamespacedName{Name: name})
-	}
-	return keys
 }
 
 // sweepInterval is how often the whole cluster is looked at for leftovers whose

@@ -25,7 +25,6 @@ var notCalled = map[string]string{
 	"subscription.Assess":       "tells a person what a Subscription is at",
 	"installplan.Assess":        "tells a person what an InstallPlan is at",
 	"csv.Assess":                "tells a person what a ClusterServiceVersion is at",
-	"subscription.Audit":        "reports on relations, which Reconcile and Sweep repair",
 	"subscription.PlanDeletion": "is asked for by whoever is about to delete a Subscription",
 	"cleanup.Reconcile":         "is part of csv.Reconcile",
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -71,8 +72,8 @@ func gathers() map[string]func(context.Context, olmcore.Reader) error {
 			_, err := subscription.GatherCatalogs(ctx, r, "ns", "olm")
 			return err
 		},
-		"subscription.GatherOperator": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := subscription.GatherOperator(ctx, r, "name")
+		"component.Gather": func(ctx context.Context, r olmcore.Reader) error {
+			_, err := component.Gather(ctx, r, "name")
 			return err
 		},
 		"resolution.Gather": func(ctx context.Context, r olmcore.Reader) error {

@@ -38,6 +38,7 @@ type namespace struct {
 	basis     string      // what the answer depends on besides the Subscriptions
 	seen      []subscription.Observation
 	outdated  bool // a catalog changed since the answer
+	rest      *olmcore.Checkpoint
 }
 
 // maxSeen bounds the observations of one namespace between two reconciles. The
@@ -182,8 +183,8 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 	if in.Catalogs, err = s.knownCatalogs(ctx, r, key.Namespace); err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now, in.LastRun, in.Histories, in.Observations, in.Resolution = now, last, n.histories, seen, n.answer
-	in.Live = s.options.Live
+	in.Now, in.Histories, in.Observations, in.Resolution = now, n.histories, seen, n.answer
+	in.Live, in.Checkpoint = s.options.Live, n.rest
 	out, err := subscription.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -206,14 +207,15 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 			return olmcore.Result{}, err
 		}
 	}
+	n.rest = out.Checkpoint
 	maps.Copy(n.histories, out.Histories)
-	if len(n.histories) > len(in.Subscriptions) { // some are gone
+	if len(n.histories) > len(in.Subscriptions.Items) { // some are gone
 		maps.DeleteFunc(n.histories, func(uid types.UID, _ subscription.History) bool {
-			return !slices.ContainsFunc(in.Subscriptions, func(s *v1alpha1.Subscription) bool { return s.UID == uid })
+			return !slices.ContainsFunc(in.Subscriptions.Items, func(s *v1alpha1.Subscription) bool { return s.UID == uid })
 		})
 	}
 	s.namespaces.reported(n, seen)
-	if len(in.Subscriptions) == 0 {
+	if len(in.Subscriptions.Items) == 0 {
 		s.namespaces.forget(key.Namespace)
 	}
 	result := out.Result

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 )
 
 // catalogMemory is what is known of one CatalogSource.
@@ -187,9 +187,9 @@ func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.Namespace
 }
 
 func (s *Set) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := subscription.GatherOperator(ctx, r, key.Name)
+	in, err := component.Gather(ctx, r, key.Name)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	return subscription.Operator(in)
+	return component.Reconcile(in)
 }

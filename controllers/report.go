@@ -8,9 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -87,18 +85,11 @@ func (r Report) Events() []Event {
 // Subscription's plan have reasons of their own, whatever the plan says.
 func nature(t olmcore.Transition) (kind, reason string) {
 	kind, reason = corev1.EventTypeNormal, cmp.Or(t.Reason, t.To)
-	switch v1alpha1.SubscriptionConditionType(t.Type) {
-	case subscription.TransitionInstallPlan:
-		if t.To != string(subscription.StageNoPlan) {
-			reason = "InstallPlan" + t.To
-		}
-		if t.To == string(subscription.StageFailed) || t.To == string(subscription.StageMissing) {
-			kind = corev1.EventTypeWarning
-		}
-	case v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed, v1alpha1.SubscriptionCatalogSourcesUnhealthy:
-		if t.Status == metav1.ConditionTrue {
-			kind = corev1.EventTypeWarning
-		}
+	if t.Type == subscription.TransitionInstallPlan && t.To != string(subscription.StageNoPlan) {
+		reason = "InstallPlan" + t.To
+	}
+	if subscription.IsWarning(t) {
+		kind = corev1.EventTypeWarning
 	}
 	return kind, reason
 }

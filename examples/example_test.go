@@ -34,9 +34,9 @@ func Example() {
 
 	out, err := subscription.Reconcile(subscription.Input{
 		Now: now, Namespace: "ops",
-		Subscriptions:  []*v1alpha1.Subscription{sub},
-		InstallPlans:   []*v1alpha1.InstallPlan{plan},
-		OperatorGroups: []*operatorsv1.OperatorGroup{{}},
+		Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(plan),
+		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		OperatorGroups:         olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}}),
 	})
 	if err != nil {
 		panic(err)

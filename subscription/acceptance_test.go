@@ -28,12 +28,12 @@ type story struct {
 func (s *story) look(at int) (transitions, gap, shown string) {
 	s.t.Helper()
 	s.in.Now = second(at).Time
-	s.in.Subscriptions, s.in.InstallPlans = []*v1alpha1.Subscription{s.sub}, nil
+	s.in.Subscriptions.Items, s.in.InstallPlans.Items = []*v1alpha1.Subscription{s.sub}, nil
 	if s.plan != nil {
-		s.in.InstallPlans = []*v1alpha1.InstallPlan{s.plan}
+		s.in.InstallPlans.Items = []*v1alpha1.InstallPlan{s.plan}
 	}
 	if s.csv != nil {
-		s.in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{s.csv}
+		s.in.ClusterServiceVersions.Items = []*v1alpha1.ClusterServiceVersion{s.csv}
 	}
 	out := reconcile(s.t, s.in)
 	for uid, h := range out.Histories {
@@ -45,105 +45,59 @@ func (s *story) look(at int) (transitions, gap, shown string) {
 	return stages(out.Result), gaps(out.Result), planConditions(s.sub.Status)
 }
 
-// TestASubscriptionFollowsItsPlanThroughEveryState walks the states of part 2 of
-// the requirements.
+// TestASubscriptionFollowsItsPlanThroughEveryState edits the status of a plan out of band.
 func TestASubscriptionFollowsItsPlanThroughEveryState(t *testing.T) {
 	for name, histories := range map[string]map[types.UID]subscription.History{"with memory": {}, "without memory": nil} {
-		for _, window := range []time.Duration{0, 2 * time.Second} {
-			t.Run(name+" window "+window.String(), func(t *testing.T) {
-				s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1")), csv: newCSV("etcd.v1")}
-				s.in = inputOf()
-				s.in.Live, s.in.Config.ObservationWindow = true, window
-				if histories != nil {
-					s.in.Histories = map[types.UID]subscription.History{}
-				}
-				settled := func(at int) (string, string, string) {
-					tr, gap, shown := s.look(at)
-					for range 5 { // with a window, what is shown follows step by step
-						at += 2
-						more, moreGaps, now := s.look(at)
-						if more != "" {
-							if tr != "" {
-								tr += " "
-							}
-							tr += more
-						}
-						if gap == "" {
-							gap = moreGaps
-						}
-						shown = now
-					}
-					return tr, gap, shown
-				}
-
-				s.plan = newPlan("p", "Complete", started(3), done(9))
-				tr, gap, shown := settled(100)
-				if window == 0 || histories != nil { // a window of this size keeps state ahead of the conditions
-					require.Equal(t, "->N:Proven N>I:Proven I>C", tr)
-				}
-				require.Empty(t, gap)
-				require.Empty(t, shown)
-				require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State)
-
-				s.plan = newPlan("p", "", manual(1))
-				tr, gap, shown = settled(200)
-				require.Equal(t, "C>N!", tr)
-				require.Equal(t, "OutOfBandEdit", gap)
-				require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
-
-				s.plan = newPlan("p", "RequiresApproval", manual(1))
-				tr, gap, shown = settled(300)
-				require.Equal(t, "N>A", tr)
-				require.Empty(t, gap)
-				require.Equal(t, "Pending/RequiresApproval", shown)
-
-				s.plan = newPlan("p", "Complete", manual(2), started(305), done(410))
-				tr, gap, shown = settled(420)
-				require.Equal(t, "A>I:Proven I>C", tr)
-				require.Empty(t, gap)
-				require.Empty(t, shown)
-
-				s.plan = newPlan("p", "Failed")
-				tr, gap, shown = settled(500)
-				require.Equal(t, "C>F!", tr)
-				require.Equal(t, "OutOfBandEdit", gap)
-				require.Equal(t, "Failed/InstallPlanFailed", shown)
-
-				s.plan = newPlan("p", "Failed", failed(590))
-				tr, gap, shown = settled(600)
-				require.Empty(t, tr)
-				require.Empty(t, gap)
-				require.Equal(t, "Failed/InstallComponentFailed", shown)
-
-				s.plan = nil
-				tr, gap, shown = settled(700)
-				require.Equal(t, "F>M", tr)
-				require.Empty(t, gap)
-				require.Equal(t, "Missing/ReferencedInstallPlanNotFound", shown)
-				require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State)
-			})
-		}
-	}
-}
-
-func TestAWindowKeepsEachStageVisible(t *testing.T) {
-	for name, histories := range map[string]map[types.UID]subscription.History{"with memory": {}, "without memory": nil} {
 		t.Run(name, func(t *testing.T) {
-			s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 100)), csv: newCSV("etcd.v1")}
+			s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1")), csv: newCSV("etcd.v1")}
 			s.in = inputOf()
-			s.in.Config.ObservationWindow = 10 * time.Second
-			s.in.Histories = histories
-			s.plan = newPlan("p", "Complete", manual(2), started(150), done(151))
-
-			tr, _, shown := s.look(152)
-			require.Equal(t, "Pending/Installing", shown)
-			require.Contains(t, tr, "A>I:Proven")
-			require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State, "state is never held back")
-
-			_, _, shown = s.look(161)
-			require.Equal(t, "Pending/Installing", shown, "visible for the whole window")
-			_, _, shown = s.look(162)
+			s.in.Live = true
+			if histories != nil {
+				s.in.Histories = map[types.UID]subscription.History{}
+			}
+			s.plan = newPlan("p", "Complete", started(3), done(9))
+			tr, gap, shown := s.look(100)
+			require.Equal(t, "->N:Proven N>I:Proven I>C", tr)
+			require.Empty(t, gap)
 			require.Empty(t, shown)
+			require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State)
+
+			s.plan = newPlan("p", "", manual(1))
+			tr, gap, shown = s.look(200)
+			require.Equal(t, "C>N!", tr)
+			require.Equal(t, "OutOfBandEdit", gap)
+			require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
+
+			s.plan = newPlan("p", "RequiresApproval", manual(1))
+			tr, gap, shown = s.look(300)
+			require.Equal(t, "N>A", tr)
+			require.Empty(t, gap)
+			require.Equal(t, "Pending/RequiresApproval", shown)
+
+			s.plan = newPlan("p", "Complete", manual(2), started(305), done(410))
+			tr, gap, shown = s.look(420)
+			require.Equal(t, "A>I:Proven I>C", tr)
+			require.Empty(t, gap)
+			require.Empty(t, shown)
+
+			s.plan = newPlan("p", "Failed")
+			tr, gap, shown = s.look(500)
+			require.Equal(t, "C>F!", tr)
+			require.Equal(t, "OutOfBandEdit", gap)
+			require.Equal(t, "Failed/InstallPlanFailed", shown)
+
+			s.plan = newPlan("p", "Failed", failed(590))
+			tr, gap, shown = s.look(600)
+			require.Empty(t, tr)
+			require.Empty(t, gap)
+			require.Equal(t, "Failed/InstallComponentFailed", shown)
+
+			s.plan = nil
+			tr, gap, shown = s.look(700)
+			require.Equal(t, "F>M", tr)
+			require.Empty(t, gap)
+			require.Equal(t, "Missing/ReferencedInstallPlanNotFound", shown)
+			require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State)
 		})
 	}
 }
@@ -167,7 +121,7 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 			require.Equal(t, "->N:Proven N>A A>I I>F F>I I>C", stages(out.Result))
 			require.Empty(t, gaps(out.Result))
 
-			in.Subscriptions[0], _ = olmcore.StatusOf[*v1alpha1.Subscription](out.Actions)
+			in.Subscriptions.Items[0], _ = olmcore.StatusOf[*v1alpha1.Subscription](out.Actions)
 			for uid, h := range out.Histories {
 				in.Histories[uid] = h
 			}
@@ -197,7 +151,7 @@ func TestAWindowOfOneSecondIsToldOnce(t *testing.T) {
 	carryOut(t, &in, out)
 
 	in.Observations = append(in.Observations, at(500, newPlan("p", "Failed", started(11), failed(11))))
-	in.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "Failed", started(11), failed(11))}
+	in.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "Failed", started(11), failed(11))}
 	out = reconcile(t, in)
 	require.Equal(t, "I>F", stages(out.Result))
 	carryOut(t, &in, out)

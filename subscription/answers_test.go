@@ -27,16 +27,16 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 	}{
 		"an answer that changes nothing":   {},
 		"an answer that changes another":   {changed: true},
-		"its plan has steps":               {func(in *subscription.Input) { in.InstallPlans[0] = newPlan("old", "Installing") }, false, true},
-		"its plan is another by that name": {func(in *subscription.Input) { in.InstallPlans[0].UID = "another" }, false, true},
+		"its plan has steps":               {func(in *subscription.Input) { in.InstallPlans.Items[0] = newPlan("old", "Installing") }, false, true},
+		"its plan is another by that name": {func(in *subscription.Input) { in.InstallPlans.Items[0].UID = "another" }, false, true},
 		"its plan is out of sight for a moment": {func(in *subscription.Input) {
-			in.InstallPlans, in.Subscriptions[0].Status.LastUpdated = in.InstallPlans[1:], second(58)
+			in.InstallPlans.Items, in.Subscriptions.Items[0].Status.LastUpdated = in.InstallPlans.Items[1:], second(58)
 		}, false, true},
-		"the new one is out of sight": {func(in *subscription.Input) { in.InstallPlans = in.InstallPlans[:1] }, false, true},
+		"the new one is out of sight": {func(in *subscription.Input) { in.InstallPlans.Items = in.InstallPlans.Items[:1] }, false, true},
 		"the new one brings something else": {func(in *subscription.Input) {
-			in.InstallPlans[1].Spec.ClusterServiceVersionNames = []string{"vault.v1"}
+			in.InstallPlans.Items[1].Spec.ClusterServiceVersionNames = []string{"vault.v1"}
 		}, false, true},
-		"it is being deleted":         {func(in *subscription.Input) { in.Subscriptions[0].DeletionTimestamp = secondp(9) }, false, true},
+		"it is being deleted":         {func(in *subscription.Input) { in.Subscriptions.Items[0].DeletionTimestamp = secondp(9) }, false, true},
 		"there is no plan to move to": {func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 			in.Resolution = bring(in, "etcd.v1")
 			if tc.changed {
 				in.Resolution = bring(in, "vault.v1", "b")
-				in.InstallPlans[1].Spec.ClusterServiceVersionNames = []string{"etcd.v1", "vault.v1"}
+				in.InstallPlans.Items[1].Spec.ClusterServiceVersionNames = []string{"etcd.v1", "vault.v1"}
 			}
 			if tc.change != nil {
 				tc.change(&in)
@@ -114,14 +114,14 @@ func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
 		"at an unknown time":           {func(in *subscription.Input) { in.Resolution.At = time.Time{} }, true},
 		"the answer is newer":          {func(in *subscription.Input) { in.Resolution.At = second(6).Time }, false},
 		"the answer is of that second": {func(in *subscription.Input) { in.Resolution.At = second(5).Add(time.Second / 2) }, true},
-		"the plan runs":                {func(in *subscription.Input) { in.InstallPlans[0] = newPlan("p", "Installing") }, false},
+		"the plan runs":                {func(in *subscription.Input) { in.InstallPlans.Items[0] = newPlan("p", "Installing") }, false},
 		"the CSV is there": {func(in *subscription.Input) {
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV("etcd.v1"))
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, newCSV("etcd.v1"))
 		}, false},
 		"it is nothing that was decided": {func(in *subscription.Input) { in.Resolution.Resolution.Decisions[0].Changed = false }, false},
 		"the Subscription refers to another plan": {func(in *subscription.Input) {
-			follows("q", "")(in.Subscriptions[0])
-			in.InstallPlans = append(in.InstallPlans, newPlan("q", "Complete"))
+			follows("q", "")(in.Subscriptions.Items[0])
+			in.InstallPlans.Items = append(in.InstallPlans.Items, newPlan("q", "Complete"))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

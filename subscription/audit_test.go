@@ -19,10 +19,11 @@ import (
 	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
 )
 
-func audit(t require.TestingT, in subscription.Input) []subscription.Finding {
-	findings, err := subscription.Audit(in)
+func auditOf(t require.TestingT, in subscription.Input) []audit.Finding {
+	findings, err := audit.Find(in)
 	require.NoError(t, err)
 	return findings
 }
@@ -42,18 +43,18 @@ func TestANamespaceInOrderHasNoFindings(t *testing.T) {
 	for _, n := range []int{0, 1, 10} {
 		in := convergedInput(n)
 		in.Now = in.Now.Add(time.Hour)
-		for _, p := range in.InstallPlans {
+		for _, p := range in.InstallPlans.Items {
 			p.Spec.Generation = 0
 			p.Labels = map[string]string{}
-			for _, s := range in.Subscriptions {
+			for _, s := range in.Subscriptions.Items {
 				for key := range s.Labels {
 					p.Labels[key] = ""
 				}
 			}
 		}
-		require.Empty(t, audit(t, in))
+		require.Empty(t, auditOf(t, in))
 	}
-	_, err := subscription.Audit(subscription.Input{})
+	_, err := audit.Find(subscription.Input{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
@@ -113,9 +114,6 @@ func TestAudit(t *testing.T) {
 		"OwnerMissing/contributes": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{"olmcore/contributors": "a-uid,b-uid"}
 		})}, target: "InstallPlan p", swept: true},
-		"OwnerMissing/prefix": {objects: []olmcore.Object{newSub("a"), vault("b"), labelledPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
-			p.Annotations = map[string]string{"example.com/contributors": "a-uid,b-uid"}
-		})}, change: func(in *subscription.Input) { in.Config.KeyPrefix = "example.com/" }, target: "InstallPlan p"},
 		"OwnerStaleUID":                   {objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), owns(old))}, target: "InstallPlan p", swept: true},
 		"OwnerMalformed":                  {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", malformed)}, target: "InstallPlan p", swept: true},
 		"OwnerDuplicate":                  {objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", twice)}, target: "InstallPlan p", swept: true},
@@ -180,8 +178,8 @@ func TestAudit(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&in)
 			}
-			findings := audit(t, in)
-			i := slices.IndexFunc(findings, func(f subscription.Finding) bool {
+			findings := auditOf(t, in)
+			i := slices.IndexFunc(findings, func(f audit.Finding) bool {
 				return f.Reason == code && f.Target.Kind+" "+f.Target.Name == tc.target
 			})
 			require.GreaterOrEqual(t, i, 0, "%+v", findings)
@@ -190,25 +188,25 @@ func TestAudit(t *testing.T) {
 			require.NotEmpty(t, f.Path)
 			require.Equal(t, tc.repair, len(f.Repair) > 0)
 			require.Equal(t, tc.safe, f.Safe)
-			require.Equal(t, findings, audit(t, reversed(in)), "the order of lists does not matter")
+			require.Equal(t, findings, auditOf(t, reversed(in)), "the order of lists does not matter")
 			if tc.swept {
 				swept, err := sweep.Reconcile(sweep.Input{
 					Now: in.Now, Namespace: ns, Namespaces: olmcore.Found[*corev1.Namespace](),
-					Subscriptions: olmcore.Found(in.Subscriptions...), InstallPlans: olmcore.Found(in.InstallPlans...),
+					Subscriptions: in.Subscriptions, InstallPlans: in.InstallPlans,
 				})
 				require.NoError(t, err)
 				f.Repair = swept.Actions
 			}
 			for _, action := range f.Repair {
 				if u, ok := action.(olmcore.Update); ok {
-					for _, s := range in.Subscriptions {
+					for _, s := range in.Subscriptions.Items {
 						require.True(t, !olmcore.OwnedBy(u.Before, s.UID) || olmcore.OwnedBy(u.After, s.UID), "a live owner was taken off")
 					}
 				}
 			}
 			if len(f.Repair) > 0 || tc.swept {
 				carryOut(t, &in, subscription.Outcome{Result: olmcore.Result{Actions: f.Repair}})
-				for _, g := range audit(t, in) {
+				for _, g := range auditOf(t, in) {
 					require.False(t, g.Reason == code && g.Target == f.Target, "%+v", g)
 				}
 			}
@@ -249,7 +247,7 @@ func TestWhatIsNoFinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := answered(inputOf(tc.objects...))
 			in.Now = epoch.Add(10 * time.Minute)
-			for _, f := range audit(t, in) {
+			for _, f := range auditOf(t, in) {
 				require.NotEqual(t, tc.code, f.Reason, "%+v", f)
 			}
 		})
@@ -257,10 +255,10 @@ func TestWhatIsNoFinding(t *testing.T) {
 }
 
 func reversed(in subscription.Input) subscription.Input {
-	in.Subscriptions, in.InstallPlans, in.ClusterServiceVersions = slices.Clone(in.Subscriptions), slices.Clone(in.InstallPlans), slices.Clone(in.ClusterServiceVersions)
-	slices.Reverse(in.Subscriptions)
-	slices.Reverse(in.InstallPlans)
-	slices.Reverse(in.ClusterServiceVersions)
+	in.Subscriptions.Items, in.InstallPlans.Items, in.ClusterServiceVersions.Items = slices.Clone(in.Subscriptions.Items), slices.Clone(in.InstallPlans.Items), slices.Clone(in.ClusterServiceVersions.Items)
+	slices.Reverse(in.Subscriptions.Items)
+	slices.Reverse(in.InstallPlans.Items)
+	slices.Reverse(in.ClusterServiceVersions.Items)
 	return in
 }
 
@@ -271,28 +269,28 @@ func TestRepairsEndTheirFindings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		in.Now = in.Now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 60}).Draw(t, "minutes")) * time.Minute)
-		before := append([]*v1alpha1.Subscription(nil), in.Subscriptions...)
+		before := append([]*v1alpha1.Subscription(nil), in.Subscriptions.Items...)
 		for i, s := range before {
 			before[i] = s.DeepCopy()
 		}
-		findings := audit(t, in)
-		require.Empty(t, cmp.Diff(before, in.Subscriptions))
-		require.Empty(t, cmp.Diff(findings, audit(t, reversed(in))))
+		findings := auditOf(t, in)
+		require.Empty(t, cmp.Diff(before, in.Subscriptions.Items))
+		require.Empty(t, cmp.Diff(findings, auditOf(t, reversed(in))))
 		for _, f := range findings {
 			if len(f.Repair) == 0 {
 				require.False(t, f.Safe)
 				continue
 			}
 			repaired := in
-			repaired.Subscriptions, repaired.ClusterServiceVersions = slices.Clone(in.Subscriptions), slices.Clone(in.ClusterServiceVersions)
+			repaired.Subscriptions.Items, repaired.ClusterServiceVersions.Items = slices.Clone(in.Subscriptions.Items), slices.Clone(in.ClusterServiceVersions.Items)
 			carryOut(t, &repaired, subscription.Outcome{Result: olmcore.Result{Actions: f.Repair}})
-			for _, g := range audit(t, repaired) {
+			for _, g := range auditOf(t, repaired) {
 				require.False(t, g.Reason == f.Reason && g.Target == f.Target, "%+v\nagain as\n%+v", f, g)
 			}
 		}
 		for range 8 {
 			var actions []olmcore.Action
-			for _, f := range audit(t, in) {
+			for _, f := range auditOf(t, in) {
 				if f.Safe {
 					actions = append(actions, f.Repair[0])
 				}
@@ -302,37 +300,13 @@ func TestRepairsEndTheirFindings(t *testing.T) {
 			}
 			carryOut(t, &in, subscription.Outcome{Result: olmcore.Result{Actions: actions[:1]}})
 		}
-		t.Fatalf("not repaired: %+v", audit(t, in))
+		t.Fatalf("not repaired: %+v", auditOf(t, in))
 	})
 }
 
 func TestYoungOdditiesAreOnlyMentioned(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = metav1.NewTime(now) }))
-	for _, f := range audit(t, in) {
+	for _, f := range auditOf(t, in) {
 		require.Equal(t, olmcore.Info, f.Severity, f)
-	}
-}
-
-// TestTheOrderOfManyPlansDoesNotMatter: more of them are searched in another way than a
-// few, which needs them in order.
-func TestTheOrderOfManyPlansDoesNotMatter(t *testing.T) {
-	in := convergedWith(20, 20)
-	rapid.Check(t, func(t *rapid.T) {
-		shuffled := in
-		shuffled.Subscriptions = rapid.Permutation(in.Subscriptions).Draw(t, "Subscriptions")
-		shuffled.InstallPlans = rapid.Permutation(in.InstallPlans).Draw(t, "plans")
-		shuffled.ClusterServiceVersions = rapid.Permutation(in.ClusterServiceVersions).Draw(t, "CSVs")
-		out, err := subscription.Reconcile(shuffled)
-		require.NoError(t, err)
-		require.True(t, out.Empty(), "%+v", out)
-		require.Equal(t, subscription.GateAnswered, out.Gate)
-	})
-	for i := 1; i < len(in.InstallPlans); i++ { // only two of them are not in order
-		swapped := in
-		swapped.InstallPlans = slices.Clone(in.InstallPlans)
-		swapped.InstallPlans[i-1], swapped.InstallPlans[i] = in.InstallPlans[i], in.InstallPlans[i-1]
-		out, err := subscription.Reconcile(swapped)
-		require.NoError(t, err)
-		require.True(t, out.Empty(), "%d: %+v", i, out)
 	}
 }

@@ -8,8 +8,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -48,53 +51,13 @@ func convergedWith(n, plans int) subscription.Input {
 	if err != nil {
 		panic(err)
 	}
-	in.InstallPlans = nil
+	in.InstallPlans.Items = nil
 	for _, o := range snapshot.Objects() {
 		if p, ok := o.(*v1alpha1.InstallPlan); ok {
-			in.InstallPlans = append(in.InstallPlans, p)
+			in.InstallPlans.Items = append(in.InstallPlans.Items, p)
 		}
 	}
 	return answered(in)
-}
-
-func TestAConvergedNamespaceCostsNoAllocation(t *testing.T) {
-	for name, in := range map[string]subscription.Input{
-		"no Subscription":     inputOf(),
-		"one":                 convergedInput(1),
-		"a hundred":           convergedInput(100),
-		"a plan for each":     convergedWith(20, 20),
-		"waiting for a plan":  answered(inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)))),
-		"waiting, no answer":  inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1))),
-		"with a foreign word": answered(inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition("Foreign", "X", "", 1)), newPlan("p", "Complete"), newCSV("etcd.v1"))),
-	} {
-		t.Run(name, func(t *testing.T) {
-			out := reconcile(t, in)
-			require.True(t, out.Empty(), "%+v", out)
-			require.Zero(t, out.RequeueAfter)
-			require.Nil(t, out.Resolve)
-			require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = subscription.Reconcile(in) }))
-
-			in.Histories = map[types.UID]subscription.History{}
-			for uid, h := range reconcile(t, in).Histories {
-				in.Histories[uid] = h
-			}
-			require.Nil(t, reconcile(t, in).Histories)
-			require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = subscription.Reconcile(in) }), "with memory")
-		})
-	}
-}
-
-func BenchmarkConverged(b *testing.B) {
-	for _, n := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := convergedInput(n)
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = subscription.Reconcile(in)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/subscription")
-		})
-	}
 }
 
 // withCatalogs adds four healthy catalogs, as recorded.
@@ -104,7 +67,7 @@ func withCatalogs(in subscription.Input) subscription.Input {
 		list = append(list, newCatalog("olm", name, true))
 	}
 	in.Catalogs = sources(list...)
-	for _, s := range in.Subscriptions {
+	for _, s := range in.Subscriptions.Items {
 		records(list...)(s)
 		saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)(s)
 	}
@@ -112,26 +75,60 @@ func withCatalogs(in subscription.Input) subscription.Input {
 }
 
 // sizes are the namespaces that are measured.
-var sizes = []int{1, 10, 100, 1000, 10000}
+var sizes = []int{1, 10, 100, 1000}
 
-// TestCatalogsCostNoAllocation: with four catalogs, with and without memory, a
-// namespace at rest of any size asks for nothing and allocates nothing.
-func TestCatalogsCostNoAllocation(t *testing.T) {
-	for _, n := range sizes {
-		in := withCatalogs(convergedInput(n))
-		for range 2 {
-			require.True(t, reconcile(t, in).Empty())
-			require.Zero(t, testing.AllocsPerRun(2, func() { _, _ = subscription.Reconcile(in) }), n)
-			in.Histories = map[types.UID]subscription.History{}
-			in.Histories = reconcile(t, in).Histories
+// full is a namespace at rest with four catalogs, histories and an answer.
+func full(t require.TestingT, n int) subscription.Input {
+	in := withCatalogs(convergedInput(n))
+	in.Histories = map[types.UID]subscription.History{}
+	in.Histories = outcomeOf(t, in).Histories
+	return in
+}
+
+func TestANamespaceAtRestWithItsCheckpointCostsNoAllocation(t *testing.T) {
+	waiting := inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)))
+	for name, in := range map[string]subscription.Input{
+		"no Subscription": inputOf(), "waiting for a plan": answered(waiting), "waiting, no answer": waiting,
+		"ten": full(t, 10), "a thousand": full(t, 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := reconcile(t, in)
+			require.NotNil(t, out.Checkpoint)
+			require.Equal(t, subscription.Outcome{Checkpoint: out.Checkpoint}, out)
+			in.Checkpoint = out.Checkpoint
+			require.Equal(t, out, reconcile(t, in))
+			require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = subscription.Reconcile(in) }))
+		})
+	}
+}
+
+// TestTheCheckpointIsSound: whatever changes, it lets go or the answer stays the same.
+func TestTheCheckpointIsSound(t *testing.T) {
+	in := full(t, 2)
+	in.Catalogs.Probes = map[types.NamespacedName]subscription.Probe{{Namespace: "olm", Name: "a"}: {Healthy: true}}
+	in.Catalogs.Entries = []subscription.Entry{entryOf("package-0000.v1.2.3", nil, nil, nil)}
+	in.PreviousPackages = map[types.UID][]string{"subscription-0000-uid": {"former"}}
+	in.Resolution.At, in.Resolution.Unpacking = now, &subscription.Unpacking{Lookups: []v1alpha1.BundleLookup{{Path: "x"}}}
+	in.Components = []olmcore.Object{&corev1.ServiceAccount{ObjectMeta: meta("sa")}}
+	require.NotNil(t, reconcile(t, in).Checkpoint)
+	require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		for range 3 { // nearer to rest
+			carryOut(t, &in, outcomeOf(t, in))
 		}
-	}
+		require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
+	})
 }
 
-func BenchmarkConvergedWithCatalogs(b *testing.B) {
-	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := withCatalogs(convergedInput(n))
+// measure reports the cost with and without the Checkpoint.
+func measure(b *testing.B, n int, in subscription.Input) {
+	for name, checkpoint := range map[string]*olmcore.Checkpoint{"plain": nil, "checkpoint": outcomeOf(b, in).Checkpoint} {
+		if name == "checkpoint" && checkpoint == nil {
+			continue
+		}
+		b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
+			in.Checkpoint = checkpoint
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = subscription.Reconcile(in)
@@ -141,83 +138,21 @@ func BenchmarkConvergedWithCatalogs(b *testing.B) {
 	}
 }
 
-// BenchmarkConvergedManyPlans has a plan of its own for each Subscription.
-func BenchmarkConvergedManyPlans(b *testing.B) {
-	in := convergedWith(300, 300)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = subscription.Reconcile(in)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/300, "ns/subscription")
-}
-
-// BenchmarkConvergedWithHistory has four catalogs too.
-func BenchmarkConvergedWithHistory(b *testing.B) {
+// BenchmarkAtRest has four catalogs, histories and an answer.
+func BenchmarkAtRest(b *testing.B) {
 	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := withCatalogs(convergedInput(n))
-			in.Histories = map[types.UID]subscription.History{}
-			in.Histories = reconcile(b, in).Histories
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = subscription.Reconcile(in)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/subscription")
-		})
+		measure(b, n, full(b, n))
 	}
 }
 
-// BenchmarkOneChange is a namespace with four catalogs in which one plan moved on:
-// its cost beyond BenchmarkConvergedWithCatalogs is that of the change.
+// BenchmarkManyPlans has a plan of its own for each Subscription.
+func BenchmarkManyPlans(b *testing.B) { measure(b, 300, convergedWith(300, 300)) }
+
+// BenchmarkOneChange is a namespace with four catalogs in which one plan moved on.
 func BenchmarkOneChange(b *testing.B) {
 	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := withCatalogs(convergedInput(n))
-			pending("Installing", 6)(in.Subscriptions[n/2])
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = subscription.Reconcile(in)
-			}
-		})
-	}
-}
-
-// BenchmarkAudit is a namespace with four catalogs in which all is well but for the
-// labels of its plans.
-func BenchmarkAudit(b *testing.B) {
-	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := withCatalogs(convergedInput(n))
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = subscription.Audit(in)
-			}
-		})
-	}
-}
-
-// BenchmarkUnanswered is a converged namespace that asks to be resolved.
-func BenchmarkUnanswered(b *testing.B) {
-	for _, n := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := convergedInput(n)
-			in.Resolution = nil
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = subscription.Reconcile(in)
-			}
-		})
-	}
-}
-
-// BenchmarkLabels is a namespace whose operators lost all their labels.
-func BenchmarkLabels(b *testing.B) {
-	in := convergedInput(100)
-	for i := range in.Subscriptions {
-		in.Subscriptions[i].Labels, in.ClusterServiceVersions[i].Labels = nil, nil
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = subscription.Reconcile(in)
+		in := withCatalogs(convergedInput(n))
+		pending("Installing", 6)(in.Subscriptions.Items[n/2])
+		measure(b, n, in)
 	}
 }

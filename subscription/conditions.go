@@ -4,7 +4,6 @@ package subscription
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -12,327 +11,201 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
-// wish is what the conditions of one group should be: as they are (keep), none
-// (the zero wish), or one that is True, or False when it is off.
-type wish struct {
-	keep            bool
-	off             bool // the status is False
-	conditionType   v1alpha1.SubscriptionConditionType
+// want is what a condition should be. The zero want keeps it as it is: nothing is known
+// that would change it.
+type want struct {
+	decided         bool
+	status          corev1.ConditionStatus // empty: the condition is to be absent
 	reason, message string
 }
 
-// The conditions that this package writes belong to groups. A group shows at
-// most one condition of a wish; the order is that in which new ones are added.
-type group uint8
+var absent = want{decided: true}
 
-const (
-	groupOther group = iota
-	groupPlan
-	groupResolution
-	groupUnpack
-	groupHealth
-	groupDeprecation
-)
-
-// ourTypes are the conditions that this package writes.
-var ourTypes = [...]v1alpha1.SubscriptionConditionType{
-	v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed,
-	v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed,
-	v1alpha1.SubscriptionCatalogSourcesUnhealthy, v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
-	v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated,
+// present is a condition that is True.
+func present(reason, message string) want {
+	return want{decided: true, status: corev1.ConditionTrue, reason: reason, message: message}
 }
 
-func groupOf(t v1alpha1.SubscriptionConditionType) group {
-	switch t {
-	case v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed:
-		return groupPlan
-	case v1alpha1.SubscriptionResolutionFailed:
-		return groupResolution
-	case v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed:
-		return groupUnpack
-	case v1alpha1.SubscriptionCatalogSourcesUnhealthy:
-		return groupHealth
-	case v1alpha1.SubscriptionPackageDeprecated, v1alpha1.SubscriptionChannelDeprecated,
-		v1alpha1.SubscriptionBundleDeprecated, v1alpha1.SubscriptionDeprecated:
-		return groupDeprecation
+// facts are what the conditions of a Subscription follow from. Each is nil or zero where
+// nothing is known.
+type facts struct {
+	spec *v1alpha1.SubscriptionSpec
+	plan stage.Sighting
+	// resolution, unpacking and unpackFailed are what the answer to a ResolveRequest says.
+	resolution, unpacking, unpackFailed want
+	catalogs                            *catalogsHealth
+	deprecation                         deprecation
+}
+
+// conditionRow is a condition that this package writes. Everything that happens to the
+// condition follows from its row: it is written, counts as the library's own, its change
+// is reported as a Transition of its type, and Events are made of that.
+type conditionRow struct {
+	Type v1alpha1.SubscriptionConditionType
+	// From names the fact that decides, as the table in the package comment does.
+	From string
+	// Want computes it from the facts.
+	Want func(f *facts) want
+	// OfPlan: the Transitions of the plan's stage report it, not one of its own.
+	OfPlan bool
+	// OfCatalogs: no resolution looks at it, so none has to wait for its write.
+	OfCatalogs bool
+	// Warning: it is bad news when it is True.
+	Warning bool
+}
+
+// conditionTable has every condition that this package writes, in the order in which
+// new ones are added to a status and their changes are reported.
+var conditionTable = []conditionRow{
+	{Type: v1alpha1.SubscriptionInstallPlanMissing, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanMissing), OfPlan: true, Warning: true},
+	{Type: v1alpha1.SubscriptionInstallPlanPending, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanPending), OfPlan: true},
+	{Type: v1alpha1.SubscriptionInstallPlanFailed, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanFailed), OfPlan: true, Warning: true},
+	{Type: v1alpha1.SubscriptionResolutionFailed, From: "resolution", Want: func(f *facts) want { return f.resolution }, Warning: true},
+	{Type: v1alpha1.SubscriptionBundleUnpacking, From: "unpacking", Want: func(f *facts) want { return f.unpacking }},
+	{Type: v1alpha1.SubscriptionBundleUnpackFailed, From: "unpacking", Want: func(f *facts) want { return f.unpackFailed }, Warning: true},
+	{Type: v1alpha1.SubscriptionCatalogSourcesUnhealthy, From: "catalogs", Want: ofCatalogs, OfCatalogs: true, Warning: true},
+	{Type: v1alpha1.SubscriptionPackageDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.pkg) }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionChannelDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.channel) }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionBundleDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.bundle) }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.all()) }, OfCatalogs: true},
+}
+
+// ofStage is the rule of a condition about the plan: at most one of the three is there,
+// the one that shows the stage.
+func ofStage(t v1alpha1.SubscriptionConditionType) func(*facts) want {
+	return func(f *facts) want {
+		if f.plan.Shown == StageUnverified || f.plan.Shown == StageUnknown {
+			return want{}
+		}
+		if c := stage.ConditionOf(f.plan.Shown, f.plan.Plan); c.Type == t {
+			return present(c.Reason, c.Message)
+		}
+		return absent
 	}
-	return groupOther
 }
 
-func (d *verdict) wishFor(g group, t v1alpha1.SubscriptionConditionType) wish {
-	switch g {
-	case groupPlan:
-		return d.stage
-	case groupResolution:
-		return d.resolution
-	case groupUnpack:
-		return d.unpack
-	case groupHealth:
-		return d.health
-	case groupDeprecation:
-		return d.deprecation.wish(t)
+func ofCatalogs(f *facts) want {
+	if f.catalogs == nil {
+		return want{}
 	}
-	return wish{keep: true}
+	return f.catalogs.condition(f.spec)
 }
 
-// conditionsDiffer reports whether conditions would return another list, without
-// making one. It is a good part of what a Subscription costs that nothing happens
-// to, so it looks at each condition once.
-func (d *verdict) conditionsDiffer() bool {
-	have := d.sub.Status.Conditions
-	found := 0
-	for i := range have {
-		c := &have[i]
-		var w *wish
-		switch groupOf(c.Type) {
-		case groupPlan:
-			w = &d.stage
-		case groupResolution:
-			w = &d.resolution
-		case groupUnpack:
-			w = &d.unpack
-		case groupHealth:
-			w = &d.health
-		case groupDeprecation:
-			if d.deprecation.judged && !d.deprecation.grants(c) || first(have, c.Type) != i {
-				return true
+// Conditions returns the types of the conditions that this package writes, in the order
+// in which it adds them. All others belong to other writers and stay as they are.
+func Conditions() []v1alpha1.SubscriptionConditionType {
+	types := make([]v1alpha1.SubscriptionConditionType, len(conditionTable))
+	for i, row := range conditionTable {
+		types[i] = row.Type
+	}
+	return types
+}
+
+// IsWarning reports whether a Transition of a Subscription is bad news: a plan that
+// failed or is missing, or a condition that says so and becomes True.
+func IsWarning(t olmcore.Transition) bool {
+	if t.Type == TransitionInstallPlan {
+		return t.To == string(StageFailed) || t.To == string(StageMissing)
+	}
+	return t.Status == metav1.ConditionTrue && slices.ContainsFunc(conditionTable, func(r conditionRow) bool {
+		return r.Warning && string(r.Type) == t.Type
+	})
+}
+
+// merged is a list of conditions as it should be.
+type merged struct {
+	list []v1alpha1.SubscriptionCondition
+	// kept are the types of which nothing is known that would change them.
+	kept []v1alpha1.SubscriptionConditionType
+	// changed says whether the list differs from the observed one, and held whether in
+	// more than what it says of catalogs.
+	changed, held bool
+}
+
+// mergeConditions returns the conditions as the table wants them: those of other
+// writers as they are, ours replaced in place, at most one of each type, the newest. The
+// transition time moves when status, reason or message change.
+func mergeConditions(table []conditionRow, f *facts, have []v1alpha1.SubscriptionCondition, now time.Time) merged {
+	var m merged
+	ours := map[v1alpha1.SubscriptionConditionType]*v1alpha1.SubscriptionCondition{}
+	for _, row := range table {
+		before := newest(have, row.Type)
+		after, w := before, row.Want(f)
+		switch {
+		case !w.decided:
+			m.kept = append(m.kept, row.Type)
+		case w.status == "":
+			after = nil
+		case before == nil || before.Status != w.status || before.Reason != w.reason || before.Message != w.message:
+			after = &v1alpha1.SubscriptionCondition{
+				Type: row.Type, Status: w.status, Reason: w.reason, Message: w.message, LastTransitionTime: new(olmcore.Timestamp(now)),
 			}
-			continue
-		default:
-			continue
 		}
-		if first(have, c.Type) != i {
-			return true // one of the two goes
-		}
-		if w.keep {
-			continue
-		}
-		if !w.is(c) {
-			return true
-		}
-		found++
+		ours[row.Type] = after
+		m.held = m.held || after != before && !row.OfCatalogs
 	}
-	wanted := d.stage.count() + d.resolution.count() + d.unpack.count() + d.health.count()
-	return found < wanted || d.deprecation.judged && d.deprecation.lacks(have)
+	written := map[v1alpha1.SubscriptionConditionType]bool{}
+	for _, c := range have {
+		mine, isOurs := ours[c.Type]
+		switch {
+		case !isOurs:
+			m.list = append(m.list, c)
+		case written[c.Type]:
+			m.held = true // a double condition goes
+		case mine != nil:
+			m.list = append(m.list, *mine)
+		}
+		written[c.Type] = true
+	}
+	for _, row := range table {
+		if c := ours[row.Type]; c != nil && !written[row.Type] {
+			m.list = append(m.list, *c)
+		}
+	}
+	m.changed = !slices.Equal(m.list, have)
+	return m
 }
 
-// conditions returns the wanted list: other writers' conditions as they are,
-// ours replaced in place, at most one of each type. The transition time moves
-// when status, reason or message change.
-func (d *verdict) conditions(now time.Time) []v1alpha1.SubscriptionCondition {
-	have := d.sub.Status.Conditions
-	var out []v1alpha1.SubscriptionCondition
+// transitions reports the conditions that change, but those of the plan's stage.
+func (m merged) transitions(table []conditionRow, s *v1alpha1.Subscription, now time.Time) []olmcore.Transition {
+	var all []olmcore.Transition
+	for _, row := range table {
+		before, after := newest(s.Status.Conditions, row.Type), newest(m.list, row.Type)
+		if row.OfPlan || same(before, after) {
+			continue
+		}
+		t := olmcore.Moved(olmcore.RefOf(s), string(row.Type), "", "", now)
+		t.Bound = olmcore.NotAfter
+		if before != nil {
+			t.From = string(before.Status)
+		}
+		if after != nil {
+			t.To, t.Status, t.Reason, t.Message = string(after.Status), metav1.ConditionStatus(after.Status), after.Reason, after.Message
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// same reports whether two conditions of one type, nil for none, say the same.
+func same(a, b *v1alpha1.SubscriptionCondition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// newest returns the condition of a type with the latest transition time, the first of
+// equals; nil when there is none.
+func newest(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) *v1alpha1.SubscriptionCondition {
+	var best *v1alpha1.SubscriptionCondition
 	for i := range have {
-		g := groupOf(have[i].Type)
-		if g == groupOther {
-			out = append(out, *have[i].DeepCopy())
-			continue
-		}
-		w := d.wishFor(g, have[i].Type)
-		if i != first(have, have[i].Type) || !w.keep && w.conditionType != have[i].Type {
-			continue
-		}
-		c := have[newest(have, have[i].Type)].DeepCopy()
-		if !w.keep && !w.is(c) {
-			*c = w.condition(now)
-		}
-		out = append(out, *c)
-	}
-	wishes := [...]wish{
-		d.stage, d.resolution, d.unpack, d.health, d.deprecation.wish(v1alpha1.SubscriptionPackageDeprecated),
-		d.deprecation.wish(v1alpha1.SubscriptionChannelDeprecated), d.deprecation.wish(v1alpha1.SubscriptionBundleDeprecated),
-		d.deprecation.wish(v1alpha1.SubscriptionDeprecated),
-	}
-	for i := range wishes {
-		if w := &wishes[i]; w.lacks(out) {
-			out = append(out, w.condition(now))
-		}
-	}
-	return out
-}
-
-func (w *wish) is(c *v1alpha1.SubscriptionCondition) bool {
-	return c.Type == w.conditionType && c.Reason == w.reason && c.Message == w.message && c.Status == w.status()
-}
-
-// count returns how many conditions are to be there, 0 or 1.
-func (w *wish) count() int {
-	if w.keep || w.conditionType == "" {
-		return 0
-	}
-	return 1
-}
-
-func (w *wish) status() corev1.ConditionStatus {
-	if w.off {
-		return corev1.ConditionFalse
-	}
-	return corev1.ConditionTrue
-}
-
-func (w *wish) lacks(have []v1alpha1.SubscriptionCondition) bool {
-	return !w.keep && w.conditionType != "" && first(have, w.conditionType) < 0
-}
-
-func (w *wish) condition(now time.Time) v1alpha1.SubscriptionCondition {
-	return v1alpha1.SubscriptionCondition{
-		Type: w.conditionType, Status: w.status(), Reason: w.reason, Message: w.message,
-		LastTransitionTime: new(olmcore.Timestamp(now)),
-	}
-}
-
-func first(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) int {
-	for i := range have {
-		if have[i].Type == t {
-			return i
-		}
-	}
-	return -1
-}
-
-// newest returns the position of the condition of a type with the latest
-// transition time, the first of equals; -1 when there is none.
-func newest(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) int {
-	best := -1
-	for i := range have {
-		if have[i].Type == t && (best < 0 || isEarlier(have[best].LastTransitionTime, have[i].LastTransitionTime)) {
-			best = i
+		if have[i].Type == t && (best == nil || stage.IsEarlier(best.LastTransitionTime, have[i].LastTransitionTime)) {
+			best = &have[i]
 		}
 	}
 	return best
-}
-
-// isEarlier compares transition times; no time is earlier than any.
-func isEarlier(a, b *metav1.Time) bool { return !b.IsZero() && (a.IsZero() || a.Time.Before(b.Time)) }
-
-// wishOf returns the InstallPlan condition that shows a stage. plan is nil when
-// it is not visible.
-//
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
-// CheckInstallPlanStatus and InstallPlanNotFound. Differs: an unknown phase
-// keeps what is published instead of counting as installed; an empty failure
-// reason becomes InstallPlanFailed.
-func wishOf(stage Stage, plan *v1alpha1.InstallPlan, isNow bool) wish {
-	var w wish
-	switch stage {
-	case StageNotYetReconciled:
-		w.conditionType, w.reason = v1alpha1.SubscriptionInstallPlanPending, v1alpha1.InstallPlanNotYetReconciled
-	case StagePlanning, StageRequiresApproval, StageInstalling:
-		w.conditionType, w.reason = v1alpha1.SubscriptionInstallPlanPending, string(stage)
-	case StageFailed:
-		w.conditionType, w.reason = v1alpha1.SubscriptionInstallPlanFailed, failureReason(plan)
-	case StageMissing:
-		return wish{conditionType: v1alpha1.SubscriptionInstallPlanMissing, reason: v1alpha1.ReferencedInstallPlanNotFound}
-	case StageUnknown, StageUnverified:
-		return wish{keep: true}
-	default:
-		return w
-	}
-	if plan != nil && isNow {
-		w.message = planMessage(plan)
-	}
-	return w
-}
-
-func failureReason(plan *v1alpha1.InstallPlan) string {
-	if c := installed(plan); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "" {
-		return string(c.Reason)
-	}
-	return v1alpha1.InstallPlanFailed
-}
-
-// planMessage is what a plan says about itself: its Installed condition, else
-// the bundle lookups that are pending.
-func planMessage(plan *v1alpha1.InstallPlan) string {
-	if c := installed(plan); c != nil && c.Message != "" && c.Status != corev1.ConditionUnknown {
-		return c.Message
-	}
-	var texts []string
-	for i := range plan.Status.BundleLookups {
-		for _, c := range plan.Status.BundleLookups[i].Conditions {
-			if c.Type == v1alpha1.BundleLookupPending && c.Status != corev1.ConditionUnknown && c.Message != "" {
-				texts = append(texts, c.Message+".")
-			}
-		}
-	}
-	return strings.Join(texts, " ")
-}
-
-// installed returns the plan's Installed condition, nil when there is none.
-func installed(plan *v1alpha1.InstallPlan) *v1alpha1.InstallPlanCondition {
-	if plan == nil {
-		return nil
-	}
-	i := slices.IndexFunc(plan.Status.Conditions, func(c v1alpha1.InstallPlanCondition) bool {
-		return c.Type == v1alpha1.InstallPlanInstalled
-	})
-	if i < 0 {
-		return nil
-	}
-	return &plan.Status.Conditions[i]
-}
-
-// installedAt returns when the plan's Installed condition was last written, the
-// zero time when it never was. The transition time would not do: it is kept when
-// a plan runs again and ends the same way.
-func installedAt(plan *v1alpha1.InstallPlan) time.Time {
-	if c := installed(plan); c != nil && c.LastUpdateTime != nil {
-		return c.LastUpdateTime.Time
-	}
-	return time.Time{}
-}
-
-// showsPlan reports whether there is a condition about a plan, True or not.
-func showsPlan(have []v1alpha1.SubscriptionCondition) bool {
-	for i := range have {
-		if groupOf(have[i].Type) == groupPlan {
-			return true
-		}
-	}
-	return false
-}
-
-// shownStage reads the stage that the conditions show; ok is false when they
-// show none. The newest of several wins, then Missing, Failed, Pending.
-func shownStage(have []v1alpha1.SubscriptionCondition) (stage Stage, since time.Time, ok bool) {
-	best, rank := -1, 0
-	for i := range have {
-		r := 0
-		switch have[i].Type {
-		case v1alpha1.SubscriptionInstallPlanMissing:
-			r = 3
-		case v1alpha1.SubscriptionInstallPlanFailed:
-			r = 2
-		case v1alpha1.SubscriptionInstallPlanPending:
-			r = 1
-		}
-		if r == 0 || have[i].Status != corev1.ConditionTrue {
-			continue
-		}
-		if best < 0 || isEarlier(have[best].LastTransitionTime, have[i].LastTransitionTime) ||
-			r > rank && !isEarlier(have[i].LastTransitionTime, have[best].LastTransitionTime) {
-			best, rank = i, r
-		}
-	}
-	if best < 0 {
-		return "", since, false
-	}
-	if t := have[best].LastTransitionTime; t != nil {
-		since = t.Time
-	}
-	switch rank {
-	case 3:
-		return StageMissing, since, true
-	case 2:
-		return StageFailed, since, true
-	}
-	switch reason := have[best].Reason; reason {
-	case v1alpha1.InstallPlanNotYetReconciled:
-		return StageNotYetReconciled, since, true
-	case string(StagePlanning), string(StageRequiresApproval), string(StageInstalling):
-		return Stage(reason), since, true
-	}
-	return StageUnknown, since, true
 }

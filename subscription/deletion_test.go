@@ -83,7 +83,7 @@ func TestPlanDeletion(t *testing.T) {
 func TestDeletionHasTheLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
-		for _, s := range in.Subscriptions {
+		for _, s := range in.Subscriptions.Items {
 			if rapid.Bool().Draw(t, "leaves") {
 				leaving(rapid.SampledFrom([]int{-300, -239, 0, 50}).Draw(t, "since"))(s)
 			}

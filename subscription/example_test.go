@@ -14,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 )
 
 // exampleObjects are a Subscription that waits for approval, as its status says,
@@ -79,7 +80,8 @@ func ExampleReconcile() {
 		}
 		fmt.Println(string(text))
 	}
-	fmt.Println(out.Gate)
+	assessment, _ := subscription.Assess(in)
+	fmt.Println(assessment.Gate)
 	// Output:
 	// InstallPlan RequiresApproval -> Installing Proven NotAfter 10:00:20
 	// InstallPlan Installing -> Complete Observed Exact 10:00:24
@@ -110,24 +112,24 @@ func ExampleAssess() {
 	if err != nil {
 		panic(err)
 	}
-	for _, s := range assessment.Subscriptions {
-		fmt.Println(s.Name, s.State, s.InstallPlan, s.Stage)
+	for _, v := range assessment.Verdicts {
+		fmt.Println(v.Subscription.Name, v.Status.State, v.Plan.Name, v.Plan.Stage)
 	}
 	// Output:
 	// etcd AtLatestKnown install-1 Complete
 }
 
-func ExampleOperator() {
+func Example_operator() {
 	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
 	if err != nil {
 		panic(err)
 	}
-	in, err := subscription.GatherOperator(context.Background(), snapshot, "etcd.ops")
+	in, err := component.Gather(context.Background(), snapshot, "etcd.ops")
 	if err != nil {
 		panic(err)
 	}
 	in.Operator = &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "etcd.ops", UID: "5", ResourceVersion: "15"}}
-	out, err := subscription.Operator(in)
+	out, err := component.Reconcile(in)
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/olmcore/olm/olmcore"
@@ -15,7 +16,7 @@ type Gate string
 const (
 	// GateNotNeeded: every Subscription waits for its plan, or there is none.
 	GateNotNeeded Gate = "NotNeeded"
-	// GateNeeded: Outcome.Resolve says what is to be resolved.
+	// GateNeeded: there is a ResolveRequest.
 	GateNeeded Gate = "Needed"
 	// GateAnswered: the Resolution that was handed in is the answer, and it is
 	// carried out or waits for its plan.
@@ -42,27 +43,29 @@ type ResolveRequest struct {
 	Reason string
 }
 
-// gate decides whether to ask for a resolution.
-func (v *view) gate(anyNeeds, anyMoved bool) Gate {
+// gate decides whether to ask for a resolution; the verdicts are those about all
+// Subscriptions.
+func (n *namespace) gate(verdicts []Verdict) Gate {
+	needed := slices.ContainsFunc(verdicts, func(v Verdict) bool { return !v.Waits })
 	switch {
-	case len(v.subs) == 0:
+	case len(verdicts) == 0:
 		return GateNotNeeded
-	case v.blocked != "":
+	case n.blocked != "":
 		return GateBlocked
-	case anyMoved:
+	case slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.held }):
 		return GateDeferred
-	case !anyNeeds:
+	case !needed:
 		return GateNotNeeded
-	case v.answer.again == "":
+	case n.answer.again == "":
 		return GateAnswered
 	}
 	return GateNeeded
 }
 
-func (v *view) request() *ResolveRequest {
-	r := &ResolveRequest{Namespace: v.namespace, Reason: v.answer.again}
-	parts := []string{v.namespace}
-	for _, s := range v.subs {
+func (n *namespace) request() *ResolveRequest {
+	r := &ResolveRequest{Namespace: n.name, Reason: n.answer.again}
+	parts := []string{n.name}
+	for _, s := range n.subs {
 		f := olmcore.FingerprintOf(s)
 		r.Subscriptions = append(r.Subscriptions, f)
 		parts = append(parts, f.Name, string(f.UID), strconv.FormatInt(f.Generation, 10), f.CurrentCSV, f.InstalledCSV)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 )
 
 // gatherObjects is a namespace with an operator, and things around it.
@@ -64,10 +65,10 @@ func TestGatherReadsWhatANamespaceNeeds(t *testing.T) {
 	require.Equal(t, ns, in.Namespace)
 	require.True(t, in.Config.ReinstallMissingCSV)
 	require.True(t, in.Now.IsZero())
-	require.Equal(t, []string{"a", "b", "c"}, names(in.Subscriptions))
-	require.Equal(t, []string{"p", "q"}, names(in.InstallPlans))
-	require.Equal(t, []string{"etcd.v1", "lib.v1"}, names(in.ClusterServiceVersions))
-	require.Equal(t, []string{"group"}, names(in.OperatorGroups))
+	require.Equal(t, []string{"a", "b", "c"}, names(in.Subscriptions.Items))
+	require.Equal(t, []string{"p", "q"}, names(in.InstallPlans.Items))
+	require.Equal(t, []string{"etcd.v1", "lib.v1"}, names(in.ClusterServiceVersions.Items))
+	require.Equal(t, []string{"group"}, names(in.OperatorGroups.Items))
 	var components []string
 	for _, o := range in.Components {
 		components = append(components, olmcore.KeyOf(o).String())
@@ -265,7 +266,7 @@ func TestWhatWasNotReadIsNotAbsent(t *testing.T) {
 	_, err = subscription.GatherCatalogs(t.Context(), snapshot, ns, "olm")
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
 	require.ErrorContains(t, err, "what can be installed")
-	_, err = subscription.GatherOperator(t.Context(), snapshot, "etcd.ops")
+	_, err = component.Gather(t.Context(), snapshot, "etcd.ops")
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
 	_, err = subscription.Gather(t.Context(), nil, ns, subscription.Config{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
@@ -277,8 +278,8 @@ func TestALiveReadLeavesNothingUnverified(t *testing.T) {
 		in := drawNamespace(t)
 		in.Live = true
 		require.Empty(t, outcomeOf(t, in).Verify)
-		for _, s := range assess(t, in).Subscriptions {
-			require.NotEqual(t, subscription.StageUnverified, s.Stage)
+		for _, s := range assess(t, in).Verdicts {
+			require.NotEqual(t, subscription.StageUnverified, s.Plan.Stage)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/health"
 )
 
 const (
@@ -144,15 +145,19 @@ func newCSV(name string, change ...func(*v1alpha1.ClusterServiceVersion)) *v1alp
 // inputOf puts objects into an Input with one OperatorGroup. Objects of other
 // kinds are components.
 func inputOf(objects ...olmcore.Object) subscription.Input {
-	in := subscription.Input{Now: now, Namespace: ns, OperatorGroups: []*operatorsv1.OperatorGroup{{ObjectMeta: meta("group")}}}
+	in := subscription.Input{
+		Now: now, Namespace: ns, OperatorGroups: olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: meta("group")}),
+		Subscriptions: olmcore.Found[*v1alpha1.Subscription](), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+	}
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *v1alpha1.Subscription:
-			in.Subscriptions = append(in.Subscriptions, o)
+			in.Subscriptions.Items = append(in.Subscriptions.Items, o)
 		case *v1alpha1.InstallPlan:
-			in.InstallPlans = append(in.InstallPlans, o)
+			in.InstallPlans.Items = append(in.InstallPlans.Items, o)
 		case *v1alpha1.ClusterServiceVersion:
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, o)
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, o)
 		default:
 			in.Components = append(in.Components, o)
 		}
@@ -169,7 +174,7 @@ func answered(in subscription.Input) subscription.Input {
 // resolutionOf is a resolution of what is there, without changes.
 func resolutionOf(in subscription.Input) olmcore.Resolution {
 	var r olmcore.Resolution
-	for _, s := range in.Subscriptions {
+	for _, s := range in.Subscriptions.Items {
 		r.Observed = append(r.Observed, olmcore.FingerprintOf(s))
 		r.Decisions = append(r.Decisions, olmcore.SubscriptionDecision{Name: s.Name, CurrentCSV: s.Status.CurrentCSV})
 	}
@@ -178,7 +183,7 @@ func resolutionOf(in subscription.Input) olmcore.Resolution {
 
 // failForward makes the namespace fail forward.
 func failForward(in subscription.Input) subscription.Input {
-	in.OperatorGroups[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
+	in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 	return in
 }
 
@@ -195,6 +200,15 @@ func outcomeOf(t require.TestingT, in subscription.Input) subscription.Outcome {
 	return out
 }
 
+func gateOf(t require.TestingT, in subscription.Input) subscription.Gate { return assess(t, in).Gate }
+
+// healthOf returns the health of the first Subscription.
+func healthOf(t require.TestingT, in subscription.Input) health.Health {
+	all, err := health.Of(in)
+	require.NoError(t, err)
+	return all[assess(t, in).Verdicts[0].Subscription.Name]
+}
+
 func assess(t require.TestingT, in subscription.Input) subscription.Assessment {
 	a, err := subscription.Assess(in)
 	require.NoError(t, err)
@@ -208,7 +222,7 @@ func statusOf(t require.TestingT, in subscription.Input, out subscription.Outcom
 			return u.After.(*v1alpha1.Subscription).Status
 		}
 	}
-	for _, s := range in.Subscriptions {
+	for _, s := range in.Subscriptions.Items {
 		if s.Name == name {
 			return s.Status
 		}

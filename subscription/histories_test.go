@@ -529,7 +529,7 @@ func (p *past) step() {
 				quiet = -1 // a plan was made or got its content, which the next pass sees
 			}
 			p.checkOwners()
-			p.advance(subscription.DefaultMissingRecheck)
+			p.advance(time.Second)
 		}
 		p.checkShown(false)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
 )
 
 // result is Reconcile as the laws know it.
@@ -27,40 +28,45 @@ func result(in subscription.Input) (olmcore.Result, error) {
 
 func TestBreachesOfContractNameTheField(t *testing.T) {
 	for field, change := range map[string]func(*subscription.Input){
-		"Now":                                  func(in *subscription.Input) { in.Now = time.Time{} },
-		"Namespace":                            func(in *subscription.Input) { in.Namespace = "" },
-		"Subscriptions[0]":                     func(in *subscription.Input) { in.Subscriptions[0] = nil },
-		"Subscriptions[0] has no name":         func(in *subscription.Input) { in.Subscriptions[0].Name = "" },
-		"Subscriptions[0] is in namespace":     func(in *subscription.Input) { in.Subscriptions[0].Namespace = "x" },
-		"Subscriptions[0] has no UID":          func(in *subscription.Input) { in.Subscriptions[0].UID = "" },
-		"Subscriptions holds a twice":          func(in *subscription.Input) { in.Subscriptions = append(in.Subscriptions, newSub("a")) },
-		"InstallPlans[0]":                      func(in *subscription.Input) { in.InstallPlans[0] = nil },
-		"InstallPlans[0] has no name":          func(in *subscription.Input) { in.InstallPlans[0].Name = "" },
-		"InstallPlans holds p twice":           func(in *subscription.Input) { in.InstallPlans = append(in.InstallPlans, newPlan("p", "")) },
-		"ClusterServiceVersions[0]":            func(in *subscription.Input) { in.ClusterServiceVersions[0] = nil },
-		"ClusterServiceVersions[0] is in name": func(in *subscription.Input) { in.ClusterServiceVersions[0].Namespace = "" },
-		"ClusterServiceVersions holds": func(in *subscription.Input) {
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV("etcd.v1"))
+		"Now":                                          func(in *subscription.Input) { in.Now = time.Time{} },
+		"Namespace":                                    func(in *subscription.Input) { in.Namespace = "" },
+		"Subscriptions[0]":                             func(in *subscription.Input) { in.Subscriptions.Items[0] = nil },
+		"Subscriptions[0].metadata.name":               func(in *subscription.Input) { in.Subscriptions.Items[0].Name = "" },
+		"Subscriptions[0].metadata.namespace":          func(in *subscription.Input) { in.Subscriptions.Items[0].Namespace = "x" },
+		"Subscriptions[0].metadata.uid":                func(in *subscription.Input) { in.Subscriptions.Items[0].UID = "" },
+		"Subscriptions[1]":                             func(in *subscription.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("a")) },
+		"InstallPlans[0]":                              func(in *subscription.Input) { in.InstallPlans.Items[0] = nil },
+		"InstallPlans[0].metadata.name":                func(in *subscription.Input) { in.InstallPlans.Items[0].Name = "" },
+		"InstallPlans[1]":                              func(in *subscription.Input) { in.InstallPlans.Items = append(in.InstallPlans.Items, newPlan("p", "")) },
+		"ClusterServiceVersions[0]":                    func(in *subscription.Input) { in.ClusterServiceVersions.Items[0] = nil },
+		"ClusterServiceVersions[0].metadata.namespace": func(in *subscription.Input) { in.ClusterServiceVersions.Items[0].Namespace = "" },
+		"ClusterServiceVersions[1]": func(in *subscription.Input) {
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, newCSV("etcd.v1"))
 		},
-		"OperatorGroups[1]":                    func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, nil) },
+		"OperatorGroups[1]":                    func(in *subscription.Input) { in.OperatorGroups.Items = append(in.OperatorGroups.Items, nil) },
 		"Components[0]":                        func(in *subscription.Input) { in.Components = []olmcore.Object{(*corev1.Pod)(nil)} },
-		"OperatorGroups[0] is in namespace":    func(in *subscription.Input) { in.OperatorGroups[0].Namespace = "x" },
-		"OperatorGroups[1] is group once more": func(in *subscription.Input) { in.OperatorGroups = append(in.OperatorGroups, in.OperatorGroups[0]) },
+		"OperatorGroups[0].metadata.namespace": func(in *subscription.Input) { in.OperatorGroups.Items[0].Namespace = "x" },
+		"OperatorGroups[1] is ops/group, as is OperatorGroups[0]": func(in *subscription.Input) {
+			in.OperatorGroups.Items = append(in.OperatorGroups.Items, in.OperatorGroups.Items[0])
+		},
 		"Decisions holds a twice": func(in *subscription.Input) {
 			in.Resolution = bring(*in, "etcd.v1", "a")
 			in.Resolution.Resolution.Decisions = append(in.Resolution.Resolution.Decisions, in.Resolution.Resolution.Decisions[0])
 		},
-		"Observations[0].Plan": func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
-		"Resolution.Attempts":  func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
+		"Subscriptions was not read": func(in *subscription.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} },
+		"InstallPlans was not read":  func(in *subscription.Input) { in.InstallPlans = olmcore.Observed[*v1alpha1.InstallPlan]{} },
+		"ClusterServiceVersions was not read": func(in *subscription.Input) {
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+		},
+		"OperatorGroups was not read":   func(in *subscription.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
+		"Catalogs.Sources was not read": func(in *subscription.Input) { in.Catalogs = &subscription.Catalogs{} },
+		"Observations[0].Plan":          func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
+		"Resolution.Attempts":           func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
 		"Catalogs.Sources[2]": func(in *subscription.Input) { // as it was handed in, not as it is sorted
 			in.Catalogs = sources(newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog("olm", "", true))
 		},
-		"Catalogs.Sources[1]":      func(in *subscription.Input) { in.Catalogs = sources(newCatalog("olm", "b", true), nil) },
-		"Config.MissingGrace":      func(in *subscription.Input) { in.Config.MissingGrace = -1 },
-		"Config.MissingRecheck":    func(in *subscription.Input) { in.Config.MissingRecheck = -1 },
-		"Config.AuditGrace":        func(in *subscription.Input) { in.Config.AuditGrace = -1 },
-		"Config.ObservationWindow": func(in *subscription.Input) { in.Config.ObservationWindow = -1 },
-		"Config.MaxPublishLag":     func(in *subscription.Input) { in.Config.MaxPublishLag = -1 },
+		"Catalogs.Sources[1]": func(in *subscription.Input) { in.Catalogs = sources(newCatalog("olm", "b", true), nil) },
+		"Config.MissingGrace": func(in *subscription.Input) { in.Config.MissingGrace = -1 },
 	} {
 		in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", ""), newCSV("etcd.v1"))
 		change(&in)
@@ -74,47 +80,49 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 
 // oddInputs are inputs that nobody means and that must not do harm.
 var oddInputs = map[string]func(*subscription.Input){
-	"no spec":                func(in *subscription.Input) { in.Subscriptions[0].Spec = nil },
-	"an empty spec":          func(in *subscription.Input) { in.Subscriptions[0].Spec = &v1alpha1.SubscriptionSpec{} },
-	"an unknown approval":    func(in *subscription.Input) { in.Subscriptions[0].Spec.InstallPlanApproval = "Perhaps" },
-	"a reference to nothing": func(in *subscription.Input) { in.Subscriptions[0].Status.InstallPlanRef = &corev1.ObjectReference{} },
-	"only the mirror":        func(in *subscription.Input) { in.Subscriptions[0].Status.InstallPlanRef = nil },
-	"a plan with nil steps":  func(in *subscription.Input) { in.InstallPlans[0].Status.Plan = []*v1alpha1.Step{nil} },
+	"no spec":             func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = nil },
+	"an empty spec":       func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = &v1alpha1.SubscriptionSpec{} },
+	"an unknown approval": func(in *subscription.Input) { in.Subscriptions.Items[0].Spec.InstallPlanApproval = "Perhaps" },
+	"a reference to nothing": func(in *subscription.Input) {
+		in.Subscriptions.Items[0].Status.InstallPlanRef = &corev1.ObjectReference{}
+	},
+	"only the mirror":       func(in *subscription.Input) { in.Subscriptions.Items[0].Status.InstallPlanRef = nil },
+	"a plan with nil steps": func(in *subscription.Input) { in.InstallPlans.Items[0].Status.Plan = []*v1alpha1.Step{nil} },
 	"a plan without anything": func(in *subscription.Input) {
-		in.InstallPlans[0].Spec, in.InstallPlans[0].Status = v1alpha1.InstallPlanSpec{}, v1alpha1.InstallPlanStatus{}
+		in.InstallPlans.Items[0].Spec, in.InstallPlans.Items[0].Status = v1alpha1.InstallPlanSpec{}, v1alpha1.InstallPlanStatus{}
 	},
 	"a plan without creation time": func(in *subscription.Input) {
-		in.InstallPlans[0].CreationTimestamp = second(0)
-		in.InstallPlans[0].CreationTimestamp.Time = time.Time{}
+		in.InstallPlans.Items[0].CreationTimestamp = second(0)
+		in.InstallPlans.Items[0].CreationTimestamp.Time = time.Time{}
 	},
 	"a plan from the future": func(in *subscription.Input) {
-		in.InstallPlans[0].CreationTimestamp = second(9999)
-		started(99999)(in.InstallPlans[0])
-		done(3)(in.InstallPlans[0])
+		in.InstallPlans.Items[0].CreationTimestamp = second(9999)
+		started(99999)(in.InstallPlans.Items[0])
+		done(3)(in.InstallPlans.Items[0])
 	},
-	"a plan being deleted":         func(in *subscription.Input) { in.InstallPlans[0].DeletionTimestamp = secondp(9) },
-	"a Subscription being deleted": func(in *subscription.Input) { in.Subscriptions[0].DeletionTimestamp = secondp(9) },
-	"a CSV being deleted":          func(in *subscription.Input) { in.ClusterServiceVersions[0].DeletionTimestamp = secondp(9) },
+	"a plan being deleted":         func(in *subscription.Input) { in.InstallPlans.Items[0].DeletionTimestamp = secondp(9) },
+	"a Subscription being deleted": func(in *subscription.Input) { in.Subscriptions.Items[0].DeletionTimestamp = secondp(9) },
+	"a CSV being deleted":          func(in *subscription.Input) { in.ClusterServiceVersions.Items[0].DeletionTimestamp = secondp(9) },
 	"owner references with holes": func(in *subscription.Input) {
-		in.InstallPlans[0].OwnerReferences = append(in.InstallPlans[0].OwnerReferences, in.InstallPlans[0].OwnerReferences...)
-		in.InstallPlans[0].OwnerReferences[0].UID = ""
+		in.InstallPlans.Items[0].OwnerReferences = append(in.InstallPlans.Items[0].OwnerReferences, in.InstallPlans.Items[0].OwnerReferences...)
+		in.InstallPlans.Items[0].OwnerReferences[0].UID = ""
 	},
-	"a huge generation": func(in *subscription.Input) { in.InstallPlans[0].Spec.Generation = 1 << 53 },
+	"a huge generation": func(in *subscription.Input) { in.InstallPlans.Items[0].Spec.Generation = 1 << 53 },
 	"a huge message": func(in *subscription.Input) {
-		installedIs("False", "X", strings.Repeat("x", 1<<20), 9)(in.InstallPlans[0])
-		in.InstallPlans[0].Status.Phase = "Failed"
+		installedIs("False", "X", strings.Repeat("x", 1<<20), 9)(in.InstallPlans.Items[0])
+		in.InstallPlans.Items[0].Status.Phase = "Failed"
 	},
 	"invalid UTF-8": func(in *subscription.Input) {
-		in.Subscriptions[0].Spec.Package = "\xff\xfe"
-		in.InstallPlans[0].Status.Phase = "\xff"
+		in.Subscriptions.Items[0].Spec.Package = "\xff\xfe"
+		in.InstallPlans.Items[0].Status.Phase = "\xff"
 	},
 	"conditions without times": func(in *subscription.Input) {
-		in.Subscriptions[0].Status.Conditions = []v1alpha1.SubscriptionCondition{{Type: "InstallPlanPending", Status: "True"}, {Type: "InstallPlanPending"}, {}}
+		in.Subscriptions.Items[0].Status.Conditions = []v1alpha1.SubscriptionCondition{{Type: "InstallPlanPending", Status: "True"}, {Type: "InstallPlanPending"}, {}}
 	},
 	"a nil catalog reference": func(in *subscription.Input) {
-		in.Subscriptions[0].Status.CatalogHealth = []v1alpha1.SubscriptionCatalogHealth{{}}
+		in.Subscriptions.Items[0].Status.CatalogHealth = []v1alpha1.SubscriptionCatalogHealth{{}}
 	},
-	"no last update": func(in *subscription.Input) { in.Subscriptions[0].Status.LastUpdated.Time = time.Time{} },
+	"no last update": func(in *subscription.Input) { in.Subscriptions.Items[0].Status.LastUpdated.Time = time.Time{} },
 	"a history of the future": func(in *subscription.Input) {
 		h := known(subscription.StageFailed)
 		h.LastAt, h.PublishedAt, h.MissingSince, h.SuspectStage, h.SuspectSince = second(9999).Time, second(9999).Time, second(9999).Time, "Complete", second(9999).Time
@@ -139,13 +147,13 @@ var oddInputs = map[string]func(*subscription.Input){
 	"two Subscriptions of one UID, the first without a spec": func(in *subscription.Input) {
 		twin := newSub("b")
 		twin.UID = "a-uid"
-		in.Subscriptions[0].Spec = nil
-		in.Subscriptions = append(in.Subscriptions, twin)
+		in.Subscriptions.Items[0].Spec = nil
+		in.Subscriptions.Items = append(in.Subscriptions.Items, twin)
 	},
 	"two Subscriptions of one UID, the second without a spec": func(in *subscription.Input) {
 		twin := newSub("b", func(s *v1alpha1.Subscription) { s.Spec = nil })
 		twin.UID = "a-uid"
-		in.Subscriptions = append(in.Subscriptions, twin)
+		in.Subscriptions.Items = append(in.Subscriptions.Items, twin)
 	},
 	"a component of no kind": func(in *subscription.Input) { in.Components = append(in.Components, newPlan("x", "")) },
 	"two components of one name": func(in *subscription.Input) {
@@ -153,22 +161,18 @@ var oddInputs = map[string]func(*subscription.Input){
 	},
 	"the longest durations": func(in *subscription.Input) {
 		const longest = time.Duration(math.MaxInt64)
-		in.Config = subscription.Config{MissingGrace: longest, MissingRecheck: longest, AuditGrace: longest, ObservationWindow: longest}
-	},
-	"the longest window, with memory": func(in *subscription.Input) {
-		in.Config.ObservationWindow = math.MaxInt64
-		in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageRequiresApproval)}
+		in.Config = subscription.Config{MissingGrace: longest}
 	},
 	"the first day":   func(in *subscription.Input) { in.Now = time.Time{}.Add(time.Second) },
-	"another version": func(in *subscription.Input) { in.Subscriptions[0].Status.CurrentCSV = "etcd.v2" },
+	"another version": func(in *subscription.Input) { in.Subscriptions.Items[0].Status.CurrentCSV = "etcd.v2" },
 	"two thousand conditions": func(in *subscription.Input) {
 		for range 1000 {
-			in.Subscriptions[0].Status.Conditions = append(in.Subscriptions[0].Status.Conditions,
+			in.Subscriptions.Items[0].Status.Conditions = append(in.Subscriptions.Items[0].Status.Conditions,
 				condition("Foreign", "X", "", 1), condition("InstallPlanFailed", "X", "", 2))
 		}
 	},
 	"an OperatorGroup with a strategy": func(in *subscription.Input) {
-		in.OperatorGroups[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategy("Wild")
+		in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategy("Wild")
 	},
 }
 
@@ -181,7 +185,7 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 				require.NoError(t, invariant.Laws(result, in))
 				checkSafety(t, in)
 				assess(t, in)
-				_, err := subscription.Audit(in)
+				_, err := audit.Find(in)
 				require.NoError(t, err)
 				_, err = subscription.PlanDeletion(in)
 				require.NoError(t, err)
@@ -202,13 +206,15 @@ func TestASubscriptionWithoutASpecIsReportedAndLeftAlone(t *testing.T) {
 // TestAssessAgreesWithReconcile: the same decision, without objects.
 func TestAssessAgreesWithReconcile(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newSub("b"), newPlan("p", "Failed", failed(9)))
-	got := assess(t, in)
-	for i := range got.Subscriptions {
-		got.Subscriptions[i].Whole = subscription.Whole{} // whole_test.go
-	}
-	require.Equal(t, subscription.Assessment{Gate: subscription.GateDeferred, Subscriptions: []subscription.SubscriptionAssessment{
-		{Name: "a", Stage: subscription.StageFailed, InstallPlan: "p", State: "UpgradePending", CurrentCSV: "etcd.v1",
-			Reason: "InstallComponentFailed", Message: "step broke", Waits: true, Writes: true},
-		{Name: "b", Stage: subscription.StageNoPlan},
-	}}, got)
+	got, out := assess(t, in), reconcile(t, in)
+	require.Equal(t, subscription.GateDeferred, got.Gate)
+	require.Len(t, got.Verdicts, 2)
+	a, b := got.Verdicts[0], got.Verdicts[1]
+	require.Equal(t, []bool{true, true, false, false}, []bool{a.Waits, a.Writes, b.Waits, b.Writes})
+	require.Equal(t, []subscription.Stage{subscription.StageFailed, subscription.StageNoPlan}, []subscription.Stage{a.Plan.Stage, b.Plan.Stage})
+	want := statusOf(t, in, out, "a")
+	want.LastUpdated = a.Status.LastUpdated
+	require.Equal(t, want, a.Status)
+	require.Equal(t, out.Transitions, a.Transitions)
+	require.Equal(t, out.Diagnostics, a.Diagnostics)
 }

@@ -222,7 +222,7 @@ func TestWhatIsBeingSetUpIsNotLabelledMeanwhile(t *testing.T) {
 		}
 		require.Equal(t, tc.want, strings.Join(got, " "), "%+v", tc)
 		if tc.want == "" {
-			require.Equal(t, second(50).Add(subscription.DefaultAuditGrace).Sub(in.Now), out.RequeueAfter, "%+v", tc)
+			require.Equal(t, second(50).Add(subscription.AuditGrace).Sub(in.Now), out.RequeueAfter, "%+v", tc)
 		}
 	}
 }

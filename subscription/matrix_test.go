@@ -142,15 +142,15 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 			sub := newSub("a", follows("p", "etcd.v1"))
 			in := inputOf(sub)
 			if plan := tc.plan(); plan != nil {
-				in.InstallPlans = []*v1alpha1.InstallPlan{plan}
+				in.InstallPlans.Items = []*v1alpha1.InstallPlan{plan}
 			}
 			h := known(tc.from)
 			if tc.from == "Failed" {
 				h.LastInstalledUpdate = second(9).Time
 			}
 			observed := "Missing"
-			if len(in.InstallPlans) > 0 {
-				observed = string(in.InstallPlans[0].Status.Phase)
+			if len(in.InstallPlans.Items) > 0 {
+				observed = string(in.InstallPlans.Items[0].Status.Phase)
 			}
 			cells[string(tc.from)+" to "+observed] = true
 			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
@@ -166,7 +166,7 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 
 			in = inputOf(newSub("a", publishing(tc.from)), newCSV("etcd.v1")) // without memory
 			if plan := tc.plan(); plan != nil {
-				in.InstallPlans = []*v1alpha1.InstallPlan{plan}
+				in.InstallPlans.Items = []*v1alpha1.InstallPlan{plan}
 			}
 			out = reconcile(t, in)
 			if name == "failed, failed again" { // which only memory can tell
@@ -312,7 +312,7 @@ func TestAnotherPlanEndsTheStoryOfTheOldOne(t *testing.T) {
 			}
 			in := inputOf(newSub("a", follows("p", "etcd.v1")))
 			if tc.plan != nil {
-				in.InstallPlans = append(in.InstallPlans, tc.plan)
+				in.InstallPlans.Items = append(in.InstallPlans.Items, tc.plan)
 			}
 			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
 			out := reconcile(t, in)

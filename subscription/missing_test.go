@@ -12,6 +12,8 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
+	"github.com/olmcore/olm/subscription/health"
 )
 
 // TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient
@@ -66,7 +68,7 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 			if tc.requeue > 0 {
 				require.Empty(t, out.Actions)
 				require.Equal(t, []olmcore.Ref{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan", Namespace: ns, Name: "p", UID: "p-uid"}}, out.Verify)
-				require.Equal(t, subscription.GateNotNeeded, out.Gate, "nothing is resolved for it meanwhile")
+				require.Equal(t, subscription.GateNotNeeded, gateOf(t, in), "nothing is resolved for it meanwhile")
 			}
 		})
 	}
@@ -271,7 +273,7 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(wedged, plan)
 			if tc.noticed {
-				in.Subscriptions[0] = noticed
+				in.Subscriptions.Items[0] = noticed
 			}
 			in.Now, in.Config.ReinstallMissingCSV = second(tc.at).Time, tc.reinstall
 			out := reconcile(t, in)
@@ -312,22 +314,22 @@ func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 				carryOut(t, &in, out)
 				in.Now = in.Now.Add(max(out.RequeueAfter, time.Second))
 			}
-			got := in.Subscriptions[0].Status
+			got := in.Subscriptions.Items[0].Status
 			ref := ""
 			if got.InstallPlanRef != nil {
 				ref = got.InstallPlanRef.Name
 			}
 			require.Equal(t, tc.want, string(got.State)+" "+ref)
 			require.Equal(t, tc.reasons, reasons(out.Result))
-			whole := assess(t, in).Subscriptions[0].Whole
-			findings, err := subscription.Audit(in)
+			whole := healthOf(t, in)
+			findings, err := audit.Find(in)
 			require.NoError(t, err)
 			if ref == "" {
-				require.Equal(t, subscription.GateNeeded, out.Gate)
-				require.Equal(t, subscription.PhaseResolving, whole.Phase)
+				require.Equal(t, subscription.GateNeeded, gateOf(t, in))
+				require.Equal(t, health.Resolving, whole.Phase)
 				return
 			}
-			require.Equal(t, subscription.PhaseStuck, whole.Phase)
+			require.Equal(t, health.Stuck, whole.Phase)
 			require.Equal(t, "Delete the Subscription and create it again to install the version again.", whole.Advice)
 			require.Len(t, findings, 1)
 			require.Equal(t, subscription.ReasonWedgedUpgradePending, findings[0].Reason)

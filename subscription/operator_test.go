@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 )
 
 // labelled puts the component label of package etcd on an object.
@@ -86,17 +87,17 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 		"what is handed in twice counts once": {operatorObject(), []olmcore.Object{newSub("a"), newSub("a")}, "updateStatus Operator etcd.ops", "Subscription ops/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := subscription.OperatorInput{Name: "etcd.ops", Operator: tc.operator, Components: tc.components}
-			require.NoError(t, invariant.Deterministic(subscription.Operator, in))
-			require.NoError(t, invariant.Pure(subscription.Operator, in))
-			out, err := subscription.Operator(in)
+			in := component.Input{Name: "etcd.ops", Operator: tc.operator, Components: tc.components}
+			require.NoError(t, invariant.Deterministic(component.Reconcile, in))
+			require.NoError(t, invariant.Pure(component.Reconcile, in))
+			out, err := component.Reconcile(in)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, words(out))
 			if after, ok := olmcore.StatusOf[*operatorsv1.Operator](out.Actions); ok {
 				require.Equal(t, tc.refs, refsOf(after))
 				require.Equal(t, []metav1.LabelSelectorRequirement{{Key: labelKey, Operator: "Exists"}}, after.Status.Components.LabelSelector.MatchExpressions)
 				in.Operator = after
-				out, err = subscription.Operator(in)
+				out, err = component.Reconcile(in)
 				require.NoError(t, err)
 				require.True(t, out.Empty(), "written twice")
 			}
@@ -105,24 +106,24 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 }
 
 func TestAnOperatorObjectHasItsLimits(t *testing.T) {
-	_, err := subscription.Operator(subscription.OperatorInput{})
+	_, err := component.Reconcile(component.Input{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	_, err = subscription.Operator(subscription.OperatorInput{Name: "x", Components: []olmcore.Object{nil}})
+	_, err = component.Reconcile(component.Input{Name: "x", Components: []olmcore.Object{nil}})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	out, err := subscription.Operator(subscription.OperatorInput{Name: strings.Repeat("x", 64), Operator: operatorObject()})
+	out, err := component.Reconcile(component.Input{Name: strings.Repeat("x", 64), Operator: operatorObject()})
 	require.NoError(t, err)
 	require.Equal(t, "LabelKeyInvalid", reasons(out))
 	require.Empty(t, out.Actions)
 
-	in := subscription.OperatorInput{Name: "etcd.ops", Operator: operatorObject()}
-	for i := range subscription.MaxOperatorRefs + 2 {
+	in := component.Input{Name: "etcd.ops", Operator: operatorObject()}
+	for i := range component.MaxRefs + 2 {
 		in.Components = append(in.Components, partial("v1", "Secret", ns, fmt.Sprint(i)))
 	}
-	out, err = subscription.Operator(in)
+	out, err = component.Reconcile(in)
 	require.NoError(t, err)
 	require.Equal(t, "OperatorRefsCut", reasons(out))
 	after, _ := olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
-	require.Len(t, after.Status.Components.Refs, subscription.MaxOperatorRefs)
+	require.Len(t, after.Status.Components.Refs, component.MaxRefs)
 
 	said := newCSV("v", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Labels, c.Status.Phase, c.Status.Message = map[string]string{labelKey: ""}, v1alpha1.CSVPhaseSucceeded, "fine"
@@ -130,7 +131,7 @@ func TestAnOperatorObjectHasItsLimits(t *testing.T) {
 	long := newCSV("w", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Labels, c.Status.Phase, c.Status.Message = map[string]string{labelKey: ""}, v1alpha1.CSVPhaseSucceeded, strings.Repeat("x", 1<<20)
 	})
-	out, err = subscription.Operator(subscription.OperatorInput{Name: "etcd.ops", Operator: operatorObject(), Components: []olmcore.Object{long, said}})
+	out, err = component.Reconcile(component.Input{Name: "etcd.ops", Operator: operatorObject(), Components: []olmcore.Object{long, said}})
 	require.NoError(t, err)
 	require.Equal(t, "OperatorRefsCut", reasons(out))
 	after, _ = olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
@@ -169,31 +170,31 @@ func TestEveryKindIsListed(t *testing.T) {
 	objects := []olmcore.Object{operatorObject()}
 	for _, name := range scannedKinds {
 		o := objectOf(t, name)
-		require.Equal(t, []string{"etcd.ops"}, subscription.OperatorNames(o))
+		require.Equal(t, []types.NamespacedName{{Name: "etcd.ops"}}, component.Affected(o))
 		objects = append(objects, o)
 	}
 	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)
-	in, err := subscription.GatherOperator(context.Background(), snapshot, "etcd.ops")
+	in, err := component.Gather(context.Background(), snapshot, "etcd.ops")
 	require.NoError(t, err)
 	require.Len(t, in.Components, len(scannedKinds))
 	require.NotNil(t, in.Operator)
-	in, err = subscription.GatherOperator(context.Background(), snapshot, "no label!")
+	in, err = component.Gather(context.Background(), snapshot, "no label!")
 	require.NoError(t, err)
 	require.Empty(t, in.Components)
 	for n := range len(scannedKinds) + 1 {
 		left := n
-		_, err := subscription.GatherOperator(context.Background(), failing{snapshot, &left}, "etcd.ops")
+		_, err := component.Gather(context.Background(), failing{snapshot, &left}, "etcd.ops")
 		require.ErrorIs(t, err, errRead)
 	}
 
-	require.Equal(t, []string{"etcd.ops"}, subscription.OperatorNames(operatorObject()))
-	require.Nil(t, subscription.OperatorNames((*corev1.Secret)(nil)))
-	require.Nil(t, subscription.OperatorNames(&corev1.Secret{}))
+	require.Equal(t, []types.NamespacedName{{Name: "etcd.ops"}}, component.Affected(operatorObject()))
+	require.Nil(t, component.Affected((*corev1.Secret)(nil)))
+	require.Nil(t, component.Affected(&corev1.Secret{}))
 	several := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
 		"operators.coreos.com/b.x": "", "operators.coreos.com/a.x": "", "app": "c", "operators.coreos.com/": "",
 	}}}
-	require.Equal(t, []string{"a.x", "b.x"}, subscription.OperatorNames(several))
+	require.Equal(t, []types.NamespacedName{{Name: "a.x"}, {Name: "b.x"}}, component.Affected(several))
 }
 
 // TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while
@@ -203,9 +204,9 @@ func TestOperatorRefsFollowTheLabels(t *testing.T) {
 		c := fake.NewCluster(epoch)
 		c.AutoCreateNamespaces = true
 		work := func() (writes int) {
-			in, err := subscription.GatherOperator(context.Background(), c, "etcd.ops")
+			in, err := component.Gather(context.Background(), c, "etcd.ops")
 			require.NoError(t, err)
-			out, err := subscription.Operator(in)
+			out, err := component.Reconcile(in)
 			require.NoError(t, err)
 			require.NoError(t, olmcore.Run(context.Background(), c, out.Actions))
 			return len(out.Actions)

@@ -35,15 +35,15 @@ func TestStoredObjectsGiveTheSameResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		again := in
-		again.Subscriptions, again.InstallPlans, again.ClusterServiceVersions = nil, nil, nil
-		for _, s := range in.Subscriptions {
-			again.Subscriptions = append(again.Subscriptions, stored(t, s))
+		again.Subscriptions.Items, again.InstallPlans.Items, again.ClusterServiceVersions.Items = nil, nil, nil
+		for _, s := range in.Subscriptions.Items {
+			again.Subscriptions.Items = append(again.Subscriptions.Items, stored(t, s))
 		}
-		for _, p := range in.InstallPlans {
-			again.InstallPlans = append(again.InstallPlans, stored(t, p))
+		for _, p := range in.InstallPlans.Items {
+			again.InstallPlans.Items = append(again.InstallPlans.Items, stored(t, p))
 		}
-		for _, c := range in.ClusterServiceVersions {
-			again.ClusterServiceVersions = append(again.ClusterServiceVersions, stored(t, c))
+		for _, c := range in.ClusterServiceVersions.Items {
+			again.ClusterServiceVersions.Items = append(again.ClusterServiceVersions.Items, stored(t, c))
 		}
 		one, err := subscription.Reconcile(in)
 		require.NoError(t, err)
@@ -66,7 +66,7 @@ func toJSON(t require.TestingT, out subscription.Outcome) string {
 		require.NoError(t, err)
 		records = append(records, r)
 	}
-	data, err := json.Marshal([]any{records, out.Transitions, out.Diagnostics, out.RequeueAfter, out.Gate, out.Resolve, out.Histories})
+	data, err := json.Marshal([]any{records, out.Transitions, out.Diagnostics, out.RequeueAfter, out.Resolve, out.Histories})
 	require.NoError(t, err)
 	return string(data)
 }
@@ -79,15 +79,14 @@ func TestWhatIsSaidOfCatalogs(t *testing.T) {
 		if in.Catalogs == nil {
 			in.Catalogs = sources()
 		}
-		in.Config.UpstreamCatalogReasons = false
-		for _, s := range in.Subscriptions {
+		for _, s := range in.Subscriptions.Items {
 			if rapid.Bool().Draw(t, "any channel") {
 				s.Spec.Channel = ""
 			}
 		}
 		var bad []string
 		target := false
-		for _, c := range in.Catalogs.Sources {
+		for _, c := range in.Catalogs.Sources.Items {
 			if c.Status.GRPCConnectionState.LastObservedState != "READY" {
 				bad = append(bad, c.Name)
 			}
@@ -95,18 +94,18 @@ func TestWhatIsSaidOfCatalogs(t *testing.T) {
 		}
 		out, err := subscription.Reconcile(in)
 		require.NoError(t, err)
-		for _, s := range in.Subscriptions {
+		for _, s := range in.Subscriptions.Items {
 			status := statusOf(t, in, out, s.Name)
 			c := status.GetCondition(v1alpha1.SubscriptionCatalogSourcesUnhealthy)
-			healthy := len(in.Catalogs.Sources) > 0 && target && len(bad) == 0
+			healthy := len(in.Catalogs.Sources.Items) > 0 && target && len(bad) == 0
 			require.Equal(t, healthy, c.Status == corev1.ConditionFalse, c)
 			require.Equal(t, !healthy, c.Status == corev1.ConditionTrue, c)
-			if !healthy && len(in.Catalogs.Sources) > 0 {
+			if !healthy && len(in.Catalogs.Sources.Items) > 0 {
 				require.True(t, !target && strings.Contains(c.Message, "cool") || slices.ContainsFunc(bad, func(name string) bool { return strings.Contains(c.Message, name) }), c.Message)
 			}
-			require.Len(t, status.CatalogHealth, len(in.Catalogs.Sources))
+			require.Len(t, status.CatalogHealth, len(in.Catalogs.Sources.Items))
 			for i, h := range status.CatalogHealth {
-				require.Equal(t, in.Catalogs.Sources[i].UID, h.CatalogSourceRef.UID)
+				require.Equal(t, in.Catalogs.Sources.Items[i].UID, h.CatalogSourceRef.UID)
 				require.Equal(t, !slices.Contains(bad, h.CatalogSourceRef.Name), h.Healthy)
 			}
 			if s.Status.InstalledCSV == "etcd.v1" && len(in.Catalogs.Entries) > 0 {
@@ -155,9 +154,9 @@ func TestAStrangerChangesNothing(t *testing.T) {
 		if rapid.Bool().Draw(t, "refers") {
 			follows("q", "vault.v1")(stranger)
 		}
-		with.Subscriptions = append(slices.Clone(in.Subscriptions), stranger)
+		with.Subscriptions.Items = append(slices.Clone(in.Subscriptions.Items), stranger)
 		alone, both := reconcileAll(t, in), reconcileAll(t, with)
-		for _, s := range in.Subscriptions {
+		for _, s := range in.Subscriptions.Items {
 			require.Equal(t, statusOf(t, in, alone, s.Name), statusOf(t, with, both, s.Name))
 		}
 	})
@@ -224,7 +223,7 @@ func TestBadInput(t *testing.T) {
 		"no source's place":                {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.CatalogSourceNamespace = "" }), complete, csv), reasons: "InvalidSpec"},
 		"catalogs without UID": {in: inputOf(latest(records(newCatalog("olm", "cool", true)), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), complete, csv), change: func(in *subscription.Input) {
 			in.Catalogs = sources(newCatalog("olm", "cool", true))
-			in.Catalogs.Sources[0].UID, in.Subscriptions[0].Status.CatalogHealth[0].CatalogSourceRef.UID = "", ""
+			in.Catalogs.Sources.Items[0].UID, in.Subscriptions.Items[0].Status.CatalogHealth[0].CatalogSourceRef.UID = "", ""
 		}},
 		"two catalogs of one UID": {in: inputOf(latest(records(newCatalog("olm", "cool", true), newCatalog(ns, "cool", true)), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), complete, csv),
 			change: func(in *subscription.Input) {
@@ -253,7 +252,7 @@ func TestBadInput(t *testing.T) {
 			p.OwnerReferences[0].Controller, p.OwnerReferences[0].BlockOwnerDeletion = nil, nil
 		}), csv)},
 		"an empty list of OperatorGroups": {in: inputOf(newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "found 0 operatorGroups, expected 1", 6))),
-			change: func(in *subscription.Input) { in.OperatorGroups = []*operatorsv1.OperatorGroup{} }, reasons: "OperatorGroupCount"},
+			change: func(in *subscription.Input) { in.OperatorGroups.Items = []*operatorsv1.OperatorGroup{} }, reasons: "OperatorGroupCount"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.change != nil {

@@ -49,14 +49,14 @@ func vocabulary(hostile bool) gen.Vocabulary {
 // drawInput draws an Input whose Config is mostly valid.
 func drawInput(t *rapid.T, hostile bool) subscription.Input {
 	in := gen.Value[subscription.Input](vocabulary(hostile)).Draw(t, "input")
-	for _, c := range in.ClusterServiceVersions {
+	for _, c := range in.ClusterServiceVersions.Items {
 		if c != nil { // the rest is not looked at, and what is drawn for it does not survive JSON
 			c.Spec = v1alpha1.ClusterServiceVersionSpec{CustomResourceDefinitions: c.Spec.CustomResourceDefinitions}
 			c.Spec.CustomResourceDefinitions.Required = nil
 			c.Status = v1alpha1.ClusterServiceVersionStatus{Phase: c.Status.Phase, Reason: c.Status.Reason}
 		}
 	}
-	for _, s := range in.Subscriptions {
+	for _, s := range in.Subscriptions.Items {
 		if s != nil { // a pointer to no time is no time once it was stored
 			for i := range s.Status.Conditions {
 				c := &s.Status.Conditions[i]
@@ -69,7 +69,11 @@ func drawInput(t *rapid.T, hostile bool) subscription.Input {
 	}
 	if !hostile {
 		in.Now, in.Namespace = now, ns
-		in.OperatorGroups = []*operatorsv1.OperatorGroup{{ObjectMeta: meta("group")}}
+		in.OperatorGroups.Items = []*operatorsv1.OperatorGroup{{ObjectMeta: meta("group")}}
+		in.Subscriptions.Complete, in.InstallPlans.Complete, in.ClusterServiceVersions.Complete, in.OperatorGroups.Complete = true, true, true, true
+		if in.Catalogs != nil {
+			in.Catalogs.Sources.Complete = true
+		}
 		in.Config = subscription.Config{ReinstallMissingCSV: in.Config.ReinstallMissingCSV}
 		if in.Resolution != nil {
 			in.Resolution.Attempts = max(0, in.Resolution.Attempts)
@@ -111,12 +115,12 @@ func drawNamespace(t *rapid.T) subscription.Input {
 			p := rapid.SampledFrom(all).Draw(t, "version").plan.DeepCopy()
 			p.Name, p.UID = name, types.UID(name+"-uid")
 			plans[name] = p
-			in.InstallPlans = append(in.InstallPlans, p)
+			in.InstallPlans.Items = append(in.InstallPlans.Items, p)
 		}
 	}
 	for _, name := range []string{"etcd.v1", "vault.v1"} {
 		if rapid.Bool().Draw(t, "csv "+name) {
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, newCSV(name))
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, newCSV(name))
 		}
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -141,24 +145,22 @@ func drawNamespace(t *rapid.T) subscription.Input {
 			s.Spec.StartingCSV = "etcd.v1"
 		}
 		s.Status.LastUpdated = second(rapid.IntRange(0, 70).Draw(t, "updated"))
-		in.Subscriptions = append(in.Subscriptions, s)
+		in.Subscriptions.Items = append(in.Subscriptions.Items, s)
 	}
 	if rapid.Bool().Draw(t, "remembers") {
 		in.Histories = map[types.UID]subscription.History{}
 	}
-	in.Config.ObservationWindow = time.Duration(rapid.IntRange(0, 2).Draw(t, "window")) * time.Second
 	in.Config.ReinstallMissingCSV = rapid.Bool().Draw(t, "reinstall")
 	if rapid.Bool().Draw(t, "catalogs") {
-		in.Catalogs = &subscription.Catalogs{}
+		in.Catalogs = sources()
 		for _, name := range []string{"cool", "other"} {
 			if rapid.Bool().Draw(t, "catalog "+name) {
-				in.Catalogs.Sources = append(in.Catalogs.Sources, newCatalog("olm", name, rapid.Bool().Draw(t, "healthy")))
+				in.Catalogs.Sources.Items = append(in.Catalogs.Sources.Items, newCatalog("olm", name, rapid.Bool().Draw(t, "healthy")))
 			}
 		}
 		if rapid.Bool().Draw(t, "deprecated") {
 			in.Catalogs.Entries = []subscription.Entry{entryOf("etcd.v1", nil, new(""), new("old"))}
 		}
-		in.Config.UpstreamCatalogReasons = rapid.Bool().Draw(t, "upstream reasons")
 	}
 	if rapid.Bool().Draw(t, "answered") {
 		in.Resolution = bring(in, "etcd.v1", "a", "b")
@@ -212,7 +214,7 @@ func carryOut(t require.TestingT, in *subscription.Input, out subscription.Outco
 		var after olmcore.Object
 		switch a := a.(type) {
 		case olmcore.Delete:
-			in.InstallPlans = slices.DeleteFunc(slices.Clone(in.InstallPlans), func(p *v1alpha1.InstallPlan) bool { return p.UID == a.Target.UID })
+			in.InstallPlans.Items = slices.DeleteFunc(slices.Clone(in.InstallPlans.Items), func(p *v1alpha1.InstallPlan) bool { return p.UID == a.Target.UID })
 			continue
 		case olmcore.UpdateStatus:
 			after = a.After
@@ -221,20 +223,20 @@ func carryOut(t require.TestingT, in *subscription.Input, out subscription.Outco
 		default:
 			require.Fail(t, "another action", "%v", a)
 		}
-		for i, s := range in.Subscriptions {
+		for i, s := range in.Subscriptions.Items {
 			if after.GetUID() == s.UID {
-				in.Subscriptions[i] = after.(*v1alpha1.Subscription)
+				in.Subscriptions.Items[i] = after.(*v1alpha1.Subscription)
 			}
 		}
-		in.InstallPlans = slices.Clone(in.InstallPlans)
-		for i, p := range in.InstallPlans {
+		in.InstallPlans.Items = slices.Clone(in.InstallPlans.Items)
+		for i, p := range in.InstallPlans.Items {
 			if after.GetUID() == p.UID {
-				in.InstallPlans[i] = after.(*v1alpha1.InstallPlan)
+				in.InstallPlans.Items[i] = after.(*v1alpha1.InstallPlan)
 			}
 		}
-		for i, c := range in.ClusterServiceVersions {
+		for i, c := range in.ClusterServiceVersions.Items {
 			if after.GetUID() == c.UID {
-				in.ClusterServiceVersions[i] = after.(*v1alpha1.ClusterServiceVersion)
+				in.ClusterServiceVersions.Items[i] = after.(*v1alpha1.ClusterServiceVersion)
 			}
 		}
 	}

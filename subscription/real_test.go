@@ -29,7 +29,7 @@ func TestPublishedOperatorsAreFoundByTheirLabel(t *testing.T) {
 				switch o := o.(type) {
 				case *v1alpha1.ClusterServiceVersion:
 					o.Namespace = ns
-					in.ClusterServiceVersions = append(in.ClusterServiceVersions, o)
+					in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, o)
 					for _, d := range o.Spec.CustomResourceDefinitions.Owned {
 						owned[d.Name] = true
 					}
@@ -37,13 +37,13 @@ func TestPublishedOperatorsAreFoundByTheirLabel(t *testing.T) {
 					in.Components = append(in.Components, o)
 				}
 			}
-			require.Len(t, in.ClusterServiceVersions, 1)
-			csv := in.ClusterServiceVersions[0]
+			require.Len(t, in.ClusterServiceVersions.Items, 1)
+			csv := in.ClusterServiceVersions.Items[0]
 			for _, o := range in.Components { // as the plan notes it
 				annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{"operatorframework.io/installed-alongside-1": ns + "/" + csv.Name})
 				o.SetAnnotations(annotations)
 			}
-			in.Subscriptions = []*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) {
+			in.Subscriptions.Items = []*v1alpha1.Subscription{newSub("a", func(s *v1alpha1.Subscription) {
 				s.Spec.Package, s.Labels, s.Status.CurrentCSV = b.Operator, nil, csv.Name
 			})}
 			require.NoError(t, invariant.Laws(result, in))
@@ -55,10 +55,10 @@ func TestPublishedOperatorsAreFoundByTheirLabel(t *testing.T) {
 			carryOut(t, &in, out)
 			key, err := olmcore.ComponentLabelKey(b.Operator, ns)
 			require.NoError(t, err)
-			require.Contains(t, in.Subscriptions[0].Labels, key)
-			require.Contains(t, in.ClusterServiceVersions[0].Labels, key)
+			require.Contains(t, in.Subscriptions.Items[0].Labels, key)
+			require.Contains(t, in.ClusterServiceVersions.Items[0].Labels, key)
 			for label := range csv.Labels {
-				require.Contains(t, in.ClusterServiceVersions[0].Labels, label)
+				require.Contains(t, in.ClusterServiceVersions.Items[0].Labels, label)
 			}
 			labelled := labelsAfter(reconcile(t, in))
 			for _, o := range in.Components {

@@ -2,6 +2,8 @@
 
 package subscription
 
+import "github.com/olmcore/olm/subscription/internal/stage"
+
 // Reasons of the ResolutionFailed condition, as OLM writes them.
 const (
 	// ReasonConstraintsNotSatisfiable: the Subscriptions, the installed operators
@@ -30,26 +32,18 @@ const (
 	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"
 )
 
-// reasonSuperseded is the reason of condition Installed of a plan that package
-// installplan never executes, because a later one took its place.
-const reasonSuperseded = "Superseded"
-
-// conditionRetrying is the condition of a plan that failed of what passes, and that
-// package installplan executes again by itself.
-const conditionRetrying = "Retrying"
-
 // Reasons of Transitions that no condition gives.
 const (
 	// ReasonInstallPlanComplete: the plan is done; nothing to do.
-	ReasonInstallPlanComplete = "InstallPlanComplete"
+	ReasonInstallPlanComplete = stage.ReasonInstallPlanComplete
 	// ReasonPlanReplaced: the Subscription follows another plan from here on;
 	// nothing to do.
-	ReasonPlanReplaced = "PlanReplaced"
+	ReasonPlanReplaced = stage.ReasonPlanReplaced
 	// ReasonPlanRestored: a plan reported as missing is there again; nothing to do.
-	ReasonPlanRestored = "PlanRestored"
+	ReasonPlanRestored = stage.ReasonPlanRestored
 	// ReasonReferenceCleared: the Subscription refers to no plan any more; nothing
 	// to do, the namespace is resolved again.
-	ReasonReferenceCleared = "InstallPlanReferenceCleared"
+	ReasonReferenceCleared = stage.ReasonReferenceCleared
 )
 
 // Reasons of actions.
@@ -64,20 +58,9 @@ const (
 	// ReasonReplacementFollowed: the Subscription gets the version that replaced its
 	// own, which a plan that was not made for it brought.
 	ReasonReplacementFollowed = "ReplacementFollowed"
-	// ReasonComponentLabelStale: a Subscription carries the component label of a
-	// package that it does not follow any more.
-	ReasonComponentLabelStale = "ComponentLabelStale"
 	// ReasonSubscriptionDeleted: a Subscription is being deleted, and what only it
 	// wanted goes with it.
 	ReasonSubscriptionDeleted = "SubscriptionDeleted"
-	// ReasonOperatorMissing: something carries a component label whose Operator
-	// object does not exist.
-	ReasonOperatorMissing = "OperatorMissing"
-	// ReasonRelationRepaired: what an audit found is put right.
-	ReasonRelationRepaired = "RelationRepaired"
-	// ReasonComponentLabelMissing: an object of an operator lacks the operator's
-	// component label.
-	ReasonComponentLabelMissing = "ComponentLabelMissing"
 )
 
 // Reasons of Diagnostics. Each says what it means and what the user does.
@@ -86,30 +69,27 @@ const (
 	// source namespace, or, which only Audit reports, has an unknown approval. Complete
 	// or correct it.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonLabelKeyInvalid: package and namespace give no valid label key, so the
-	// operator's objects stay unlabelled. Use another package name.
-	ReasonLabelKeyInvalid = "LabelKeyInvalid"
 	// ReasonRefInvalid: status.installPlanRef names nothing that can be this
 	// Subscription's plan. Clear it.
-	ReasonRefInvalid = "RefInvalid"
+	ReasonRefInvalid = stage.ReasonRefInvalid
 	// ReasonRefUIDMismatch: the plan was replaced by another of the same name, e.g.
 	// by a restore; the reference follows it. Nothing to do.
-	ReasonRefUIDMismatch = "RefUIDMismatch"
+	ReasonRefUIDMismatch = stage.ReasonRefUIDMismatch
 	// ReasonRefMirrorMismatch: status.installplan disagreed with
 	// status.installPlanRef and was rewritten. Nothing to do.
 	ReasonRefMirrorMismatch = "RefMirrorMismatch"
 	// ReasonConditionWithoutRef: an InstallPlan condition was left although no plan
 	// is referenced, and was removed. Nothing to do.
-	ReasonConditionWithoutRef = "ConditionWithoutRef"
+	ReasonConditionWithoutRef = stage.ReasonConditionWithoutRef
 	// ReasonUnknownPhase: the plan's phase is none that is known, so what was
 	// published stays. Upgrade this library or repair the plan's status.
-	ReasonUnknownPhase = "UnknownPhase"
+	ReasonUnknownPhase = stage.ReasonUnknownPhase
 	// ReasonPlanUnverified: the referenced plan is not visible, perhaps because a
 	// cache is behind; it is looked for again before it is reported as missing.
-	ReasonPlanUnverified = "InstallPlanUnverified"
+	ReasonPlanUnverified = stage.ReasonPlanUnverified
 	// ReasonSuspectObservation: the plan seems to have gone back, which a stale
 	// cache also looks like; it is looked at again before it is believed.
-	ReasonSuspectObservation = "SuspectObservation"
+	ReasonSuspectObservation = stage.ReasonSuspectObservation
 	// ReasonCopiedCSVReferenced: the CSV that the Subscription names is a copy of
 	// another namespace's, which satisfies nothing here. Remove the copy's cause or
 	// wait for the real install.
@@ -139,15 +119,9 @@ const (
 	// ReasonCatalogsChanged: catalogs came, went, or changed their health since the
 	// Subscription was last written. Nothing to do.
 	ReasonCatalogsChanged = "CatalogsChanged"
-	// ReasonStageHeldBack: the conditions do not show the plan's newest stage yet,
-	// so that each one stays visible for Config.ObservationWindow. Nothing to do.
-	ReasonStageHeldBack = "StageHeldBack"
-	// ReasonStageNotShown: the conditions left out stages, because they would have
-	// been behind for longer than Config.MaxPublishLag. Nothing to do.
-	ReasonStageNotShown = "StageNotShown"
 	// ReasonPlanMessage: the InstallPlan has something else to say than before. Read
 	// the message.
-	ReasonPlanMessage = "InstallPlanMessage"
+	ReasonPlanMessage = stage.ReasonPlanMessage
 	// ReasonOperatorGroupCount: a namespace is resolved with exactly one
 	// OperatorGroup. Create the missing one or delete the others.
 	ReasonOperatorGroupCount = "OperatorGroupCount"
@@ -160,9 +134,6 @@ const (
 	// ReasonSharedInstalledCSV: several Subscriptions have installed the same version;
 	// the oldest one's spec.config counts. Delete the others.
 	ReasonSharedInstalledCSV = "SharedInstalledCSV"
-	// ReasonOperatorRefsCut: an Operator object does not list all its components,
-	// because there are too many. Select them by their label instead.
-	ReasonOperatorRefsCut = "OperatorRefsCut"
 	// ReasonDeletionGivenUp: InstallPlans of a deleted Subscription could not be
 	// deleted in time, and the Subscription goes without. Delete the plans.
 	ReasonDeletionGivenUp = "DeletionGivenUp"
@@ -172,83 +143,6 @@ const (
 	// ReasonHistoryInvalid: a History names a stage that does not exist and is not
 	// used. Drop what is stored.
 	ReasonHistoryInvalid = "HistoryInvalid"
-)
-
-// Reasons of Findings, besides those Reasons of Diagnostics that Audit repeats.
-const (
-	// AuditRefMissingPlan: the referenced plan is not there. The reference is cleared, or the
-	// condition InstallPlanMissing says so.
-	AuditRefMissingPlan = "RefMissingPlan"
-	// AuditRefWrongNamespace: status.installPlanRef names a plan of another namespace. Clear it.
-	AuditRefWrongNamespace = "RefWrongNamespace"
-	// AuditOwnerMissing: a plan lacks the owner reference to a Subscription that it is
-	// for; deletion does not cascade until installplan's repair has run.
-	AuditOwnerMissing = "OwnerMissing"
-	// AuditOwnerStaleUID: a plan's owner reference names an earlier incarnation of a
-	// Subscription that it is for. installplan repairs it.
-	AuditOwnerStaleUID = "OwnerStaleUID"
-	// AuditOwnerMalformed: an owner reference of a plan has wrong fields. installplan repairs it.
-	AuditOwnerMalformed = "OwnerMalformed"
-	// AuditOwnerDuplicate: a plan has two references to one owner. installplan repairs it.
-	AuditOwnerDuplicate = "OwnerDuplicate"
-	// AuditOwnerDangling: a plan is owned by a Subscription that is not there. Garbage
-	// collection deals with it.
-	AuditOwnerDangling = "OwnerDangling"
-	// AuditLabelMissing: an object lacks the component label of its operator. The label is
-	// added.
-	AuditLabelMissing = "LabelMissing"
-	// AuditLabelStale: a Subscription carries the label of its earlier package. The label is
-	// removed.
-	AuditLabelStale = "LabelStale"
-	// AuditLabelKeyCollision: two packages with long names have one label key. Use shorter
-	// names, or do not select by the label.
-	AuditLabelKeyCollision = "LabelKeyCollision"
-	// AuditAssociationDisagree: label and owner references of a plan name different
-	// Subscriptions. Look which one the plan is for.
-	AuditAssociationDisagree = "AssociationDisagree"
-	// AuditGenerationMismatch: status.installPlanGeneration is behind the plan. It is raised.
-	AuditGenerationMismatch = "GenerationMismatch"
-	// AuditGenerationDuplicate: two plans have one generation, so their order is not known.
-	// Nothing to do.
-	AuditGenerationDuplicate = "GenerationDuplicate"
-	// AuditContentDuplicate: two plans in progress bring the same versions. Delete the one that
-	// no Subscription refers to.
-	AuditContentDuplicate = "ContentDuplicate"
-	// AuditStatuslessPlan: a plan was created and never given its steps. Delete it.
-	AuditStatuslessPlan = "StatuslessPlan"
-	// AuditSupersededPlan: a plan in progress brings only what is there already, or every
-	// Subscription that it is for refers to a newer one. Delete it.
-	AuditSupersededPlan = "SupersededPlan"
-	// AuditOrphanPlan: nobody refers to a plan in progress or owns it. Delete it.
-	AuditOrphanPlan = "OrphanPlan"
-	// AuditStateContradiction: AtLatestKnown contradicts the CSVs that are there. The state is
-	// written again.
-	AuditStateContradiction = "StateContradiction"
-	// AuditConditionContradiction: conditions contradict each other or the plan. They are
-	// written again.
-	AuditConditionContradiction = "ConditionContradiction"
-	// AuditApprovalDrift: a plan waits for an approval that nobody asks for any more. Approve
-	// or delete it. Or it runs, and by now somebody asks for approvals: that counts for the
-	// next one.
-	AuditApprovalDrift = "ApprovalDrift"
-	// AuditApprovalForcedBy: an Automatic Subscription waits because another one of the namespace
-	// is Manual. Approve the plan, or use another namespace.
-	AuditApprovalForcedBy = "ApprovalForcedBy"
-	// AuditSamePackage: two Subscriptions follow one package. Delete one.
-	AuditSamePackage = "SamePackage"
-)
-
-// Kinds of gaps: the first word of the message of a Diagnostic with the reason
-// olmcore.ReasonHistoryGap.
-const (
-	gapDeletedBeforeObserved = "DeletedBeforeObserved"
-	gapOutOfBandEdit         = "OutOfBandEdit"
-	gapApprovalUnknown       = "ApprovalUnknown"
-	gapNoExecutionEvidence   = "NoExecutionEvidence"
-	gapReplacedPlan          = "ReplacedPlan"
-	gapUnknownPhase          = "UnknownPhase"
-	gapClockSkew             = "ClockSkew"
-	gapAtLeastOnce           = "AtLeastOnce"
 )
 
 // Reasons of a ResolveRequest.

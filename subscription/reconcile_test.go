@@ -67,26 +67,27 @@ func TestReconcile(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		in   subscription.Input
+		gate subscription.Gate
 		want subscription.Outcome
 	}{
 		"a namespace without Subscriptions needs nothing": {
-			in: inputOf(), want: subscription.Outcome{Gate: subscription.GateNotNeeded},
+			in: inputOf(), gate: subscription.GateNotNeeded, want: subscription.Outcome{},
 		},
 		"a new Subscription asks for a resolution": {
 			in:   inputOf(plain),
-			want: subscription.Outcome{Gate: subscription.GateNeeded, Resolve: request("Unanswered", plain)},
+			gate: subscription.GateNeeded, want: subscription.Outcome{Resolve: request("Unanswered", plain)},
 		},
 		"a Subscription that waits for approval needs nothing": {
 			in:   inputOf(approving, newPlan("p", "RequiresApproval", manual(1))),
-			want: subscription.Outcome{Gate: subscription.GateNotNeeded},
+			gate: subscription.GateNotNeeded, want: subscription.Outcome{},
 		},
 		"an installed operator with an answer needs nothing": {
 			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"))),
-			want: subscription.Outcome{Gate: subscription.GateAnswered},
+			gate: subscription.GateAnswered, want: subscription.Outcome{},
 		},
 		"a plan that waits for approval shows": {
-			in: inputOf(waiting, newPlan("p", "RequiresApproval", manual(1))),
-			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+			in:   inputOf(waiting, newPlan("p", "RequiresApproval", manual(1))),
+			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(waiting, "StatusObserved", "the InstallPlan is RequiresApproval", func(s *v1alpha1.SubscriptionStatus) {
 					s.Conditions = []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanPending, "RequiresApproval", "", 60)}
 				})},
@@ -97,8 +98,8 @@ func TestReconcile(t *testing.T) {
 			}},
 		},
 		"an operator that arrives while its plan completes is at the latest known version": {
-			in: inputOf(running, newPlan("p", "Complete", started(3), done(30)), newCSV("etcd.v1")),
-			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+			in:   inputOf(running, newPlan("p", "Complete", started(3), done(30)), newCSV("etcd.v1")),
+			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(running, "StatusObserved", "the InstallPlan is Complete", func(s *v1alpha1.SubscriptionStatus) {
 					s.Conditions, s.State, s.InstalledCSV = nil, "AtLatestKnown", "etcd.v1"
 				})},
@@ -109,8 +110,8 @@ func TestReconcile(t *testing.T) {
 			}},
 		},
 		"a deleted plan makes a waiting Subscription start anew": {
-			in: inputOf(running),
-			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+			in:   inputOf(running),
+			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(running, "InstallPlanReferenceCleared", "the referenced InstallPlan cannot bring the operator any more", func(s *v1alpha1.SubscriptionStatus) {
 					s.InstallPlanRef, s.Install, s.CurrentCSV, s.State, s.Conditions = nil, nil, "", "", nil
 				})},
@@ -125,8 +126,8 @@ func TestReconcile(t *testing.T) {
 			}},
 		},
 		"a deleted plan leaves an installed operator alone": {
-			in: inputOf(latest, newCSV("etcd.v1")),
-			want: subscription.Outcome{Gate: subscription.GateDeferred, Result: olmcore.Result{
+			in:   inputOf(latest, newCSV("etcd.v1")),
+			gate: subscription.GateDeferred, want: subscription.Outcome{Result: olmcore.Result{
 				Actions: []olmcore.Action{write(latest, "StatusObserved", "the InstallPlan is Missing", func(s *v1alpha1.SubscriptionStatus) {
 					s.Conditions = []v1alpha1.SubscriptionCondition{condition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 60)}
 				})},
@@ -136,21 +137,24 @@ func TestReconcile(t *testing.T) {
 			}},
 		},
 		"the labels of an operator come back, one object at a time": {
-			in: answered(inputOf(unlabelled, newPlan("p", "Complete"), bare, deployment)),
-			want: subscription.Outcome{Gate: subscription.GateAnswered, Result: olmcore.Result{Actions: []olmcore.Action{
+			in:   answered(inputOf(unlabelled, newPlan("p", "Complete"), bare, deployment)),
+			gate: subscription.GateAnswered, want: subscription.Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
 				labelled(bare, map[string]string{labelKey: ""}),
 				labelled(unlabelled, map[string]string{labelKey: "", "mine": "x"}),
 			}}},
 		},
 		"what a labelled CSV owns gets its label": {
-			in: answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"), deployment)),
-			want: subscription.Outcome{Gate: subscription.GateAnswered, Result: olmcore.Result{Actions: []olmcore.Action{
+			in:   answered(inputOf(latest, newPlan("p", "Complete"), newCSV("etcd.v1"), deployment)),
+			gate: subscription.GateAnswered, want: subscription.Outcome{Result: olmcore.Result{Actions: []olmcore.Action{
 				labelled(deployment, map[string]string{labelKey: ""}),
 			}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := reconcile(t, tc.in)
+			require.Equal(t, tc.gate, gateOf(t, tc.in))
+			require.Equal(t, got.Empty() && got.Resolve == nil, got.Checkpoint != nil)
+			got.Checkpoint = nil
 			if got.Resolve != nil {
 				require.NotEmpty(t, got.Resolve.Fingerprint)
 				got.Resolve.Fingerprint = ""
@@ -358,7 +362,7 @@ func TestState(t *testing.T) {
 				in = inputOf(sub, tc.plan)
 			}
 			if tc.csv != nil {
-				in.ClusterServiceVersions = []csv{tc.csv}
+				in.ClusterServiceVersions.Items = []csv{tc.csv}
 			}
 			if tc.forward {
 				in = failForward(in)
@@ -404,7 +408,7 @@ func TestAdoption(t *testing.T) {
 			})
 			in := inputOf(sub, tc.plan)
 			if tc.csv {
-				in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{newCSV("etcd.v1")}
+				in.ClusterServiceVersions.Items = []*v1alpha1.ClusterServiceVersion{newCSV("etcd.v1")}
 			}
 			if tc.forward {
 				in = failForward(in)
@@ -431,10 +435,11 @@ func TestAdoption(t *testing.T) {
 func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
 	for _, phase := range []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"} {
 		sub := newSub("d", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} })
-		out := reconcile(t, failForward(inputOf(sub, newPlan("p", phase))))
+		in := failForward(inputOf(sub, newPlan("p", phase)))
+		out := reconcile(t, in)
 		require.Empty(t, out.Actions)
 		require.Equal(t, "GeneratedByStale", reasons(out.Result))
-		require.Equal(t, subscription.GateNeeded, out.Gate)
+		require.Equal(t, subscription.GateNeeded, gateOf(t, in))
 
 		sub.Spec.StartingCSV = "etcd.v1"
 		copied := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels["olm.copiedFrom"] = "other" })
@@ -457,7 +462,7 @@ func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
 		require.Equal(t, want, reasons(out.Result))
 		carryOut(t, &in, out)
 	}
-	require.Equal(t, refTo("p"), in.Subscriptions[0].Status.InstallPlanRef)
+	require.Equal(t, refTo("p"), in.Subscriptions.Items[0].Status.InstallPlanRef)
 }
 
 func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
@@ -511,10 +516,11 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 			sub := newSub("a", follows("p", "etcd.v1"))
 			change(sub.Status.InstallPlanRef)
 			sub.Status.Install = v1alpha1.NewInstallPlanReference(sub.Status.InstallPlanRef)
-			out := reconcile(t, inputOf(sub, newPlan("p", "Installing")))
+			in := inputOf(sub, newPlan("p", "Installing"))
+			out := reconcile(t, in)
 			require.Empty(t, out.Actions)
 			require.Equal(t, "RefInvalid", reasons(out.Result))
-			require.Equal(t, subscription.GateNeeded, out.Gate)
+			require.Equal(t, subscription.GateNeeded, gateOf(t, in))
 		}
 	})
 	t.Run("a reference without UID is matched by name", func(t *testing.T) {
@@ -534,7 +540,7 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 	t.Run("a condition without a reference goes", func(t *testing.T) {
 		for _, status := range []corev1.ConditionStatus{"True", "False", "Unknown"} {
 			in := inputOf(newSub("a", pending("Installing", 6)))
-			in.Subscriptions[0].Status.Conditions[0].Status = status
+			in.Subscriptions.Items[0].Status.Conditions[0].Status = status
 			out := reconcile(t, in)
 			require.Empty(t, statusOf(t, in, out, "a").Conditions)
 			require.Equal(t, "ConditionWithoutRef", reasons(out.Result))

@@ -72,7 +72,7 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 			require.NoError(t, err)
 			in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
 			require.NoError(t, err)
-			in.Now, in.OperatorGroups, in.Live = now, inputOf().OperatorGroups, true
+			in.Now, in.OperatorGroups.Items, in.Live = now, inputOf().OperatorGroups.Items, true
 			out := reconcile(t, in)
 			got := statusOf(t, in, out, "a")
 			plan := ""

@@ -57,7 +57,7 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 	require.Empty(t, other.Conditions, "success removes the conditions from every Subscription")
 	require.Equal(t, "old", other.InstallPlanRef.Name)
 	require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), other.State)
-	require.Equal(t, subscription.GateDeferred, out.Gate)
+	require.Equal(t, subscription.GateDeferred, gateOf(t, in))
 
 	t.Run("whatever the order of what the answer says", func(t *testing.T) {
 		shuffled := in
@@ -71,20 +71,20 @@ func TestAResolutionBecomesReferences(t *testing.T) {
 
 	t.Run("carried out, the same answer asks for nothing", func(t *testing.T) {
 		next := in
-		next.Subscriptions = nil
+		next.Subscriptions.Items = nil
 		for _, action := range out.Actions {
-			next.Subscriptions = append(next.Subscriptions, action.(olmcore.UpdateStatus).After.(*v1alpha1.Subscription))
+			next.Subscriptions.Items = append(next.Subscriptions.Items, action.(olmcore.UpdateStatus).After.(*v1alpha1.Subscription))
 		}
 		again := reconcile(t, next)
 		require.True(t, again.Empty(), "%+v", again)
-		require.Equal(t, subscription.GateAnswered, again.Gate)
+		require.Equal(t, subscription.GateAnswered, gateOf(t, next))
 
 		t.Run("and a caller who lost it is told to resolve, to give the plan its content", func(t *testing.T) {
-			next.Subscriptions = next.Subscriptions[:1] // b would ask anyway
+			next.Subscriptions.Items = next.Subscriptions.Items[:1] // b would ask anyway
 			next.Resolution = nil
-			require.Equal(t, subscription.GateNeeded, reconcile(t, next).Gate)
-			next.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 3 })}
-			require.Equal(t, subscription.GateNotNeeded, reconcile(t, next).Gate)
+			require.Equal(t, subscription.GateNeeded, gateOf(t, next))
+			next.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 3 })}
+			require.Equal(t, subscription.GateNotNeeded, gateOf(t, next))
 		})
 	})
 	t.Run("when only one of two writes came through, the other is made again", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
 func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 	plan := newPlan("p", "", empty)
 	for name, change := range map[string]func(in *subscription.Input){
-		"a Subscription came":         func(in *subscription.Input) { in.Subscriptions = append(in.Subscriptions, newSub("b")) },
+		"a Subscription came":         func(in *subscription.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("b")) },
 		"a Subscription is not there": func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Name = "gone" },
 		"it was made anew":            func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].UID = "old" },
 		"its spec was edited":         func(in *subscription.Input) { in.Resolution.Resolution.Observed[0].Generation = 9 },
@@ -122,15 +122,15 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 			in.Resolution.Resolution.Decisions[0].CurrentCSV = "y"
 		},
 		"it moved on, which nobody decided": func(in *subscription.Input) {
-			in.Subscriptions = append(in.Subscriptions, newSub("b"))
+			in.Subscriptions.Items = append(in.Subscriptions.Items, newSub("b"))
 			in.Resolution = bring(*in, "etcd.v1", "b")
 			in.Resolution.Resolution.Observed[0].CurrentCSV = "x"
 		},
 		// Another worker's answer brought it, by a plan that never gets its steps.
 		"it moved on, by another plan": func(in *subscription.Input) {
-			follows("q", "etcd.v1")(in.Subscriptions[0])
-			pending("InstallPlanNotYetReconciled", 6)(in.Subscriptions[0])
-			in.InstallPlans = append(in.InstallPlans, newPlan("q", "", empty))
+			follows("q", "etcd.v1")(in.Subscriptions.Items[0])
+			pending("InstallPlanNotYetReconciled", 6)(in.Subscriptions.Items[0])
+			in.InstallPlans.Items = append(in.InstallPlans.Items, newPlan("q", "", empty))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +140,9 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 			out := reconcile(t, in)
 			require.Empty(t, out.Actions)
 			require.Equal(t, "StaleResolution", reasons(out.Result))
-			require.Equal(t, subscription.GateNeeded, out.Gate)
+			require.Equal(t, subscription.GateNeeded, gateOf(t, in))
 			require.Equal(t, "StaleResolution", out.Resolve.Reason)
-			require.Len(t, out.Resolve.Subscriptions, len(in.Subscriptions))
+			require.Len(t, out.Resolve.Subscriptions, len(in.Subscriptions.Items))
 		})
 	}
 	t.Run("one that has no plan is not carried out by another's", func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
 		in.Resolution.Plan = olmcore.Ref{}
 		out := reconcile(t, in)
-		require.Equal(t, subscription.GateNeeded, out.Gate)
+		require.Equal(t, subscription.GateNeeded, gateOf(t, in))
 		require.Equal(t, "StaleResolution", out.Resolve.Reason)
 	})
 	t.Run("one that was carried out before things went on is not mentioned", func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 		in.Resolution = bring(inputOf(newSub("a")), "etcd.v1", "a")
 		out := reconcile(t, in)
 		require.True(t, out.Empty(), "%+v", out)
-		require.Equal(t, subscription.GateNeeded, out.Gate)
+		require.Equal(t, subscription.GateNeeded, gateOf(t, in))
 	})
 }
 
@@ -198,7 +198,7 @@ func TestAFailedResolutionShows(t *testing.T) {
 			}
 			out := reconcile(t, in)
 			var subs []*v1alpha1.Subscription
-			for _, s := range in.Subscriptions {
+			for _, s := range in.Subscriptions.Items {
 				status := statusOf(t, in, out, s.Name)
 				s = s.DeepCopy()
 				s.Status = status
@@ -208,19 +208,19 @@ func TestAFailedResolutionShows(t *testing.T) {
 				}
 			}
 			if tc.reason != "" {
-				require.Equal(t, subscription.GateDeferred, out.Gate)
+				require.Equal(t, subscription.GateDeferred, gateOf(t, in))
 			}
-			in.Subscriptions = subs
+			in.Subscriptions.Items = subs
 			out = reconcile(t, in)
 			require.Empty(t, out.Actions)
-			require.Equal(t, tc.gate, out.Gate)
+			require.Equal(t, tc.gate, gateOf(t, in))
 			require.Equal(t, tc.requeue, out.RequeueAfter)
 			if tc.gate == subscription.GateNeeded {
 				require.Equal(t, "Retry", out.Resolve.Reason)
 			}
 
 			in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in)}
-			for _, s := range in.Subscriptions {
+			for _, s := range in.Subscriptions.Items {
 				require.NotContains(t, statusOf(t, in, reconcile(t, in), s.Name).Conditions, v1alpha1.SubscriptionResolutionFailed)
 				require.Less(t, len(statusOf(t, in, reconcile(t, in), s.Name).Conditions), 2, "success removes it")
 			}
@@ -245,24 +245,24 @@ func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
 		in := inputOf(newSub("a"), newSub("b", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences[0] = olmcore.OwnerReferenceTo(newSub("b"))
 		}))
-		in.OperatorGroups = make([]*operatorsv1.OperatorGroup, count)
-		for i := range in.OperatorGroups {
-			in.OperatorGroups[i] = &operatorsv1.OperatorGroup{ObjectMeta: meta([]string{"g", "h"}[i])}
+		in.OperatorGroups.Items = make([]*operatorsv1.OperatorGroup, count)
+		for i := range in.OperatorGroups.Items {
+			in.OperatorGroups.Items[i] = &operatorsv1.OperatorGroup{ObjectMeta: meta([]string{"g", "h"}[i])}
 		}
 		out := reconcile(t, in)
-		require.Equal(t, subscription.GateBlocked, out.Gate)
+		require.Equal(t, subscription.GateBlocked, gateOf(t, in))
 		require.Equal(t, "OperatorGroupCount", reasons(out.Result))
 		require.Equal(t, 5*time.Minute, out.RequeueAfter)
-		for i, s := range in.Subscriptions {
+		for i, s := range in.Subscriptions.Items {
 			status := statusOf(t, in, out, s.Name)
 			require.Equal(t, condition(v1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", message, 60), status.Conditions[i])
 			s = s.DeepCopy()
 			s.Status = status
-			in.Subscriptions[i] = s
+			in.Subscriptions.Items[i] = s
 		}
 		require.Empty(t, reconcile(t, in).Actions)
 
-		in.OperatorGroups = inputOf().OperatorGroups
+		in.OperatorGroups.Items = inputOf().OperatorGroups.Items
 		out = reconcile(t, in)
 		require.Empty(t, statusOf(t, in, out, "a").Conditions, "nobody else takes it back")
 		require.Len(t, statusOf(t, in, out, "b").Conditions, 1)
@@ -285,10 +285,10 @@ func TestAPlanThatDoesNotAppear(t *testing.T) {
 			in.Observations = []subscription.Observation{{At: now, Plan: newPlan("p", ""), Deleted: true}}
 		}},
 		"is not taken for another of its name": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
-			in.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.UID = "other" })}
+			in.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.UID = "other" })}
 		}},
 		"is not taken while it is deleted": {at: time.Second, gate: subscription.GateAnswered, requeue: time.Second, change: func(in *subscription.Input) {
-			in.InstallPlans = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(1) })}
+			in.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(1) })}
 		}},
 		"does not exist yet": {at: time.Hour, gate: subscription.GateAnswered, change: func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }},
 	} {
@@ -303,7 +303,7 @@ func TestAPlanThatDoesNotAppear(t *testing.T) {
 			}
 			out := reconcile(t, in)
 			require.Empty(t, out.Actions)
-			require.Equal(t, tc.gate, out.Gate)
+			require.Equal(t, tc.gate, gateOf(t, in))
 			require.Equal(t, tc.requeue, out.RequeueAfter)
 			if tc.gate == subscription.GateNeeded {
 				require.Equal(t, "InstallPlanGone", out.Resolve.Reason)
@@ -344,7 +344,7 @@ func TestGate(t *testing.T) {
 			if strings.HasSuffix(name, "fails forward") {
 				in = failForward(in)
 			}
-			require.Equal(t, tc.want, reconcile(t, in).Gate)
+			require.Equal(t, tc.want, gateOf(t, in))
 			require.Equal(t, tc.want, assess(t, in).Gate)
 		})
 	}
@@ -393,7 +393,7 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 			a := newSub("a", follows("old", "etcd.v1"), pending("RequiresApproval", 6))
 			in := inputOf(a, newSub("b"), tc.old, tc.made)
 			if tc.csv != nil {
-				in.ClusterServiceVersions = append(in.ClusterServiceVersions, tc.csv)
+				in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, tc.csv)
 			}
 			in.Resolution = bring(in, "vault.v1", "b")
 			if tc.alone {

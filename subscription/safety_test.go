@@ -51,11 +51,11 @@ func checkSafety(t require.TestingT, in subscription.Input) {
 			require.Fail(t, "no object is created or deleted")
 		}
 	}
-	for _, s := range in.Subscriptions {
+	for _, s := range in.Subscriptions.Items {
 		checkInstalled(t, in, statusOf(t, in, out, s.Name), s.Spec != nil)
 	}
 	checkChains(t, out)
-	require.Equal(t, out.Resolve != nil, out.Gate == subscription.GateNeeded)
+	require.Equal(t, out.Resolve != nil, gateOf(t, in) == subscription.GateNeeded)
 	require.GreaterOrEqual(t, out.RequeueAfter.Nanoseconds(), int64(0))
 }
 
@@ -70,7 +70,7 @@ func checkInstalled(t require.TestingT, in subscription.Input, status v1alpha1.S
 	if status.State == v1alpha1.SubscriptionStateAtLatest && status.InstalledCSV == status.CurrentCSV {
 		return
 	}
-	for _, c := range in.ClusterServiceVersions {
+	for _, c := range in.ClusterServiceVersions.Items {
 		_, copied := c.Labels["olm.copiedFrom"]
 		home, annotated := c.Annotations["olm.operatorNamespace"]
 		require.False(t, c.Name == status.CurrentCSV && !copied && c.Status.Reason != v1alpha1.CSVReasonCopied && (!annotated || home == in.Namespace),
@@ -86,17 +86,17 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 	if in.Catalogs == nil {
 		require.Equal(t, b.CatalogHealth, a.CatalogHealth)
 	} else {
-		require.Len(t, a.CatalogHealth, len(in.Catalogs.Sources))
+		require.Len(t, a.CatalogHealth, len(in.Catalogs.Sources.Items))
 	}
 	require.Equal(t, b.Reason, a.Reason)
 	if a.InstalledCSV != b.InstalledCSV {
 		require.Equal(t, a.CurrentCSV, a.InstalledCSV)
-		require.True(t, slices.ContainsFunc(in.ClusterServiceVersions, func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == a.InstalledCSV }),
+		require.True(t, slices.ContainsFunc(in.ClusterServiceVersions.Items, func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == a.InstalledCSV }),
 			"installedCSV names a CSV that was not seen")
 	}
 	if a.State == v1alpha1.SubscriptionStateFailed && b.State != a.State {
-		require.Equal(t, operatorsv1.UpgradeStrategyUnsafeFailForward, in.OperatorGroups[0].Spec.UpgradeStrategy)
-		require.True(t, slices.ContainsFunc(in.InstallPlans, func(p *v1alpha1.InstallPlan) bool {
+		require.Equal(t, operatorsv1.UpgradeStrategyUnsafeFailForward, in.OperatorGroups.Items[0].Spec.UpgradeStrategy)
+		require.True(t, slices.ContainsFunc(in.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool {
 			return p.Name == a.InstallPlanRef.Name && p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 		}), "no plan failed")
 	}
@@ -106,7 +106,7 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 			require.NotContains(t, []v1alpha1.SubscriptionConditionType{"InstallPlanPending", "InstallPlanFailed", "InstallPlanMissing"}, c.Type)
 		}
 	} else if b.InstallPlanRef == nil || b.InstallPlanRef.UID != a.InstallPlanRef.UID {
-		require.True(t, slices.ContainsFunc(in.InstallPlans, func(p *v1alpha1.InstallPlan) bool {
+		require.True(t, slices.ContainsFunc(in.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool {
 			return p.UID == a.InstallPlanRef.UID && p.Name == a.InstallPlanRef.Name
 		}),
 			"a reference was written to a plan that was not seen")
@@ -185,7 +185,7 @@ func TestEveryEdgeOfTheGraphOccurs(t *testing.T) {
 			if to == "NoPlan" {
 				in = inputOf(newSub("a"))
 			} else if p := plans[to]; p != nil {
-				in.InstallPlans = append(in.InstallPlans, p)
+				in.InstallPlans.Items = append(in.InstallPlans.Items, p)
 			}
 			in.Live, in.Histories = true, historyOf(subscription.Stage(from))
 			out := reconcile(t, in)

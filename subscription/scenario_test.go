@@ -19,17 +19,19 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
 )
 
 var subscriptionKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind)
 
 // embedder is what a caller of Reconcile keeps: answers and memory.
 type embedder struct {
-	config    subscription.Config
-	forgetful bool // keeps no histories
-	answers   map[string]*subscription.Resolved
-	histories map[types.UID]subscription.History
-	last      subscription.Outcome
+	config     subscription.Config
+	forgetful  bool // keeps no histories
+	answers    map[string]*subscription.Resolved
+	histories  map[types.UID]subscription.History
+	last       subscription.Outcome
+	assessment subscription.Assessment
 }
 
 func (e *embedder) reset() {
@@ -42,14 +44,17 @@ func (e *embedder) controller() fake.Controller {
 	}
 }
 
-func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 	in, err := subscription.Gather(ctx, r, key.Namespace, e.config)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now, in.LastRun, in.Resolution = now, last, e.answers[key.Namespace]
+	in.Now, in.Resolution = now, e.answers[key.Namespace]
 	if !e.forgetful {
 		in.Histories = e.histories
+	}
+	if e.assessment, err = subscription.Assess(in); err != nil {
+		return olmcore.Result{}, err
 	}
 	if e.last, err = subscription.Reconcile(in); err != nil {
 		return olmcore.Result{}, err
@@ -69,7 +74,7 @@ func (e *embedder) answer(w *scenario.World, args []string, _ []byte) (string, e
 	if err != nil {
 		return "", err
 	}
-	r := &subscription.Resolved{At: w.Cluster.Now(), Resolution: resolutionOf(subscription.Input{Subscriptions: subs})}
+	r := &subscription.Resolved{At: w.Cluster.Now(), Resolution: resolutionOf(subscription.Input{Subscriptions: olmcore.Found(subs...)})}
 	e.answers[ns] = r
 	switch args[0] {
 	case "none":
@@ -154,9 +159,9 @@ func (e *embedder) csv(w *scenario.World, args []string, _ []byte) (string, erro
 // gate prints what the last reconcile wants resolved.
 func (e *embedder) gate(*scenario.World, []string, []byte) (string, error) {
 	if e.last.Resolve == nil {
-		return string(e.last.Gate), nil
+		return string(e.assessment.Gate), nil
 	}
-	text := string(e.last.Gate) + " (" + e.last.Resolve.Reason + "):"
+	text := string(e.assessment.Gate) + " (" + e.last.Resolve.Reason + "):"
 	for _, f := range e.last.Resolve.Subscriptions {
 		text += " " + f.Name
 	}
@@ -170,7 +175,7 @@ func (e *embedder) audit(w *scenario.World, args []string, _ []byte) (string, er
 		return "", err
 	}
 	in.Now = w.Cluster.Now()
-	findings, err := subscription.Audit(in)
+	findings, err := audit.Find(in)
 	var lines []string
 	for _, f := range findings {
 		if strings.HasPrefix(f.Reason, args[0]) {

@@ -51,7 +51,7 @@ func TestWrittenConditionsAreTold(t *testing.T) {
 			"a ResolutionFailed True>True ConstraintsNotSatisfiable: constraints not satisfiable: no", "ResolutionFailed"},
 		"it succeeds": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))},
 			func(in *subscription.Input) { *in = answered(*in) }, "a ResolutionFailed True>", ""},
-		"too many OperatorGroups": {[]*v1alpha1.Subscription{newSub("a")}, func(in *subscription.Input) { in.OperatorGroups = nil },
+		"too many OperatorGroups": {[]*v1alpha1.Subscription{newSub("a")}, func(in *subscription.Input) { in.OperatorGroups.Items = nil },
 			"a ResolutionFailed >True ErrorPreventedResolution: found 0 operatorGroups, expected 1", "OperatorGroupCount"},
 		"a bundle cannot be unpacked": {[]*v1alpha1.Subscription{newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 6))}, func(in *subscription.Input) {
 			*in = answered(*in)
@@ -67,7 +67,7 @@ func TestWrittenConditionsAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf()
-			in.Subscriptions = tc.subs
+			in.Subscriptions.Items = tc.subs
 			tc.change(&in)
 			out := reconcile(t, in)
 			require.Equal(t, tc.want, conditionSteps(out.Result))
@@ -115,7 +115,7 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 			}
 			out := reconcile(t, in)
 			var got []string
-			for _, s := range in.Subscriptions {
+			for _, s := range in.Subscriptions.Items {
 				status := statusOf(t, in, out, s.Name)
 				got = append(got, status.GetCondition(v1alpha1.SubscriptionResolutionFailed).Message)
 			}
@@ -139,16 +139,6 @@ func TestACatalogsChangeTellsNothingOfPlans(t *testing.T) {
 	require.Equal(t, "CatalogsChanged", strings.Fields(reasons(out.Result))[0])
 }
 
-// TestTheEarlierOfTwoDeadlinesCounts: a plan is complete, its CSV is not there, and the
-// conditions are behind.
-func TestTheEarlierOfTwoDeadlinesCounts(t *testing.T) {
-	for window, want := range map[time.Duration]time.Duration{10 * time.Minute: 69 * time.Second, 62 * time.Second: 8 * time.Second} {
-		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Complete", started(3), done(9)))
-		in.Config.ObservationWindow = window
-		require.Equal(t, want, reconcile(t, in).RequeueAfter)
-	}
-}
-
 // TestWhatAPlanSaysIsTold: status.message of a plan, such as the error of a step
 // that is tried again, is in no condition; it is told once.
 func TestWhatAPlanSaysIsTold(t *testing.T) {
@@ -160,7 +150,7 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 	for i, step := range []struct{ text, want string }{
 		{"", ""}, {"retry: no such kind", "InstallPlan p: retry: no such kind"}, {"retry: no such kind", ""}, {"retry: denied", "InstallPlan p: retry: denied"}, {"", ""}, {"retry: denied", "InstallPlan p: retry: denied"},
 	} {
-		in.InstallPlans = []*v1alpha1.InstallPlan{saying(step.text)}
+		in.InstallPlans.Items = []*v1alpha1.InstallPlan{saying(step.text)}
 		out := reconcile(t, in)
 		require.Empty(t, out.Actions, "no condition shows it")
 		got := ""
@@ -171,7 +161,7 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 		require.Equal(t, step.want, got, i)
 		carryOut(t, &in, out)
 	}
-	whole := assess(t, in).Subscriptions[0].Whole
+	whole := healthOf(t, in)
 	require.Equal(t, "retry: denied", whole.Message)
 
 	fresh := inputOf(newSub("a", follows("p", "etcd.v1")), saying("retry: denied"))
@@ -181,31 +171,4 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 	require.Empty(t, reasons(out.Result), "the transition says so")
 	carryOut(t, &fresh, out)
 	require.Empty(t, reasons(reconcile(t, fresh).Result), "and it is not told again")
-}
-
-// TestPacingIsTold: while conditions stay behind for the window, and when they
-// leave something out for good, a diagnostic says so.
-func TestPacingIsTold(t *testing.T) {
-	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 55))
-	in := inputOf(sub, newPlan("p", "Complete", manual(2), started(57), done(58)), newCSV("etcd.v1"))
-	in.Config.ObservationWindow, in.Config.MaxPublishLag = 10*time.Second, 12*time.Second
-	in.Histories = historyOf(subscription.StageRequiresApproval)
-	h := in.Histories["a-uid"]
-	h.PublishedAt = second(55).Time
-	in.Histories["a-uid"] = h
-	out := reconcile(t, in)
-	require.Equal(t, "StageHeldBack", reasons(out.Result))
-	require.Equal(t, 5*time.Second, out.RequeueAfter)
-	carryOut(t, &in, out)
-	in.Now = second(72).Time
-	out = reconcile(t, in)
-	require.Equal(t, "StageNotShown", reasons(out.Result))
-	require.Empty(t, planConditions(statusOf(t, in, out, "a")))
-
-	in.Histories = historyOf(subscription.StageInstalling)
-	h = in.Histories["a-uid"]
-	h.PublishedAt, h.PendingSince = second(55).Time, second(56).Time
-	in.Histories["a-uid"] = h
-	in.Subscriptions[0] = newSub("a", follows("p", "etcd.v1"), pending("Installing", 55))
-	require.Empty(t, reasons(reconcile(t, in).Result), "late, and nothing is left out")
 }

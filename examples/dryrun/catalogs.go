@@ -143,7 +143,7 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 	if errors.Is(err, olmcore.ErrNotRead) {
 		return nil, nil
 	}
-	if err != nil || len(known.Sources) == 0 {
+	if err != nil || len(known.Sources.Items) == 0 {
 		return nil, err
 	}
 	known.Probes = map[types.NamespacedName]subscription.Probe{}

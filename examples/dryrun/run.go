@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
 )
 
 // dryRun asks every package what it would do about what the input tells of; with
@@ -138,7 +139,7 @@ func (r *runner) audit() error {
 			return err
 		}
 		in.Now, in.Live = r.cluster.Now(), true
-		findings, err := subscription.Audit(in)
+		findings, err := audit.Find(in)
 		if errors.Is(err, olmcore.ErrInvalidInput) {
 			continue // its reconcile said so
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
 )
 
 // TestObjectsAreMadeWithTheirComponentLabels: each object has one writer while an
@@ -31,7 +31,7 @@ func TestObjectsAreMadeWithTheirComponentLabels(t *testing.T) {
 			continue
 		}
 		verb, target, cause := e.Action.Describe()
-		if cause.Reason == subscription.ReasonComponentLabelMissing {
+		if cause.Reason == component.ReasonLabelMissing {
 			require.Equal(t, "Subscription", target.Kind, "%s %s", verb, target)
 		}
 	}

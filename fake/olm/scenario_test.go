@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/audit"
 )
 
 // workers are two instances of the controllers of Subscriptions and plans, each
@@ -251,7 +252,7 @@ func (w *workers) audit() (string, error) {
 		return "", err
 	}
 	in.Now = w.cluster.Now()
-	findings, err := subscription.Audit(in)
+	findings, err := audit.Find(in)
 	var lines []string
 	for _, f := range findings {
 		lines = append(lines, fmt.Sprintf("%s %s %s: %s", f.Severity, f.Target, f.Reason, f.Message))

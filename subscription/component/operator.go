@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subscription
+package component
 
 import (
 	"cmp"
@@ -14,20 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// MaxOperatorRefs is how many components an Operator object lists at most.
-const MaxOperatorRefs = 1000
+// MaxRefs is how many components an Operator object lists at most.
+const MaxRefs = 1000
 
-// maxOperatorText is how many bytes of conditions an Operator object lists: an object has
+// maxText is how many bytes of conditions an Operator object lists: an object has
 // an end, and whoever may label one object of his chooses what its conditions say.
-const maxOperatorText = 256 << 10
+const maxText = 256 << 10
 
-// OperatorInput is everything that Operator looks at.
-type OperatorInput struct {
+// Input is everything that Reconcile looks at.
+type Input struct {
 	// Name is the name of the Operator object: what follows the prefix in a
 	// component label key. Required.
 	Name string
@@ -38,16 +40,16 @@ type OperatorInput struct {
 	Components []olmcore.Object
 }
 
-// Operator keeps the cluster-scoped Operator object of one component label: it
+// Reconcile keeps the cluster-scoped Operator object of one component label: it
 // is created while something carries the label, and its status lists what does,
 // with conditions, sorted by kind, apiVersion, namespace and name. Copied
 // ClusterServiceVersions are left out; the object is never deleted, people make
 // them too. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, operator
-// controller, and its package decorators. Differs: at most MaxOperatorRefs are
+// controller, and its package decorators. Differs: at most MaxRefs are
 // listed, and a Diagnostic says what is missing.
-func Operator(in OperatorInput) (olmcore.Result, error) {
+func Reconcile(in Input) (olmcore.Result, error) {
 	if in.Name == "" {
 		return olmcore.Result{}, &olmcore.InputError{Field: "Name", Problem: "is empty"}
 	}
@@ -56,42 +58,57 @@ func Operator(in OperatorInput) (olmcore.Result, error) {
 			return olmcore.Result{}, &olmcore.InputError{Field: fmt.Sprintf("Components[%d]", i), Problem: "is nil or has no name"}
 		}
 	}
-	var out olmcore.Result
 	target := olmcore.Ref{APIVersion: operatorsv1.GroupVersion.String(), Kind: "Operator", Name: in.Name}
 	key := olmcore.ComponentLabelPrefix + in.Name
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		out.Diagnostics = []olmcore.Diagnostic{{
-			Severity: info, Reason: ReasonLabelKeyInvalid, Target: target, Path: "metadata.name",
-			Message: "nothing can carry the label of this name: " + strings.Join(problems, "; "),
-		}}
-		return out, nil
+		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonLabelKeyInvalid, target, "metadata.name",
+			"nothing can carry the label of this name: %s", strings.Join(problems, "; "))}}, nil
 	}
 	members := in.members(key)
-	if in.Operator == nil {
-		if len(members) > 0 {
-			created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
-			created.APIVersion, created.Kind = target.APIVersion, target.Kind
-			out.Actions = []olmcore.Action{olmcore.CreateOf(created, olmcore.Cause{
-				Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects carry the label %s", len(members), key),
-			})}
-		}
+	switch {
+	case in.Operator == nil && len(members) == 0:
+		return olmcore.Result{}, nil
+	case in.Operator == nil:
+		created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
+		created.APIVersion, created.Kind = target.APIVersion, target.Kind
+		return olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(created, olmcore.Cause{
+			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects carry the label %s", len(members), key),
+		})}}, nil
+	}
+	listed := members[:min(len(members), MaxRefs)]
+	refs, isCut := references(listed)
+	var out olmcore.Result
+	report := func(format string, args ...any) {
+		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOperatorRefsCut, target, "status.components.refs", format, args...))
+	}
+	if cut := len(members) - len(listed); cut > 0 {
+		report("%d components are not listed", cut)
+	}
+	if !relation.Writable(in.Operator) {
 		return out, nil
 	}
-	if cut := len(members) - MaxOperatorRefs; cut > 0 {
-		members = members[:MaxOperatorRefs]
-		out.Diagnostics = []olmcore.Diagnostic{{
-			Severity: warning, Reason: ReasonOperatorRefsCut, Target: target, Path: "status.components.refs",
-			Message: fmt.Sprintf("%d components are not listed", cut),
-		}}
-	}
-	if in.Operator.DeletionTimestamp != nil || in.Operator.UID == "" || in.Operator.ResourceVersion == "" {
-		return out, nil
+	if isCut {
+		report("the conditions of some components are not listed, as they are too long together")
 	}
 	want := operatorsv1.OperatorStatus{Components: &operatorsv1.Components{
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
+		Refs:          refs,
 	}}
-	room := maxOperatorText
-	for _, o := range members {
+	if !equality.Semantic.DeepEqual(want, in.Operator.Status) {
+		after := in.Operator.DeepCopy()
+		after.Status = want
+		out.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.Operator, after, olmcore.Cause{
+			Reason: ReasonStatusObserved, Message: fmt.Sprintf("%d objects carry the label", len(listed)),
+		})}
+	}
+	return out, nil
+}
+
+// references returns what the status says of components, and whether conditions were
+// left out, as they are too long together.
+func references(components []olmcore.Object) (refs []operatorsv1.RichReference, isCut bool) {
+	room := maxText
+	for _, o := range components {
 		ref := richReference(o)
 		for _, c := range ref.Conditions {
 			room -= 100 + len(c.Type) + len(c.Reason) + len(c.Message)
@@ -99,32 +116,19 @@ func Operator(in OperatorInput) (olmcore.Result, error) {
 		if room < 0 {
 			ref.Conditions = nil
 		}
-		want.Components.Refs = append(want.Components.Refs, ref)
+		refs = append(refs, ref)
 	}
-	if room < 0 {
-		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnostic{
-			Severity: warning, Reason: ReasonOperatorRefsCut, Target: target, Path: "status.components.refs",
-			Message: "the conditions of some components are not listed, as they are too long together",
-		})
-	}
-	if !equality.Semantic.DeepEqual(want, in.Operator.Status) {
-		after := in.Operator.DeepCopy()
-		after.Status = want
-		out.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.Operator, after, olmcore.Cause{
-			Reason: ReasonStatusObserved, Message: fmt.Sprintf("%d objects carry the label", len(members)),
-		})}
-	}
-	return out, nil
+	return refs, room < 0
 }
 
 // members returns what carries the label and counts, in order, each once.
-func (in *OperatorInput) members(key string) []olmcore.Object {
+func (in *Input) members(key string) []olmcore.Object {
 	var list []olmcore.Object
 	for _, o := range in.Components {
 		if _, labelled := o.GetLabels()[key]; !labelled {
 			continue
 		}
-		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok && isCopied(c) {
+		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok && c.IsCopied() {
 			continue
 		}
 		list = append(list, o)
@@ -176,23 +180,22 @@ func timeOrNil(t *metav1.Time) *metav1.Time {
 	return new(olmcore.Timestamp(t.Time))
 }
 
-// OperatorNames returns the names of the Operator objects to reconcile when an
-// object was added, changed or deleted, sorted: those of its component labels,
-// and its own name when it is one. Call it with the old and the new version.
-func OperatorNames(o olmcore.Object) []string {
+// Affected returns the keys of the Operator objects to reconcile when an object was
+// added, changed or deleted, sorted: those of its component labels, and its own name
+// when it is one. Call it with the old and the new version.
+func Affected(o olmcore.Object) []types.NamespacedName {
 	key := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if key.Kind == "" {
 		return nil
 	}
 	if key.Kind == "Operator" && key.Group == v1alpha1.GroupName {
-		return []string{key.Name}
+		return []types.NamespacedName{{Name: key.Name}}
 	}
-	var names []string
-	for label := range o.GetLabels() {
-		if name, ok := strings.CutPrefix(label, olmcore.ComponentLabelPrefix); ok && name != "" {
-			names = append(names, name)
+	var keys []types.NamespacedName
+	for _, label := range componentKeys(o.GetLabels()) {
+		if name := strings.TrimPrefix(label, olmcore.ComponentLabelPrefix); name != "" {
+			keys = append(keys, types.NamespacedName{Name: name})
 		}
 	}
-	slices.Sort(names)
-	return names
+	return keys
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subscription
+package health
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/stage"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
@@ -17,24 +19,24 @@ const longTime = 10 * time.Minute
 // maxNamed is how many objects a message names at most.
 const maxNamed = 5
 
-// adviceOn is for what goes on by itself, and should have got further by now.
-func (v *view) adviceOn(d *verdict, w *Whole) string {
-	switch w.Phase {
-	case PhaseUnpacking:
+// adviceOnDelay is for what goes on by itself, and should have got further by now.
+func adviceOnDelay(v *subscription.Verdict, h Health) string {
+	switch h.Phase {
+	case Unpacking:
 		return "Look at the Jobs that unpack the bundles, and whether the bundle images can be pulled."
-	case PhaseResolving:
+	case Resolving:
 		return "Look whether the controller runs and reaches the catalogs."
-	case PhaseInstalling, PhaseUpgrading:
+	case Installing, Upgrading:
 	default:
 		return ""
 	}
 	switch {
-	case w.Blocking.Kind == v1alpha1.ClusterServiceVersionKind:
+	case h.Blocking.Kind == v1alpha1.ClusterServiceVersionKind:
 		return "Look at the ClusterServiceVersion's status and its Deployments."
-	case d.seen.plan == nil || d.seen.stage != StageInstalling:
+	case v.Plan.Plan == nil || v.Plan.Stage != stage.Installing:
 		return "Look whether the controller runs and sees the InstallPlan."
 	}
-	if open := unfinished(d.seen.plan); len(open) > 0 {
+	if open := unfinished(v.Plan.Plan); len(open) > 0 {
 		return "Look at what the InstallPlan's steps wait for: " + listed(open) + "."
 	}
 	return "Look whether the controller runs: no step of the InstallPlan is left."

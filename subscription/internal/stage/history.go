@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subscription
+package stage
 
 import (
 	"encoding/json"
+	"hash/fnv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,9 +26,9 @@ type History struct {
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
 	// LastVersion is the resourceVersion of the newest version of the plan that was
-	// believed: Observations up to it are old news.
+	// believed: Observations up to it are known.
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastObserved is the time up to which Observations are old news whose
+	// LastObserved is the time up to which Observations are known whose
 	// resourceVersions cannot be compared with LastVersion: that of the newest one that
 	// was used, or of a look at a list that knew more.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
@@ -35,12 +36,10 @@ type History struct {
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
 	// LastMessage is a digest of the plan's status.message, 0 for none.
 	LastMessage uint32 `json:"lastMessage,omitempty"`
-	// Published is the stage that the conditions were made to show at PublishedAt;
-	// PendingSince is since when they have been behind.
-	Published    Stage     `json:"published,omitempty"`
-	PublishedAt  time.Time `json:"publishedAt,omitzero"`
-	PendingSince time.Time `json:"pendingSince,omitzero"`
-	// MissingSince is since when the plan has been out of sight.
+	// Published is the stage that the conditions were made to show at PublishedAt.
+	Published   Stage     `json:"published,omitempty"`
+	PublishedAt time.Time `json:"publishedAt,omitzero"`
+	// MissingSince is since when the plan has not been visible.
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	// SuspectStage was seen first at SuspectSince and is not believed yet.
 	SuspectStage Stage     `json:"suspectStage,omitempty"`
@@ -63,42 +62,46 @@ func DecodeHistory(text string) (History, error) {
 	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		return History{}, &olmcore.InputError{Field: "history", Problem: "cannot be decoded: " + err.Error()}
 	}
-	if h.LastStage != "" && !isStage(h.LastStage) {
+	if h.LastStage != "" && !recordable(h.LastStage) {
 		return History{}, &olmcore.InputError{Field: "history.lastStage", Problem: "is no stage"}
 	}
 	return h, nil
 }
 
-// recall looks up what is remembered of the Subscription.
-func (v *view) recall(d *verdict) {
-	h := &v.memo.history
-	known := false
-	if *h, known = v.histories[d.sub.UID]; known && h.LastStage != "" && !isStage(h.LastStage) {
-		d.report(info, ReasonHistoryInvalid, "", "the stored history names the unknown stage ", string(h.LastStage))
-		*h, known = History{}, false
+// isAbout reports whether the history is about a plan.
+func (h *History) isAbout(uid types.UID, name string) bool {
+	return same(h.PlanUID, h.PlanName, uid, name)
+}
+
+// Memory is the history of one Subscription before and after a call.
+type Memory struct {
+	// Kept: the caller keeps histories. Known: there is one, and it names a stage.
+	Kept, Known   bool
+	Before, After History
+}
+
+// Recall returns the memory of a Subscription; histories is nil for a caller who keeps
+// none. The unknown stage of a history that cannot be used is returned, too.
+func Recall(histories map[types.UID]History, uid types.UID) (m Memory, invalid Stage) {
+	h, known := histories[uid]
+	if known && h.LastStage != "" && !recordable(h.LastStage) {
+		h, invalid = History{}, h.LastStage
 	}
-	v.memo.next, v.memo.touched, d.remembers = *h, false, known && h.LastStage != ""
+	return Memory{Kept: histories != nil, Known: h.LastStage != "", Before: h, After: h}, invalid
 }
 
-// note returns what will be remembered, to be changed. Comparing the whole of it
-// with what was is most of what a Subscription costs that nothing happens to.
-func (v *view) note() *History {
-	v.memo.touched = true
-	return &v.memo.next
-}
+// Changed reports whether there is something new to remember.
+func (m Memory) Changed() bool { return m.Kept && m.After != m.Before }
 
-// trust drops a suspicion.
-func (v *view) trust() {
-	if v.memo.next.SuspectStage != "" || !v.memo.next.SuspectSince.IsZero() {
-		h := v.note()
-		h.SuspectStage, h.SuspectSince = "", time.Time{}
+// digest is a short form of a message, 0 for none.
+func digest(message string) uint32 {
+	if message == "" {
+		return 0
 	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(message)) // never fails
+	return h.Sum32()
 }
-
-func (v *view) keepsHistory() bool { return v.histories != nil }
 
 // instant is a time as a History holds it: the same after JSON.
 func instant(t time.Time) time.Time { return t.UTC().Round(0) }
-
-// since returns the time from then to now, never a negative one: clocks go back.
-func since(then, now time.Time) time.Duration { return max(0, now.Sub(then)) }

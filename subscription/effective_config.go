@@ -66,8 +66,6 @@ func sharedCSV(owners []*v1alpha1.Subscription, csv string) olmcore.Diagnostic {
 		names[i] = s.Name
 	}
 	slices.Sort(names)
-	return olmcore.Diagnostic{
-		Severity: warning, Reason: ReasonSharedInstalledCSV, Path: "status.installedCSV", Target: olmcore.RefOf(owners[0]).Unversioned(),
-		Message: "Subscriptions " + strings.Join(names, ", ") + " have installed CSV " + csv + "; spec.config of " + owners[0].Name + " counts",
-	}
+	return olmcore.Diagnose(olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(owners[0]), "status.installedCSV",
+		"Subscriptions %s have installed CSV %s; spec.config of %s counts", strings.Join(names, ", "), csv, owners[0].Name)
 }

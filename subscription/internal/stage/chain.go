@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subscription
+package stage
 
 import (
-	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -55,7 +53,7 @@ func notBefore(t time.Time) moment { return moment{t, olmcore.NotBefore, true} }
 func seen(t time.Time) moment      { return moment{olmcore.Timestamp(t).Time, olmcore.NotAfter, false} }
 
 // step adds an edge.
-func (c *chain) step(to Stage, m moment, certainty olmcore.Certainty, w wish) *olmcore.Transition {
+func (c *chain) step(to Stage, m moment, certainty olmcore.Certainty, w Condition) *olmcore.Transition {
 	if !m.at.IsZero() && m.at.Before(c.latest) {
 		c.gap(gapClockSkew, "the time recorded for "+string(to)+" is before that of an earlier stage")
 		m = moment{}
@@ -68,10 +66,10 @@ func (c *chain) step(to Stage, m moment, certainty olmcore.Certainty, w wish) *o
 		c.tighten(m.at)
 	}
 	t := olmcore.Transition{
-		Target: c.target, Type: TransitionInstallPlan, From: string(c.from), To: string(to),
-		Status: metav1.ConditionFalse, Reason: w.reason, Message: w.message, Bound: m.bound, Certainty: certainty,
+		Target: c.target, Type: Transition, From: string(c.from), To: string(to),
+		Status: metav1.ConditionFalse, Reason: w.Reason, Message: w.Message, Bound: m.bound, Certainty: certainty,
 	}
-	if w.conditionType != "" {
+	if w.Type != "" {
 		t.Status = metav1.ConditionTrue
 	}
 	if !m.at.IsZero() {
@@ -85,7 +83,7 @@ func (c *chain) step(to Stage, m moment, certainty olmcore.Certainty, w wish) *o
 // tighten lowers the times at which earlier stages of the plan were merely seen:
 // they were entered before what is recorded of a later one.
 func (c *chain) tighten(at time.Time) {
-	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at) && Stage(c.list[i].To) != StageNoPlan; i-- {
+	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at) && Stage(c.list[i].To) != NoPlan; i-- {
 		c.list[i].At = olmcore.Timestamp(at)
 	}
 }
@@ -93,9 +91,9 @@ func (c *chain) tighten(at time.Time) {
 // gap reports what is not known. That something happened more often than can be
 // told is no hole in the chain.
 func (c *chain) gap(kind, why string) {
-	severity := warning
+	severity := olmcore.Warning
 	if kind == gapAtLeastOnce {
-		severity = info
+		severity = olmcore.Info
 	}
 	c.gaps = append(c.gaps, olmcore.Diagnostic{
 		Severity: severity, Reason: olmcore.ReasonHistoryGap, Message: kind + ": " + why, Target: c.target.Unversioned(),
@@ -105,10 +103,10 @@ func (c *chain) gap(kind, why string) {
 // lastWords extends the chain by what has become of a plan that the Subscription
 // does not follow any more, as far as it is newer than what is known.
 func (c *chain) lastWords(left *v1alpha1.InstallPlan) {
-	to := stageOf(left)
+	to := Of(left)
 	switch {
-	case to == c.from, to == StageUnknown, c.from == StageUnknown, c.from == StageMissing, !reachable(c.from, to):
-	case (to == StageComplete || to == StageFailed) && !installedAt(left).After(c.installedAt):
+	case to == c.from, to == Unknown, c.from == Unknown, c.from == Missing, !Reachable(c.from, to):
+	case (to == Complete || to == Failed) && !InstalledAt(left).After(c.installedAt):
 	default:
 		c.reach(to, left, c.now)
 	}
@@ -116,23 +114,23 @@ func (c *chain) lastWords(left *v1alpha1.InstallPlan) {
 
 // replace ends the chain of an old plan: the Subscription follows another one.
 func (c *chain) replace(reason string) {
-	if c.from == StageNoPlan {
+	if c.from == NoPlan {
 		return
 	}
-	if reason == ReasonPlanReplaced && c.from != StageComplete && c.from != StageMissing && !c.superseded {
+	if reason == ReasonPlanReplaced && c.from != Complete && c.from != Missing && !c.superseded {
 		c.gap(gapReplacedPlan, "the end of the old plan, last seen as "+string(c.from)+", was not observed")
 	}
-	c.step(StageNoPlan, seen(c.now), olmcore.CertaintyObserved, wish{reason: reason})
+	c.step(NoPlan, seen(c.now), olmcore.CertaintyObserved, Condition{Reason: reason})
 	c.fromAt, c.installedAt, c.knows, c.remembers, c.superseded, c.latest = time.Time{}, time.Time{}, false, false, false, time.Time{}
 }
 
 // vanish adds the edge to Missing.
 func (c *chain) vanish(proven bool) {
 	switch c.from {
-	case StageMissing:
+	case Missing:
 		return
-	case StageComplete, StageFailed:
-	case StageUnknown:
+	case Complete, Failed:
+	case Unknown:
 		c.gap(gapUnknownPhase, "what the plan went through in an unknown phase is not known")
 	default:
 		c.gap(gapDeletedBeforeObserved, "the plan was deleted; its last stage after "+string(c.from)+" was not observed")
@@ -141,7 +139,7 @@ func (c *chain) vanish(proven bool) {
 	if proven {
 		certainty = olmcore.CertaintyObserved
 	}
-	c.step(StageMissing, seen(c.now), certainty, wishOf(StageMissing, nil, true))
+	c.step(Missing, seen(c.now), certainty, ConditionOf(Missing, nil))
 }
 
 // watch extends the chain by versions that a watch delivered.
@@ -152,7 +150,7 @@ func (c *chain) watch(window []Observation) {
 			c.gap(gapClockSkew, "the observed generations go back, so the order of the observations is not known")
 		}
 		newest = max(newest, o.Plan.Generation)
-		c.reach(stageOf(o.Plan), o.Plan, o.At)
+		c.reach(Of(o.Plan), o.Plan, o.At)
 	}
 }
 
@@ -162,55 +160,55 @@ func (c *chain) reach(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
 	switch {
 	case c.from == to:
 		c.again(to, plan, seenAt)
-	case c.from == StageMissing:
+	case c.from == Missing:
 		c.end(to, plan, seenAt).Reason = ReasonPlanRestored
-	case c.from == StageUnknown:
+	case c.from == Unknown:
 		c.gap(gapUnknownPhase, "what the plan went through in an unknown phase is not known")
 		c.end(to, plan, seenAt)
-	case to == StageUnknown:
+	case to == Unknown:
 		c.end(to, plan, seenAt)
-	case !reachable(c.from, to):
+	case !Reachable(c.from, to):
 		c.gap(gapOutOfBandEdit, "no controller takes a plan from "+string(c.from)+" to "+string(to))
 		c.end(to, plan, seenAt).OutOfBand = true
-	case to == StageFailed && isSuperseded(plan):
+	case to == Failed && isSuperseded(plan):
 		c.end(to, plan, seenAt)
 		c.superseded = true
 	default:
 		c.fill(to, plan)
-		skips := (to == StageComplete || to == StageFailed) && c.from != StageInstalling
+		skips := (to == Complete || to == Failed) && c.from != Installing
 		c.end(to, plan, seenAt).OutOfBand = skips
 	}
 	c.fromAt = olmcore.Timestamp(seenAt).Time
 	if n := len(c.list); n > 0 && c.list[n-1].Bound == olmcore.Exact {
 		c.fromAt = c.list[n-1].At.Time
 	}
-	c.installedAt, c.knows = installedAt(plan), true
+	c.installedAt, c.knows = InstalledAt(plan), true
 }
 
 // end adds the edge to an observed stage.
 func (c *chain) end(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) *olmcore.Transition {
-	w := wishOf(to, plan, true)
+	w := ConditionOf(to, plan)
 	switch to {
-	case StageComplete:
-		w.reason = ReasonInstallPlanComplete
-	case StageUnknown:
-		w.reason = string(plan.Status.Phase)
+	case Complete:
+		w.Reason = ReasonInstallPlanComplete
+	case Unknown:
+		w.Reason = string(plan.Status.Phase)
 	}
-	if w.message == "" {
-		w.message = plan.Status.Message
+	if w.Message == "" {
+		w.Message = plan.Status.Message
 	}
 	m := seen(seenAt)
-	fresh := c.from == StageNoPlan || c.from == StageNotYetReconciled || c.from == StagePlanning || c.from == StageRequiresApproval
+	fresh := c.from == NoPlan || c.from == NotYetReconciled || c.from == Planning || c.from == RequiresApproval
 	switch {
-	case c.from == StageMissing:
-	case to == StageNotYetReconciled && c.from == StageNoPlan && !plan.CreationTimestamp.IsZero():
+	case c.from == Missing:
+	case to == NotYetReconciled && c.from == NoPlan && !plan.CreationTimestamp.IsZero():
 		m = exactly(plan.CreationTimestamp.Time)
-	case to == StageRequiresApproval && fresh && !plan.CreationTimestamp.IsZero():
+	case to == RequiresApproval && fresh && !plan.CreationTimestamp.IsZero():
 		m = notBefore(plan.CreationTimestamp.Time)
-	case to == StageInstalling && fresh && plan.Status.StartTime != nil:
+	case to == Installing && fresh && plan.Status.StartTime != nil:
 		m = notAfter(plan.Status.StartTime.Time)
-	case ended(plan, to) && !installedAt(plan).IsZero():
-		m = exactly(installedAt(plan))
+	case ended(plan, to) && !InstalledAt(plan).IsZero():
+		m = exactly(InstalledAt(plan))
 	}
 	return c.step(to, m, olmcore.CertaintyObserved, w)
 }
@@ -218,30 +216,30 @@ func (c *chain) end(to Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) *olm
 // fill adds the stages that lie between where the chain stands and an observed
 // stage that a controller can have reached from there.
 func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
-	if c.from == StageNoPlan && to != StageNotYetReconciled {
+	if c.from == NoPlan && to != NotYetReconciled {
 		c.fromAt = plan.CreationTimestamp.Time
-		c.step(StageNotYetReconciled, exactly(plan.CreationTimestamp.Time), olmcore.CertaintyProven, wishOf(StageNotYetReconciled, nil, false))
+		c.step(NotYetReconciled, exactly(plan.CreationTimestamp.Time), olmcore.CertaintyProven, ConditionOf(NotYetReconciled, nil))
 	}
-	ends := to == StageComplete || to == StageFailed
-	if (ends || to == StageInstalling) && (c.from == StageNotYetReconciled || c.from == StagePlanning) {
+	ends := to == Complete || to == Failed
+	if (ends || to == Installing) && (c.from == NotYetReconciled || c.from == Planning) {
 		c.fillApproval(plan)
 	}
 	switch {
-	case ends && c.from == StageFailed:
+	case ends && c.from == Failed:
 		m := moment{}
 		if ended(plan, to) {
-			m = notAfter(installedAt(plan))
+			m = notAfter(InstalledAt(plan))
 		}
-		c.step(StageInstalling, m, olmcore.CertaintyProven, wishOf(StageInstalling, nil, false))
-	case ends && c.from != StageInstalling:
+		c.step(Installing, m, olmcore.CertaintyProven, ConditionOf(Installing, nil))
+	case ends && c.from != Installing:
 		if certainty, ok := c.executed(to, plan); ok {
-			c.step(StageInstalling, startOf(plan), certainty, wishOf(StageInstalling, nil, false))
+			c.step(Installing, startOf(plan), certainty, ConditionOf(Installing, nil))
 		} else {
 			c.gap(gapNoExecutionEvidence, "the plan is "+string(to)+" without a trace of having been installed")
 		}
-	case to == StageInstalling && hasFailed(plan) &&
-		(c.from != StageFailed || !c.installedAt.IsZero() && installedAt(plan).After(c.installedAt)): // it has failed once more
-		c.step(StageInstalling, startOf(plan), olmcore.CertaintyProven, wishOf(StageInstalling, nil, false))
+	case to == Installing && hasFailed(plan) &&
+		(c.from != Failed || !c.installedAt.IsZero() && InstalledAt(plan).After(c.installedAt)): // it has failed once more
+		c.step(Installing, startOf(plan), olmcore.CertaintyProven, ConditionOf(Installing, nil))
 		c.retried(plan)
 	}
 }
@@ -262,8 +260,8 @@ func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
 	case plan.Generation >= 2:
 		certainty = olmcore.CertaintyInferred
 	}
-	c.step(StageRequiresApproval, notBefore(plan.CreationTimestamp.Time), certainty,
-		wishOf(StageRequiresApproval, nil, false))
+	c.step(RequiresApproval, notBefore(plan.CreationTimestamp.Time), certainty,
+		ConditionOf(RequiresApproval, nil))
 }
 
 // executed says how certain it is that the plan passed Installing on its way to
@@ -275,7 +273,7 @@ func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) (certainty olmcor
 		from = plan.CreationTimestamp.Time
 	}
 	switch {
-	case start != nil && (end && !installedAt(plan).Before(from) || !start.Time.Before(from)):
+	case start != nil && (end && !InstalledAt(plan).Before(from) || !start.Time.Before(from)):
 		return olmcore.CertaintyProven, true
 	case start != nil || end:
 		return olmcore.CertaintyInferred, true
@@ -285,64 +283,32 @@ func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) (certainty olmcor
 
 // again looks for a round trip that ended where it began.
 func (c *chain) again(at Stage, plan *v1alpha1.InstallPlan, seenAt time.Time) {
-	updated := installedAt(plan)
-	if !c.knows || !updated.After(c.installedAt) || c.installedAt.IsZero() && at != StageInstalling {
+	updated := InstalledAt(plan)
+	if !c.knows || !updated.After(c.installedAt) || c.installedAt.IsZero() && at != Installing {
 		return
 	}
 	switch {
-	case at == StageInstalling && hasFailed(plan):
+	case at == Installing && hasFailed(plan):
 		c.retried(plan)
 		c.end(at, plan, seenAt)
-	case at == StageFailed && ended(plan, at):
-		c.step(StageInstalling, notAfter(updated), olmcore.CertaintyProven, wishOf(StageInstalling, nil, false))
+	case at == Failed && ended(plan, at):
+		c.step(Installing, notAfter(updated), olmcore.CertaintyProven, ConditionOf(Installing, nil))
 		c.end(at, plan, seenAt)
 		c.gap(gapAtLeastOnce, "the plan was tried and failed again at least once")
-	case at == StageComplete && ended(plan, at):
+	case at == Complete && ended(plan, at):
 		c.gap(gapOutOfBandEdit, "no controller runs a complete plan again")
 		c.gap(gapAtLeastOnce, "the plan ran again at least once")
-		c.step(StageInstalling, notAfter(updated), olmcore.CertaintyProven, wishOf(StageInstalling, nil, false)).OutOfBand = true
+		c.step(Installing, notAfter(updated), olmcore.CertaintyProven, ConditionOf(Installing, nil)).OutOfBand = true
 		c.end(at, plan, seenAt)
 	}
 }
 
 // retried adds the failure that an Installing plan still carries.
 func (c *chain) retried(plan *v1alpha1.InstallPlan) {
-	w := wishOf(StageFailed, plan, true)
-	c.step(StageFailed, exactly(installedAt(plan)), olmcore.CertaintyProven, w)
+	w := ConditionOf(Failed, plan)
+	c.step(Failed, exactly(InstalledAt(plan)), olmcore.CertaintyProven, w)
 	c.gap(gapAtLeastOnce, "the plan failed and was tried again at least once")
 }
-
-// ended reports whether the Installed condition is the one that a controller
-// writes when a plan gets to its end.
-func ended(plan *v1alpha1.InstallPlan, to Stage) bool {
-	c := installed(plan)
-	switch {
-	case c == nil:
-		return false
-	case to == StageComplete:
-		return c.Status == corev1.ConditionTrue
-	case to == StageFailed:
-		return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed
-	}
-	return false
-}
-
-// isSuperseded reports whether a plan was ended without having been executed, because
-// another one took its place.
-func isSuperseded(plan *v1alpha1.InstallPlan) bool {
-	c := installed(plan)
-	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
-}
-
-// isRetried reports whether a plan that failed will be executed again by itself.
-func isRetried(plan *v1alpha1.InstallPlan) bool {
-	return slices.ContainsFunc(plan.Status.Conditions, func(c v1alpha1.InstallPlanCondition) bool {
-		return c.Type == conditionRetrying && c.Status == corev1.ConditionTrue
-	})
-}
-
-// hasFailed reports whether the plan carries the failure of an earlier try.
-func hasFailed(plan *v1alpha1.InstallPlan) bool { return ended(plan, StageFailed) }
 
 func startOf(plan *v1alpha1.InstallPlan) moment {
 	if plan.Status.StartTime == nil {

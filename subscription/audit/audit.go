@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package audit checks that the Subscriptions, InstallPlans and ClusterServiceVersions of
+// a namespace fit together, and offers what repairs them. [Find] writes nothing.
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/component"
+)
+
+// Finding is one broken or missing relation between Subscriptions, InstallPlans
+// and ClusterServiceVersions.
+type Finding struct {
+	// Diagnostic says what is wrong: Reason is one of the constants of this package or
+	// of package subscription, Target the object. It is an Info while it is younger than
+	// subscription.AuditGrace or harmless.
+	olmcore.Diagnostic
+	// Repair are the actions that end it, nil when there are none to offer: owner
+	// references and labels of InstallPlans are what sweep.Reconcile repairs by
+	// itself. Actions of several findings may be about one object; run one of them
+	// and audit again.
+	Repair []olmcore.Action
+	// Safe: the repair may run without asking a person.
+	Safe bool
+}
+
+// Find reports every relation of a namespace that is broken, missing or odd,
+// sorted by object and reason, with the actions that repair it. It reads what
+// subscription.Reconcile reads, but no memory. A namespace in order has no findings. The
+// error is an *olmcore.InputError.
+func Find(in subscription.Input) ([]Finding, error) {
+	in.Histories = nil
+	assessment, err := subscription.Assess(in)
+	if err != nil {
+		return nil, err
+	}
+	a := newAudit(in, assessment.Verdicts)
+	for i := range assessment.Verdicts {
+		a.subscription(&assessment.Verdicts[i])
+	}
+	a.pairs()
+	a.labels(in.Components, in.PreviousPackages)
+	for _, p := range a.plans {
+		if p.DeletionTimestamp == nil {
+			a.plan(p)
+		}
+	}
+	a.planPairs()
+	slices.SortStableFunc(a.findings, func(x, y Finding) int {
+		return cmp.Or(x.Target.Compare(y.Target), strings.Compare(x.Reason, y.Reason), strings.Compare(x.Message, y.Message))
+	})
+	return a.findings, nil
+}
+
+// audit is what was observed of a namespace, and what was found so far.
+type audit struct {
+	now        time.Time
+	namespace  string
+	reinstalls bool
+	subs       []*v1alpha1.Subscription // by name, as the plans
+	plans      []*v1alpha1.InstallPlan
+	csvs       map[string]*v1alpha1.ClusterServiceVersion
+	byUID      map[types.UID]*v1alpha1.Subscription
+	byName     map[string]*v1alpha1.Subscription
+	planNamed  map[string]*v1alpha1.InstallPlan
+	keys       map[string]string // component label keys by the name of the Subscription
+	manual     []string          // the names of those that ask for approvals
+	findings   []Finding
+}
+
+func newAudit(in subscription.Input, verdicts []subscription.Verdict) *audit {
+	a := &audit{
+		now: in.Now, namespace: in.Namespace, reinstalls: in.Config.ReinstallMissingCSV,
+		plans: slices.SortedFunc(slices.Values(in.InstallPlans.Items), func(a, b *v1alpha1.InstallPlan) int { return strings.Compare(a.Name, b.Name) }),
+		csvs:  map[string]*v1alpha1.ClusterServiceVersion{}, byUID: map[types.UID]*v1alpha1.Subscription{},
+		byName: map[string]*v1alpha1.Subscription{}, planNamed: map[string]*v1alpha1.InstallPlan{}, keys: map[string]string{},
+	}
+	for _, c := range in.ClusterServiceVersions.Items {
+		a.csvs[c.Name] = c
+	}
+	for _, p := range a.plans {
+		a.planNamed[p.Name] = p
+	}
+	for _, v := range verdicts {
+		s := v.Subscription
+		a.subs, a.byUID[s.UID], a.byName[s.Name] = append(a.subs, s), s, s
+		if s.Spec != nil && s.Spec.Package != "" {
+			a.keys[s.Name], _ = olmcore.ComponentLabelKey(s.Spec.Package, a.namespace) // empty for none
+		}
+		if asksForApproval(s) {
+			a.manual = append(a.manual, s.Name)
+		}
+	}
+	return a
+}
+
+// add reports a finding that is as old as since; a zero time is old enough.
+func (a *audit) add(o olmcore.Object, severity olmcore.Severity, since time.Time, reason, path, format string, args ...any) *Finding {
+	if a.now.Sub(since) < subscription.AuditGrace {
+		severity = olmcore.Info
+	}
+	a.findings = append(a.findings, Finding{Diagnostic: olmcore.Diagnose(severity, reason, olmcore.RefOf(o), path, format, args...)})
+	return &a.findings[len(a.findings)-1]
+}
+
+func (f *Finding) repair(safe bool, actions ...olmcore.Action) { f.Repair, f.Safe = actions, safe }
+
+// pairs audits what Subscriptions have in common with each other.
+func (a *audit) pairs() {
+	packages, installed := map[string]string{}, map[string]int{}
+	for _, s := range a.subs {
+		if s.Spec != nil && s.Spec.Package != "" {
+			if other, found := packages[s.Spec.Package]; found {
+				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s follows package %s too", other, s.Spec.Package)
+			} else {
+				packages[s.Spec.Package] = s.Name
+			}
+		}
+		csv := s.Status.InstalledCSV
+		if installed[csv]++; csv == "" || installed[csv] != 2 {
+			continue
+		}
+		_, shared := subscription.EffectiveConfig(a.subs, a.namespace, csv)
+		for _, d := range shared {
+			a.findings = append(a.findings, Finding{Diagnostic: d})
+		}
+	}
+}
+
+// labels audits the component labels of all but the plans.
+func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) {
+	out := component.Labels(component.LabelsInput{
+		Now: a.now, Namespace: a.namespace, Subscriptions: a.subs, ClusterServiceVersions: a.csvs, Owned: owned, PreviousPackages: previous,
+	})
+	for _, d := range out.Diagnostics {
+		a.findings = append(a.findings, Finding{Diagnostic: d})
+	}
+	for _, action := range out.Actions {
+		update := action.(olmcore.Update)
+		reason, message := LabelMissing, "a component label is missing"
+		if len(update.After.GetLabels()) < len(update.Before.GetLabels()) {
+			reason, message = LabelStale, "the component label is that of an earlier package"
+		}
+		a.add(update.Before, olmcore.Warning, time.Time{}, reason, "metadata.labels", "%s", message).repair(true, action)
+	}
+	keys := map[string]*v1alpha1.Subscription{}
+	for _, s := range a.subs {
+		key := a.keys[s.Name]
+		if key == "" {
+			continue
+		}
+		if other := keys[key]; other != nil && other.Spec.Package != s.Spec.Package {
+			a.add(s, olmcore.Warning, time.Time{}, LabelKeyCollision, "spec.name", "package %s has the same label key as package %s", s.Spec.Package, other.Spec.Package)
+		}
+		keys[key] = s
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/relation"
+	"github.com/olmcore/olm/subscription/internal/stage"
+)
+
+// repeated are the reasons of Diagnostics of Reconcile that are findings too. True: the
+// status write of Reconcile repairs it.
+var repeated = map[string]bool{
+	subscription.ReasonInvalidSpec: false, subscription.ReasonRefUIDMismatch: true, subscription.ReasonConditionWithoutRef: true,
+	subscription.ReasonCopiedCSVReferenced: false, subscription.ReasonFailedPlanWedge: false,
+	subscription.ReasonGeneratedByDangling: false, subscription.ReasonGeneratedByStale: false,
+}
+
+// subscription audits one Subscription's status.
+func (a *audit) subscription(v *subscription.Verdict) {
+	sub := v.Subscription
+	s := &sub.Status
+	updated := s.LastUpdated.Time
+	for _, d := range v.Diagnostics {
+		isRepaired, isFinding := repeated[d.Reason]
+		if !isFinding {
+			continue
+		}
+		if f := a.add(sub, d.Severity, updated, d.Reason, d.Path, "%s", d.Message); isRepaired && v.Writes {
+			f.repair(true, a.write(v))
+		}
+	}
+	if sub.Spec == nil {
+		return
+	}
+	switch approval := sub.Spec.InstallPlanApproval; approval {
+	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
+	default:
+		a.add(sub, olmcore.Warning, updated, subscription.ReasonInvalidSpec, "spec.installPlanApproval", "the unknown approval %s counts as Automatic", approval)
+	}
+	if c := a.csvs[s.InstalledCSV]; c != nil && c.IsCopied() && s.InstalledCSV != v.Status.CurrentCSV {
+		a.add(sub, olmcore.Warning, updated, subscription.ReasonCopiedCSVReferenced, "status.installedCSV", "CSV %s is a copy and satisfies nothing in this namespace", c.Name)
+	}
+	a.reference(v)
+	a.removed(v)
+	if s.State == v1alpha1.SubscriptionStateAtLatest && s.CurrentCSV != "" && v.Writes && (v.CSV == nil || s.InstalledCSV != s.CurrentCSV) {
+		message := "AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
+		if v.CSV != nil {
+			message = "status.installedCSV is not status.currentCSV, which exists"
+		}
+		a.add(sub, olmcore.Warning, updated, StateContradiction, "status.state", "%s", message).repair(true, a.write(v))
+	}
+	if message, repaired := a.contradiction(v); message != "" {
+		a.add(sub, olmcore.Warning, updated, ConditionContradiction, "status.conditions", "%s", message).repair(true, a.write(&repaired))
+	}
+}
+
+// write is the status write of Reconcile.
+func (a *audit) write(v *subscription.Verdict) olmcore.Action {
+	return v.Update(a.now, olmcore.Cause{Reason: RelationRepaired, Message: "the status contradicts what was observed"})
+}
+
+// forget is a status write that makes a Subscription forget its plan, so that the
+// namespace is resolved again.
+func (a *audit) forget(v *subscription.Verdict) olmcore.Action {
+	forgotten := without(v, v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed)
+	s := &forgotten.Status
+	s.InstallPlanRef, s.Install, s.CurrentCSV, s.State = nil, nil, "", v1alpha1.SubscriptionStateNone
+	return forgotten.Update(a.now, olmcore.Cause{
+		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more",
+	})
+}
+
+// without is a Verdict whose status lacks conditions.
+func without(v *subscription.Verdict, types ...v1alpha1.SubscriptionConditionType) subscription.Verdict {
+	next := *v
+	next.Status.Conditions = slices.DeleteFunc(slices.Clone(v.Status.Conditions), func(c v1alpha1.SubscriptionCondition) bool {
+		return slices.Contains(types, c.Type)
+	})
+	return next
+}
+
+// reference audits status.installPlanRef and what repeats it.
+func (a *audit) reference(v *subscription.Verdict) {
+	const path = "status.installPlanRef"
+	sub := v.Subscription
+	s := &sub.Status
+	ref, updated := s.InstallPlanRef, s.LastUpdated.Time
+	switch {
+	case v.Plan.Invalid:
+		reason := subscription.ReasonRefInvalid
+		if ref.Namespace != "" && ref.Namespace != sub.Namespace {
+			reason = RefWrongNamespace
+		}
+		a.add(sub, olmcore.Warning, updated, reason, path, "the reference names no InstallPlan of this namespace").repair(false, a.forget(v))
+		return
+	case !mirrors(s.Install, ref):
+		a.add(sub, olmcore.Warning, updated, subscription.ReasonRefMirrorMismatch, "status.installplan", "status.installplan does not repeat status.installPlanRef").
+			repair(true, a.write(v))
+	}
+	if ref == nil {
+		return
+	}
+	switch {
+	case v.Plan.Stage == subscription.StageUnverified && v.Plan.Plan == nil:
+		a.add(sub, olmcore.Info, updated, RefMissingPlan, path, "InstallPlan %s is not visible", ref.Name)
+	case v.Plan.Stage == subscription.StageMissing:
+		a.missing(v)
+	case v.Plan.Plan != nil && !v.Plan.Replaced && s.InstallPlanGeneration < v.Plan.Plan.Spec.Generation && v.Writes:
+		a.add(sub, olmcore.Warning, updated, GenerationMismatch, "status.installPlanGeneration",
+			"status.installPlanGeneration is lower than the InstallPlan's spec.generation").repair(true, a.write(v))
+	}
+}
+
+// missing audits a reference to a plan that does not exist, unless the conditions say so
+// and there is nothing to repair.
+func (a *audit) missing(v *subscription.Verdict) {
+	s := &v.Subscription.Status
+	forgets := v.Status.InstallPlanRef == nil ||
+		v.Plan.Lasting && v.Status.State == v1alpha1.SubscriptionStateUpgradePending && !relation.OutlivedPlan(s)
+	if shown, _, _ := stage.Shown(s.Conditions); shown == stage.Missing && !forgets {
+		return
+	}
+	action := a.write(v)
+	if forgets {
+		action = a.forget(v)
+	}
+	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, RefMissingPlan, "status.installPlanRef", "InstallPlan %s does not exist", s.InstallPlanRef.Name).
+		repair(true, action)
+}
+
+func mirrors(install *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference) bool {
+	if install == nil || ref == nil {
+		return install == nil && ref == nil
+	}
+	return *install == *v1alpha1.NewInstallPlanReference(ref)
+}
+
+// removed audits a Subscription whose version was deleted.
+func (a *audit) removed(v *subscription.Verdict) {
+	s := &v.Subscription.Status
+	if s.State != v1alpha1.SubscriptionStateUpgradePending || v.CSV != nil || s.CurrentCSV == "" ||
+		v.Status.InstallPlanRef != nil && v.Status.CurrentCSV != s.CurrentCSV {
+		return
+	}
+	message := "CSV " + s.CurrentCSV + " and its InstallPlan are gone"
+	switch {
+	case v.Plan.Stage == subscription.StageComplete && v.Plan.Plan != nil:
+		message = "InstallPlan " + v.Plan.Name + " is complete but CSV " + s.CurrentCSV + " is gone"
+	case v.Plan.Stage != subscription.StageMissing || !relation.OutlivedPlan(s):
+		return
+	}
+	since := s.LastUpdated.Time
+	if at := stage.InstalledAt(v.Plan.Plan); at.After(since) {
+		since = at
+	}
+	if a.now.Sub(since) >= subscription.AuditGrace {
+		a.add(v.Subscription, olmcore.Warning, since, subscription.ReasonWedgedUpgradePending, "status.currentCSV", "%s", message).repair(a.reinstalls, a.forget(v))
+	}
+}
+
+// contradiction says which conditions contradict each other or the plan, empty for none,
+// and returns the Verdict that repairs them.
+func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired subscription.Verdict) {
+	have := v.Subscription.Status.Conditions
+	var shown []string
+	seen := map[v1alpha1.SubscriptionConditionType]bool{}
+	for _, c := range have {
+		if seen[c.Type] && slices.Contains(subscription.Conditions(), c.Type) {
+			return "condition " + string(c.Type) + " is there more than once", *v
+		}
+		if stage.IsAboutPlan(c.Type) && c.Status == corev1.ConditionTrue {
+			shown = append(shown, string(c.Type))
+		}
+		seen[c.Type] = true
+	}
+	decided := !slices.Contains(v.Kept, v1alpha1.SubscriptionInstallPlanPending)
+	if len(shown) > 1 && decided {
+		slices.Sort(shown)
+		return "conditions " + strings.Join(shown, ", ") + " exclude each other", *v
+	}
+	plan := v.Plan.Plan
+	if plan == nil {
+		return "", *v
+	}
+	entered := plan.CreationTimestamp.Time
+	if plan.Status.StartTime != nil {
+		entered = plan.Status.StartTime.Time
+	}
+	if at := stage.InstalledAt(plan); at.After(entered) {
+		entered = at
+	}
+	if is, _, ok := stage.Shown(have); ok && decided && is != v.Plan.Stage && a.now.Sub(entered) > subscription.AuditGrace {
+		return "the conditions show " + string(is) + ", InstallPlan " + plan.Name + " is " + string(v.Plan.Stage), *v
+	}
+	const unpacking = v1alpha1.SubscriptionBundleUnpacking
+	i := slices.IndexFunc(have, func(c v1alpha1.SubscriptionCondition) bool { return c.Type == unpacking })
+	if i >= 0 && have[i].Status == corev1.ConditionTrue && slices.Contains(v.Kept, unpacking) && !stage.Statusless(plan) &&
+		(have[i].LastTransitionTime == nil || have[i].LastTransitionTime.Time.Before(plan.CreationTimestamp.Time)) {
+		return "BundleUnpacking is older than InstallPlan " + plan.Name + ", whose bundles are unpacked", without(v, unpacking, v1alpha1.SubscriptionBundleUnpackFailed)
+	}
+	return "", *v
+}

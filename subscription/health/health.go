@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health answers for each Subscription of a namespace "is it installed yet, and
+// what blocks?": one [Phase] of the Subscription, its InstallPlan and its
+// ClusterServiceVersion taken together, the object that blocks, since when, why, and what
+// the user can do. [Of] writes nothing.
+package health
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/relation"
+	"github.com/olmcore/olm/subscription/internal/stage"
+)
+
+// Phase is where a Subscription stands as a whole: itself, its InstallPlan and
+// its ClusterServiceVersion taken together.
+type Phase string
+
+// Phases. Installed is the only healthy end; Degraded, Failed and Stuck do not
+// end without a change from outside, or only with luck; the others go on.
+const (
+	// Resolving: it is not known yet what has to be installed.
+	Resolving Phase = "Resolving"
+	// Unpacking: bundle images are being unpacked.
+	Unpacking Phase = "Unpacking"
+	// WaitingForApproval: the InstallPlan has to be approved.
+	WaitingForApproval Phase = "WaitingForApproval"
+	// Installing: the first version is being installed.
+	Installing Phase = "Installing"
+	// Upgrading: a newer version is being installed.
+	Upgrading Phase = "Upgrading"
+	// Installed: the operator runs, and no newer one is known that could be
+	// installed; the Message says so when the catalogs cannot be asked.
+	Installed Phase = "Installed"
+	// Degraded: an operator is installed, and it has stopped working or cannot
+	// be upgraded.
+	Degraded Phase = "Degraded"
+	// Failed: nothing that works is installed, and what was tried has failed.
+	Failed Phase = "Failed"
+	// Stuck: nothing failed, and yet nothing will ever happen.
+	Stuck Phase = "Stuck"
+	// Deleting: the Subscription is being deleted. What it installed stays, and no
+	// newer version is looked for.
+	Deleting Phase = "Deleting"
+)
+
+// ReasonCSVAbsent: the version that a complete plan was to bring does not exist.
+const ReasonCSVAbsent = "CSVAbsent"
+
+// Health is the answer for one Subscription.
+type Health struct {
+	Phase Phase
+	// Blocking is the object that keeps the Subscription from being Installed; zero
+	// when it is.
+	Blocking olmcore.Ref
+	// Since is the time from which the objects say so, zero when they do not tell.
+	Since time.Time
+	// Reason and Message are what the blocking object says.
+	Reason, Message string
+	// Advice is what the user can do; empty when there is nothing but to wait.
+	Advice string
+}
+
+// Of returns the health of each Subscription of a namespace by its name. It takes the
+// Input of subscription.Reconcile; the error is an *olmcore.InputError.
+func Of(in subscription.Input) (map[string]Health, error) {
+	assessment, err := subscription.Assess(in)
+	if err != nil {
+		return nil, err
+	}
+	n := namespace{now: in.Now, name: in.Namespace, blocked: assessment.Blocked != "", csvs: map[string]*v1alpha1.ClusterServiceVersion{}}
+	for _, c := range in.ClusterServiceVersions.Items {
+		n.csvs[c.Name] = c
+	}
+	all := make(map[string]Health, len(assessment.Verdicts))
+	for i := range assessment.Verdicts {
+		v := &assessment.Verdicts[i]
+		h := n.health(v)
+		if h.Advice == "" && !h.Since.IsZero() && n.now.Sub(h.Since) >= longTime {
+			h.Advice = adviceOnDelay(v, h)
+		}
+		all[v.Subscription.Name] = h
+	}
+	return all, nil
+}
+
+// namespace is what counts for all its Subscriptions.
+type namespace struct {
+	now     time.Time
+	name    string
+	blocked bool
+	csvs    map[string]*v1alpha1.ClusterServiceVersion
+}
+
+// works reports whether a version is installed and runs.
+func (n *namespace) works(csv string) bool {
+	c := n.csvs[csv]
+	return c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied()
+}
+
+// health answers without advice about delays. What stops everything comes first, then
+// the plan, then what the plan brought.
+func (n *namespace) health(v *subscription.Verdict) Health {
+	s := v.Subscription
+	self := olmcore.RefOf(s).Unversioned()
+	switch at := s.DeletionTimestamp; {
+	case at != nil:
+		h := Health{Phase: Deleting, Blocking: self, Since: at.Time, Message: "the Subscription is being deleted"}
+		if n.csvs[v.Status.InstalledCSV] != nil {
+			h.Message += "; CSV " + v.Status.InstalledCSV + " stays"
+		}
+		if len(s.Finalizers) > 0 {
+			h.Advice = "It waits for who put the finalizers " + listed(s.Finalizers) + " on it."
+		}
+		return h
+	case s.Spec == nil:
+		return Health{Failed, self, s.CreationTimestamp.Time, subscription.ReasonInvalidSpec, "the Subscription has no spec", "Delete the Subscription and create it with a spec."}
+	case v.Plan.Invalid:
+		return Health{Stuck, self, s.Status.LastUpdated.Time, subscription.ReasonRefInvalid, "status.installPlanRef names no InstallPlan of this namespace",
+			"Clear status.installPlanRef."}
+	}
+	// Who waits for a plan does not wait for a resolution, which may fail for others.
+	if !v.Waits || n.blocked || v.Plan.Stage == stage.Unverified && v.CSV != nil {
+		if h, ok := n.resolution(v); ok {
+			return h
+		}
+	}
+	switch v.Plan.Stage {
+	case stage.NoPlan, stage.Missing:
+		outlived := v.Plan.Stage == stage.Missing && v.Status.InstallPlanRef != nil && relation.OutlivedPlan(&s.Status)
+		if v.CSV == nil && !outlived {
+			return resolving(v)
+		}
+	case stage.Unverified, stage.NotYetReconciled, stage.RequiresApproval: // an operator that runs does not depend on its plan
+		if v.CSV == nil {
+			return n.plan(v)
+		}
+	case stage.Complete:
+	default:
+		return n.plan(v)
+	}
+	return n.version(v)
+}
+
+// resolution is about what keeps a resolution from becoming a plan.
+func (n *namespace) resolution(v *subscription.Verdict) (h Health, blocks bool) {
+	const failed, unpackFailed = v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed
+	if h, blocks = condition(v, failed); blocks {
+		h.Advice = "Change the Subscriptions, the installed operators or the catalogs that the message names."
+	} else if h, blocks = condition(v, unpackFailed); blocks {
+		h.Advice = "Make the bundle image available, or follow the advice of the message."
+	} else if h, blocks = condition(v, v1alpha1.SubscriptionBundleUnpacking); !blocks {
+		return Health{}, false
+	}
+	h.Blocking = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
+	switch {
+	case h.Advice == "":
+		h.Phase = Unpacking
+		return h, true
+	case n.blocked:
+		h.Advice = "Leave exactly one OperatorGroup in the namespace."
+	}
+	h.Phase = Failed
+	if n.works(v.Status.InstalledCSV) {
+		h.Phase = Degraded
+	}
+	return h, true
+}
+
+// condition returns what a condition says, or is made to say; since when is known only
+// of one that is written already.
+func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h Health, isTrue bool) {
+	i := slices.IndexFunc(v.Status.Conditions, func(c v1alpha1.SubscriptionCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+	if i < 0 {
+		return Health{}, false
+	}
+	c := v.Status.Conditions[i]
+	h = Health{Reason: c.Reason, Message: c.Message}
+	if c.LastTransitionTime != nil && slices.Contains(v.Subscription.Status.Conditions, c) {
+		h.Since = c.LastTransitionTime.Time
+	}
+	return h, true
+}
+
+// resolving is about a Subscription whose namespace has to be resolved.
+func resolving(v *subscription.Verdict) Health {
+	s := v.Subscription
+	h := Health{Phase: Resolving, Blocking: olmcore.RefOf(s).Unversioned(), Since: s.CreationTimestamp.Time, Message: "the namespace has to be resolved"}
+	if at := s.Status.LastUpdated.Time; at.After(h.Since) {
+		h.Since = at
+	}
+	if v.Plan.Stage == stage.Missing {
+		h.Reason, h.Message = v1alpha1.ReferencedInstallPlanNotFound, "the InstallPlan was deleted"
+	}
+	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
+		h.Blocking = olmcore.Ref{
+			APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource,
+		}
+		h.Since, h.Reason, h.Message, h.Advice = catalogs.Since, catalogs.Reason, catalogs.Message, "Make the catalogs available, or remove those that are not needed."
+	}
+	return h
+}
+
+// progress is the phase of what is on its way.
+func progress(v *subscription.Verdict) Phase {
+	if installed := v.Subscription.Status.InstalledCSV; installed != "" && installed != v.Status.CurrentCSV {
+		return Upgrading
+	}
+	return Installing
+}
+
+// plan is about a plan that is not complete.
+func (n *namespace) plan(v *subscription.Verdict) Health {
+	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
+	h := Health{Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is)}
+	h.Blocking = olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID}
+	if plan == nil { // not visible: nothing is known that is not recorded
+		h.Since = v.Subscription.Status.LastUpdated.Time
+		return h
+	}
+	h.Since = enteredAt(v, plan)
+	if text := stage.Message(plan); text != "" {
+		h.Message = text
+	} else if plan.Status.Message != "" {
+		h.Message = plan.Status.Message
+	}
+	installed := stage.Installed(plan)
+	switch {
+	case plan.DeletionTimestamp != nil:
+		h.Phase, h.Since, h.Message = Resolving, plan.DeletionTimestamp.Time, "InstallPlan "+name+" is being deleted"
+	case is == stage.NotYetReconciled && stage.Statusless(plan) && n.now.Sub(plan.CreationTimestamp.Time) >= subscription.AuditGrace:
+		h.Phase, h.Message, h.Advice = Stuck, "InstallPlan "+name+" was never given its steps", "Delete the InstallPlan."
+	case is == stage.Installing && installed != nil && installed.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed:
+		h.Advice = "Repair the OperatorGroup or the ServiceAccount that the message is about."
+		if n.now.Sub(stage.InstalledAt(plan)) >= subscription.AuditGrace {
+			h.Phase = Stuck
+		}
+	case is == stage.RequiresApproval && !plan.Spec.Approved: // else it is about to run
+		h.Phase, h.Advice = WaitingForApproval, "Review the InstallPlan and set its spec.approved to true."
+	case is == stage.RequiresApproval:
+	case is == stage.Failed:
+		h.Phase, h.Reason, h.Advice = Failed, stage.FailureReason(plan), "Remove the cause and delete the InstallPlan to try again."
+		if stage.Retried(plan) {
+			h.Advice = "Remove the cause; the InstallPlan is tried again by itself."
+		}
+		if n.works(v.Status.InstalledCSV) {
+			h.Phase = Degraded
+		}
+	case is == stage.Unknown:
+		h.Phase, h.Reason, h.Advice = Stuck, subscription.ReasonUnknownPhase, "Repair the InstallPlan's status, or delete the InstallPlan."
+	case hasPendingLookup(plan):
+		h.Phase = Unpacking
+	}
+	return h
+}
+
+// enteredAt returns since when a plan is in the stage in which it is seen.
+func enteredAt(v *subscription.Verdict, plan *v1alpha1.InstallPlan) time.Time {
+	created := plan.CreationTimestamp.Time
+	shown, since, ok := stage.Shown(v.Subscription.Status.Conditions)
+	switch {
+	case ok && shown == v.Plan.Stage && !since.IsZero() && !since.Before(created):
+		return since
+	case v.Plan.Stage == stage.Failed && !stage.InstalledAt(plan).IsZero():
+		return stage.InstalledAt(plan)
+	case v.Plan.Stage == stage.Installing && plan.Status.StartTime != nil:
+		return plan.Status.StartTime.Time
+	}
+	return created
+}
+
+func hasPendingLookup(plan *v1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(plan.Status.BundleLookups, func(b v1alpha1.BundleLookup) bool {
+		return slices.ContainsFunc(b.Conditions, func(c v1alpha1.BundleLookupCondition) bool {
+			return c.Type == v1alpha1.BundleLookupPending && c.Status == corev1.ConditionTrue
+		})
+	})
+}
+
+// version is about the version that a Subscription follows, once its plan is over.
+func (n *namespace) version(v *subscription.Verdict) Health {
+	c := v.CSV
+	if c == nil {
+		return n.absent(v)
+	}
+	h := Health{Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Since: c.CreationTimestamp.Time}
+	h.Blocking = n.csvRef(c.Name)
+	h.Blocking.UID = c.UID
+	if at := c.Status.LastTransitionTime; at != nil {
+		h.Since = at.Time
+	}
+	replaced := n.csvs[c.Spec.Replaces]
+	if replaced != nil {
+		h.Phase = Upgrading
+	}
+	switch phase := c.Status.Phase; {
+	case phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp != nil:
+		h.Phase, h.Since, h.Message = Degraded, c.DeletionTimestamp.Time, "CSV "+c.Name+" is being deleted"
+	case phase == v1alpha1.CSVPhaseSucceeded:
+		h.Phase, h.Blocking = Installed, olmcore.Ref{}
+		if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
+			h.Reason, h.Message, h.Advice = catalogs.Reason, catalogs.Message, "Make the catalogs available: until then no newer version is seen."
+		}
+	case phase == v1alpha1.CSVPhaseFailed || phase == v1alpha1.CSVPhaseUnknown:
+		h.Phase, h.Advice = Failed, "Look at the ClusterServiceVersion's status and its Deployments."
+		if hasSucceeded(c) || replaced != nil && hasSucceeded(replaced) {
+			h.Phase = Degraded
+		}
+	case phase == v1alpha1.CSVPhaseReplacing || phase == v1alpha1.CSVPhaseDeleting:
+		h.Phase = Upgrading
+	case phase == v1alpha1.CSVPhasePending && (strings.Contains(string(c.Status.Reason), "NotMet") || c.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet):
+		h.Advice = "Provide what status.requirementStatus of the ClusterServiceVersion lists as not met."
+		if names := unmet(c); len(names) > 0 {
+			h.Message, h.Advice = strings.TrimPrefix(h.Message+": "+listed(names), ": "), "Provide what is not met: "+listed(names)+"."
+		}
+	}
+	return h
+}
+
+func (n *namespace) csvRef(name string) olmcore.Ref {
+	return olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name}
+}
+
+// absent is about a version that its plan did not bring, or that was removed.
+func (n *namespace) absent(v *subscription.Verdict) Health {
+	name := v.Status.CurrentCSV
+	if name == "" {
+		return resolving(v)
+	}
+	h := Health{Phase: progress(v), Blocking: n.csvRef(name), Since: v.Subscription.Status.LastUpdated.Time, Reason: ReasonCSVAbsent, Message: "CSV " + name + " does not exist"}
+	if at := stage.InstalledAt(v.Plan.Plan); at.After(h.Since) {
+		h.Since = at
+	}
+	isLong := n.now.Sub(h.Since) >= subscription.AuditGrace
+	switch {
+	case n.csvs[name] != nil:
+		h.Reason, h.Message = subscription.ReasonCopiedCSVReferenced, "CSV "+name+" is the copy of another namespace's operator"
+		h.Advice = "Delete the Subscription, or the operator whose copy is in its place."
+		if isLong {
+			h.Phase = Stuck
+		}
+	case isLong:
+		h.Phase, h.Reason, h.Advice = Stuck, subscription.ReasonWedgedUpgradePending, "Delete the InstallPlan to install the version again."
+		if v.Plan.Plan == nil {
+			h.Advice = "Delete the Subscription and create it again to install the version again."
+		}
+	}
+	return h
+}
+
+// hasSucceeded reports whether a CSV worked once.
+func hasSucceeded(c *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(c.Status.Conditions, func(p v1alpha1.ClusterServiceVersionCondition) bool {
+		return p.Phase == v1alpha1.CSVPhaseSucceeded
+	})
+}
