@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"testing"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -243,40 +241,4 @@ func BenchmarkSteps(b *testing.B) {
 	b.Run("Replacing", func(b *testing.B) { reconcileBench(b, in, false) })
 	in = input(deleting, "Replaced", "")
 	b.Run("Deleting", func(b *testing.B) { reconcileBench(b, in, false) })
-}
-
-// BenchmarkGroup is a group with nothing to do.
-func BenchmarkGroup(b *testing.B) {
-	for _, namespaces := range []int{0, 100, 10000} {
-		in := groupsAtRest(b, namespaces)["selected"]
-		b.Run(fmt.Sprintf("namespaces=%d", namespaces), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if res, err := reconcileGroup(in); err != nil || !res.Empty() {
-					b.Fatal(res, err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkSweep looks at objects of CSVs that are all there.
-func BenchmarkSweep(b *testing.B) {
-	for _, n := range []int{100, 10000} {
-		in := sweep.Input{
-			Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
-			Namespaces: olmcore.Found(namespace("ns", nil)), ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), Objects: olmcore.Found[olmcore.Object](),
-		}
-		for i := range n {
-			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: ours(fmt.Sprintf("role-%05d", i))})
-		}
-		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if res, err := reconcileSweep(in); err != nil || !res.Empty() {
-					b.Fatal(res, err)
-				}
-			}
-		})
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -18,9 +17,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/operatorgroup"
-	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -256,25 +252,6 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSweepFindsAPIServices of versions, and of namespaces, that are gone.
-func TestSweepFindsAPIServices(t *testing.T) {
-	in := sweep.Input{
-		Now: now, Config: cleanup.Config{SweepDelete: true},
-		ClusterServiceVersions: olmcore.Found(operator("cool.v1", 1)), OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](),
-		InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
-	}
-	for name, owner := range map[string]olmcore.Owner{
-		"v1.live": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}, "v1.no-version": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "gone.v1"},
-		"v1.no-namespace": {Kind: "ClusterServiceVersion", Namespace: "gone", Name: "cool.v1"},
-	} {
-		in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: orphan(name, owner)})
-	}
-	in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.nobodys", UID: "x", CreationTimestamp: *ago(time.Hour)}})
-	res, err := reconcileSweep(in)
-	require.NoError(t, err)
-	require.Equal(t, []string{"APIService v1.no-namespace", "APIService v1.no-version"}, deletions(cleanup.Outcome{Result: res}))
-}
-
 // TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator
 // fails.
 func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
@@ -287,20 +264,6 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 		Message: "OperatorGroup other/group provides Cool.v1.example.com in a namespace that it shares with this one",
 	}}
 	check(t, in, want)
-}
-
-// TestRolesOfAGroupWithoutAPIs select nothing.
-func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
-	g := group()
-	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
-	res, err := reconcileGroup(operatorgroup.Input{
-		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
-	})
-	require.NoError(t, err)
-	require.Len(t, res.Actions, 3)
-	for _, a := range res.Actions {
-		require.Nil(t, a.(olmcore.Create).Object.(*rbacv1.ClusterRole).AggregationRule)
-	}
 }
 
 // TestThreeVersionsAtOnce come in each of the six orders; every state that is seen

@@ -168,10 +168,6 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 		})
 	}
-	g := alone(group())
-	g.Namespaces = olmcore.Found(namespace("b", nil), namespace("a", nil), namespace("b", nil))
-	_, err := reconcileGroup(g)
-	require.EqualError(t, err, "invalid input: Namespaces[2] is /b, as is Namespaces[0]")
 }
 
 // TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by
@@ -386,25 +382,6 @@ func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
 	check(t, in, olmcore.Result{})
 	in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
 	require.Equal(t, installReady, assess(t, in).Phase)
-}
-
-// TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
-func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
-	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}
-	in := sweep.Input{
-		Now: now, OperatorGroups: olmcore.Found(group()), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](),
-		ClusterServiceVersions: olmcore.Found(operator("other.v1", 1)), Namespaces: olmcore.Found(namespace("b", mark), namespace("a", mark)),
-		Objects: olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("b")}, &rbacv1.ClusterRole{ObjectMeta: ours("a")}),
-	}
-	in.Config.SweepDelete = true
-	want, err := reconcileSweep(in)
-	require.NoError(t, err)
-	require.Len(t, want.Actions, 4)
-	slices.Reverse(in.Namespaces.Items)
-	slices.Reverse(in.Objects.Items)
-	got, err := reconcileSweep(in)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
 }
 
 // TestACheckpointLooksAtEveryList: another version of any object, one less, and a

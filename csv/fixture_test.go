@@ -125,6 +125,10 @@ func group() *operatorsv1.OperatorGroup {
 	}
 }
 
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "ns", Labels: labels}}
+}
+
 func establishedCRD() *apiextensionsv1.CustomResourceDefinition {
 	crd := definition("example.com", "Cool", "cools", "v1")
 	crd.UID, crd.ResourceVersion = "crd", "7"

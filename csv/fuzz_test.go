@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -58,29 +57,4 @@ func FuzzLaws(f *testing.F) {
 			t.Fatal(err)
 		}
 	}))
-}
-
-// FuzzOperatorGroup takes any bytes for a group, and for everything around it.
-func FuzzOperatorGroup(f *testing.F) {
-	for _, in := range groupsAtRest(f, 1) {
-		data, err := json.Marshal(in)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
-	f.Add([]byte(`{"OperatorGroup":{"metadata":{"name":"g","namespace":"n"},"spec":{"selector":{"matchLabels":{"a b":"c"}}}},"Namespaces":{"Complete":true,"Items":[{"metadata":{"name":"x","labels":{"a b":"c"}}}]}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		in := operatorgroup.Input{}
-		if json.Unmarshal(data, &in) != nil {
-			return
-		}
-		in.Now = now
-		if err := invariant.Deterministic(reconcileGroup, in); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := reconcileGroup(in); err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
-			t.Fatal(err)
-		}
-	})
 }

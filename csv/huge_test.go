@@ -5,7 +5,6 @@ package csv_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -85,28 +83,6 @@ func TestHugeInputs(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestAGroupOfManyOperators: what thousands of operators of one namespace provide
-// is compared with the annotation in one pass.
-func TestAGroupOfManyOperators(t *testing.T) {
-	in := operatorgroup.Input{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
-	var apis []string
-	for i := range 10_000 {
-		c := operator(fmt.Sprintf("cool%05d.v1", i), 1)
-		c.Spec.CustomResourceDefinitions.Owned[0].Kind = fmt.Sprintf("Cool%05d", i)
-		hold(c, succeeded, "InstallSucceeded", "", time.Hour)
-		in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, c)
-		apis = append(apis, c.Spec.CustomResourceDefinitions.Owned[0].Kind+".v1.example.com")
-	}
-	for extra, want := range map[string]int{"": 0, ",Zzz.v1.example.com": 1} {
-		in.OperatorGroup.Annotations["olm.providedAPIs"] = strings.Join(apis, ",") + extra
-		start := time.Now()
-		res, err := reconcileGroup(in)
-		require.NoError(t, err)
-		require.Len(t, res.Actions, want)
-		require.Less(t, time.Since(start), patience)
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -113,8 +112,6 @@ func TestGatherKeepsWhatMatters(t *testing.T) {
 
 	_, err = csv.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"}, csv.Config{})
 	require.True(t, apierrors.IsNotFound(err))
-	_, err = operatorgroup.Gather(context.Background(), c, types.NamespacedName{Namespace: "ns", Name: "gone"})
-	require.True(t, apierrors.IsNotFound(err))
 	for n := range 12 {
 		_, err := csv.Gather(context.Background(), &failing{Reader: c, after: n}, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.ErrorIs(t, err, errRead, "read %d failed", n)
@@ -175,7 +172,4 @@ func TestAffected(t *testing.T) {
 	} {
 		require.Equal(t, c.want, csv.Affected(c.object), name)
 	}
-	require.Equal(t, ns, operatorgroup.Affected(group()))
-	require.Equal(t, all, operatorgroup.Affected(namespace("x", nil)))
-	require.Nil(t, operatorgroup.Affected(establishedCRD()))
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
 	_ "github.com/olmcore/olm/internal/seeded"
@@ -148,13 +146,4 @@ func ignoreInvalid(err error) error {
 		return nil
 	}
 	return err
-}
-
-func TestTheGroupLawsHoldForAnyInput(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		in := gen.Value[operatorgroup.Input](vocabulary(false)).Draw(t, "in")
-		in.Now = now
-		require.NoError(t, invariant.Laws(reconcileGroup, in))
-	})
-	_ = operatorsv1.OperatorGroup{}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -60,74 +58,6 @@ func BenchmarkGatherManyDeployments(b *testing.B) {
 				require.NoError(b, err)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/deployment")
-		})
-	}
-}
-
-// manyGroups is a cluster of n namespaces with an OperatorGroup each.
-func manyGroups(n int) (objects []olmcore.Object, keys []types.NamespacedName) {
-	for i := range n {
-		name := fmt.Sprintf("n%06d", i)
-		g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "group", UID: types.UID("group-" + name)}}
-		g.Spec.TargetNamespaces, g.Status.Namespaces, g.Status.LastUpdated = []string{name}, []string{name}, ago(time.Hour)
-		if i%2 == 1 {
-			g.Spec = operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": name}}}
-		}
-		objects = append(objects, g, namespace(name, map[string]string{"team": name}))
-		keys = append(keys, types.NamespacedName{Namespace: name, Name: "group"})
-	}
-	return objects, keys
-}
-
-// BenchmarkManyGroups decides about all groups of such a cluster.
-func BenchmarkManyGroups(b *testing.B) {
-	for _, n := range scales {
-		objects, keys := manyGroups(n)
-		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
-		require.NoError(b, err)
-		b.Run(fmt.Sprint("groups=", n), func(b *testing.B) {
-			for b.Loop() {
-				for _, key := range keys {
-					in, err := operatorgroup.Gather(context.Background(), snapshot, key)
-					require.NoError(b, err)
-					in.Now = now
-					_, err = reconcileGroup(in)
-					require.NoError(b, err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/group")
-		})
-	}
-}
-
-// TestAGroupReadsTheNamespacesThatItConcerns, not all of the cluster: those that it
-// selects, those of its status, and those that carry its label.
-func TestAGroupReadsTheNamespacesThatItConcerns(t *testing.T) {
-	label := map[string]string{"olm.operatorgroup.uid/group": ""}
-	world := []olmcore.Object{
-		namespace("named", nil), namespace("left", label), namespace("before", nil), namespace("bystander", nil), namespace("selected", map[string]string{"team": "a"}),
-	}
-	for name, c := range map[string]struct {
-		spec operatorsv1.OperatorGroupSpec
-		want []string
-	}{
-		"by name":     {operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"named", "named", "missing"}}, []string{"named", "before", "left"}},
-		"by selector": {operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}, []string{"before", "selected", "left"}},
-		"all":         {operatorsv1.OperatorGroupSpec{}, []string{"before", "left"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := group()
-			g.Spec, g.Status.Namespaces = c.spec, []string{"before"}
-			snapshot, err := olmcore.NewSnapshot(append(world, g), olmcore.Everything)
-			require.NoError(t, err)
-			in, err := operatorgroup.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "group"})
-			require.NoError(t, err)
-			var names []string
-			for _, n := range in.Namespaces.Items {
-				names = append(names, n.Name)
-			}
-			require.True(t, in.Namespaces.Complete)
-			require.Equal(t, c.want, names)
 		})
 	}
 }

@@ -7,19 +7,13 @@ import (
 	"testing"
 	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/operatorgroup"
-	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -89,16 +83,6 @@ func TestWhatCannotBeDoneWithoutIsAnError(t *testing.T) {
 	_, err = csv.Gather(context.Background(), snapshot, key, csv.Config{})
 	require.ErrorIs(t, err, olmcore.ErrNotRead)
 	require.ErrorContains(t, err, "everything about a ClusterServiceVersion")
-	_, err = operatorgroup.Gather(context.Background(), snapshot, key)
-	require.ErrorIs(t, err, olmcore.ErrNotRead)
-	require.ErrorContains(t, err, "everything about an OperatorGroup")
-	left, err := sweep.Gather(context.Background(), snapshot, cleanup.Config{})
-	require.NoError(t, err)
-	left.Now = now
-	res, err := reconcileSweep(left)
-	require.NoError(t, err)
-	require.Empty(t, res.Actions)
-	require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
 }
 
 // TestAPredecessorsConditionThatWasNotRead holds the upgrade.
@@ -110,66 +94,6 @@ func TestAPredecessorsConditionThatWasNotRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, out.Actions)
 	require.Equal(t, "the list of OperatorConditions was not read, so nothing is decided", out.Diagnostics[0].Message)
-}
-
-// TestAGroupsAccountThatWasNotReadIsNotMissing: reference and condition stay.
-func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
-	for name, read := range map[string]bool{"not read": false, "not there": true} {
-		t.Run(name, func(t *testing.T) {
-			g := group()
-			g.Spec.ServiceAccountName = "limited"
-			g.Status.ServiceAccountRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "a"}
-			in := alone(g)
-			in.ServiceAccounts.Complete = read
-			res, err := reconcileGroup(in)
-			require.NoError(t, err)
-			require.Len(t, res.Diagnostics, 1)
-			after, written := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
-			require.Equal(t, read, written)
-			if read {
-				require.Nil(t, after.Status.ServiceAccountRef)
-				return
-			}
-			require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
-			require.Equal(t, 5*time.Second, res.RequeueAfter)
-		})
-	}
-}
-
-// alone is a group of which everything was read, in a cluster that has nothing else.
-func alone(g *operatorsv1.OperatorGroup) operatorgroup.Input {
-	return operatorgroup.Input{
-		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), Namespaces: olmcore.Found[*corev1.Namespace](),
-		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
-		ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
-	}
-}
-
-// TestAGroupSaysWhatWasNotRead, and what it leaves as it is.
-func TestAGroupSaysWhatWasNotRead(t *testing.T) {
-	for name, forget := range map[string]func(*operatorgroup.Input){
-		"OperatorGroups": func(in *operatorgroup.Input) { in.Siblings = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
-		"Namespaces":     func(in *operatorgroup.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
-		"ClusterServiceVersions": func(in *operatorgroup.Input) {
-			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
-		},
-		"ClusterRoles": func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := alone(group())
-			whole, err := reconcileGroup(in)
-			require.NoError(t, err)
-			require.Empty(t, whole.Diagnostics)
-			forget(&in)
-			res, err := reconcileGroup(in)
-			require.NoError(t, err)
-			require.Len(t, res.Diagnostics, 1)
-			require.Equal(t, csv.ReasonNotObserved, res.Diagnostics[0].Reason)
-			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
-			require.Equal(t, 5*time.Second, res.RequeueAfter)
-			require.Subset(t, whole.Actions, res.Actions)
-		})
-	}
 }
 
 // TestACleanUpWaitsForWhatWasNotRead: of a kind that it looks for, and of the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package csv_test
+package operatorgroup_test
 
 import (
 	"fmt"
@@ -19,11 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func namespace(name string, labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "ns", Labels: labels}}
-}
-
-func TestGroup(t *testing.T) {
+func TestStatusOfAnOperatorGroup(t *testing.T) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "sa"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
@@ -99,14 +95,14 @@ func TestGroup(t *testing.T) {
 			g.Spec, g.Status = operatorsv1.OperatorGroupSpec{}, operatorsv1.OperatorGroupStatus{}
 			in := operatorgroup.Input{Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup]()}
 			c.change(&in)
-			res, err := reconcileGroup(in)
+			res, err := reconcile(in)
 			require.NoError(t, err)
 			after, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.Equal(t, c.want != nil, ok)
 			if ok {
 				require.Equal(t, *c.want, after.Status)
 				in.OperatorGroup = after
-				again, err := reconcileGroup(in)
+				again, err := reconcile(in)
 				require.NoError(t, err)
 				_, twice := olmcore.StatusOf[*operatorsv1.OperatorGroup](again.Actions)
 				require.False(t, twice)
@@ -117,7 +113,7 @@ func TestGroup(t *testing.T) {
 	young.OperatorGroup.Spec.ServiceAccountName = "limited"
 	for age, wait := range map[time.Duration]time.Duration{9 * time.Second: time.Second, 10 * time.Second: 0, -time.Second: 0} {
 		young.OperatorGroup.CreationTimestamp = *ago(age)
-		res, err := reconcileGroup(young)
+		res, err := reconcile(young)
 		require.NoError(t, err)
 		require.Equal(t, wait, res.RequeueAfter)
 		require.Equal(t, wait == 0, len(res.Diagnostics) > 0, "%v", res.Diagnostics)
@@ -126,12 +122,12 @@ func TestGroup(t *testing.T) {
 	bare.Labels = nil
 	g := group()
 	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
-	res, err := reconcileGroup(operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)})
+	res, err := reconcile(operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)})
 	require.NoError(t, err)
 	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
 }
 
-func TestGroupInput(t *testing.T) {
+func TestInputErrorsNameTheField(t *testing.T) {
 	for field, in := range map[string]operatorgroup.Input{
 		"OperatorGroup":                    {Now: now},
 		"OperatorGroup.metadata.name":      {Now: now, OperatorGroup: &operatorsv1.OperatorGroup{}},
@@ -139,12 +135,17 @@ func TestGroupInput(t *testing.T) {
 		"Now":                              {OperatorGroup: group()},
 		"Siblings[0]":                      {Now: now, OperatorGroup: group(), Siblings: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
 		"Namespaces[0]":                    {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found[*corev1.Namespace](nil)},
+		"Namespaces[2]":                    {Now: now, OperatorGroup: group(), Namespaces: olmcore.Found(namespace("b", nil), namespace("a", nil), namespace("b", nil))},
 	} {
-		_, err := reconcileGroup(in)
+		_, err := reconcile(in)
 		var invalid *olmcore.InputError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
 	}
+}
+
+func fail(c *v1alpha1.ClusterServiceVersion, reason v1alpha1.ConditionReason) {
+	c.Status.Phase, c.Status.Reason = v1alpha1.CSVPhaseFailed, reason
 }
 
 // groupInput is a group with two members that has come to rest.
@@ -153,24 +154,19 @@ func groupInput(t *testing.T) operatorgroup.Input {
 	g := group()
 	g.Spec, g.Status.Namespaces = operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns", "a"}}, []string{"a", "ns"}
 	g.Annotations["olm.providedAPIs"] = "Cool.v1.example.com,Hot.v1.example.com"
-	hot := operator("hot.v1", 1)
-	hot.Spec.CustomResourceDefinitions.Owned[0].Name, hot.Spec.CustomResourceDefinitions.Owned[0].Kind = "hots.example.com", "Hot"
-	cool := operator("cool.v1", 1)
-	for _, c := range []*v1alpha1.ClusterServiceVersion{cool, hot} {
-		hold(c, succeeded, "InstallSucceeded", "", 0)
-	}
+	hot, cool := operator("hot.v1", "Hot"), operator("cool.v1", "Cool")
 	in := operatorgroup.Input{
 		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](),
 		Namespaces:             olmcore.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
 		ClusterServiceVersions: olmcore.Found(cool, hot), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	}
-	res, err := reconcileGroup(in)
+	res, err := reconcile(in)
 	require.NoError(t, err)
 	require.Len(t, res.Actions, 3)
 	for _, a := range res.Actions {
 		in.ClusterRoles.Items = append(in.ClusterRoles.Items, a.(olmcore.Create).Object.(*rbacv1.ClusterRole))
 	}
-	res, err = reconcileGroup(in)
+	res, err = reconcile(in)
 	require.NoError(t, err)
 	require.Empty(t, res)
 	return in
@@ -195,12 +191,12 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 
 	long := groupInput(t)
 	long.OperatorGroup.Name = strings.Repeat("g", 253)
-	res, err := reconcileGroup(long)
+	res, err := reconcile(long)
 	require.NoError(t, err)
 	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
 }
 
-func TestWhatAGroupKeepsInOrder(t *testing.T) {
+func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *operatorgroup.Input)
 		want   []string
@@ -217,10 +213,10 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 		"it watches all, which needs no mark": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.TargetNamespaces, in.OperatorGroup.Status.Namespaces = nil, []string{""}
 		}, []string{"update Namespace a", "update Namespace ns"}},
-		"a role lost its labels":    {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
-		"a role selects too little": {func(in *operatorgroup.Input) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
-		"the roles were not read":   {func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
-		"what nobody provides goes": {func(in *operatorgroup.Input) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
+		"a role lost its labels":         {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects too little":      {func(in *operatorgroup.Input) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
+		"the roles were not read":        {func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
+		"what no operator provides goes": {func(in *operatorgroup.Input) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
 		"unless the group is static": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x"
 			in.OperatorGroup.Spec.StaticProvidedAPIs = true
@@ -231,21 +227,21 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 		}, nil},
 		"it waits for a CSV that is about to add one": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
-			in.ClusterServiceVersions.Items[0].Status.Phase = pending
+			in.ClusterServiceVersions.Items[0].Status.Phase = v1alpha1.CSVPhasePending
 		}, []string{"roles"}},
 		"it does not wait for one that is being deleted": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Annotations["olm.providedAPIs"] = "Hot.v1.example.com,X.v1.x"
-			in.ClusterServiceVersions.Items[0].Status.Phase = pending
+			in.ClusterServiceVersions.Items[0].Status.Phase = v1alpha1.CSVPhasePending
 			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
 		}, []string{"annotate Hot.v1.example.com", "roles"}},
 		"a CSV that was stopped for its APIs provides nothing": {func(in *operatorgroup.Input) {
-			hold(in.ClusterServiceVersions.Items[0], failed, "InterOperatorGroupOwnerConflict", "", 0)
+			fail(in.ClusterServiceVersions.Items[0], "InterOperatorGroupOwnerConflict")
 		}, []string{"annotate Hot.v1.example.com"}},
 		"one that the group does not support keeps its APIs": {func(in *operatorgroup.Input) {
-			hold(in.ClusterServiceVersions.Items[0], failed, "UnsupportedOperatorGroup", "", 0)
+			fail(in.ClusterServiceVersions.Items[0], "UnsupportedOperatorGroup")
 		}, nil},
 		"nor one without targets": {func(in *operatorgroup.Input) {
-			hold(in.ClusterServiceVersions.Items[0], failed, "NoTargetNamespaces", "", 0)
+			fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces")
 		}, nil},
 		"a copy provides nothing": {func(in *operatorgroup.Input) {
 			in.ClusterServiceVersions.Items[0].Status.Reason = "Copied"
@@ -254,7 +250,7 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := groupInput(t)
 			c.change(&in)
-			res, err := reconcileGroup(in)
+			res, err := reconcile(in)
 			require.NoError(t, err)
 			var got []string
 			for _, a := range res.Actions {
@@ -273,5 +269,90 @@ func TestWhatAGroupKeepsInOrder(t *testing.T) {
 			}
 			require.Equal(t, c.want, got)
 		})
+	}
+}
+
+// TestAGroupsAccountThatWasNotReadIsNotMissing: reference and condition stay.
+func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
+	for name, read := range map[string]bool{"not read": false, "not there": true} {
+		t.Run(name, func(t *testing.T) {
+			g := group()
+			g.Spec.ServiceAccountName = "limited"
+			g.Status.ServiceAccountRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "a"}
+			in := alone(g)
+			in.ServiceAccounts.Complete = read
+			res, err := reconcile(in)
+			require.NoError(t, err)
+			require.Len(t, res.Diagnostics, 1)
+			after, written := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
+			require.Equal(t, read, written)
+			if read {
+				require.Nil(t, after.Status.ServiceAccountRef)
+				return
+			}
+			require.Equal(t, operatorgroup.ReasonNotObserved, res.Diagnostics[0].Reason)
+			require.Equal(t, 5*time.Second, res.RequeueAfter)
+		})
+	}
+}
+
+// TestAGroupSaysWhatWasNotRead, and what it leaves as it is.
+func TestAGroupSaysWhatWasNotRead(t *testing.T) {
+	for name, forget := range map[string]func(*operatorgroup.Input){
+		"OperatorGroups": func(in *operatorgroup.Input) { in.Siblings = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
+		"Namespaces":     func(in *operatorgroup.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
+		"ClusterServiceVersions": func(in *operatorgroup.Input) {
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+		},
+		"ClusterRoles": func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := alone(group())
+			whole, err := reconcile(in)
+			require.NoError(t, err)
+			require.Empty(t, whole.Diagnostics)
+			forget(&in)
+			res, err := reconcile(in)
+			require.NoError(t, err)
+			require.Len(t, res.Diagnostics, 1)
+			require.Equal(t, operatorgroup.ReasonNotObserved, res.Diagnostics[0].Reason)
+			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Equal(t, 5*time.Second, res.RequeueAfter)
+			require.Subset(t, whole.Actions, res.Actions)
+		})
+	}
+}
+
+// TestAGroupOfManyOperators: what thousands of operators of one namespace provide
+// is compared with the annotation in one pass.
+func TestAGroupOfManyOperators(t *testing.T) {
+	in := operatorgroup.Input{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
+	var apis []string
+	for i := range 10_000 {
+		c := operator(fmt.Sprintf("cool%05d.v1", i), fmt.Sprintf("Cool%05d", i))
+		in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, c)
+		apis = append(apis, c.Spec.CustomResourceDefinitions.Owned[0].Kind+".v1.example.com")
+	}
+	for extra, want := range map[string]int{"": 0, ",Zzz.v1.example.com": 1} {
+		in.OperatorGroup.Annotations["olm.providedAPIs"] = strings.Join(apis, ",") + extra
+		start := time.Now()
+		res, err := reconcile(in)
+		require.NoError(t, err)
+		require.Len(t, res.Actions, want)
+		require.Less(t, time.Since(start), 5*time.Second)
+	}
+}
+
+// TestRolesOfAGroupWithoutAPIs select nothing.
+func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
+	g := group()
+	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
+	res, err := reconcile(operatorgroup.Input{
+		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
+	})
+	require.NoError(t, err)
+	require.Len(t, res.Actions, 3)
+	for _, a := range res.Actions {
+		require.Nil(t, a.(olmcore.Create).Object.(*rbacv1.ClusterRole).AggregationRule)
 	}
 }

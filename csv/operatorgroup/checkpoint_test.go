@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package csv_test
+package operatorgroup_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,59 +16,42 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/fake/gen"
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// groupsAtRest are groups of each sort that have nothing to do, gathered from a
-// world that came to rest: with an operator, beside other namespaces.
-func groupsAtRest(t testing.TB, namespaces int) map[string]operatorgroup.Input {
-	t.Helper()
-	inputs := map[string]operatorgroup.Input{}
-	for name, spec := range map[string]operatorsv1.OperatorGroupSpec{
-		"all namespaces":    {},
-		"listed":            {TargetNamespaces: []string{"ns"}},
-		"listed, unsorted":  {TargetNamespaces: []string{"ns", "a", "ns"}},
-		"selected":          {Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}},
-		"selecting nothing": {Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}},
-		"with an account":   {TargetNamespaces: []string{"ns"}, ServiceAccountName: "cool"},
-	} {
-		cluster, driver := newWorld(csv.Config{})
-		objects, err := fromFiles("base.yaml", "v1.yaml")
-		require.NoError(t, err)
-		for i := range namespaces {
-			n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("other-%05d", i)}}
-			if i%2 == 0 {
-				n.Labels = map[string]string{"team": "a"}
-			}
-			require.NoError(t, cluster.Create(n))
-		}
-		objects[0].(*operatorsv1.OperatorGroup).Spec = spec
-		require.NoError(t, cluster.Create(objects...))
-		require.NoError(t, driver.Settle(context.Background()))
-		in, err := operatorgroup.Gather(context.Background(), cluster, types.NamespacedName{Namespace: "ns", Name: "group"})
-		require.NoError(t, err)
-		in.Now = cluster.Now()
-		inputs[name] = in
-	}
-	return inputs
-}
-
-func TestAGroupAtRestAllocatesNothing(t *testing.T) {
-	for name, in := range groupsAtRest(t, 10) {
+func TestAGroupAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
+	for name, in := range atRest(t, 10) {
 		t.Run(name, func(t *testing.T) {
+			require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))
 			out, err := operatorgroup.Reconcile(in)
 			require.NoError(t, err)
 			require.Equal(t, olmcore.Result{}, out.Result)
+			require.NotNil(t, out.Checkpoint)
 			in.Checkpoint = out.Checkpoint
 			require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = operatorgroup.Reconcile(in) }))
 		})
 	}
 }
 
-// TestAGroupIsNotAtRest: whatever is taken from a group at rest, it has work.
+// TestTheCheckpointOfAGroupThatAwaitsItsAccount ends with the grace period.
+func TestTheCheckpointOfAGroupThatAwaitsItsAccount(t *testing.T) {
+	in := atRest(t, 1)["with an account"]
+	in.OperatorGroup = in.OperatorGroup.DeepCopy()
+	in.OperatorGroup.CreationTimestamp, in.OperatorGroup.Status.ServiceAccountRef = *ago(time.Second), nil
+	in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]()
+	out, err := operatorgroup.Reconcile(in)
+	require.NoError(t, err)
+	require.NotNil(t, out.Checkpoint)
+	require.Equal(t, 9*time.Second, out.RequeueAfter)
+	require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))
+}
+
+// TestAGroupIsNotAtRest: whatever is taken from a group at rest, it has something to do.
 func TestAGroupIsNotAtRest(t *testing.T) {
 	csvOf := func(in *operatorgroup.Input) *v1alpha1.ClusterServiceVersion {
 		c := in.ClusterServiceVersions.Items[0].DeepCopy()
@@ -85,7 +70,7 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 			r.AggregationRule.ClusterRoleSelectors[0].MatchLabels = map[string]string{key: value}
 		})
 	}
-	rest := groupsAtRest(t, 3)
+	rest := atRest(t, 3)
 	for name, c := range map[string]struct {
 		group  string
 		change func(in *operatorgroup.Input)
@@ -124,9 +109,9 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 			d := &csvOf(in).Spec.CustomResourceDefinitions
 			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "mores.example.com", Kind: "More", Version: "v1"})
 		}},
-		"nobody provides it":         {"listed", func(in *operatorgroup.Input) { in.ClusterServiceVersions.Items = nil }},
+		"no operator provides it":    {"listed", func(in *operatorgroup.Input) { in.ClusterServiceVersions.Items = nil }},
 		"only a copy provides it":    {"listed", func(in *operatorgroup.Input) { csvOf(in).Status.Reason = v1alpha1.CSVReasonCopied }},
-		"its operator was stopped":   {"listed", func(in *operatorgroup.Input) { hold(csvOf(in), failed, "InterOperatorGroupOwnerConflict", "", 0) }},
+		"its operator was stopped":   {"listed", func(in *operatorgroup.Input) { fail(csvOf(in), v1alpha1.CSVReasonInterOperatorGroupOwnerConflict) }},
 		"a role is gone":             {"listed", func(in *operatorgroup.Input) { in.ClusterRoles.Items = in.ClusterRoles.Items[1:] }},
 		"a role lost a label":        {"listed", role(func(r *rbacv1.ClusterRole) { delete(r.Labels, "olm.owner") })},
 		"a role is not managed":      {"listed", role(func(r *rbacv1.ClusterRole) { delete(r.Labels, "olm.managed") })},
@@ -157,7 +142,7 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 			in.OperatorGroup = in.OperatorGroup.DeepCopy()
 			in.Namespaces.Items = append([]*corev1.Namespace(nil), in.Namespaces.Items...)
 			c.change(&in)
-			res, err := reconcileGroup(in)
+			res, err := reconcile(in)
 			require.NoError(t, err)
 			require.NotEmpty(t, res.Actions)
 		})
@@ -165,13 +150,109 @@ func TestAGroupIsNotAtRest(t *testing.T) {
 }
 
 func TestAnEmptyTargetIsRefused(t *testing.T) {
-	in := groupsAtRest(t, 0)["listed"]
+	in := atRest(t, 0)["listed"]
 	in.OperatorGroup = in.OperatorGroup.DeepCopy()
 	in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""}
-	res, err := reconcileGroup(in)
+	res, err := reconcile(in)
 	require.NoError(t, err)
 	require.Empty(t, res.Actions)
 	require.Len(t, res.Diagnostics, 1)
 	require.Equal(t, operatorgroup.ReasonInvalidTargets, res.Diagnostics[0].Reason)
 	require.Equal(t, "TargetNamespaces cannot contain NamespaceAll: [ns ]", res.Diagnostics[0].Message)
+}
+
+// manyGroups is a cluster of n namespaces with an OperatorGroup each.
+func manyGroups(n int) (objects []olmcore.Object, keys []types.NamespacedName) {
+	for i := range n {
+		name := fmt.Sprintf("n%06d", i)
+		g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "group", UID: types.UID("group-" + name)}}
+		g.Spec.TargetNamespaces, g.Status.Namespaces, g.Status.LastUpdated = []string{name}, []string{name}, ago(time.Hour)
+		if i%2 == 1 {
+			g.Spec = operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": name}}}
+		}
+		objects = append(objects, g, namespace(name, map[string]string{"team": name}))
+		keys = append(keys, types.NamespacedName{Namespace: name, Name: "group"})
+	}
+	return objects, keys
+}
+
+// BenchmarkManyGroups decides about all groups of such a cluster.
+func BenchmarkManyGroups(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		objects, keys := manyGroups(n)
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(b, err)
+		b.Run(fmt.Sprint("groups=", n), func(b *testing.B) {
+			for b.Loop() {
+				for _, key := range keys {
+					in, err := operatorgroup.Gather(context.Background(), snapshot, key)
+					require.NoError(b, err)
+					in.Now = now
+					_, err = reconcile(in)
+					require.NoError(b, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/group")
+		})
+	}
+}
+
+// BenchmarkReconcile is a group at rest, without and with its Checkpoint.
+func BenchmarkReconcile(b *testing.B) {
+	for _, namespaces := range []int{0, 100, 10000} {
+		in := atRest(b, namespaces)["selected"]
+		out, err := operatorgroup.Reconcile(in)
+		require.NoError(b, err)
+		for name, checkpoint := range map[string]*olmcore.Checkpoint{"plain": nil, "checkpoint": out.Checkpoint} {
+			in.Checkpoint = checkpoint
+			b.Run(fmt.Sprintf("%s/namespaces=%d", name, namespaces), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if out, err := operatorgroup.Reconcile(in); err != nil || !out.Empty() {
+						b.Fatal(out, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// FuzzReconcile takes any bytes for a group, and for everything around it.
+func FuzzReconcile(f *testing.F) {
+	for _, in := range atRest(f, 1) {
+		data, err := json.Marshal(in)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"OperatorGroup":{"metadata":{"name":"g","namespace":"n"},"spec":{"selector":{"matchLabels":{"a b":"c"}}}},"Namespaces":{"Complete":true,"Items":[{"metadata":{"name":"x","labels":{"a b":"c"}}}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := operatorgroup.Input{}
+		if json.Unmarshal(data, &in) != nil {
+			return
+		}
+		in.Now, in.Checkpoint = now, nil
+		require.NoError(t, invariant.Deterministic(reconcile, in))
+		if _, err := reconcile(in); err != nil {
+			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+		}
+	})
+}
+
+// TestLaws hold for any Input.
+func TestLaws(t *testing.T) {
+	vocabulary := gen.Vocabulary{
+		Now: now, Namespace: "ns", Names: []string{"group", "other", "cool.v1", "cool.v2"},
+		Words: map[string][]string{"phase": {"", "Pending", "Succeeded", "Failed"}, "kind": {"Cool", "Hot"}, "group": {"example.com", ""}, "version": {"v1"}},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in := gen.Value[operatorgroup.Input](vocabulary).Draw(t, "in")
+		in.Now, in.Checkpoint = now, nil
+		for _, complete := range []*bool{&in.Siblings.Complete, &in.Namespaces.Complete, &in.ClusterServiceVersions.Complete, &in.ClusterRoles.Complete, &in.ServiceAccounts.Complete} {
+			*complete = true // items of what was not read are refused
+		}
+		require.NoError(t, invariant.Laws(reconcile, in))
+		require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))
+	})
 }

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/sweep"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
+
+// cluster is one of which everything was read: a version, a group, and a namespace.
+func cluster() sweep.Input {
+	return sweep.Input{
+		Now: now, Config: cleanup.Config{SweepDelete: true},
+		ClusterServiceVersions: olmcore.Found(&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "cool", ResourceVersion: "1"}}),
+		OperatorGroups:         olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group", UID: "group", ResourceVersion: "1"}}),
+		InstallPlans:           olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
+	}
+}
+
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Labels: labels}}
+}
+
+func orphan(name string, owner olmcore.Owner) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: owner.Labels(), CreationTimestamp: *ago(time.Hour)}
+}
+
+var cool = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}
+
+// reconcile is sweep.Reconcile without its Checkpoint.
+func reconcile(in sweep.Input) (olmcore.Result, error) {
+	out, err := sweep.Reconcile(in)
+	return out.Result, err
+}
+
+func writes(res olmcore.Result) (list []string) {
+	for _, a := range res.Actions {
+		verb, target, _ := a.Describe()
+		list = append(list, fmt.Sprintf("%s %s %s", verb, target.Kind, target.Name))
+	}
+	return list
+}
+
+func TestReconcile(t *testing.T) {
+	lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
+	role := func(change func(m *metav1.ObjectMeta)) func(in *sweep.Input) {
+		return func(in *sweep.Input) {
+			m := orphan("role", lost)
+			change(&m)
+			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: m})
+		}
+	}
+	plan := func(phase v1alpha1.InstallPlanPhase) func(in *sweep.Input) {
+		return func(in *sweep.Input) {
+			role(func(*metav1.ObjectMeta) {})(in)
+			p := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+			p.Spec.ClusterServiceVersionNames, p.Status.Phase = []string{"lost.v1"}, phase
+			in.InstallPlans.Items = append(in.InstallPlans.Items, p)
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(in *sweep.Input)
+		want    []string
+		requeue time.Duration
+	}{
+		"nothing was left behind": {func(*sweep.Input) {}, nil, 0},
+		"an orphan":               {role(func(*metav1.ObjectMeta) {}), []string{"delete ClusterRole role"}, 0},
+		"its owner lives":         {role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner"] = "cool.v1" }), nil, 0},
+		"a copy is no owner": {role(func(m *metav1.ObjectMeta) {
+			m.Labels["olm.owner"], m.Labels["olm.owner.namespace"] = "cool.v1", "copies"
+		}), []string{"delete ClusterRole role"}, 0},
+		"it is too young": {role(func(m *metav1.ObjectMeta) { m.CreationTimestamp = *ago(9 * time.Minute) }), nil, time.Minute},
+		"it is going":     {role(func(m *metav1.ObjectMeta) { m.DeletionTimestamp = ago(0) }), nil, 0},
+		"it has another owner": {role(func(m *metav1.ObjectMeta) {
+			m.OwnerReferences = []metav1.OwnerReference{{Kind: "CustomResourceDefinition", Name: "x"}}
+		}), nil, 0},
+		"the label of another kind of owner":           {role(func(m *metav1.ObjectMeta) { m.Labels["olm.owner.kind"] = "Subscription" }), nil, 0},
+		"an install plan is about to create its owner": {plan(v1alpha1.InstallPlanPhaseInstalling), nil, 0},
+		"the install plan is done":                     {plan(v1alpha1.InstallPlanPhaseComplete), []string{"delete ClusterRole role"}, 0},
+		"an orphan of a group": {role(func(m *metav1.ObjectMeta) {
+			m.Labels["olm.owner.kind"], m.Labels["olm.owner"] = "OperatorGroup", "lost"
+		}), []string{"delete ClusterRole role"}, 0},
+		"the group lives": {role(func(m *metav1.ObjectMeta) {
+			m.Labels["olm.owner.kind"], m.Labels["olm.owner"] = "OperatorGroup", "group"
+		}), nil, 0},
+		"a CRD is never swept": {func(in *sweep.Input) {
+			in.Objects.Items = append(in.Objects.Items, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: orphan("crd", lost)})
+		}, nil, 0},
+		"a binding in kube-system": {func(in *sweep.Input) {
+			m := orphan("reader", lost)
+			m.Namespace = "kube-system"
+			in.Objects.Items = append(in.Objects.Items, &rbacv1.RoleBinding{ObjectMeta: m})
+		}, []string{"delete RoleBinding reader"}, 0},
+		"the mark of a group that is gone": {func(in *sweep.Input) {
+			in.Namespaces.Items[0].ResourceVersion = "1"
+			in.Namespaces.Items[0].Labels = map[string]string{"olm.operatorgroup.uid/gone": "", "olm.operatorgroup.uid/group": "", "x": ""}
+		}, []string{"update Namespace ns"}, 0},
+		"the CSVs were not read": {func(in *sweep.Input) {
+			role(func(*metav1.ObjectMeta) {})(in)
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+		}, nil, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := cluster()
+			copied := in.ClusterServiceVersions.Items[0].DeepCopy()
+			copied.Namespace, copied.Status.Reason = "copies", "Copied"
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, copied)
+			c.change(&in)
+			require.NoError(t, invariant.Laws(reconcile, in))
+			res, err := reconcile(in)
+			require.NoError(t, err)
+			require.Equal(t, c.want, writes(res))
+			require.Equal(t, c.requeue, res.RequeueAfter)
+			in.Config.SweepDelete = false
+			reported, err := reconcile(in)
+			require.NoError(t, err)
+			require.Empty(t, reported.Actions, "it reports only, unless told otherwise")
+			require.Equal(t, res.Diagnostics, reported.Diagnostics)
+		})
+	}
+}
+
+func TestInputErrorsNameTheField(t *testing.T) {
+	for field, in := range map[string]sweep.Input{
+		"Now":                           {},
+		"Config.Cleanup.OperandTimeout": {Now: now, Config: cleanup.Config{OperandTimeout: -1}},
+		"ClusterServiceVersions[0]":     {Now: now, ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](nil)},
+		"OperatorGroups[0]":             {Now: now, OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](nil)},
+		"InstallPlans[0]":               {Now: now, InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](nil)},
+		"Namespaces[0]":                 {Now: now, Namespaces: olmcore.Found[*corev1.Namespace](nil)},
+		"Objects[0]":                    {Now: now, Objects: olmcore.Found[olmcore.Object](nil)},
+	} {
+		_, err := reconcile(in)
+		var invalid *olmcore.InputError
+		require.ErrorAs(t, err, &invalid, field)
+		require.Equal(t, field, invalid.Field)
+	}
+}
+
+// TestSweepFindsAPIServices of versions, and of namespaces, that are gone.
+func TestSweepFindsAPIServices(t *testing.T) {
+	in := cluster()
+	for name, owner := range map[string]olmcore.Owner{
+		"v1.live": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}, "v1.no-version": {Kind: "ClusterServiceVersion", Namespace: "ns", Name: "gone.v1"},
+		"v1.no-namespace": {Kind: "ClusterServiceVersion", Namespace: "gone", Name: "cool.v1"},
+	} {
+		in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: orphan(name, owner)})
+	}
+	in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.unowned", UID: "x", CreationTimestamp: *ago(time.Hour)}})
+	res, err := reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, []string{"delete APIService v1.no-namespace", "delete APIService v1.no-version"}, writes(res))
+}
+
+// TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
+func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
+	mark := map[string]string{"olm.operatorgroup.uid/gone": ""}
+	in := cluster()
+	in.ClusterServiceVersions.Items = nil
+	in.Namespaces.Items = []*corev1.Namespace{namespace("b", mark), namespace("a", mark)}
+	in.Objects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: orphan("b", cool)}, &rbacv1.ClusterRole{ObjectMeta: orphan("a", cool)}}
+	want, err := reconcile(in)
+	require.NoError(t, err)
+	require.Len(t, want.Actions, 4)
+	slices.Reverse(in.Namespaces.Items)
+	slices.Reverse(in.Objects.Items)
+	got, err := reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// TestNothingLeftBehindIsRemembered by the Checkpoint.
+func TestNothingLeftBehindIsRemembered(t *testing.T) {
+	in := cluster()
+	young := orphan("young", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "coming.v1"})
+	young.CreationTimestamp = *ago(time.Minute)
+	for _, objects := range [][]olmcore.Object{{&rbacv1.ClusterRole{ObjectMeta: orphan("role", cool)}}, {&rbacv1.ClusterRole{ObjectMeta: young}}} {
+		in.Objects = olmcore.Found(objects...)
+		require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
+		out, err := sweep.Reconcile(in)
+		require.NoError(t, err)
+		require.NotNil(t, out.Checkpoint)
+		in.Checkpoint = out.Checkpoint
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = sweep.Reconcile(in) }))
+		in.Checkpoint = nil
+	}
+}
+
+// TestManyOrphansComeInPortions: a hundred at a time, and what is said names the rest.
+func TestManyOrphansComeInPortions(t *testing.T) {
+	in := cluster()
+	for i := range 150 {
+		in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: orphan(fmt.Sprintf("role-%03d", i), olmcore.Owner{Kind: "OperatorGroup", Namespace: "x", Name: "gone"})})
+	}
+	res, err := reconcile(in)
+	require.NoError(t, err)
+	require.Len(t, res.Actions, 100)
+	require.Len(t, res.Diagnostics, 101)
+	require.Equal(t, "there are more than 100; the rest comes with the next sweep", res.Diagnostics[100].Message)
+}
+
+// TestGatherMarksWhatWasNotRead, and Reconcile does nothing.
+func TestGatherMarksWhatWasNotRead(t *testing.T) {
+	nothing, err := olmcore.NewSnapshot(nil)
+	require.NoError(t, err)
+	in, err := sweep.Gather(context.Background(), nothing, cleanup.Config{ClusterKinds: []schema.GroupVersionKind{{Group: "x", Version: "v1", Kind: "More"}}})
+	require.NoError(t, err)
+	require.Contains(t, in.Unread, schema.GroupKind{Group: "x", Kind: "More"})
+	in.Now = now
+	res, err := reconcile(in)
+	require.NoError(t, err)
+	require.Empty(t, res.Actions)
+	require.Equal(t, sweep.ReasonNotObserved, res.Diagnostics[0].Reason)
+}
+
+// BenchmarkReconcile looks at objects whose owners exist, without and with the Checkpoint.
+func BenchmarkReconcile(b *testing.B) {
+	for _, n := range []int{100, 10000} {
+		in := cluster()
+		for i := range n {
+			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: orphan(fmt.Sprintf("role-%05d", i), cool)})
+		}
+		out, err := sweep.Reconcile(in)
+		require.NoError(b, err)
+		for name, checkpoint := range map[string]*olmcore.Checkpoint{"plain": nil, "checkpoint": out.Checkpoint} {
+			in.Checkpoint = checkpoint
+			b.Run(fmt.Sprintf("%s/objects=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if out, err := sweep.Reconcile(in); err != nil || !out.Empty() {
+						b.Fatal(out, err)
+					}
+				}
+			})
+		}
+	}
+}
