@@ -62,9 +62,10 @@ type facts struct {
 	// orphaned: it was deleted with orphan propagation. superseded: a newer version goes
 	// on. namespaceGone: its namespace is Terminating.
 	orphaned, superseded, namespaceGone bool
-	// override is the value of AnnotationCleanup, empty for none or an unknown one, which
-	// badOverride then is.
-	override, badOverride string
+	// override is the value of AnnotationCleanup, empty for none or an unknown one;
+	// badOverride: it has an unknown one.
+	override    string
+	badOverride bool
 	// peers are the other live ClusterServiceVersions that were observed, sorted.
 	peers []*owned.CSV
 	// terminating are the namespaces that are.
@@ -89,11 +90,10 @@ func factsOf(in *Input) *facts {
 	}
 	f.namespaceGone = f.terminating[c.Namespace]
 	f.superseded = isSuperseded(in)
-	switch value := c.Annotations[AnnotationCleanup]; {
-	case value == OverrideAbandon || value == OverrideSkipOperands:
+	if value, ok := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
 		f.override = value
-	default:
-		f.badOverride = value
+	} else {
+		f.badOverride = ok
 	}
 	if !in.Deletion.Namespaces.Complete {
 		f.unread = append(f.unread, "Namespaces")

@@ -30,8 +30,8 @@ const (
 
 func (f *facts) outcome(p progress) Outcome {
 	out := Outcome{Operands: p.ask, Mode: f.mode(), Stage: p.stage, Pending: len(p.pending)}
-	if f.badOverride != "" {
-		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, f.badOverride)
+	if f.badOverride {
+		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, f.c.Annotations[AnnotationCleanup])
 	}
 	return out
 }
