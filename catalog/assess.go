@@ -6,9 +6,14 @@ import (
 	"cmp"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog/internal/pods"
+	"github.com/olmcore/olm/catalog/internal/polling"
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -75,12 +80,12 @@ func assess(in Input, table pods.Table) Assessment {
 	}
 	f := observe(&in, table)
 	pl := planPods(&f)
-	c := f.conditions(&pl)
+	c := report{&f, &pl}.conditions()
 	a := Assessment{
 		Recorded: recordedState(f.source.Status.Conditions), State: c.state(), Conditions: c.list(f.source.Generation),
-		Ready: f.pods.Ready(), Healthy: f.healthy(c.state()), UpstreamHealthy: f.upstreamHealthy(),
+		Ready: f.pods.Ready(), Healthy: healthy(c.state(), f.pods), UpstreamHealthy: f.upstreamHealthy(),
 		Connected:   in.Connection != nil && in.Connection.Address == f.address() && linkOf(in.Connection).isConnected(),
-		LastPoll:    f.lastPoll(&pl),
+		LastPoll:    statusMaker{&f, &pl}.lastPoll(),
 		Diagnostics: f.diagnostics(&pl, c.degraded),
 	}
 	for i := range f.pods.Items {
@@ -108,8 +113,8 @@ func assess(in Input, table pods.Table) Assessment {
 
 // healthy reports whether Subscriptions may count on the catalog: it serves, or
 // starts for the first time and is not late.
-func (f *facts) healthy(state State) bool {
-	late := f.pods.Any(func(p *pods.Pod) bool { return p.Late })
+func healthy(state State, list pods.List) bool {
+	late := list.Any(func(p *pods.Pod) bool { return p.Late })
 	return state == StateServing || state == StateUpdating || state == StateStarting && !late
 }
 
@@ -119,13 +124,12 @@ func (f *facts) healthy(state State) bool {
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
 // Differs: it deletes nothing, and the label of the ServiceAccount does not matter.
 func (f *facts) upstreamHealthy() bool {
-	have, cm := f.source.Status.ConfigMapResource, f.configMap
 	switch {
 	case f.standing.mode == modeAddress:
 		return true
 	case !f.standing.runsPods() || !registry.ServesAsInOLM(f.objects, f.needed, f.unread):
 		return false
-	case cm != nil && (have == nil || have.Name != cm.Name || have.Namespace != cm.Namespace || have.UID != cm.UID || have.ResourceVersion != cm.ResourceVersion):
+	case f.standing.mode == modeConfigMap && !refersTo(f.source.Status.ConfigMapResource, f.configMap):
 		return false
 	}
 	return f.pods.Any(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Current && !p.DisruptionTarget() })
@@ -146,8 +150,8 @@ func (f *facts) diagnostics(pl *plan, degraded metav1.Condition) (list []olmcore
 	if !f.standing.runsPods() {
 		return list
 	}
-	if text := pollFailure(pl.verdict); text != "" {
-		say(olmcore.Warning, pl.verdict.Outcome, "", "%s", text)
+	if v := pl.verdict; v.Outcome == ReasonCandidateFailed || v.Outcome == ReasonCandidateTimedOut {
+		say(olmcore.Warning, v.Outcome, "", "%s", polling.Text(v))
 	}
 	if f.source.Spec.Address != "" {
 		what := "spec.image"
@@ -157,8 +161,8 @@ func (f *facts) diagnostics(pl *plan, degraded metav1.Condition) (list []olmcore
 		say(olmcore.Info, ReasonAddressIgnored, "spec.address", "spec.address has no effect beside %s", what)
 	}
 	list = append(list, podConfigDoubts(f.source)...)
-	for _, kind := range f.notRead() {
-		say(olmcore.Info, ReasonNotRead, "", "%s objects were not read: %s", kind.name, kind.unknown)
+	for _, unread := range f.notRead() {
+		say(olmcore.Info, ReasonNotRead, "", "%s", unread)
 	}
 	if f.registry.AccountShared {
 		say(olmcore.Info, ReasonServiceAccountShared, "", "the service account %s is unmanaged or owned by another and is used as it is", f.objects.Account.Name)
@@ -169,21 +173,21 @@ func (f *facts) diagnostics(pl *plan, degraded metav1.Condition) (list []olmcore
 	return list
 }
 
-// notReadKind is a kind that was not read, and what does not happen without it.
-type notReadKind struct{ name, unknown string }
-
 // notRead lists the kinds that matter for the CatalogSource and were not read.
-func (f *facts) notRead() (list []notReadKind) {
-	const none = "none is made or repaired"
-	add := func(missing bool, name, unknown string) {
-		if missing {
-			list = append(list, notReadKind{name, unknown})
+func (f *facts) notRead() (list []error) {
+	for _, kind := range []struct {
+		object  olmcore.Object
+		missing bool
+	}{
+		{&corev1.Node{}, !f.nodesRead && !f.ignoreNodes},
+		{&networkingv1.NetworkPolicy{}, f.unread.NetworkPolicies},
+		{&rbacv1.Role{}, f.unread.Roles && f.needed.Role != nil},
+		{&rbacv1.RoleBinding{}, f.unread.RoleBindings && f.needed.RoleBinding != nil},
+		{&policyv1.PodDisruptionBudget{}, f.unread.Budgets && f.needed.Budget != nil},
+	} {
+		if known, _ := olmcore.KindOf(olmcore.GVKOf(kind.object).GroupKind()); kind.missing {
+			list = append(list, &olmcore.NotReadError{Kind: known.GroupVersionKind, Unknown: known.Unknown})
 		}
 	}
-	add(!f.nodesRead && !f.ignoreNodes, "Node", "Pods of nodes that fail are replaced once Kubernetes has evicted them")
-	add(f.unread.NetworkPolicies, "NetworkPolicy", none)
-	add(f.unread.Roles && f.needed.Role != nil, "Role", none)
-	add(f.unread.RoleBindings && f.needed.RoleBinding != nil, "RoleBinding", none)
-	add(f.unread.Budgets && f.needed.Budget != nil, "PodDisruptionBudget", none)
 	return list
 }

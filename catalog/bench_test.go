@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -55,6 +56,18 @@ func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = catalog.Reconcile(in) }), name)
 		require.Equal(t, plain.Result, out.Result, name)
 		require.Equal(t, in.Checkpoint, out.Checkpoint, name)
+	}
+}
+
+// TestTheCheckpointCoversTheWholeInput changes each field in turn.
+func TestTheCheckpointCoversTheWholeInput(t *testing.T) {
+	inputs := atRest(t)
+	delete(inputs, "1000 nodes")
+	for name, in := range inputs {
+		require.NoError(t, invariant.CheckpointSound(catalog.Reconcile, in), name)
+		in.Nodes.Items[0] = in.Nodes.Items[0].DeepCopy()
+		readyOf(in.Nodes.Items[0]).Status = corev1.ConditionUnknown
+		require.NoError(t, invariant.CheckpointSound(catalog.Reconcile, in), name)
 	}
 }
 

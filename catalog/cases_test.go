@@ -109,7 +109,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: coo
   Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
-Info NotRead : Node objects were not read: Pods of nodes that fail are replaced once Kubernetes has evicted them
+Info NotRead : Node objects were not read, so whether the Pods of catalogs are on Nodes that answer is unknown
 again in 10m0s
 `},
 	"when all nodes fail nothing is touched": {func(in *catalog.Input) {

@@ -9,26 +9,16 @@ type Class = pods.Class
 
 // Pod classes; exactly one holds, the first that fits.
 const (
-	// ClassForeign: not owned by this CatalogSource; never touched.
-	ClassForeign = pods.ClassForeign
-	// ClassTerminated: finished, whatever the result.
-	ClassTerminated = pods.ClassTerminated
-	// ClassLost: its node failed, or it outlived its deletion; it counts for nothing.
-	ClassLost = pods.ClassLost
-	// ClassTerminating: being deleted.
-	ClassTerminating = pods.ClassTerminating
-	// ClassOutdated: made from another spec; it serves while it is ready.
-	ClassOutdated = pods.ClassOutdated
-	// ClassDisrupted: about to be evicted; it serves while it is ready.
-	ClassDisrupted = pods.ClassDisrupted
-	// ClassStuck: its node does not start it, for no reason that the Pod tells.
-	ClassStuck = pods.ClassStuck
-	// ClassUnhealthy: not ready for a reason that another Pod would share.
-	ClassUnhealthy = pods.ClassUnhealthy
-	// ClassStarting: not ready yet, or for a moment.
-	ClassStarting = pods.ClassStarting
-	// ClassServing: ready.
-	ClassServing = pods.ClassServing
+	ClassForeign     = pods.ClassForeign     // not owned by this CatalogSource; never touched
+	ClassTerminated  = pods.ClassTerminated  // finished, whatever the result
+	ClassLost        = pods.ClassLost        // its node failed, or it outlived its deletion; it counts for nothing
+	ClassTerminating = pods.ClassTerminating // being deleted
+	ClassOutdated    = pods.ClassOutdated    // made from another spec; it serves while it is ready
+	ClassDisrupted   = pods.ClassDisrupted   // about to be evicted; it serves while it is ready
+	ClassStuck       = pods.ClassStuck       // its node does not start it, for no reason that the Pod tells
+	ClassUnhealthy   = pods.ClassUnhealthy   // not ready for a reason that another Pod would share
+	ClassStarting    = pods.ClassStarting    // not ready yet, or for a moment
+	ClassServing     = pods.ClassServing     // ready
 )
 
 // NodeState is what a Pod's node looks like.
@@ -36,22 +26,13 @@ type NodeState = pods.NodeState
 
 // Node states; exactly one holds, the first that fits.
 const (
-	// NodeUnassigned: the Pod is not bound to a node.
-	NodeUnassigned = pods.NodeUnassigned
-	// NodeNotObserved: the nodes were not read.
-	NodeNotObserved = pods.NodeNotObserved
-	// NodeGone: there is no such Node object.
-	NodeGone = pods.NodeGone
-	// NodeOutOfService: not ready, and an administrator says that it is off.
-	NodeOutOfService = pods.NodeOutOfService
-	// NodeUnreachable: it does not report; its Ready condition is Unknown or missing.
-	NodeUnreachable = pods.NodeUnreachable
-	// NodeNotReady: it reports that it is not ready.
-	NodeNotReady = pods.NodeNotReady
-	// NodeRecovering: ready again, but not for long.
-	NodeRecovering = pods.NodeRecovering
-	// NodeLeaving: ready, with a taint that evicts the Pod.
-	NodeLeaving = pods.NodeLeaving
-	// NodeHealthy: none of the others.
-	NodeHealthy = pods.NodeHealthy
+	NodeUnassigned   = pods.NodeUnassigned   // the Pod is not bound to a node
+	NodeNotObserved  = pods.NodeNotObserved  // the nodes were not read
+	NodeGone         = pods.NodeGone         // there is no such Node object
+	NodeOutOfService = pods.NodeOutOfService // not ready, and an administrator says that it is off
+	NodeUnreachable  = pods.NodeUnreachable  // it does not report; its Ready condition is Unknown or missing
+	NodeNotReady     = pods.NodeNotReady     // it reports that it is not ready
+	NodeRecovering   = pods.NodeRecovering   // ready again, but not for long
+	NodeLeaving      = pods.NodeLeaving      // ready, with a taint that evicts the Pod
+	NodeHealthy      = pods.NodeHealthy      // none of the others
 )

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/olmcore/olm/catalog/internal/pods"
@@ -31,7 +32,7 @@ func (pl *planner) planCleanup() {
 			}
 		case pods.RemoveStuck:
 			if p.Role == pods.RoleServing && (l.Ready() > 0 || p != newestStuck) {
-				pl.delete(p, 1, ReasonPodStuck, "the Pod does not start on node "+p.Object.Spec.NodeName)
+				pl.delete(p, 1, p.Reason, "the Pod"+strings.TrimPrefix(p.Explain(), "it"))
 			}
 		}
 		if p.Role == pods.RoleCandidate && p.Active {
@@ -81,8 +82,8 @@ func (pl *planner) removeLost(p *pods.Pod, forced bool) bool {
 
 // forceAfter returns how long it is until the policy allows a lost and Terminating Pod
 // to be removed, and whether it does at all.
-func (f *facts) forceAfter(p *pods.Pod, certain bool) (left time.Duration, may bool) {
-	switch f.set.force {
+func (pl *planner) forceAfter(p *pods.Pod, certain bool) (left time.Duration, may bool) {
+	switch pl.set.force {
 	case ForceDeleteNodeGone:
 		return 0, certain
 	case ForceDeleteNodeLost, ForceDeleteUpstream:
@@ -91,10 +92,10 @@ func (f *facts) forceAfter(p *pods.Pod, certain bool) (left time.Duration, may b
 	}
 	switch p.Lost {
 	case ReasonNodeUnreachable, ReasonNodeNotReady:
-		return f.left(p.Object.DeletionTimestamp.Time, 0), true
+		return pl.left(p.Object.DeletionTimestamp.Time, 0), true
 	case ReasonOverdue:
-		if f.set.force != ForceDeleteUpstream {
-			return f.nodeLostAfter(p)
+		if pl.set.force != ForceDeleteUpstream {
+			return pl.nodeLostAfter(p)
 		}
 	}
 	return 0, true
@@ -102,16 +103,16 @@ func (f *facts) forceAfter(p *pods.Pod, certain bool) (left time.Duration, may b
 
 // nodeLostAfter returns how long it is until nothing is known to work that could confirm
 // the end of a Pod: its node, if it has one, was given its grace period.
-func (f *facts) nodeLostAfter(p *pods.Pod) (left time.Duration, may bool) {
+func (pl *planner) nodeLostAfter(p *pods.Pod) (left time.Duration, may bool) {
 	switch p.Node {
 	case NodeHealthy, NodeRecovering, NodeLeaving:
 		return 0, false
 	case NodeUnreachable:
-		return f.left(p.NodeSince, f.set.graces.Unreachable), true
+		return pl.left(p.NodeSince, pl.set.graces.Unreachable), true
 	case NodeNotReady:
-		return f.left(p.NodeSince, f.set.graces.NotReady), true
+		return pl.left(p.NodeSince, pl.set.graces.NotReady), true
 	case NodeGone:
-		return f.left(p.NodeSince, f.set.graces.Gone), true
+		return pl.left(p.NodeSince, pl.set.graces.Gone), true
 	}
 	return 0, true
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog/internal/pods"
-	"github.com/olmcore/olm/catalog/internal/polling"
 	"github.com/olmcore/olm/catalog/internal/registry"
 )
 
@@ -22,10 +21,16 @@ type conditions struct {
 	updatePolled, replicasSpread     *metav1.Condition
 }
 
-func (f *facts) conditions(pl *plan) conditions {
+// report makes the conditions of the facts and the plan.
+type report struct {
+	*facts
+	plan *plan
+}
+
+func (r report) conditions() conditions {
 	return conditions{
-		available: f.available(), progressing: f.progressing(pl), degraded: f.degraded(pl),
-		updatePolled: f.updatePolled(pl), replicasSpread: f.replicasSpread(),
+		available: r.available(), progressing: r.progressing(), degraded: r.degraded(),
+		updatePolled: r.updatePolled(), replicasSpread: r.replicasSpread(),
 	}
 }
 
@@ -63,45 +68,45 @@ func isUnknown(reason, message string) metav1.Condition {
 }
 
 // available says whether the catalog serves, by which Pods on which nodes.
-func (f *facts) available() metav1.Condition {
-	switch s := f.standing; {
+func (r report) available() metav1.Condition {
+	switch s := r.standing; {
 	case s.mode == modeDeleting:
 		return isFalse(s.reason, s.message)
 	case s.mode == modeAddress:
-		return f.addressAvailable()
+		return r.addressAvailable()
 	case s.is(ReasonNameConflict):
-		return isFalse(s.reason, f.takenText())
-	case f.pods.Ready() > 0:
-		return isTrue(ReasonRegistryServing, f.distribution())
+		return isFalse(s.reason, r.takenText())
+	case r.pods.Ready() > 0:
+		return isTrue(ReasonRegistryServing, r.distribution())
 	case s.mode == modeInvalid, s.is(ReasonConfigMapMissing):
 		return isFalse(s.reason, s.message)
 	case s.mode == modeBlocked:
 		return isUnknown(s.reason, s.message)
 	}
-	return isFalse(ReasonNoReadyPods, f.distribution())
+	return isFalse(ReasonNoReadyPods, r.distribution())
 }
 
-func (f *facts) addressAvailable() metav1.Condition {
-	text := "registry at " + f.source.Spec.Address
+func (r report) addressAvailable() metav1.Condition {
+	text := "registry at " + r.source.Spec.Address
 	switch {
-	case f.link.isConnected():
+	case r.link.isConnected():
 		return isTrue(ReasonConnectionReady, text)
-	case f.link.state == stateFailure || f.link.state == stateShutdown:
+	case r.link.state == stateFailure || r.link.state == stateShutdown:
 		return isFalse(ReasonConnectionFailed, text)
 	}
 	return isUnknown(ReasonConnecting, text)
 }
 
-func (f *facts) takenText() string { return f.taken + " is unmanaged or owned by another" }
+func (r report) takenText() string { return r.taken + " is unmanaged or owned by another" }
 
 // mostListed bounds the Pods that a message names.
 const mostListed = 10
 
 // distribution says how many Pods are ready, and which Pod is on which node in what
 // state, and why it replaced another.
-func (f *facts) distribution() string {
+func (r report) distribution() string {
 	var items []string
-	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Owned }) {
+	for _, p := range r.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Owned }) {
 		item := p.Name() + " (no node"
 		if node := p.Object.Spec.NodeName; node != "" {
 			item = p.Name() + " (" + node
@@ -114,14 +119,11 @@ func (f *facts) distribution() string {
 		}
 		items = append(items, item+")")
 	}
-	text := fmt.Sprintf("%d/%d registry pods ready", f.pods.Ready(), f.set.replicas)
-	switch {
-	case len(items) == 0:
+	text := fmt.Sprintf("%d/%d registry pods ready", r.pods.Ready(), r.set.replicas)
+	if len(items) == 0 {
 		return text
-	case len(items) > mostListed:
-		return text + ": " + strings.Join(items[:mostListed], ", ") + " and more"
 	}
-	return text + ": " + strings.Join(items, ", ")
+	return text + ": " + listed(items, " and more")
 }
 
 // clip cuts text that others wrote to a length; nothing is left of what is not
@@ -153,45 +155,33 @@ var progressTexts = map[string]string{
 	ReasonComplete:                 "nothing left to do",
 }
 
-func (f *facts) progressing(pl *plan) metav1.Condition {
+func (r report) progressing() metav1.Condition {
 	switch {
-	case f.standing.reason != "":
-		return isFalse(f.standing.reason, f.standing.message)
-	case pl.phase == ReasonNodeFailover:
-		return isTrue(pl.phase, progressTexts[pl.phase]+" "+f.complaints(ReasonNodeLost))
-	case pl.phase != "":
-		return isTrue(pl.phase, progressTexts[pl.phase])
-	case pl.halt != "":
-		return isFalse(pl.halt, progressTexts[pl.halt])
+	case r.standing.reason != "":
+		return isFalse(r.standing.reason, r.standing.message)
+	case r.plan.phase == ReasonNodeFailover:
+		_, complaints := r.pods.Complaints()
+		return isTrue(r.plan.phase, progressTexts[r.plan.phase]+" "+listed(complaints[ReasonNodeLost], ", and more"))
+	case r.plan.phase != "":
+		return isTrue(r.plan.phase, progressTexts[r.plan.phase])
+	case r.plan.halt != "":
+		return isFalse(r.plan.halt, progressTexts[r.plan.halt])
 	}
 	return isFalse(ReasonComplete, progressTexts[ReasonComplete])
 }
 
-// complaints lists the Pods that give a Reason of ConditionDegraded.
-func (f *facts) complaints(reason string) string {
-	var items []string
-	for i := range f.pods.Items {
-		p := &f.pods.Items[i]
-		why, text := p.Complain()
-		if why != reason {
-			continue
-		}
-		item := p.Name()
-		if node := p.Object.Spec.NodeName; node != "" {
-			item += " on " + node
-		}
-		items = append(items, item+": "+text)
-	}
+// listed joins the items of a message, 10 at most.
+func listed(items []string, more string) string {
 	if len(items) > mostListed {
-		items = append(items[:mostListed], "and more")
+		return strings.Join(items[:mostListed], ", ") + more
 	}
 	return strings.Join(items, ", ")
 }
 
 // degraded lists everything that needs attention, the most telling first: the Reason is
 // that of the first.
-func (f *facts) degraded(pl *plan) metav1.Condition {
-	if f.standing.mode == modeDeleting {
+func (r report) degraded() metav1.Condition {
+	if r.standing.mode == modeDeleting {
 		return isFalse(ReasonAsExpected, "nothing needs attention")
 	}
 	c := isFalse(ReasonAsExpected, "")
@@ -204,22 +194,23 @@ func (f *facts) degraded(pl *plan) metav1.Condition {
 			c = isTrue(reason, text)
 		}
 	}
-	if f.standing.mode == modeInvalid || f.standing.is(ReasonConfigMapMissing) || f.standing.is(ReasonNamespaceUnknown) {
-		add(f.standing.reason, f.standing.message)
+	if r.standing.mode == modeInvalid || r.standing.is(ReasonConfigMapMissing) || r.standing.is(ReasonNamespaceUnknown) {
+		add(r.standing.reason, r.standing.message)
 	}
-	add(ReasonPollIntervalInvalid, f.poll.Problem)
-	for _, reason := range []string{ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating} {
-		add(reason, f.complaints(reason))
+	add(ReasonPollIntervalInvalid, r.poll.Problem)
+	reasons, complaints := r.pods.Complaints()
+	for _, reason := range reasons {
+		// No Service of an address selects Pods: who runs the registry may label them.
+		if reason != ReasonForeignPod || r.standing.mode != modeAddress {
+			add(reason, listed(complaints[reason], ", and more"))
+		}
 	}
-	if f.standing.mode != modeAddress { // no Service selects it: the registry's operator may label its Pods
-		add(ReasonForeignPod, f.complaints(ReasonForeignPod))
+	if r.taken != "" {
+		add(ReasonNameConflict, r.takenText())
 	}
-	if f.taken != "" {
-		add(ReasonNameConflict, f.takenText())
-	}
-	f.addLast(pl, &c, add)
-	if c.Status == metav1.ConditionFalse && f.standing.runsPods() && pl.phase == "" && f.pods.Ready() < f.set.replicas {
-		return isTrue(ReasonReplicasUnavailable, f.distribution())
+	r.addLast(&c, add)
+	if c.Status == metav1.ConditionFalse && r.standing.runsPods() && r.plan.phase == "" && r.pods.Ready() < r.set.replicas {
+		return isTrue(ReasonReplicasUnavailable, r.distribution())
 	}
 	if c.Status == metav1.ConditionFalse {
 		c.Message = "nothing needs attention"
@@ -229,60 +220,52 @@ func (f *facts) degraded(pl *plan) metav1.Condition {
 
 // addLast adds the causes that come last. What the API server says of a Pod is the last
 // sentence, so that it can be found again.
-func (f *facts) addLast(pl *plan, c *metav1.Condition, add func(reason, text string)) {
-	rejected := pl.refused != "" && c.Status == metav1.ConditionFalse
-	if f.pods.Disruption != pods.NoDisruption {
+func (r report) addLast(c *metav1.Condition, add func(reason, text string)) {
+	rejected := r.plan.refused != "" && c.Status == metav1.ConditionFalse
+	if r.pods.Disruption != pods.NoDisruption {
 		add(ReasonMassDisruption, "so many nodes are not ready that replacements are limited")
 	}
-	text, _ := f.connectionFailure()
+	text, _ := r.connectionFailure()
 	add(ReasonConnectionFailed, text)
-	add(ReasonPodRejected, pl.refused)
+	add(ReasonPodRejected, r.plan.refused)
 	if rejected {
 		c.Reason = ReasonPodRejected
 	}
 }
 
 // updatePolled is what became of the last poll.
-func (f *facts) updatePolled(pl *plan) *metav1.Condition {
-	recorded := f.recorded(ConditionUpdatePolled)
-	strategy := f.source.Spec.UpdateStrategy
+func (r report) updatePolled() *metav1.Condition {
+	recorded := r.recorded(ConditionUpdatePolled)
+	strategy := r.source.Spec.UpdateStrategy
 	switch {
-	case strategy == nil || strategy.RegistryPoll == nil || f.standing.mode == modeDeleting:
+	case strategy == nil || strategy.RegistryPoll == nil || r.standing.mode == modeDeleting:
 		return nil
-	case f.standing.mode == modeInvalid && recorded != nil: // it ended as it did, whatever the spec says now
+	case r.standing.mode == modeInvalid && recorded != nil: // it ended as it did, whatever the spec says now
 		return &metav1.Condition{Status: recorded.Status, Reason: recorded.Reason, Message: recorded.Message}
-	case f.standing.mode == modeInvalid:
+	case r.standing.mode == modeInvalid:
 		return nil
 	}
-	return f.poll.Condition(&f.source.Spec, pl.verdict, f.pods, recorded)
+	return r.poll.Condition(&r.source.Spec, r.plan.verdict, r.pods, recorded)
 }
 
 // replicasSpread says whether the replicas are on as many nodes as can be.
-func (f *facts) replicasSpread() *metav1.Condition {
+func (r report) replicasSpread() *metav1.Condition {
 	switch {
-	case f.set.replicas < 2 || !f.standing.runsPods():
+	case r.set.replicas < 2 || !r.standing.runsPods():
 		return nil
-	case !f.nodesRead:
+	case !r.nodesRead:
 		return new(isUnknown(ReasonNodesUnknown, "the nodes were not read"))
 	}
 	var nodes []string
-	placed := f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Live && p.Object.Spec.NodeName != "" })
+	placed := r.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Live && p.Object.Spec.NodeName != "" })
 	for _, p := range placed {
 		nodes = append(nodes, p.Object.Spec.NodeName)
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	text := fmt.Sprintf("registry pods: %d, nodes: %d", len(placed), len(nodes))
-	if len(nodes) < len(placed) && len(nodes) < min(f.set.replicas, len(f.usable)) {
+	if len(nodes) < len(placed) && len(nodes) < min(r.set.replicas, len(r.usable)) {
 		return new(isFalse(ReasonCoLocated, text))
 	}
 	return new(isTrue(ReasonSpread, text))
-}
-
-// pollFailure says what the last poll came to, when it failed; empty otherwise.
-func pollFailure(v polling.Verdict) string {
-	if v.Outcome == ReasonCandidateFailed || v.Outcome == ReasonCandidateTimedOut {
-		return polling.Text(v)
-	}
-	return ""
 }

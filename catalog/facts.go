@@ -98,7 +98,7 @@ func observe(in *Input, table pods.Table) facts {
 	}
 	if f.standing.runsPods() || f.standing.mode == modeBlocked {
 		f.needed = f.registry.Objects()
-		f.taken = f.registry.Taken(f.objects, f.needed)
+		f.taken = registry.Taken(cs, f.objects, f.needed)
 	}
 	f.pods = o.Observe(table)
 	if f.standing.runsPods() || f.standing.mode == modeAddress {

@@ -11,204 +11,96 @@ import (
 // Condition types that this package owns in status.conditions. It never touches
 // others.
 const (
-	// ConditionAvailable: at least one registry Pod serves, or the client of an
-	// address is connected. The message names the Pods and their nodes.
-	ConditionAvailable = "Available"
-	// ConditionProgressing: Pods are being started, replaced or rolled.
-	ConditionProgressing = "Progressing"
-	// ConditionDegraded: something needs attention; the message lists everything.
-	ConditionDegraded = "Degraded"
-	// ConditionUpdatePolled: what became of the last poll of the image; absent when
-	// none is asked for.
-	ConditionUpdatePolled = "UpdatePolled"
-	// ConditionReplicasSpread: whether several replicas are on as many nodes as can
-	// be; absent for one.
-	ConditionReplicasSpread = "ReplicasSpread"
+	ConditionAvailable      = "Available"      // at least one registry Pod serves, or the client of an address is connected. The message names the Pods and their nodes
+	ConditionProgressing    = "Progressing"    // Pods are being started, replaced or rolled
+	ConditionDegraded       = "Degraded"       // something needs attention; the message lists everything
+	ConditionUpdatePolled   = "UpdatePolled"   // what became of the last poll of the image; absent when none is asked for
+	ConditionReplicasSpread = "ReplicasSpread" // whether several replicas are on as many nodes as can be; absent for one
 )
 
 // Reasons of conditions and Diagnostics.
 const (
-	// ReasonRegistryServing: a registry Pod is ready; nothing to do.
-	ReasonRegistryServing = "RegistryServing"
-	// ReasonConnectionReady: the registry at spec.address answers; nothing to do.
-	ReasonConnectionReady = "ConnectionReady"
-	// ReasonConnecting: nothing is known yet about the registry at spec.address;
-	// wait.
-	ReasonConnecting = "Connecting"
-	// ReasonConnectionFailed: the client cannot reach the registry; check
-	// spec.address, network policies and DNS.
-	ReasonConnectionFailed = "ConnectionFailed"
-	// ReasonNoReadyPods: no registry Pod is ready; see Progressing and Degraded for
-	// what is done about it.
-	ReasonNoReadyPods = "NoReadyPods"
-	// ReasonSpecInvalid: the spec cannot be carried out; correct the named field.
-	ReasonSpecInvalid = "SpecInvalid"
-	// ReasonPollIntervalInvalid: the polling interval cannot be used; correct
-	// spec.updateStrategy.registryPoll.interval.
-	ReasonPollIntervalInvalid = "PollIntervalInvalid"
-	// ReasonDeleting: the CatalogSource or its namespace is being deleted; nothing is
-	// created any more.
-	ReasonDeleting = "Deleting"
-	// ReasonNamespaceUnknown: the Namespace object was not found, so the security
-	// context of the Pods is unknown; it passes once the cache has it.
-	ReasonNamespaceUnknown = "NamespaceUnknown"
-	// ReasonConfigMapMissing: the ConfigMap that spec.configMap names does not exist;
-	// create it. What serves already goes on serving.
-	ReasonConfigMapMissing = "ConfigMapMissing"
+	ReasonRegistryServing     = "RegistryServing"     // a registry Pod is ready; nothing to do
+	ReasonConnectionReady     = "ConnectionReady"     // the registry at spec.address answers; nothing to do
+	ReasonConnecting          = "Connecting"          // nothing is known yet about the registry at spec.address; wait
+	ReasonConnectionFailed    = "ConnectionFailed"    // the client cannot reach the registry; check spec.address, network policies and DNS
+	ReasonNoReadyPods         = "NoReadyPods"         // no registry Pod is ready; see Progressing and Degraded for what is done about it
+	ReasonSpecInvalid         = "SpecInvalid"         // the spec cannot be carried out; correct the named field
+	ReasonPollIntervalInvalid = "PollIntervalInvalid" // the polling interval cannot be used; correct spec.updateStrategy.registryPoll.interval
+	ReasonDeleting            = "Deleting"            // the CatalogSource or its namespace is being deleted; nothing is created any more
+	ReasonNamespaceUnknown    = "NamespaceUnknown"    // the Namespace object was not found, so the security context of the Pods is unknown; it passes once the cache has it
+	ReasonConfigMapMissing    = "ConfigMapMissing"    // the ConfigMap that spec.configMap names does not exist; create it. What serves already goes on serving
 
-	// ReasonSpread: the replicas are on as many nodes as can be.
-	ReasonSpread = "Spread"
-	// ReasonCoLocated: replicas share a node though others could take one; it passes
-	// with their next replacement.
-	ReasonCoLocated = "CoLocated"
-	// ReasonNodesUnknown: the nodes were not read, so nothing is known about them.
-	ReasonNodesUnknown = "NodesUnknown"
+	ReasonSpread       = "Spread"       // the replicas are on as many nodes as can be
+	ReasonCoLocated    = "CoLocated"    // replicas share a node though others could take one; it passes with their next replacement
+	ReasonNodesUnknown = "NodesUnknown" // the nodes were not read, so nothing is known about them
 
-	// ReasonUpToDate: the last poll found the content that is served; nothing to do.
-	ReasonUpToDate = polling.ReasonUpToDate
-	// ReasonUpdatePromoted: the last poll found newer content, which is served now.
-	ReasonUpdatePromoted = polling.ReasonUpdatePromoted
-	// ReasonCandidateFailed: the Pod of the last poll crashed or could not start; look
-	// at the image, the Pods that serve go on with what they have.
-	ReasonCandidateFailed = polling.ReasonCandidateFailed
-	// ReasonCandidateTimedOut: the Pod of the last poll did not become ready in time;
-	// as for CandidateFailed.
-	ReasonCandidateTimedOut = polling.ReasonCandidateTimedOut
-	// ReasonNeverPolled: no poll has ended yet; wait.
-	ReasonNeverPolled = polling.ReasonNeverPolled
-	// ReasonPollingDisabled: spec.updateStrategy has no effect on a catalog without
-	// image; remove it.
-	ReasonPollingDisabled = polling.ReasonPollingDisabled
-	// ReasonImagePinnedByDigest: an image with a digest cannot change and is not
-	// polled; use a tag, or remove spec.updateStrategy.
-	ReasonImagePinnedByDigest = polling.ReasonImagePinnedByDigest
+	ReasonUpToDate            = polling.ReasonUpToDate            // the last poll found the content that is served; nothing to do
+	ReasonUpdatePromoted      = polling.ReasonUpdatePromoted      // the last poll found newer content, which is served now
+	ReasonCandidateFailed     = polling.ReasonCandidateFailed     // the Pod of the last poll crashed or could not start; look at the image, the Pods that serve go on with what they have
+	ReasonCandidateTimedOut   = polling.ReasonCandidateTimedOut   // the Pod of the last poll did not become ready in time; as for CandidateFailed
+	ReasonNeverPolled         = polling.ReasonNeverPolled         // no poll has ended yet; wait
+	ReasonPollingDisabled     = polling.ReasonPollingDisabled     // spec.updateStrategy has no effect on a catalog without image; remove it
+	ReasonImagePinnedByDigest = polling.ReasonImagePinnedByDigest // an image with a digest cannot change and is not polled; use a tag, or remove spec.updateStrategy
 
-	// ReasonInitialRollout: the first Pods are starting; wait.
-	ReasonInitialRollout = "InitialRollout"
-	// ReasonSpecRollout: Pods of the new spec replace those of the old; wait.
-	ReasonSpecRollout = "SpecRollout"
-	// ReasonContentUpdate: Pods with newer content of the same image replace the
-	// others; wait.
-	ReasonContentUpdate = "ContentUpdate"
-	// ReasonNodeFailover: Pods of a failed node are replaced; wait.
-	ReasonNodeFailover = "NodeFailover"
-	// ReasonRefill: missing Pods are replaced; wait.
-	ReasonRefill = "Refill"
-	// ReasonComplete: as many Pods are ready as asked for; nothing to do.
-	ReasonComplete = "Complete"
-	// ReasonBackOff: a Pod failed, the next attempt waits; look at its logs.
-	ReasonBackOff = "BackOff"
-	// ReasonProgressDeadlineExceeded: the new Pods did not become ready in time, the
-	// old ones keep serving; look at the new Pods, or take the change back.
-	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonWaitingForNodes: a node is in doubt or none is usable; it is decided when
-	// its grace period is over.
-	ReasonWaitingForNodes = "WaitingForNodes"
+	ReasonInitialRollout           = "InitialRollout"           // the first Pods are starting; wait
+	ReasonSpecRollout              = "SpecRollout"              // Pods of the new spec replace those of the old; wait
+	ReasonContentUpdate            = "ContentUpdate"            // Pods with newer content of the same image replace the others; wait
+	ReasonNodeFailover             = "NodeFailover"             // Pods of a failed node are replaced; wait
+	ReasonRefill                   = "Refill"                   // missing Pods are replaced; wait
+	ReasonComplete                 = "Complete"                 // as many Pods are ready as asked for; nothing to do
+	ReasonBackOff                  = "BackOff"                  // a Pod failed, the next attempt waits; look at its logs
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded" // the new Pods did not become ready in time, the old ones keep serving; look at the new Pods, or take the change back
+	ReasonWaitingForNodes          = "WaitingForNodes"          // a node is in doubt or none is usable; it is decided when its grace period is over
 
-	// ReasonAsExpected: nothing is wrong.
-	ReasonAsExpected = "AsExpected"
-	// ReasonReplicasUnavailable: fewer Pods are ready than asked for, and no other
-	// cause is known yet; it usually passes.
-	ReasonReplicasUnavailable = "ReplicasUnavailable"
-	// ReasonNodeLost: Pods count as lost with their node; the node needs repair, the
-	// Pods are replaced.
-	ReasonNodeLost = pods.ReasonNodeLost
-	// ReasonPodUnschedulable: no node takes the Pod; add capacity, or relax
-	// spec.grpcPodConfig.
-	ReasonPodUnschedulable = pods.ReasonPodUnschedulable
-	// ReasonImagePullFailed: a node cannot pull the image; check the image name,
-	// the registry and spec.secrets.
-	ReasonImagePullFailed = pods.ReasonImagePullFailed
-	// ReasonCrashLooping: the registry does not stay up; look at the Pod's logs.
-	ReasonCrashLooping = pods.ReasonCrashLooping
-	// ReasonStuckTerminating: a Pod outlives its deletion on a node that works, or a
-	// finalizer holds it; its replacement does not wait for it.
-	ReasonStuckTerminating = pods.ReasonStuckTerminating
-	// ReasonForeignPod: a Pod with the catalog's labels does not belong to it and
-	// may answer in its place; delete the Pod or its labels.
-	ReasonForeignPod = pods.ReasonForeignPod
-	// ReasonNameConflict: an object with a name that the catalog needs belongs to
-	// somebody else and is left alone; rename one of the two.
-	ReasonNameConflict = "NameConflict"
-	// ReasonPodRejected: the API server refuses the Pod; correct what its message
-	// names.
-	ReasonPodRejected = "PodRejected"
-	// ReasonMassDisruption: so many nodes fail at once that the fault may be in the
-	// control plane; replacements are limited until it passes.
-	ReasonMassDisruption = "MassDisruption"
+	ReasonAsExpected          = "AsExpected"                // nothing is wrong
+	ReasonReplicasUnavailable = "ReplicasUnavailable"       // fewer Pods are ready than asked for, and no other cause is known yet; it usually passes
+	ReasonNodeLost            = pods.ReasonNodeLost         // Pods count as lost with their node; the node needs repair, the Pods are replaced
+	ReasonPodUnschedulable    = pods.ReasonPodUnschedulable // no node takes the Pod; add capacity, or relax spec.grpcPodConfig
+	ReasonImagePullFailed     = pods.ReasonImagePullFailed  // a node cannot pull the image; check the image name, the registry and spec.secrets
+	ReasonCrashLooping        = pods.ReasonCrashLooping     // the registry does not stay up; look at the Pod's logs
+	ReasonStuckTerminating    = pods.ReasonStuckTerminating // a Pod outlives its deletion on a node that works, or a finalizer holds it; its replacement does not wait for it
+	ReasonForeignPod          = pods.ReasonForeignPod       // a Pod with the catalog's labels does not belong to it and may answer in its place; delete the Pod or its labels
+	ReasonNameConflict        = "NameConflict"              // an object with a name that the catalog needs belongs to somebody else and is left alone; rename one of the two
+	ReasonPodRejected         = "PodRejected"               // the API server refuses the Pod; correct what its message names
+	ReasonMassDisruption      = "MassDisruption"            // so many nodes fail at once that the fault may be in the control plane; replacements are limited until it passes
 
-	// ReasonAddressIgnored: spec.address has no effect beside spec.image; remove it.
-	ReasonAddressIgnored = "AddressIgnored"
-	// ReasonPodConfigIgnored: spec.grpcPodConfig.extractContent has no effect on a
-	// config map; remove it.
-	ReasonPodConfigIgnored = "PodConfigIgnored"
-	// ReasonPodConfigUnusual: a field of spec.grpcPodConfig has a value that is used as
-	// it is and seldom meant; check the field.
-	ReasonPodConfigUnusual = "PodConfigUnusual"
-	// ReasonInvalidInput: the caller of Assess breaks the contract; correct the field
-	// that the message names.
-	ReasonInvalidInput = "InvalidInput"
-	// ReasonNotRead: objects of a kind were not read, so that nothing is done about them;
-	// let the Reader read the kind that is named.
-	ReasonNotRead = "NotRead"
-	// ReasonServiceAccountShared: the ServiceAccount of the catalog's name belongs to
-	// somebody else and is used as it is; add the pull secrets to it yourself.
-	ReasonServiceAccountShared = "ServiceAccountShared"
-	// ReasonHAConfigInvalid: an annotation cannot be used, the default is; correct
-	// it.
-	ReasonHAConfigInvalid = "HAConfigInvalid"
+	ReasonAddressIgnored       = "AddressIgnored"       // spec.address has no effect beside spec.image; remove it
+	ReasonPodConfigIgnored     = "PodConfigIgnored"     // spec.grpcPodConfig.extractContent has no effect on a config map; remove it
+	ReasonPodConfigUnusual     = "PodConfigUnusual"     // a field of spec.grpcPodConfig has a value that is used as it is and seldom meant; check the field
+	ReasonInvalidInput         = "InvalidInput"         // the caller of Assess breaks the contract; correct the field that the message names
+	ReasonNotRead              = "NotRead"              // objects of a kind were not read, so that nothing is done about them; let the Reader read the kind that is named
+	ReasonServiceAccountShared = "ServiceAccountShared" // the ServiceAccount of the catalog's name belongs to somebody else and is used as it is; add the pull secrets to it yourself
+	ReasonHAConfigInvalid      = "HAConfigInvalid"      // an annotation cannot be used, the default is; correct it
 )
 
 // Reasons of actions (Cause.Reason) beside those above.
 const (
-	// ReasonPodMissing: fewer Pods exist than asked for.
-	ReasonPodMissing = "PodMissing"
-	// ReasonPodTerminating: the Pod is being deleted by somebody.
-	ReasonPodTerminating = pods.ReasonPodTerminating
-	// ReasonPodTerminated: the Pod has finished and will not run again.
-	ReasonPodTerminated = pods.ReasonPodTerminated
-	// ReasonPodStuck: the Pod does not start on its node.
-	ReasonPodStuck = pods.ReasonPodStuck
-	// ReasonPodOutdated: the Pod was made from another spec.
-	ReasonPodOutdated = pods.ReasonPodOutdated
-	// ReasonPodDisrupted: the Pod is about to be evicted.
-	ReasonPodDisrupted = pods.ReasonPodDisrupted
-	// ReasonPodSurplus: better Pods serve already.
-	ReasonPodSurplus = "PodSurplus"
-	// ReasonPodReplaced: a replacement of the lost Pod serves.
-	ReasonPodReplaced = "PodReplaced"
-	// ReasonContentDiffers: other Pods serve newer content of the same image.
-	ReasonContentDiffers = "ContentDiffers"
-	// ReasonCandidateReady: the Pod may take over.
-	ReasonCandidateReady = "CandidateReady"
-	// ReasonCandidateObsolete: the Pod has nothing to replace any more.
-	ReasonCandidateObsolete = "CandidateObsolete"
-	// ReasonPollDue: it is time to look for newer content of the image.
-	ReasonPollDue = "PollDue"
-	// ReasonObjectMissing: an object that the catalog needs does not exist.
-	ReasonObjectMissing = registry.ReasonObjectMissing
-	// ReasonObjectDiffers: an object that the catalog needs is not as it must be.
-	ReasonObjectDiffers = registry.ReasonObjectDiffers
-	// ReasonBudgetObsolete: one replica needs no PodDisruptionBudget.
-	ReasonBudgetObsolete = registry.ReasonBudgetObsolete
-	// ReasonSourceTypeChanged: the object served a former source type.
-	ReasonSourceTypeChanged = "SourceTypeChanged"
-	// ReasonStatusChanged: the status no longer tells what is observed.
-	ReasonStatusChanged = "StatusChanged"
+	ReasonPodMissing        = "PodMissing"                  // fewer Pods exist than asked for
+	ReasonPodTerminating    = pods.ReasonPodTerminating     // the Pod is being deleted by somebody
+	ReasonPodTerminated     = pods.ReasonPodTerminated      // the Pod has finished and will not run again
+	ReasonPodStuck          = pods.ReasonPodStuck           // the Pod does not start on its node
+	ReasonPodOutdated       = pods.ReasonPodOutdated        // the Pod was made from another spec
+	ReasonPodDisrupted      = pods.ReasonPodDisrupted       // the Pod is about to be evicted
+	ReasonPodSurplus        = "PodSurplus"                  // better Pods serve already
+	ReasonPodReplaced       = "PodReplaced"                 // a replacement of the lost Pod serves
+	ReasonContentDiffers    = "ContentDiffers"              // other Pods serve newer content of the same image
+	ReasonCandidateReady    = "CandidateReady"              // the Pod may take over
+	ReasonCandidateObsolete = "CandidateObsolete"           // the Pod has nothing to replace any more
+	ReasonPollDue           = "PollDue"                     // it is time to look for newer content of the image
+	ReasonObjectMissing     = registry.ReasonObjectMissing  // an object that the catalog needs does not exist
+	ReasonObjectDiffers     = registry.ReasonObjectDiffers  // an object that the catalog needs is not as it must be
+	ReasonBudgetObsolete    = registry.ReasonBudgetObsolete // one replica needs no PodDisruptionBudget
+	ReasonSourceTypeChanged = "SourceTypeChanged"           // the object served a former source type
+	ReasonStatusChanged     = "StatusChanged"               // the status no longer tells what is observed
 )
 
 // Why a Pod is lost; also reasons of the actions that follow.
 const (
-	// ReasonNodeGone: the Node object was deleted.
-	ReasonNodeGone = pods.ReasonNodeGone
-	// ReasonNodeOutOfService: an administrator put the node out of service.
-	ReasonNodeOutOfService = pods.ReasonNodeOutOfService
-	// ReasonNodeUnreachable: the node is silent for longer than its grace.
-	ReasonNodeUnreachable = pods.ReasonNodeUnreachable
-	// ReasonNodeNotReady: the node is not ready for longer than its grace.
-	ReasonNodeNotReady = pods.ReasonNodeNotReady
-	// ReasonEvicted: Kubernetes gave the Pod up because of its node.
-	ReasonEvicted = pods.ReasonEvicted
-	// ReasonOverdue: the Pod outlived its deletion.
-	ReasonOverdue = pods.ReasonOverdue
+	ReasonNodeGone         = pods.ReasonNodeGone         // the Node object was deleted
+	ReasonNodeOutOfService = pods.ReasonNodeOutOfService // an administrator put the node out of service
+	ReasonNodeUnreachable  = pods.ReasonNodeUnreachable  // the node is silent for longer than its grace
+	ReasonNodeNotReady     = pods.ReasonNodeNotReady     // the node is not ready for longer than its grace
+	ReasonEvicted          = pods.ReasonEvicted          // Kubernetes gave the Pod up because of its node
+	ReasonOverdue          = pods.ReasonOverdue          // the Pod outlived its deletion
 )

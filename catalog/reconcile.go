@@ -93,9 +93,10 @@ func reconcile(in Input, table pods.Table) (Outcome, error) {
 
 // outcome is what the plan and the status come to.
 func (f *facts) outcome(pl *plan, subscribers []string) Outcome {
-	conditions := f.conditions(pl)
-	status := f.status(pl, conditions)
-	write := f.statusAction(status, conditions.available.Message)
+	conditions := report{f, pl}.conditions()
+	maker := statusMaker{f, pl}
+	status := maker.status(conditions)
+	write := maker.action(status, conditions.available.Message)
 	from, to := recordedState(f.source.Status.Conditions), conditions.state()
 	out := Outcome{Connection: f.connectionRequest(), Notify: f.notify(pl, from, status.GRPCConnectionState, f.set.global, subscribers)}
 	if f.standing.runsPods() {
@@ -111,7 +112,7 @@ func (f *facts) outcome(pl *plan, subscribers []string) Outcome {
 		out.Diagnostics = f.diagnostics(pl, conditions.degraded)
 	}
 	if write != nil {
-		out.Transitions = f.transitions(from, to, status)
+		out.Transitions = maker.transitions(from, to, status)
 		out.Actions = append(out.Actions, write)
 	}
 	// The limits keep a work queue from spinning, and a clock that was set from hiding a

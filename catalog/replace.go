@@ -28,8 +28,8 @@ const (
 // backoff, cooldown and the state of the cluster allow.
 func (pl *planner) fill(missing int, candidates bool) {
 	replaced := map[types.UID]bool{}
-	for _, p := range pl.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Replaces() != "" }) {
-		replaced[p.Replaces()] = true
+	for _, p := range pl.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Replaces != "" }) {
+		replaced[p.Replaces] = true
 	}
 	for range pl.allowed(missing) {
 		gone := nextReplaced(pl.pods, replaced, pl.keep)
@@ -55,10 +55,10 @@ func (pl *planner) replacement(gone *pods.Pod) (request registry.PodRequest, lef
 	request = registry.PodRequest{Purpose: gone.Purpose, Attempt: 1, Replaces: gone.Object.UID, Cause: gone.Cause().Message}
 	switch {
 	case gone.LostWithNode():
-		request.Purpose, request.Attempt = registry.PurposeFailover, gone.Attempt()
+		request.Purpose, request.Attempt = registry.PurposeFailover, gone.Attempt
 		left = pl.cooldown()
 	case gone.Lost != "":
-		request.Attempt = gone.Attempt()
+		request.Attempt = gone.Attempt
 	case gone.Fails && gone.Object.DeletionTimestamp != nil: // it was deleted, and did not fail
 		request.Purpose = registry.PurposeRefill
 	case gone.Fails:
@@ -125,19 +125,19 @@ func nextReplaced(l pods.List, replaced map[types.UID]bool, keep []*pods.Pod) (b
 
 // restartAfter returns how long the replacement of a Pod that failed must wait, and
 // the number of the next attempt.
-func (f *facts) restartAfter(p *pods.Pod) (left time.Duration, attempt int) {
-	tries, next := p.Attempt(), p.Attempt()+1
+func (pl *planner) restartAfter(p *pods.Pod) (left time.Duration, attempt int) {
+	tries, next := p.Attempt, p.Attempt+1
 	started, finished := p.Ran()
 	if !started.IsZero() && finished.Sub(started) >= restartReset {
 		tries, next = 1, 1
 	}
-	return f.left(finished, restart.After(tries)), min(next, pods.MaxAttempt)
+	return pl.left(finished, restart.After(tries)), min(next, pods.MaxAttempt)
 }
 
 // cooldown is how long the next replacement because of a node must wait.
-func (f *facts) cooldown() (left time.Duration) {
-	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.MadeFor() == registry.PurposeFailover }) {
-		left = max(left, f.left(p.Object.CreationTimestamp.Time, failoverCooldown))
+func (pl *planner) cooldown() (left time.Duration) {
+	for _, p := range pl.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.MadeFor == registry.PurposeFailover }) {
+		left = max(left, pl.left(p.Object.CreationTimestamp.Time, failoverCooldown))
 	}
 	return left
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,67 +16,73 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// statusMaker makes the status of the facts and the plan.
+type statusMaker struct {
+	*facts
+	plan *plan
+}
+
 // status returns the status that is observed. It keeps what others own.
-func (f *facts) status(pl *plan, c conditions) v1alpha1.CatalogSourceStatus {
-	s := *f.source.Status.DeepCopy()
-	s.Reason, s.Message = f.legacyReason(pl)
-	s.RegistryServiceStatus = f.registryService()
-	s.GRPCConnectionState = f.connectionState()
-	s.LatestImageRegistryPoll = f.latestPoll(pl)
-	s.ConfigMapResource = f.configMapReference()
+func (m statusMaker) status(c conditions) v1alpha1.CatalogSourceStatus {
+	s := *m.source.Status.DeepCopy()
+	s.Reason, s.Message = m.legacyReason()
+	s.RegistryServiceStatus = m.registryService()
+	s.GRPCConnectionState = m.connectionState()
+	s.LatestImageRegistryPoll = m.latestPoll()
+	s.ConfigMapResource = m.configMapReference()
 	if c.updatePolled == nil {
 		meta.RemoveStatusCondition(&s.Conditions, ConditionUpdatePolled)
 	}
 	if c.replicasSpread == nil {
 		meta.RemoveStatusCondition(&s.Conditions, ConditionReplicasSpread)
 	}
-	for _, condition := range c.list(f.source.Generation) {
-		condition.LastTransitionTime = olmcore.Timestamp(f.now)
+	for _, condition := range c.list(m.source.Generation) {
+		condition.LastTransitionTime = olmcore.Timestamp(m.now)
 		meta.SetStatusCondition(&s.Conditions, condition)
 	}
 	return s
 }
 
-// statusAction writes a status; nil when it is the recorded one.
-func (f *facts) statusAction(s v1alpha1.CatalogSourceStatus, why string) olmcore.Action {
-	if equality.Semantic.DeepEqual(s, f.source.Status) {
+// action writes a status; nil when it is the recorded one.
+func (m statusMaker) action(s v1alpha1.CatalogSourceStatus, why string) olmcore.Action {
+	if equality.Semantic.DeepEqual(s, m.source.Status) {
 		return nil
 	}
-	after := f.source.DeepCopy()
+	after := m.source.DeepCopy()
 	after.Status = s
-	return olmcore.UpdateStatusOf(f.source, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: why})
+	return olmcore.UpdateStatusOf(m.source, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: why})
 }
 
 // legacyReason returns status.reason and status.message, in OLM's words; both
 // are empty while the spec is carried out.
-func (f *facts) legacyReason(pl *plan) (v1alpha1.ConditionReason, string) {
+func (m statusMaker) legacyReason() (v1alpha1.ConditionReason, string) {
 	switch {
-	case f.standing.mode == modeDeleting:
-		return f.source.Status.Reason, f.source.Status.Message
-	case f.standing.reason != "":
-		return f.standing.legacy, f.standing.message
-	case pl.verdict.Failed != nil:
-		pod := pl.verdict.Failed
-		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " + f.source.Name +
+	case m.standing.mode == modeDeleting:
+		return m.source.Status.Reason, m.source.Status.Message
+	case m.standing.reason != "":
+		return m.standing.legacy, m.standing.message
+	case m.plan.verdict.Failed != nil:
+		pod := m.plan.verdict.Failed
+		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " + m.source.Name +
 			": update pod " + pod.Name() + " in a " + clip(string(pod.Object.Status.Phase), 20) + " state: deleted update pod"
-	case f.poll.Problem != "":
-		return v1alpha1.CatalogSourceIntervalInvalidError, f.poll.Problem
+	case m.poll.Problem != "":
+		return v1alpha1.CatalogSourceIntervalInvalidError, m.poll.Problem
 	}
 	return "", ""
 }
 
 // registryService is status.registryService. It names the Service once that is observed.
-func (f *facts) registryService() *v1alpha1.RegistryServiceStatus {
-	have := f.source.Status.RegistryServiceStatus
-	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(f.now)}
-	service := f.objects.Service
+func (m statusMaker) registryService() *v1alpha1.RegistryServiceStatus {
+	have := m.source.Status.RegistryServiceStatus
+	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(m.now)}
+	service := m.objects.Service
 	switch {
-	case f.standing.runsPods() && service != nil:
-		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, f.source.Namespace, registry.Port
+	case m.standing.runsPods() && service != nil:
+		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, m.source.Namespace, registry.Port
 		if !service.CreationTimestamp.IsZero() {
 			s.CreatedAt = service.CreationTimestamp
 		}
-	case f.standing.mode != modeAddress:
+	case m.standing.mode != modeAddress:
 		return have
 	}
 	if have != nil && !have.CreatedAt.IsZero() {
@@ -88,60 +95,60 @@ func (f *facts) registryService() *v1alpha1.RegistryServiceStatus {
 //
 // Differs: it is written once the Pod that polls is observed, and is the time at
 // which that was created.
-func (f *facts) latestPoll(pl *plan) *metav1.Time {
-	last := f.lastPoll(pl)
-	have := f.source.Status.LatestImageRegistryPoll
-	if !f.poll.On || last.IsZero() || have != nil && have.Time.Equal(last) {
+func (m statusMaker) latestPoll() *metav1.Time {
+	last := m.lastPoll()
+	have := m.source.Status.LatestImageRegistryPoll
+	if !m.poll.On || last.IsZero() || have != nil && have.Time.Equal(last) {
 		return have
 	}
 	return new(olmcore.Timestamp(last))
 }
 
-func (f *facts) lastPoll(pl *plan) time.Time {
-	if !pl.verdict.Polled.IsZero() {
-		return pl.verdict.Polled
+func (m statusMaker) lastPoll() time.Time {
+	if !m.plan.verdict.Polled.IsZero() {
+		return m.plan.verdict.Polled
 	}
-	return f.poll.Last
+	return m.poll.Last
 }
 
 // configMapReference is status.configMapReference.
-func (f *facts) configMapReference() *v1alpha1.ConfigMapResourceReference {
-	have, cm := f.source.Status.ConfigMapResource, f.configMap
-	if f.standing.mode != modeConfigMap {
+func (m statusMaker) configMapReference() *v1alpha1.ConfigMapResourceReference {
+	have, cm := m.source.Status.ConfigMapResource, m.configMap
+	if m.standing.mode != modeConfigMap || refersTo(have, cm) {
 		return have
 	}
-	reference := v1alpha1.ConfigMapResourceReference{
-		Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(f.now),
+	return &v1alpha1.ConfigMapResourceReference{
+		Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(m.now),
 	}
-	if have != nil && have.Name == cm.Name && have.Namespace == cm.Namespace && have.UID == cm.UID && have.ResourceVersion == cm.ResourceVersion {
-		reference.LastUpdateTime = have.LastUpdateTime
-	}
-	return &reference
+}
+
+func refersTo(r *v1alpha1.ConfigMapResourceReference, cm *corev1.ConfigMap) bool {
+	return r != nil && r.Name == cm.Name && r.Namespace == cm.Namespace && r.UID == cm.UID && r.ResourceVersion == cm.ResourceVersion
 }
 
 // transitions are the state changes that a status records.
-func (f *facts) transitions(from, to State, s v1alpha1.CatalogSourceStatus) (changes []olmcore.Transition) {
+func (m statusMaker) transitions(from, to State, s v1alpha1.CatalogSourceStatus) (changes []olmcore.Transition) {
 	if from != to {
 		available := meta.FindStatusCondition(s.Conditions, ConditionAvailable)
-		t := olmcore.Moved(olmcore.RefOf(f.source), "State", string(from), string(to), f.now)
+		t := olmcore.Moved(olmcore.RefOf(m.source), "State", string(from), string(to), m.now)
 		t.Status, t.Reason, t.Message, t.Bound = available.Status, available.Reason, available.Message, olmcore.NotAfter
-		if at, bound := f.evidence(available.Reason); !at.IsZero() && !at.After(f.now) {
+		if at, bound := m.evidence(available.Reason); !at.IsZero() && !at.After(m.now) {
 			t.At, t.Bound = olmcore.Timestamp(at), bound
 		}
 		changes = append(changes, t)
 	}
-	return append(changes, f.connectionTransition(s.GRPCConnectionState)...)
+	return append(changes, m.connectionTransition(s.GRPCConnectionState)...)
 }
 
 // evidence is when the Pods say that the catalog began to serve, or stopped; zero
 // when they do not.
-func (f *facts) evidence(reason string) (at time.Time, bound olmcore.Bound) {
-	before := f.recorded(ConditionAvailable)
+func (m statusMaker) evidence(reason string) (at time.Time, bound olmcore.Bound) {
+	before := m.recorded(ConditionAvailable)
 	serves := reason == ReasonRegistryServing
 	if !serves && reason != ReasonNoReadyPods || before != nil && before.Reason == reason {
 		return at, bound
 	}
-	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Role == pods.RoleServing && p.Serves() == serves }) {
+	for _, p := range m.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Role == pods.RoleServing && p.Serves() == serves }) {
 		switch since, ready := p.ReadySince(); {
 		case since.IsZero():
 		case serves && (at.IsZero() || since.Before(at)):

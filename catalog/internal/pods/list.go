@@ -4,6 +4,7 @@ package pods
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -106,7 +107,7 @@ func (l List) OldSpec() []*Pod {
 
 // Starting reports whether a Pod that was made for a purpose is not ready yet.
 func (l List) Starting(purpose string) bool {
-	return l.Any(func(p *Pod) bool { return p.Live && !p.Ready && p.MadeFor() == purpose })
+	return l.Any(func(p *Pod) bool { return p.Live && !p.Ready && p.MadeFor == purpose })
 }
 
 // UniformCandidates reports whether n candidates are ready and have one content.
@@ -118,6 +119,40 @@ func (l List) UniformCandidates(n int) bool {
 		}
 	}
 	return len(ready) >= n
+}
+
+// mostTelling is the order of the Reasons of ConditionDegraded that Pods give; others follow.
+var mostTelling = []string{
+	ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod,
+}
+
+// Complaints returns the Reasons of ConditionDegraded that Pods give, the most telling
+// first, and what each Pod that gives one suffers from.
+func (l List) Complaints() (reasons []string, texts map[string][]string) {
+	texts = map[string][]string{}
+	for i := range l.Items {
+		p := &l.Items[i]
+		reason, text := p.complain()
+		if reason == "" {
+			continue
+		}
+		if texts[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		item := p.Name()
+		if node := p.Object.Spec.NodeName; node != "" {
+			item += " on " + node
+		}
+		texts[reason] = append(texts[reason], item+": "+text)
+	}
+	rank := func(reason string) int {
+		if i := slices.Index(mostTelling, reason); i >= 0 {
+			return i
+		}
+		return len(mostTelling)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return rank(a) - rank(b) })
+	return reasons, texts
 }
 
 // newestContent is that of the newest Pod that serves. Pods of the same second leave it

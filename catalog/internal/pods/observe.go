@@ -5,12 +5,15 @@ package pods
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -69,7 +72,8 @@ func (o Observation) inspect(pod *corev1.Pod, role Role) Pod {
 	p := Pod{
 		Object: pod, Role: role, Owned: olmcore.OwnedBy(pod, o.Source.UID), Current: o.IsCurrent == nil || o.IsCurrent(pod),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Left:     o.left(pod.CreationTimestamp.Time, o.Deadline), startLeft: o.left(unreadySince(pod), o.Deadline),
+		MadeFor:  pod.Annotations[registry.KeyPurpose], Replaces: types.UID(pod.Annotations[registry.KeyReplaces]), Attempt: attemptOf(pod),
+		Left: o.left(pod.CreationTimestamp.Time, o.Deadline), startLeft: o.left(unreadySince(pod), o.Deadline),
 	}
 	if !o.OneContent {
 		p.Content = ImageID(pod)
@@ -120,6 +124,11 @@ func (o Observation) lost(p *Pod) (reason string, wait time.Duration) {
 		return ReasonOverdue, wait
 	}
 	return "", Nearest(wait, overdue)
+}
+
+func attemptOf(pod *corev1.Pod) int {
+	k, _ := strconv.Atoi(pod.Annotations[registry.KeyAttempt])
+	return min(max(k, 1), MaxAttempt)
 }
 
 // left returns how long it is until grace has passed since t; 0 or less when it has.

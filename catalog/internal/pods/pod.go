@@ -7,7 +7,6 @@ package pods
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +76,11 @@ type Pod struct {
 	Left time.Duration
 	// Probe: it was made to poll the image, and does not serve.
 	Probe bool
+	// MadeFor is why it was made, empty when it does not say; Attempt is the number of
+	// the attempt, Replaces the UID of the Pod that it was made for.
+	MadeFor  string
+	Attempt  int
+	Replaces types.UID
 	// Content is the digest that its catalog comes from, empty while it is unknown, and
 	// for ConfigMaps: there the Pods of one spec have one content.
 	Content string
@@ -125,25 +129,10 @@ func (p *Pod) DisruptionTarget() bool {
 	return condition(p.Object, corev1.DisruptionTarget).Status == corev1.ConditionTrue
 }
 
-// MadeFor returns why the Pod was made, empty when it does not say.
-func (p *Pod) MadeFor() string { return p.Object.Annotations[registry.KeyPurpose] }
-
 // MadeToPoll reports whether the Pod was made to poll the image. OLM makes candidates
 // for nothing else, and does not write that on them.
 func (p *Pod) MadeToPoll() bool {
-	return p.MadeFor() == registry.PurposePoll || p.MadeFor() == "" && p.Role == RoleCandidate
-}
-
-// Replaces returns the UID of the Pod that this one was made for, if any.
-func (p *Pod) Replaces() types.UID { return types.UID(p.Object.Annotations[registry.KeyReplaces]) }
-
-// Attempt returns the number of the attempt to start a Pod that this one was.
-func (p *Pod) Attempt() int {
-	k, err := strconv.Atoi(p.Object.Annotations[registry.KeyAttempt])
-	if err != nil {
-		return 1
-	}
-	return min(max(k, 1), MaxAttempt)
+	return p.MadeFor == registry.PurposePoll || p.MadeFor == "" && p.Role == RoleCandidate
 }
 
 // Cause says why the Pod is replaced.
@@ -191,9 +180,9 @@ func (p *Pod) Describe() string {
 	return "not ready"
 }
 
-// Complain returns the Reason of ConditionDegraded that the Pod gives, and what is
+// complain returns the Reason of ConditionDegraded that the Pod gives, and what is
 // wrong; empty for none.
-func (p *Pod) Complain() (reason, text string) {
+func (p *Pod) complain() (reason, text string) {
 	if p.Role == RoleNone || p.Complaint == nil {
 		return "", ""
 	}

@@ -31,21 +31,36 @@ type Objects struct {
 
 // Objects returns the objects that the Registry needs.
 func (r Registry) Objects() Objects {
+	name := r.Source.Name
 	o := Objects{
-		Account: r.account(), Service: r.service(),
-		ServerPolicy: r.policy(SuffixServerPolicy, r.serverPolicySpec()), UnpackPolicy: r.policy(SuffixUnpackPolicy, unpackPolicySpec()),
+		Account:      r.account(),
+		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name)), Spec: r.serviceSpec()},
+		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name + SuffixServerPolicy), Spec: r.serverPolicySpec()},
+		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name + SuffixUnpackPolicy), Spec: unpackPolicySpec()},
 	}
+	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
+	o.ServerPolicy.Labels, o.UnpackPolicy.Labels = ServingLabels(name), ServingLabels(name)
 	if FromConfigMap(r.Source) {
-		o.Role, o.RoleBinding = r.role(), r.roleBinding()
+		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name + SuffixRole), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
+		}}}
+		o.RoleBinding = &rbacv1.RoleBinding{
+			ObjectMeta: r.meta(name + SuffixBinding),
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name + SuffixAccount, Namespace: r.Source.Namespace}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + SuffixRole},
+		}
 	}
-	if r.NeedsBudget() {
-		o.Budget = r.budget()
+	if r.Replicas >= 2 {
+		// It keeps voluntary disruptions from taking more than one replica at a time.
+		// minAvailable must be a number: the Pods' owner has no scale, so that the
+		// disruption controller forbids everything for percentages and maxUnavailable.
+		o.Budget = &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(name)), Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(int32(r.Replicas - 1))), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
+			Selector: &metav1.LabelSelector{MatchLabels: ServingLabels(name)},
+		}}
 	}
 	return o
 }
-
-// NeedsBudget reports whether there are several replicas.
-func (r Registry) NeedsBudget() bool { return r.Replicas >= 2 }
 
 func (r Registry) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
@@ -102,46 +117,15 @@ func (r Registry) pullSecrets(account *corev1.ServiceAccount) (secrets []corev1.
 	return secrets
 }
 
-func (r Registry) role() *rbacv1.Role {
-	return &rbacv1.Role{ObjectMeta: r.meta(r.Source.Name + SuffixRole), Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
-	}}}
-}
-
-func (r Registry) roleBinding() *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{
-		ObjectMeta: r.meta(r.Source.Name + SuffixBinding),
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: r.Source.Name + SuffixAccount, Namespace: r.Source.Namespace}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: r.Source.Name + SuffixRole},
-	}
-}
-
-func (r Registry) service() *corev1.Service {
-	service := &corev1.Service{ObjectMeta: r.meta(ServiceName(r.Source.Name)), Spec: corev1.ServiceSpec{
+func (r Registry) serviceSpec() corev1.ServiceSpec {
+	spec := corev1.ServiceSpec{
 		Ports:    []corev1.ServicePort{{Name: GRPC, Port: port, TargetPort: intstr.FromInt32(port)}},
 		Selector: ServingLabels(r.Source.Name),
-	}}
-	if FromConfigMap(r.Source) {
-		delete(service.Spec.Selector, olmcore.LabelManaged)
 	}
-	service.Labels[labelServiceHash], _ = olmcore.Hash(service.Spec)
-	return service
-}
-
-// budget keeps voluntary disruptions from taking more than one replica at a time.
-// minAvailable must be a number: the Pods' owner has no scale, so that the disruption
-// controller forbids everything for percentages and for maxUnavailable.
-func (r Registry) budget() *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(r.Source.Name)), Spec: policyv1.PodDisruptionBudgetSpec{
-		MinAvailable: new(intstr.FromInt32(int32(r.Replicas - 1))), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
-		Selector: &metav1.LabelSelector{MatchLabels: ServingLabels(r.Source.Name)},
-	}}
-}
-
-func (r Registry) policy(suffix string, spec networkingv1.NetworkPolicySpec) *networkingv1.NetworkPolicy {
-	policy := &networkingv1.NetworkPolicy{ObjectMeta: r.meta(r.Source.Name + suffix), Spec: spec}
-	policy.Labels = ServingLabels(r.Source.Name)
-	return policy
+	if FromConfigMap(r.Source) {
+		delete(spec.Selector, olmcore.LabelManaged)
+	}
+	return spec
 }
 
 // serverPolicySpec lets the registry answer on its port and ask nobody, unless it reads

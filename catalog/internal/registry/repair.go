@@ -75,11 +75,11 @@ func add[T any, O object[T]](list *[]olmcore.Object, o O) {
 
 // Taken returns the name of the first needed object that must not be touched; empty for
 // none. A ServiceAccount of others is used as it is.
-func (r Registry) Taken(observed, needed Objects) string {
+func Taken(cs *v1alpha1.CatalogSource, observed, needed Objects) string {
 	needed.Account = nil
 	names := namesOf(needed)
 	for _, o := range observed.All() {
-		if names[olmcore.KeyOf(o)] && ClaimOf(r.Source, o) == ClaimOther {
+		if names[olmcore.KeyOf(o)] && ClaimOf(cs, o) == ClaimOther {
 			return o.GetName()
 		}
 	}
@@ -108,11 +108,15 @@ type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 // Repair returns the actions that make the observed objects the needed ones: what is
 // missing is made, what differs is updated in place. Objects of others are left alone.
 func (r Registry) Repair(observed, needed Objects, unread Unread) (actions []olmcore.Action) {
+	setPullSecrets := setPullSecrets
+	if FromConfigMap(r.Source) {
+		setPullSecrets = func(_, _ *corev1.ServiceAccount) {} // its image is public: whatever there are, others added
+	}
 	if !r.AccountShared {
-		actions = repair(actions, r, observed.Account, needed.Account, false, r.setPullSecrets, "label, owner or pull secrets differ")
+		actions = repair(actions, r, observed.Account, needed.Account, false, setPullSecrets, "label, owner or pull secrets differ")
 	}
 	actions = repair(actions, r, observed.Role, needed.Role, unread.Roles, func(into, from *rbacv1.Role) { into.Rules = from.Rules }, "label, owner or rules differ")
-	if action := r.replaceBinding(observed.RoleBinding, needed.RoleBinding); action != nil {
+	if action := replaceBinding(r.Source, observed.RoleBinding, needed.RoleBinding); action != nil {
 		actions = append(actions, action)
 	} else {
 		actions = repair(actions, r, observed.RoleBinding, needed.RoleBinding, unread.RoleBindings,
@@ -163,15 +167,15 @@ func repair[T any, O object[T]](actions []olmcore.Action, r Registry, observed, 
 
 // replaceBinding deletes a RoleBinding with another roleRef, which the API server lets
 // nobody change.
-func (r Registry) replaceBinding(observed, needed *rbacv1.RoleBinding) olmcore.Action {
-	if observed == nil || needed == nil || observed.DeletionTimestamp != nil || ClaimOf(r.Source, observed) == ClaimOther || observed.RoleRef == needed.RoleRef {
+func replaceBinding(cs *v1alpha1.CatalogSource, observed, needed *rbacv1.RoleBinding) olmcore.Action {
+	if observed == nil || needed == nil || observed.DeletionTimestamp != nil || ClaimOf(cs, observed) == ClaimOther || observed.RoleRef == needed.RoleRef {
 		return nil
 	}
 	return olmcore.DeleteOf(observed, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it refers to another role and is made anew"})
 }
 
-func (r Registry) setPullSecrets(into, from *corev1.ServiceAccount) {
-	if FromConfigMap(r.Source) || slices.Equal(into.ImagePullSecrets, from.ImagePullSecrets) {
+func setPullSecrets(into, from *corev1.ServiceAccount) {
+	if slices.Equal(into.ImagePullSecrets, from.ImagePullSecrets) {
 		return
 	}
 	into.ImagePullSecrets = from.ImagePullSecrets

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+
+	"github.com/olmcore/olm/catalog/internal/pods"
+)
+
+// With is Reconcile and Assess with one more class of Pods, which is tried after those of
+// Pods that are not the catalog's or have finished.
+func With(row pods.Traits) (func(Input) (Outcome, error), func(Input) Assessment) {
+	table := slices.Insert(slices.Clone(pods.Classes), 2, row)
+	return func(in Input) (Outcome, error) { return reconcile(in, table) }, func(in Input) Assessment { return assess(in, table) }
+}
