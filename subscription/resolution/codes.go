@@ -65,6 +65,8 @@ const (
 	ChannelMissing        = model.ChannelMissing
 	ReplacementInProgress = model.ReplacementInProgress
 	ChannelMalformed      = model.ChannelMalformed
+	Pinned                = model.Pinned
+	PinInvalid            = model.PinInvalid
 	Unknown               = model.Unknown
 	UnknownBundle         = explain.UnknownBundle
 	NotFollowed           = explain.NotFollowed
@@ -79,6 +81,7 @@ const (
 	ChangeChannel                 = explain.ChangeChannel
 	ChangePackage                 = explain.ChangePackage
 	RepairCatalog                 = explain.RepairCatalog
+	ChangePin                     = explain.ChangePin
 	DeleteOrphanCSV               = explain.DeleteOrphanCSV
 	RemoveConflictingSubscription = explain.RemoveConflictingSubscription
 	ApproveOrFixFailed            = explain.ApproveOrFixFailed

@@ -15,9 +15,15 @@ type (
 	// CELCompiler compiles CEL rules, CELProgram is a compiled one.
 	CELCompiler = model.CELCompiler
 	CELProgram  = model.CELProgram
+	// Pin holds a Subscription inside a version range.
+	Pin = model.Pin
 	// Policy selects behaviour. The zero value is what we recommend.
 	Policy = model.Policy
 )
+
+// AnnotationVersionRange is on Subscriptions and holds their operators inside a version
+// range, as a Pin does.
+const AnnotationVersionRange = model.AnnotationVersionRange
 
 // Defaults of Policy.
 const (

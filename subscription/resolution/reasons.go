@@ -35,6 +35,10 @@ const (
 	// ReasonBrokenReplacementChain: the spec.replaces of existing
 	// ClusterServiceVersions form no chain of replacements.
 	ReasonBrokenReplacementChain = content.ReasonBrokenReplacementChain
+	// ReasonInvalidPin: a version range that holds a Subscription cannot be read, so that
+	// nothing is installed or upgraded for it until the range is repaired; or no
+	// Subscription has the name that a Pin has.
+	ReasonInvalidPin = content.ReasonInvalidPin
 	// ReasonUnknownExclusion: the OperatorGroup's annotation that hides global
 	// catalogs has a value other than "true" and has no effect.
 	ReasonUnknownExclusion = content.ReasonUnknownExclusion

@@ -62,7 +62,7 @@ type Entry struct {
 	Channel  *ChannelIndex // nil for an existing one
 	Replaces string
 	Skips    []string
-	Skip     *versionRange // nil: none
+	Skip     *VersionRange // nil: none
 	// position counts from the head; -1 when the entry is not in the chain.
 	Position int32
 	// stranded: no head leads to it, and nobody skips it.

@@ -52,7 +52,7 @@ type Facts struct {
 // so that a catalog holds each requirement, range and string once.
 type Parser struct {
 	strings      map[string]string
-	ranges       map[string]*versionRange
+	ranges       map[string]*VersionRange
 	requirements map[string]*Requirement
 	apis         map[API]API
 	hasRules     bool // a CEL rule was seen
@@ -61,7 +61,7 @@ type Parser struct {
 // newParser returns a parser for a catalog, or, without sharing strings, for a
 // few bundles that are soon forgotten.
 func NewParser(share bool) *Parser {
-	p := &Parser{ranges: map[string]*versionRange{}, requirements: map[string]*Requirement{}}
+	p := &Parser{ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}}
 	if share {
 		p.strings, p.apis = map[string]string{}, map[API]API{}
 	}
@@ -79,11 +79,11 @@ func (p *Parser) intern(s string) string {
 	return s
 }
 
-func (p *Parser) parseRange(text string) (*versionRange, error) {
+func (p *Parser) parseRange(text string) (*VersionRange, error) {
 	if r, ok := p.ranges[text]; ok {
 		return r, nil
 	}
-	r, err := parseRange(text)
+	r, err := ParseRange(text)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,10 @@ const (
 	// ReasonBrokenReplacementChain: the spec.replaces of existing
 	// ClusterServiceVersions form no chain of replacements.
 	ReasonBrokenReplacementChain = "BrokenReplacementChain"
+	// ReasonInvalidPin: a version range that holds a Subscription cannot be read, so that
+	// nothing is installed or upgraded for it until the range is repaired; or no
+	// Subscription has the name that a Pin has.
+	ReasonInvalidPin = "InvalidPin"
 	// ReasonUnknownExclusion: the OperatorGroup's annotation that hides global
 	// catalogs has a value other than "true" and has no effect.
 	ReasonUnknownExclusion = "UnknownExclusion"

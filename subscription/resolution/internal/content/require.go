@@ -31,7 +31,7 @@ type Predicate struct {
 	Kind  predicateKind
 	Api   API
 	Name  string // package or label
-	In    *versionRange
+	In    *VersionRange
 	Parts []*Predicate
 	Rule  string // CEL
 	// message is the failureMessage that the author gave it.
@@ -120,7 +120,7 @@ type constraintJSON struct {
 	} `json:"gvk"`
 	Package *struct {
 		PackageName  string `json:"packageName"`
-		VersionRange string `json:"versionRange"`
+		VersionRange string `json:"VersionRange"`
 	} `json:"package"`
 	All *constraintsJSON `json:"all"`
 	Any *constraintsJSON `json:"any"`

@@ -8,16 +8,16 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// versionRange is a parsed range with its text.
-type versionRange struct {
+// VersionRange is a parsed range with its text.
+type VersionRange struct {
 	Text string
 	in   semver.Range
 }
 
-// contains reports whether v is in the range. The range functions of the semver
+// Contains reports whether v is in the range. The range functions of the semver
 // library call nil for texts with an empty alternative, such as ">1.0.0 || ||
 // <0.1.0", when no other alternative matches; nothing is in that part.
-func (r *versionRange) Contains(v semver.Version) (ok bool) {
+func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
@@ -30,8 +30,8 @@ func (r *versionRange) Contains(v semver.Version) (ok bool) {
 // nest as deep as a range has alternatives.
 const maxRangeSize = 16 << 10
 
-// parseRange parses a version range. It never panics.
-func parseRange(text string) (r *versionRange, err error) {
+// ParseRange parses a version range. It never panics.
+func ParseRange(text string) (r *VersionRange, err error) {
 	if len(text) > maxRangeSize {
 		return nil, fmt.Errorf("version range is longer than %d bytes", maxRangeSize)
 	}
@@ -39,5 +39,5 @@ func parseRange(text string) (r *versionRange, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &versionRange{Text: text, in: in}, nil
+	return &VersionRange{Text: text, in: in}, nil
 }

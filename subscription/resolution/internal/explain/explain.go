@@ -130,6 +130,8 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 		x.Code, x.Summary = model.ChannelMalformed, fmt.Sprintf("%s is stranded: the head of channel %s does not lead to it.", x.Bundle, found.Channel.Name)
 	case found.Position < 0 && found.Channel.Malformed == "":
 		x.Code, x.Summary = Skipped, fmt.Sprintf("%s is skipped by another bundle of channel %s.", x.Bundle, found.Channel.Name)
+	case s.Outside(found) != "":
+		x.Code, x.Summary = model.Pinned, fmt.Sprintf("Subscription %s may not have %s: %s does not allow it.", s.Object.Name, x.Bundle, s.Outside(found))
 	case s.Current != nil:
 		x.Code, x.Summary = model.NoUpgradeEdge, fmt.Sprintf("There is no upgrade from %s to %s: it neither replaces nor skips it, nor has a skipRange for its version.", s.Current.Object.Name, x.Bundle)
 	default:

@@ -66,6 +66,7 @@ const (
 	ChangeChannel                 RemedyCode = "ChangeChannel"
 	ChangePackage                 RemedyCode = "ChangePackage"
 	RepairCatalog                 RemedyCode = "RepairCatalog"
+	ChangePin                     RemedyCode = "ChangePin"
 	DeleteOrphanCSV               RemedyCode = "DeleteOrphanCSV"
 	RemoveConflictingSubscription RemedyCode = "RemoveConflictingSubscription"
 	ApproveOrFixFailed            RemedyCode = "ApproveOrFixFailed"
@@ -78,7 +79,8 @@ type HeldBack struct {
 	Candidate string
 	Code      model.HeldBackCode
 	// Blocker is the name of what stands in the way: a Subscription, a
-	// ClusterServiceVersion, a package or a catalog.
+	// ClusterServiceVersion, a package or a catalog; or the version range, and where it
+	// stands.
 	Blocker string
 	// Summary says it for a person. Rules are why the candidate is impossible.
 	Summary string

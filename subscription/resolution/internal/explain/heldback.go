@@ -33,6 +33,8 @@ func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 			list = append(list, whyNot(p, s, s.Choice.First(), &part))
 			budget.Spent += part.Spent
 			waiting--
+		case s.PinnedOut != nil:
+			list = append(list, pinnedOut(p, s))
 		}
 	}
 	return list
@@ -44,6 +46,17 @@ func standsStill(s *model.Subscription) HeldBack {
 	if s.Held == model.ReplacementInProgress {
 		h.Blocker = s.Current.Object.Spec.Replaces
 	}
+	return h
+}
+
+// pinnedOut explains why a version range keeps a Subscription from its best candidate.
+func pinnedOut(p *View, s *model.Subscription) HeldBack {
+	h := HeldBack{Subscription: s.Object.Name, Candidate: s.PinnedOut.Name, Code: model.Pinned, Blocker: s.Outside(s.PinnedOut)}
+	instead := "gets " + p.target(s).Entry.Name
+	if s.Current != nil && p.target(s).Entry == s.Current.Entry {
+		instead = "stays at " + s.Current.Object.Name
+	}
+	h.Summary = fmt.Sprintf("Subscription %s %s: %s does not allow %s.", s.Object.Name, instead, h.Blocker, h.Candidate)
 	return h
 }
 

@@ -55,6 +55,10 @@ func impossibleSummary(p *View, s *model.Subscription) string {
 	catalog := catalogKey(spec).String()
 	subject := "Subscription " + s.Object.Name
 	switch {
+	case s.ImpossibleCode == model.PinInvalid:
+		return fmt.Sprintf("%s waits: %s.", subject, s.Impossible)
+	case s.ImpossibleCode == model.Pinned:
+		return fmt.Sprintf("%s gets nothing: %s allows nothing that package %s offers it; the best would be %s.", subject, s.Outside(s.PinnedOut), spec.Package, s.PinnedOut.Name)
 	case s.ImpossibleCode == model.CatalogMissing && (spec.CatalogSource == "" || spec.CatalogSourceNamespace == ""):
 		return subject + " names no catalog (spec.source and spec.sourceNamespace)."
 	case s.ImpossibleCode == model.CatalogMissing:
@@ -255,6 +259,8 @@ func impossibleRemedy(p *View, r Rule, add func(RemedyCode, string, string, ...a
 		return
 	}
 	switch s.ImpossibleCode {
+	case model.Pinned, model.PinInvalid:
+		add(ChangePin, r.Subscription, "Change the version range of Subscription %s.", r.Subscription)
 	case model.CatalogMissing:
 		add(AddCatalog, r.Catalog.String(), "Create CatalogSource %s, or name another one in Subscription %s.", r.Catalog, r.Subscription)
 	case model.ChannelMissing:

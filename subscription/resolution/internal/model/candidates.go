@@ -26,6 +26,13 @@ func readCandidates(p *Problem) {
 }
 
 func candidatesOf(p *Problem, s *Subscription) {
+	if s.invalidPin != "" && s.Held == "" {
+		if s.Current == nil {
+			s.Impossible, s.ImpossibleCode = s.invalidPin, PinInvalid
+			return
+		}
+		s.Held, s.HeldText = PinInvalid, s.invalidPin
+	}
 	code, text := locate(p, s)
 	if code == "" && s.Held == "" {
 		code, text = catalogCandidates(p, s)
@@ -91,8 +98,7 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 		if len(s.Upgrades) == 0 {
 			return ChannelMissing, fmt.Sprintf("no operators found with name %s in channel %s of package %s in the catalog referenced by subscription %s", spec.StartingCSV, spec.Channel, spec.Package, name)
 		}
-		offerCatalog(p, s)
-		return "", ""
+		return offerCatalog(p, s)
 	}
 	if i := slices.IndexFunc(channels, func(ch *content.ChannelIndex) bool { return ch.Malformed == "" }); i < 0 {
 		return ChannelMalformed, channels[0].Malformed
@@ -105,16 +111,13 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 	default:
 		s.Upgrades = s.Pkg.Chains
 	}
-	offerCatalog(p, s)
-	if s.Choice.Total == 0 && s.Current == nil {
-		return PackageMissing, fmt.Sprintf("no operators found matching the criteria of subscription %s", name)
-	}
-	return "", ""
+	return offerCatalog(p, s)
 }
 
 // offerCatalog adds the catalog's candidates to the choice: the one whose plan is on
-// its way first.
-func offerCatalog(p *Problem, s *Subscription) {
+// its way first, and without what a version range does not allow.
+func offerCatalog(p *Problem, s *Subscription) (code HeldBackCode, text string) {
+	withinPins(s)
 	if bundle := p.In.InFlight[s.Object.Name]; bundle != "" {
 		if i := slices.IndexFunc(s.Upgrades, func(e *content.Entry) bool { return e.Name == bundle }); i > 0 {
 			reordered := make([]*content.Entry, 0, len(s.Upgrades))
@@ -123,6 +126,13 @@ func offerCatalog(p *Problem, s *Subscription) {
 		}
 	}
 	s.Choice.add(s.Source, s.Upgrades)
+	switch {
+	case s.Choice.Total > 0 || s.Current != nil:
+		return "", ""
+	case s.PinnedOut != nil:
+		return Pinned, fmt.Sprintf("no operators found in %s in package %s in the catalog referenced by subscription %s", s.Outside(s.PinnedOut), s.Pkg.Name, s.Object.Name)
+	}
+	return PackageMissing, fmt.Sprintf("no operators found matching the criteria of subscription %s", s.Object.Name)
 }
 
 // upgrades collects the entries with an upgrade edge from the current operator.

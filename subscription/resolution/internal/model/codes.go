@@ -30,7 +30,8 @@ const (
 	BundleDeprecated RuleKind = "BundleDeprecated"
 	// BundleInvalid: a bundle with a requirement that cannot be read.
 	BundleInvalid RuleKind = "BundleInvalid"
-	// BundleExcluded: a bundle that Input.Exclude forbids.
+	// BundleExcluded: a bundle that Input.Exclude or a version range of a Subscription
+	// forbids.
 	BundleExcluded RuleKind = "BundleExcluded"
 	// KeepsCandidate: an earlier Subscription keeps the candidate that it prefers.
 	KeepsCandidate RuleKind = "KeepsCandidate"
@@ -71,6 +72,10 @@ const (
 	ReplacementInProgress HeldBackCode = "ReplacementInProgress"
 	// ChannelMalformed: the channel's upgrade graph gives no order.
 	ChannelMalformed HeldBackCode = "ChannelMalformed"
+	// Pinned: a version range of the Subscription does not allow the candidate.
+	Pinned HeldBackCode = "Pinned"
+	// PinInvalid: a version range of the Subscription cannot be read, so it stays.
+	PinInvalid HeldBackCode = "PinInvalid"
 	// Unknown: the step budget ran out before a reason was found.
 	Unknown HeldBackCode = "Unknown"
 )

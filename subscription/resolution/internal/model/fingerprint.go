@@ -11,7 +11,7 @@ import (
 
 // Fingerprint is the same for inputs that Resolve answers alike, apart from the
 // Subscriptions, their plans, and what the caller sets itself: OperatorGroups,
-// existing ClusterServiceVersions, and catalogs. Whoever hands an answer back to
+// existing ClusterServiceVersions, catalogs, and version ranges. Whoever hands an answer back to
 // package subscription keeps it with its answer, and drops the answer when it
 // changes: nothing else tells that an operator went away which an upgrade waited
 // for. What of a Subscription matters is in the answer's Observed.
@@ -24,6 +24,16 @@ func (in *Input) Fingerprint() string {
 			d.End()
 		}
 	}
+	for _, s := range in.Subscriptions {
+		if text, held := versionRangeOf(s, in.Namespace); held {
+			d.Begin("version-range", s.Name, text)
+			d.End()
+		}
+	}
+	for _, pin := range in.Pins {
+		d.Begin("pin", pin.Subscription, pin.Range)
+		d.End()
+	}
 	for _, c := range in.CSVs {
 		if c != nil && c.Namespace == in.Namespace && !isCopied(c) {
 			csv(&d, c)
@@ -35,6 +45,16 @@ func (in *Input) Fingerprint() string {
 		d.End()
 	}
 	return d.Total.String()
+}
+
+// versionRangeOf returns the version range of a Subscription, whose generation does not
+// change with it.
+func versionRangeOf(s *v1alpha1.Subscription, namespace string) (text string, held bool) {
+	if s == nil || s.Namespace != namespace {
+		return "", false
+	}
+	text, held = s.Annotations[AnnotationVersionRange]
+	return text, held
 }
 
 // csv takes in what resolution reads of an existing ClusterServiceVersion.

@@ -213,6 +213,9 @@ func blocked(p *Problem, r Ref) (RuleKind, string) {
 	if text := p.Unreadable(e); text != "" {
 		return BundleInvalid, text
 	}
+	if reason := pinned(p, e); reason != "" {
+		return BundleExcluded, reason
+	}
 	if p.In.Exclude != nil {
 		if reason := excluded(p, r); reason != "" {
 			return BundleExcluded, reason

@@ -31,6 +31,9 @@ type Input struct {
 	// InFlight names, by Subscription, the bundle whose InstallPlan is on its way
 	// and has not failed; the Subscription keeps that bundle while it still may.
 	InFlight map[string]string
+	// Pins hold Subscriptions inside version ranges, beside the annotation
+	// AnnotationVersionRange of their own.
+	Pins []Pin
 	// Exclude is asked about each catalog entry before it is selected; nil
 	// excludes nothing.
 	Exclude Excluder

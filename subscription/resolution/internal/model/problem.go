@@ -65,6 +65,11 @@ type Subscription struct {
 	// held is why an installed operator stays whatever else there may be.
 	Held     HeldBackCode
 	HeldText string
+	// pins are the version ranges that hold it; invalidPin is why one cannot be read.
+	pins       []pin
+	invalidPin string
+	// PinnedOut is its best candidate where a range does not allow that, else nil.
+	PinnedOut *content.Entry
 }
 
 // NoSource is the source of a Subscription whose catalog is not visible.

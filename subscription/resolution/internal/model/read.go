@@ -42,6 +42,7 @@ func readRest(p *Problem) (failure string) {
 	if failure := readTransitions(p); failure != "" {
 		return failure
 	}
+	readPins(p)
 	readCandidates(p)
 	return unusable(p)
 }

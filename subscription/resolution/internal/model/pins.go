@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+)
+
+// AnnotationVersionRange is on Subscriptions and holds their operators inside a range of
+// versions: what an upgrade or a new installation brings is in the range. It never allows
+// what the spec does not, and what is installed stays whatever its version.
+const AnnotationVersionRange = olmcore.KeyPrefix + "version-range"
+
+// Pin does for a Subscription what the annotation AnnotationVersionRange does; all that
+// there are have to agree.
+type Pin struct {
+	// Subscription is its name.
+	Subscription string
+	// Range is a version range as in a bundle's skipRange: "1.2.0" stays at that version,
+	// "<=1.2.0" goes no further, ">=1.2.0 <2.0.0" stays inside, "!=1.3.0" leaves one out.
+	Range string
+}
+
+// pin is a Pin that was read.
+type pin struct {
+	in *content.VersionRange
+	// from says where it stands.
+	from string
+}
+
+const fromAnnotation, fromInput = "annotation " + AnnotationVersionRange, "Input.Pins"
+
+// readPins reads what holds Subscriptions inside version ranges.
+func readPins(p *Problem) {
+	for _, s := range p.Subs {
+		if text, ok := s.Object.Annotations[AnnotationVersionRange]; ok {
+			readPin(p, s, text, fromAnnotation)
+		}
+		for _, pin := range p.In.Pins {
+			if pin.Subscription == s.Object.Name {
+				readPin(p, s, pin.Range, fromInput)
+			}
+		}
+	}
+	for _, pin := range p.In.Pins {
+		if !slices.ContainsFunc(p.Subs, func(s *Subscription) bool { return s.Object.Name == pin.Subscription }) {
+			p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(pin.Subscription), "", "there is no Subscription %s that the version range %q could hold", pin.Subscription, pin.Range)
+		}
+	}
+}
+
+func readPin(p *Problem, s *Subscription, text, from string) {
+	in, err := content.ParseRange(text)
+	if err == nil {
+		s.pins = append(s.pins, pin{in, from})
+		return
+	}
+	s.invalidPin = fmt.Sprintf("the version range %q (%s) cannot be read: %v", content.Cut(text, 200), from, err)
+	path := ""
+	if from == fromAnnotation {
+		path = fmt.Sprintf("metadata.annotations[%q]", AnnotationVersionRange)
+	}
+	p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(s.Object.Name), path, "%s; nothing is installed or upgraded for the Subscription", s.invalidPin)
+}
+
+// Outside says which range keeps a Subscription from a catalog's entry, "" when none
+// does.
+func (s *Subscription) Outside(e *content.Entry) string {
+	if s.invalidPin != "" {
+		return s.invalidPin
+	}
+	for _, pin := range s.pins {
+		if !e.HasVersion || !pin.in.Contains(e.Version) {
+			return fmt.Sprintf("the version range %q (%s)", pin.in.Text, pin.from)
+		}
+	}
+	return ""
+}
+
+// withinPins takes out of a Subscription's candidates what its ranges do not allow.
+func withinPins(s *Subscription) {
+	if len(s.pins) == 0 {
+		return
+	}
+	best := s.Upgrades
+	s.Upgrades = slices.DeleteFunc(slices.Clone(best), func(e *content.Entry) bool { return s.Outside(e) != "" })
+	if len(best) > 0 && (len(s.Upgrades) == 0 || s.Upgrades[0] != best[0]) {
+		s.PinnedOut = best[0]
+	}
+}
+
+// pinned says which Subscription of an entry's package must not have it: nothing else
+// may bring it either. "" is none.
+func pinned(p *Problem, e *content.Entry) string {
+	for _, s := range p.Subs {
+		if s.Object.Spec.Package == e.Channel.Pkg.Name {
+			if text := s.Outside(e); text != "" {
+				return fmt.Sprintf("%s is not what Subscription %s may have: %s", e.Name, s.Object.Name, text)
+			}
+		}
+	}
+	return ""
+}
