@@ -12,18 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
 const accountAnnotation = "olmcore/service-account"
-
-// scoped is a group that prescribes an account, which its status confirms.
-func scoped(name string) *operatorsv1.OperatorGroup {
-	return group(func(g *operatorsv1.OperatorGroup) {
-		g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = name, olmReference(name)
-	})
-}
 
 // TestAPlanKeepsTheAccountThatItWasMadeUnder: no later group, and nothing that is
 // written into the plan, gives it more rights than that account has.
@@ -104,37 +96,4 @@ func TestAPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestANewPlanSaysWhatAccountItIsMadeUnder, so that the time before its first
-// round is covered, too; and a plan of the same content under another account is
-// another one.
-func TestANewPlanSaysWhatAccountItIsMadeUnder(t *testing.T) {
-	sub := subscription("a")
-	make := func(groups ...*operatorsv1.OperatorGroup) *v1alpha1.InstallPlan {
-		out, err := create.Plan(completed(create.Input{
-			Now: noon, Namespace: ns, Subscriptions: olmcore.Found(sub), OperatorGroups: olmcore.Found(groups...),
-			Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
-		}))
-		require.NoError(t, err)
-		require.Len(t, out.Actions, 1)
-		return out.Actions[0].(olmcore.Create).Object.(*v1alpha1.InstallPlan)
-	}
-	other := scoped("strong")
-	other.Name = "other"
-	unsynced := scoped("weak")
-	unsynced.Status = operatorsv1.OperatorGroupStatus{}
-	free, weak := make(group()), make(scoped("weak"))
-	require.NotContains(t, free.Annotations, accountAnnotation)
-	require.Equal(t, free, make(), "where no group tells, nothing is recorded")
-	require.Equal(t, free, make(scoped("weak"), other))
-	require.Equal(t, "ops/weak", weak.Annotations[accountAnnotation])
-	require.Equal(t, weak, make(unsynced), "the spec tells before the status does")
-	require.Equal(t, weak, make(scoped("weak"), func() *operatorsv1.OperatorGroup {
-		g := scoped("strong")
-		g.Name, g.Status.Namespaces = "other", nil
-		return g
-	}()), "a group that manages nothing does not count")
-	require.NotEqual(t, free.Name, weak.Name)
-	require.NotEqual(t, weak.Name, make(scoped("strong")).Name)
 }

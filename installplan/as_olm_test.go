@@ -3,7 +3,6 @@
 package installplan_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -92,55 +88,4 @@ func TestAPullSecretWithoutItsSource(t *testing.T) {
 	s := step("", "", "v1", "Secret", "pull", "")
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(&corev1.Secret{ObjectMeta: meta("pull")}))
 	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
-}
-
-// TestManifestsOfABundleThatSayLittle: what a file leaves out follows from its kind
-// where that is known, and what OLM refuses is refused in its words.
-func TestManifestsOfABundleThatSayLittle(t *testing.T) {
-	const rest = "\nmetadata: {name: x}\n"
-	for name, c := range map[string]struct {
-		text, want string
-		reasons    []string
-	}{
-		"no apiVersion":                       {"kind: Role" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", nil},
-		"no apiVersion, a Secret":             {"kind: Secret" + rest, "/v1, Kind=Secret", nil},
-		"no apiVersion, a kind of others":     {"kind: Gizmo" + rest, "", []string{unpack.ReasonManifestSkipped}},
-		"no kind: no manifest":                {"annotations: {a: b}\n", "", nil},
-		"keys in another case":                {"Kind: Role\nAPIVersion: rbac.authorization.k8s.io/v1" + rest, "rbac.authorization.k8s.io/v1, Kind=Role", []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}},
-		"a kind of others in another case":    {"Kind: Job\napiVersion: batch/v1" + rest, "batch/v1, Kind=Job", []string{installplan.ReasonKeyCase}},
-		"a version without group":             {"kind: ClusterServiceVersion\napiVersion: v1alpha1" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
-		"a version without apiVersion at all": {"kind: ClusterServiceVersion" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bundle, found, err := unpack.LoadBundle(&corev1.ConfigMap{ObjectMeta: meta(bundleName), Data: map[string]string{"x.yaml": c.text}})
-			require.NoError(t, err)
-			same(t, c.reasons, reasons(olmcore.Result{Diagnostics: found}))
-			if c.want == "" {
-				require.Empty(t, bundle.Objects)
-				return
-			}
-			require.Len(t, bundle.Objects, 1)
-			require.Equal(t, c.want, olmcore.GVKOf(bundle.Objects[0]).String())
-			require.Equal(t, "x", bundle.Objects[0].GetName())
-		})
-	}
-}
-
-// TestAVersionWithoutAPIVersion is what is wrong with its image, and said as OLM does.
-func TestAVersionWithoutAPIVersion(t *testing.T) {
-	for name, c := range map[string]struct{ from, message string }{
-		"no apiVersion": {"", "operator etcd.v1: bundle CSV etcd.v1 missing APIVersion"},
-		"no group":      {"apiVersion: v1alpha1", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(etcdCSV, "apiVersion: operators.coreos.com/v1alpha1", c.from, 1)
-			out := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": text})))
-			got := out.Lookup.GetCondition(v1alpha1.BundleLookupFailed)
-			require.Equal(t, c.message, got.Message)
-			require.Equal(t, c.message == "", out.Bundle != nil)
-			if c.message != "" {
-				require.Equal(t, create.ReasonBundleInvalid, got.Reason)
-			}
-		})
-	}
 }

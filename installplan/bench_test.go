@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -122,25 +120,6 @@ func BenchmarkRequiresApproval(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		sink, _ = installplan.Reconcile(in)
-	}
-}
-
-// BenchmarkCreate makes the plan of the published bundle with the most objects.
-func BenchmarkCreate(b *testing.B) {
-	var largest realdata.Bundle
-	for _, bundle := range realdata.Bundles(b) {
-		if len(bundle.Objects) > len(largest.Objects) {
-			largest = bundle
-		}
-	}
-	subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = largest.Operator })}
-	in := createInput(subs, publishedOperator(largest))
-	in.Config.MaxStatusBytes = 4 << 20
-	require.Len(b, planned(b, in).Actions, 1)
-	b.ReportAllocs()
-	for b.Loop() {
-		out, _ := create.Plan(completed(in))
-		sink = out.Result
 	}
 }
 

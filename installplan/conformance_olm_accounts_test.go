@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -141,81 +139,9 @@ func or(s, otherwise v1alpha1.StepStatus) v1alpha1.StepStatus {
 	return s
 }
 
-// permitted is a version whose accounts have these permissions in its namespace
-// and in the cluster.
-func permitted(namespace string, here, everywhere []v1alpha1.StrategyDeploymentPermissions) *v1alpha1.ClusterServiceVersion {
-	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1"}}
-	c.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
-	c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = here, everywhere
-	return c
-}
-
 func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions {
 	return v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account,
 		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
-}
-
-// TestPermissionsOfSeveralAccounts: each Role has a name and a binding of its own,
-// which binds it to its account.
-func TestPermissionsOfSeveralAccounts(t *testing.T) {
-	type permissions = []v1alpha1.StrategyDeploymentPermissions
-	for name, c := range map[string]struct {
-		here, everywhere permissions
-		want             []string // kind, account, verbs of what is bound
-	}{
-		"two Roles of one account, one of another": {here: permissions{may("one", "get"), may("one", "list"), may("two", "watch")},
-			want: []string{"ServiceAccount one", "Role one [get]", "Role one [list]", "ServiceAccount two", "Role two [watch]"}},
-		"in the namespace and in the cluster": {here: permissions{may("one", "get")}, everywhere: permissions{may("one", "get"), may("two", "list")},
-			want: []string{"ServiceAccount one", "Role one [get]", "ClusterRole one [get]", "ServiceAccount two", "ClusterRole two [list]"}},
-		"the account default": {here: permissions{may("default", "get")}, everywhere: permissions{may("default", "list")},
-			want: []string{"Role default [get]", "ClusterRole default [list]"}},
-		"none at all": {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			objects, err := create.PermissionObjects(permitted("ops", c.here, c.everywhere))
-			require.NoError(t, err)
-			require.Equal(t, c.want, bindingsOf(t, objects))
-
-			// The same objects become steps, under the same names.
-			o := operator("a")
-			o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy = permitted("ops", c.here, c.everywhere).Spec.InstallStrategy
-			steps, _, err := create.StepsFromBundle(o, "ops")
-			require.NoError(t, err)
-			var want, got []string
-			for _, o := range objects {
-				want = append(want, olmcore.KeyOf(o).Kind+" "+o.GetName())
-			}
-			for _, s := range steps[1:] {
-				got = append(got, s.Resource.Kind+" "+s.Resource.Name)
-				require.Equal(t, "a.v1", s.Resolving)
-			}
-			require.Equal(t, want, got)
-		})
-	}
-}
-
-// bindingsOf says which account may do what, and that each name occurs once.
-func bindingsOf(t require.TestingT, objects []olmcore.Object) []string {
-	var lines []string
-	verbs, seen := map[string][]string{}, map[string]bool{}
-	for _, o := range objects {
-		key := olmcore.KeyOf(o).Kind + "/" + o.GetName()
-		require.False(t, seen[key], "%s occurs twice", key)
-		seen[key] = true
-		switch x := o.(type) {
-		case *corev1.ServiceAccount:
-			lines = append(lines, "ServiceAccount "+x.Name)
-		case *rbacv1.Role:
-			verbs["Role "+x.Name] = x.Rules[0].Verbs
-		case *rbacv1.ClusterRole:
-			verbs["ClusterRole "+x.Name] = x.Rules[0].Verbs
-		case *rbacv1.RoleBinding:
-			lines = append(lines, bound(t, verbs, x.Name, x.RoleRef, x.Subjects))
-		case *rbacv1.ClusterRoleBinding:
-			lines = append(lines, bound(t, verbs, x.Name, x.RoleRef, x.Subjects))
-		}
-	}
-	return lines
 }
 
 func bound(t require.TestingT, verbs map[string][]string, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) string {
@@ -224,31 +150,4 @@ func bound(t require.TestingT, verbs map[string][]string, name string, ref rbacv
 	require.Len(t, subjects, 1)
 	require.Equal(t, rbacv1.Subject{Kind: "ServiceAccount", Name: subjects[0].Name, Namespace: "ops"}, subjects[0])
 	return ref.Kind + " " + subjects[0].Name + " [" + strings.Join(verbs[ref.Kind+" "+ref.Name], " ") + "]"
-}
-
-// TestNamesOfPermissionsStayInRange, whatever the version and its accounts are
-// called: a cut of the base, a dash, and the hash whole.
-func TestNamesOfPermissionsStayInRange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[a-z][a-z0-9.-]{0,90}[a-z0-9]`)
-		c := permitted("ops", []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "account"), "get")}, []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "other"), "list")})
-		c.Name = word.Draw(t, "version")
-		objects, err := create.PermissionObjects(c)
-		require.NoError(t, err)
-		for _, o := range objects {
-			if olmcore.KeyOf(o).Kind == "ServiceAccount" {
-				continue
-			}
-			base := c.Name
-			if o.GetNamespace() != "" {
-				base += "-" + c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName
-			}
-			name := o.GetName()
-			cut := strings.LastIndex(name, "-")
-			require.LessOrEqual(t, len(name), 64) // 63, or one more where nothing is cut
-			require.True(t, strings.HasPrefix(base, name[:cut]), "%s is no cut of %s", name[:cut], base)
-			require.Regexp(t, `^[0-9a-zA-Z]{30,38}$`, name[cut+1:])
-			require.True(t, name[:cut] == base || len(name) == 63, "%s is cut without need", name)
-		}
-	})
 }

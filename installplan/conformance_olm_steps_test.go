@@ -52,50 +52,6 @@ func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Ste
 	return fake.Find[*v1alpha1.InstallPlan](c, ns, name)
 }
 
-// shown is an object without what only its cluster knows; owners are named.
-func shown(t testing.TB, c *fake.Cluster, o olmcore.Object) string {
-	t.Helper()
-	values, err := olmcore.ToMap(o)
-	require.NoError(t, err)
-	metadata := values["metadata"].(map[string]any)
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
-		delete(metadata, field)
-	}
-	delete(values, "status")
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if delete(annotations, stepHash); len(annotations) == 0 {
-		delete(metadata, "annotations")
-	}
-	var owners []any
-	for _, ref := range o.GetOwnerReferences() {
-		owner := "nobody"
-		for _, candidate := range c.Objects() {
-			if candidate.GetUID() == ref.UID {
-				owner = ref.Kind + " " + ref.Name
-			}
-		}
-		owners = append(owners, owner)
-	}
-	if delete(metadata, "ownerReferences"); owners != nil {
-		metadata["owners"] = owners
-	}
-	if labels, _ := metadata["labels"].(map[string]any); labels["olm.owner.uid"] != nil {
-		labels["olm.owner.uid"] = "some"
-	}
-	text, err := yaml.Marshal(values)
-	require.NoError(t, err)
-	return string(text)
-}
-
-func normal(t testing.TB, text string) string {
-	t.Helper()
-	var v any
-	require.NoError(t, yaml.Unmarshal([]byte(text), &v))
-	out, err := yaml.Marshal(v)
-	require.NoError(t, err)
-	return string(out)
-}
-
 const versionText = `
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion

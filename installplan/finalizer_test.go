@@ -101,3 +101,17 @@ func TestADeletedPlanTakesItsBundleAlong(t *testing.T) {
 		})
 	}
 }
+
+// TestDeletedPlanKeepsConfigMapsThatAreNoUnpackedBundle.
+func TestDeletedPlanKeepsConfigMapsThatAreNoUnpackedBundle(t *testing.T) {
+	for name, change := range map[string]func(*corev1.ConfigMap){
+		"unmanaged":                     func(cm *corev1.ConfigMap) { cm.Labels = nil },
+		"of a CatalogSource of another": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
+	} {
+		cm := unpackedBundle(25 * time.Hour)
+		change(cm)
+		p := plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", "ConfigMap", "x", reference())}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
+		in := input(p, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} })
+		require.IsType(t, olmcore.Update{}, reconcile(t, in).Actions[0], name)
+	}
+}

@@ -89,6 +89,3 @@ func FuzzPlan(f *testing.F) {
 
 // FuzzLawsOfReconcile is TestLawsOfReconcile for the fuzzer.
 func FuzzLawsOfReconcile(f *testing.F) { f.Fuzz(rapid.MakeFuzz(reconcileLaws)) }
-
-// FuzzLawsOfCreate is TestLawsOfCreate for the fuzzer.
-func FuzzLawsOfCreate(f *testing.F) { f.Fuzz(rapid.MakeFuzz(createLaws)) }

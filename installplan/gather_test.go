@@ -3,8 +3,6 @@
 package installplan_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -15,46 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
 var key = types.NamespacedName{Namespace: ns, Name: "install-x"}
-
-// counting is a Reader that remembers what was read, and may fail.
-type counting struct {
-	olmcore.Reader
-	kinds map[string]int
-	fail  string
-}
-
-func (c counting) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
-	c.kinds[gvk.Kind]++
-	if gvk.Kind == c.fail {
-		return nil, errors.New("no answer")
-	}
-	return c.Reader.Get(ctx, gvk, namespace, name)
-}
-
-func (c counting) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
-	c.kinds[gvk.Kind]++
-	if gvk.Kind == c.fail {
-		return nil, errors.New("no answer")
-	}
-	return c.Reader.List(ctx, gvk, namespace, selector)
-}
-
-func reader(t *testing.T, objects ...olmcore.Object) counting {
-	t.Helper()
-	s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
-	require.NoError(t, err)
-	return counting{Reader: s, kinds: map[string]int{}}
-}
 
 func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 	crd := installed(crdObject("v1"), true)
@@ -87,12 +53,12 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		PullSecrets: []*corev1.Secret{pull}, CatalogSources: []*v1alpha1.CatalogSource{catalog}, ServiceAccount: account, Config: config,
 	}, got)
 	require.Len(t, got.CustomResourceDefinitions, 1)
-	require.Zero(t, r.kinds["ServiceMonitor"], "a kind that is not served is not asked for")
-	require.Equal(t, 1, r.kinds["Role"], "each object is read once")
+	require.Zero(t, r.Kinds["ServiceMonitor"], "a kind that is not served is not asked for")
+	require.Equal(t, 1, r.Kinds["Role"], "each object is read once")
 
-	for kind := range r.kinds {
+	for kind := range r.Kinds {
 		broken := r
-		broken.fail = kind
+		broken.Fail = kind
 		_, err := installplan.Gather(t.Context(), broken, key, config)
 		require.ErrorContains(t, err, "no answer", "a failed read of %s is no empty answer", kind)
 	}
@@ -105,29 +71,10 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 		r := reader(t, p, csv("a.v1"), group())
 		_, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
 		require.NoError(t, err)
-		require.Equal(t, map[string]int{"InstallPlan": 1, "Namespace": 1, "Subscription": 1}, r.kinds)
+		require.Equal(t, map[string]int{"InstallPlan": 1, "Namespace": 1, "Subscription": 1}, r.Kinds)
 	}
 	_, err := installplan.Gather(t.Context(), reader(t), key, installplan.Config{})
 	require.True(t, apierrors.IsNotFound(err))
-}
-
-func TestGatherCreateReadsTheNamespace(t *testing.T) {
-	sub, p, version := subscription("a"), plan(complete, nil), csv("a.v1")
-	g := group()
-	r := reader(t, sub, p, version, g, csv("other.v1"), subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
-	resolution := installs(operator("a"), operator("b"))([]*v1alpha1.Subscription{sub})
-	got, err := create.Gather(t.Context(), r, ns, resolution, installplan.Config{})
-	require.NoError(t, err)
-	same(t, create.Input{
-		Namespace: ns, Resolution: resolution, Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(p),
-		OperatorGroups: olmcore.Found(g), ClusterServiceVersions: olmcore.Found(version), ConfigMaps: olmcore.Found[*corev1.ConfigMap](),
-	}, got)
-	for kind := range r.kinds {
-		broken := r
-		broken.fail = kind
-		_, err := create.Gather(t.Context(), broken, ns, resolution, installplan.Config{})
-		require.ErrorContains(t, err, "no answer")
-	}
 }
 
 func TestAffected(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
@@ -21,8 +20,6 @@ import (
 func olmReference(name string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: name}
 }
-
-func maybe(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 
 // anyStep is a step of any kind, in any state.
 func anyStep(t *rapid.T) *v1alpha1.Step {
@@ -84,57 +81,6 @@ func stepOfKind(t *rapid.T, kind int) *v1alpha1.Step {
 		s = step("", "", "v1", "Secret", name, "")
 	default:
 		s = roleStep(resolving, name)
-	}
-	return s
-}
-
-func anyMeta(t *rapid.T, name, namespace string) metav1.ObjectMeta {
-	m := meta(name)
-	m.Namespace = namespace
-	if maybe(t, "managed") {
-		m.Labels = map[string]string{olmcore.LabelManaged: "true", "theirs": "kept"}
-	}
-	if rapid.IntRange(0, 7).Draw(t, "deleting") == 0 {
-		m.DeletionTimestamp = ago(time.Second)
-		m.Finalizers = []string{"theirs"}
-	}
-	if maybe(t, "annotated") {
-		m.Annotations, m.Finalizers = map[string]string{"theirs": "kept"}, []string{"theirs"}
-	}
-	if maybe(t, "foreign") {
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"}}
-	}
-	switch rapid.IntRange(0, 7).Draw(t, "planned") {
-	case 0, 1: // by another plan
-		m.OwnerReferences = append(m.OwnerReferences, olmcore.OwnerReferenceTo(csv("b.v1")))
-		m.Annotations, _ = olmcore.MergeLabels(m.Annotations, map[string]string{stepHash: "other"})
-	case 2: // of another namespace
-		m.Labels, _ = olmcore.MergeLabels(m.Labels, (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "there", Name: "a.v1", UID: "7"}).Labels())
-	}
-	return m
-}
-
-func anySubscription(t *rapid.T, name string) *v1alpha1.Subscription {
-	s := subscription(name)
-	s.ObjectMeta = anyMeta(t, name, ns)
-	s.UID = types.UID(rapid.SampledFrom([]string{"uid-" + name, "uid-" + name, "uid-" + name + "-again", ""}).Draw(t, "uid"))
-	if maybe(t, "recent") {
-		s.CreationTimestamp = metav1.NewTime(noon)
-	}
-	switch rapid.IntRange(0, 3).Draw(t, "ref") {
-	case 0:
-		refersTo("install-x")(s)
-	case 1:
-		refersTo("install-y")(s)
-	}
-	if maybe(t, "manual") {
-		manual(s)
-	}
-	if rapid.IntRange(0, 3).Draw(t, "generated") == 0 {
-		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
-	}
-	if rapid.IntRange(0, 9).Draw(t, "spec") == 0 {
-		s.Spec = nil
 	}
 	return s
 }

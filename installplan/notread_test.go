@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -63,29 +62,6 @@ func TestPlansThatWereNotReadMayNeedABundle(t *testing.T) {
 	require.Len(t, swept(t, all).Actions, 1)
 	all.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{}
 	require.Empty(t, swept(t, all).Actions)
-}
-
-// TestWhatWasNotReadIsNotSwept: nothing is said of the objects of a plan whose kinds
-// were not read, and no bundle goes.
-func TestWhatWasNotReadIsNotSwept(t *testing.T) {
-	sub := subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
-	p := plan(complete, []*v1alpha1.Step{csvStep("a.v1"), withStatus(created, roleStep("a.v1", "r"))}, ownedBy(sub))
-	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub, csv("a.v1")})
-	require.NoError(t, err)
-	in, err := sweep.Gather(t.Context(), snapshot, ns, installplan.Config{})
-	require.NoError(t, err)
-	in.Now = noon
-	var said []string
-	for _, d := range swept(t, in).Diagnostics {
-		require.Equal(t, sweep.ReasonNotRead, d.Reason)
-		said = append(said, d.Message)
-	}
-	same(t, []string{
-		"Namespace objects were not read, so whether the namespace is being deleted is unknown",
-		"ConfigMap objects were not read, so which unpacked bundles are not needed is unknown",
-		"Role objects were not read, so which objects of InstallPlans are gone is unknown",
-	}, said)
-	require.Empty(t, swept(t, in).Actions)
 }
 
 // TestNothingIsInstalledOrSweptWhileTheNamespaceMayBeLeaving, as it was not read.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
@@ -29,17 +28,6 @@ func monitoring() []olmcore.Object {
 		out = append(out, crd)
 	}
 	return out
-}
-
-func publishedOperator(b realdata.Bundle) olmcore.Operator {
-	o := olmcore.Operator{Package: b.Operator, Channel: "stable", Version: b.Version, Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}}
-	o.Bundle.Objects = b.Objects
-	for _, object := range b.Objects {
-		if c, ok := object.(*v1alpha1.ClusterServiceVersion); ok {
-			o.Name, o.Replaces = c.Name, c.Spec.Replaces
-		}
-	}
-	return o
 }
 
 // TestPublishedBundlesAreInstalled: the plan of each runs to Complete, what it

@@ -58,13 +58,6 @@ func stored(p *v1alpha1.InstallPlan, state installplan.State, change func(*v1alp
 	})}
 }
 
-func condition(status corev1.ConditionStatus, reason v1alpha1.InstallPlanConditionReason, message string) v1alpha1.InstallPlanCondition {
-	return v1alpha1.InstallPlanCondition{
-		Type: v1alpha1.InstallPlanInstalled, Status: status, Reason: reason, Message: message,
-		LastUpdateTime: new(metav1.NewTime(noon)), LastTransitionTime: new(metav1.NewTime(noon)),
-	}
-}
-
 const relations = "owner references, labels or finalizer were incomplete"
 
 // TestGates has one case for each gate that a plan passes before its phase is

@@ -11,12 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -183,27 +181,4 @@ func TestGoingBackIsANewPlan(t *testing.T) {
 		phases[p.Spec.Generation] = p.Status.Phase
 	}
 	require.Equal(t, map[int]v1alpha1.InstallPlanPhase{1: failed, 2: failed, 3: requiresApproval}, phases)
-}
-
-// TestNoPlanWaitsForApprovalUnreferenced: without a Subscription that refers to it
-// a plan gets no steps.
-func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
-	s := subscription("a", manual)
-	in := create.Input{Now: noon, Namespace: ns, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: olmcore.Found(s)}
-	made, err := create.Plan(completed(in))
-	require.NoError(t, err)
-	s.Status.CurrentCSV = "a.v1"
-	in.Resolution = installs(operator("a"))(in.Subscriptions.Items)
-	p := made.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
-	p.UID, p.ResourceVersion = types.UID("uid-"+p.Name), "1"
-	in.InstallPlans = olmcore.Found(p)
-	out, err := create.Plan(completed(in))
-	require.NoError(t, err)
-	require.Empty(t, out.Actions)
-	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(out.Result))
-	refersTo(p.Name)(s)
-	in.Resolution = installs(operator("a"))(in.Subscriptions.Items)
-	out, err = create.Plan(completed(in))
-	require.NoError(t, err)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(out.Result))
 }

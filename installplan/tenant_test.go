@@ -19,10 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -135,35 +132,6 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{referenceIn("catalogs")}, started(time.Second)))
 	in.Config.GlobalNamespace = "catalogs"
 	require.NotContains(t, statusOf(in, reconcile(t, in)).Message, "may refer")
-}
-
-// TestABundleIsInflatedWithinBounds: what is small in a ConfigMap may be large
-// outside.
-func TestABundleIsInflatedWithinBounds(t *testing.T) {
-	cm := filled(nil)
-	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
-	file := zipped(t, strings.Repeat("#", 40<<20))
-	cm.BinaryData = map[string][]byte{"a": file}
-	_, _, err := unpack.LoadBundle(cm)
-	require.NoError(t, err)
-	cm.BinaryData = map[string][]byte{"a": file, "b": file}
-	_, _, err = unpack.LoadBundle(cm)
-	require.EqualError(t, err, "b: it is too large", "together, too")
-
-	var steps []*v1alpha1.Step
-	for i := range 101 {
-		s := referenceIn(ns)
-		s.Resource.Manifest = strings.Replace(s.Resource.Manifest, bundleName, fmt.Sprintf("%s%03d", bundleName[3:], i), 1)
-		steps = append(steps, s)
-	}
-	r := reader(t, plan(installing, steps, started(time.Second)), group())
-	in, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
-	require.NoError(t, err)
-	require.Zero(t, r.kinds["ConfigMap"], "a plan of too many bundles reads none")
-	in.Now = noon
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
-	in.InstallPlan = plan(installing, steps[:100], started(time.Second))
-	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
 }
 
 // TestAnAliasBombIsRefused quickly, as a manifest.
@@ -388,42 +356,6 @@ func TestAForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
 	require.NotContains(t, reasons(r), installplan.ReasonNewerCRDKept)
 }
 
-// TestAPlanThatOnlySaysItHasTheContentIsNotMet: its steps are looked at, so that
-// no Subscription refers to steps that another tenant wrote under its hash.
-func TestAPlanThatOnlySaysItHasTheContentIsNotMet(t *testing.T) {
-	c := world(t, userSubscription("a", manual))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{})}}
-	require.NoError(t, d.Settle(t.Context()))
-	sub, p := fake.Find[*v1alpha1.Subscription](c, ns, "a"), onlyPlan(t, c)
-	sub = sub.DeepCopy()
-	sub.Status = v1alpha1.SubscriptionStatus{}
-	create := func(change func(*v1alpha1.InstallPlan)) create.Outcome {
-		met := p.DeepCopy()
-		change(met)
-		out, err := create.Plan(completed(create.Input{
-			Now: c.Now(), Namespace: ns, Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(met),
-			OperatorGroups: olmcore.Found(group()), Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
-		}))
-		require.NoError(t, err)
-		return out
-	}
-	require.Equal(t, p.Name, create(func(*v1alpha1.InstallPlan) {}).Plan.Name)
-	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = present }).Plan.Name, "how far it is does not count")
-	for name, forge := range map[string]func(*v1alpha1.InstallPlan){
-		"another manifest": func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = "{}" },
-		"one step more":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, roleStep("a.v1", "evil")) },
-		"an empty step":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, nil) },
-		"a lookup instead": func(p *v1alpha1.InstallPlan) {
-			p.Status.Plan, p.Status.BundleLookups = nil, []v1alpha1.BundleLookup{lookup(t)}
-		},
-	} {
-		out := create(forge)
-		require.Empty(t, out.Plan.Name, name)
-		require.Len(t, out.Actions, 1, name)
-		require.IsType(t, olmcore.Create{}, out.Actions[0], name)
-	}
-}
-
 // TestAPlanWrittenByHandHasTheRightsOfTheGroup: whatever its status says, its
 // steps run as the account that the administrator's group prescribes.
 func TestAPlanWrittenByHandHasTheRightsOfTheGroup(t *testing.T) {
@@ -464,4 +396,22 @@ func TestAPlanWrittenByHandHasTheRightsOfTheGroup(t *testing.T) {
 	for _, a := range reconcile(t, forged).Actions {
 		require.IsType(t, olmcore.UpdateStatus{}, a, "the account is recorded first")
 	}
+}
+
+// TestPlanOfTooManyBundlesReadsNone, and fails.
+func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
+	var steps []*v1alpha1.Step
+	for i := range 101 {
+		s := referenceIn(ns)
+		s.Resource.Manifest = strings.Replace(s.Resource.Manifest, bundleName, fmt.Sprintf("%s%03d", bundleName[3:], i), 1)
+		steps = append(steps, s)
+	}
+	r := reader(t, plan(installing, steps, started(time.Second)), group())
+	in, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
+	require.NoError(t, err)
+	require.Zero(t, r.Kinds["ConfigMap"])
+	in.Now = noon
+	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	in.InstallPlan = plan(installing, steps[:100], started(time.Second))
+	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
 }

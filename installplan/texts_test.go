@@ -3,7 +3,6 @@
 package installplan_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -130,36 +128,6 @@ func TestWhatIsSaidBesides(t *testing.T) {
 	}
 }
 
-// TestAPackageWithoutALabel: its Subscription owns the plan all the same, and the
-// missing label is said.
-func TestAPackageWithoutALabel(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
-	o := operator("a")
-	o.Package = subs[0].Spec.Package
-	out := planned(t, createInput(subs, o))
-	p := made(t, out)
-	require.Equal(t, map[string]string{"olm.managed": "true"}, p.Labels)
-	require.True(t, olmcore.OwnedBy(p, subs[0].UID))
-	require.Equal(t, []string{create.ReasonLabelImpossible}, reasons(out.Result))
-}
-
-// TestOddPlansOfTheNamespace: generations that mean nothing, and lists that are
-// null where the API wants them empty.
-func TestOddPlansOfTheNamespace(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = -3 })}
-	in := createInput(subs, operator("a"))
-	in.InstallPlans = olmcore.Found(plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 }))
-	require.Equal(t, 1, made(t, planned(t, in)).Spec.Generation)
-
-	null := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
-		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources = nil, nil
-	})
-	after := reconcile(t, input(null, with(subscription("a", refersTo("install-x"))))).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
-	require.NotNil(t, after.Spec.ClusterServiceVersionNames)
-	in2 := input(null)
-	require.NotNil(t, statusOf(in2, reconcile(t, in2)).CatalogSources)
-}
-
 // TestADependantBeforeItsVersion: a plan that lists an object before the version
 // which owns it installs both.
 func TestADependantBeforeItsVersion(t *testing.T) {
@@ -191,4 +159,15 @@ func TestClocks(t *testing.T) {
 	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
 	in.LastRun = outcomes(t, in, olmcore.Invalid)
 	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestListsOfAPlanAreWrittenEmptyAndNotNull, as the API wants them.
+func TestListsOfAPlanAreWrittenEmptyAndNotNull(t *testing.T) {
+	null := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources = nil, nil
+	})
+	after := reconcile(t, input(null, with(subscription("a", refersTo("install-x"))))).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
+	require.NotNil(t, after.Spec.ClusterServiceVersionNames)
+	in := input(null)
+	require.NotNil(t, statusOf(in, reconcile(t, in)).CatalogSources)
 }

@@ -4,7 +4,6 @@ package installplan_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -21,25 +20,6 @@ import (
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// imageOf turns an operator with inline objects into one with an image, and
-// returns the ConfigMap that the image is unpacked into.
-func imageOf(t testing.TB, o olmcore.Operator) (olmcore.Operator, *corev1.ConfigMap) {
-	cm := filled(nil)
-	cm.OwnerReferences = nil // no catalog in these worlds
-	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
-	cm.BinaryData = map[string][]byte{}
-	for i, object := range o.Bundle.Objects {
-		values, err := olmcore.ToMap(object)
-		require.NoError(t, err)
-		data, err := json.Marshal(values)
-		require.NoError(t, err)
-		cm.BinaryData[fmt.Sprintf("%03d.json", i)] = zipped(t, string(data))
-	}
-	o.Bundle.Image, o.Bundle.Objects = bundleImage, nil
-	o.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: json.RawMessage(`{"packageName":"x"}`)}}
-	return o, cm
-}
 
 // filledPlan returns the plan that Create fills for the operator of an image.
 func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha1.InstallPlan {
@@ -75,22 +55,6 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 		return out
 	}
 	require.True(t, maps.Equal(names(inline), names(p.Status.Plan)))
-}
-
-// TestAnImageThatIsNotUnpackedIsAskedFor, and no plan is made before.
-func TestAnImageThatIsNotUnpackedIsAskedFor(t *testing.T) {
-	o, _ := imageOf(t, operator("a"))
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	out, err := create.Plan(completed(create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...), Resolution: installs(o)(subs)}))
-	require.NoError(t, err)
-	require.Empty(t, out.Actions)
-	require.Len(t, out.Lookups, 1)
-	l := out.Lookups[0]
-	require.Equal(t, bundleImage, l.Path)
-	require.Equal(t, "a.v1", l.Identifier)
-	same(t, []string{notStarted}, conditionsOf(l))
-	require.Equal(t, corev1.ConditionTrue, l.GetCondition("BundleLookupNotPersisted").Status)
-	same(t, []string{"BundleNotUnpacked"}, reasons(out.Result))
 }
 
 // TestAPlanInstallsWhatWasPlanned: content that is gone, broken or another is

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake"
@@ -27,28 +26,6 @@ import (
 // the finalizer go.
 const maxRounds = 9
 
-func bare(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
-
-// rich is an operator with an object of nearly every kind.
-func rich() olmcore.Operator {
-	crd := crdObject("v1")
-	monitor := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "thing"},
-	}}
-	o := operator("rich", crd, monitor,
-		&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: bare("service"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: bare("config"), Data: map[string]string{"a": "1"}},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: bare("role"), Rules: rules()},
-		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: bare("binding"),
-			RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "role"}},
-	)
-	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.ClusterPermissions =
-		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "rich", Rules: rules()}}
-	return o
-}
-
-var things = installplan.Config{SupportedKinds: []string{"Thing"}}
-
 // existing are objects that the operator's steps meet: one of ours, with another
 // content, one that cannot be changed, and one of a user that has what the step
 // wants and more.
@@ -61,12 +38,6 @@ func existing() []olmcore.Object {
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "service", Labels: map[string]string{"user": "yes"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"user": "yes"}}},
 	}
-}
-
-func userSubscription(name string, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
-	s := subscription(name, change...)
-	s.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: name}
-	return s
 }
 
 func lawWorld(objects ...olmcore.Object) invariant.World {

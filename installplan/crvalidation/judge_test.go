@@ -83,7 +83,7 @@ func (r reader) List(_ context.Context, gvk schema.GroupVersionKind, namespace s
 	if gvk.Group != "example.com" || gvk.Kind != "Cron" || namespace != "" {
 		return nil, fmt.Errorf("unexpected list of %s in %q", gvk, namespace)
 	}
-	return r.objects, r.fail
+	return r.objects, r.Fail
 }
 
 // judge returns what Judge says about the change of version v1.

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package installplan_test
+package sweep_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
-
-	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/sweep"
-	"github.com/olmcore/olm/installplan/unpack"
-	"github.com/olmcore/olm/olmcore"
 )
 
-func TestGatherSweepReadsTheNamespace(t *testing.T) {
+func TestGatherReadsTheNamespace(t *testing.T) {
 	sub := subscription("a", refersTo("install-1"))
 	p := owned(numbered(1, complete), sub)
 	p.Status.Plan = append(p.Status.Plan, roleStep("a.v1", "r"), crdStep("a.v1", "v1"))
@@ -39,39 +37,17 @@ func TestGatherSweepReadsTheNamespace(t *testing.T) {
 
 	for _, kind := range []string{"Namespace", "Subscription", "InstallPlan", "ConfigMap", "ClusterServiceVersion", "Role", "CustomResourceDefinition"} {
 		r := reader(t, objects...)
-		r.fail = kind
+		r.Fail = kind
 		_, err := sweep.Gather(t.Context(), r, ns, installplan.Config{})
 		require.Error(t, err, kind)
 	}
 	r = reader(t, sub, p)
 	_, err = sweep.Gather(t.Context(), r, ns, installplan.Config{})
 	require.NoError(t, err)
-	require.Equal(t, 1, r.kinds["InstallPlan"], "other namespaces matter to unpacked bundles alone")
+	require.Equal(t, 1, r.Kinds["InstallPlan"], "other namespaces matter to unpacked bundles alone")
 }
 
-func TestGatherUnpackReadsTheCatalogsNamespace(t *testing.T) {
-	job := &batchv1.Job{ObjectMeta: inOLM(bundleName)}
-	pod := &corev1.Pod{ObjectMeta: inOLM("pod")}
-	pod.Labels = map[string]string{"job-name": bundleName}
-	full := unpacking(t)
-	objects := []olmcore.Object{full.CatalogSource, full.ConfigMap, full.Role, full.RoleBinding, full.ServiceAccount, job, pod, group()}
-	in, err := unpack.Gather(t.Context(), reader(t, objects...), ns, lookup(t), images)
-	require.NoError(t, err)
-	require.NotNil(t, in.CatalogSource)
-	require.Equal(t, olmcore.Found(job), in.Jobs, "found without its label")
-	require.Equal(t, olmcore.Found(pod), in.Pods)
-	require.Len(t, in.OperatorGroups.Items, 1)
-	for _, kind := range []string{"CatalogSource", "ConfigMap", "Role", "RoleBinding", "ServiceAccount", "Job", "Pod", "OperatorGroup"} {
-		r := reader(t, objects...)
-		r.fail = kind
-		_, err := unpack.Gather(t.Context(), r, ns, lookup(t), images)
-		require.Error(t, err, kind)
-	}
-	_, err = unpack.Gather(t.Context(), reader(t), ns, v1alpha1.BundleLookup{}, images)
-	require.NoError(t, err, "Unpack says what is wrong with it")
-}
-
-func TestSweepAffected(t *testing.T) {
+func TestAffected(t *testing.T) {
 	refers := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = reference() }, inNamespace("other"))
 	for _, c := range []struct {
 		o    olmcore.Object
@@ -89,9 +65,9 @@ func TestSweepAffected(t *testing.T) {
 	}
 }
 
-// TestWhatChangesASweepIsAffected: taking any object away changes the result only
+// TestWhateverChangesTheResultIsAffected: taking any object away changes the result only
 // when SweepAffected names the namespace.
-func TestWhatChangesASweepIsAffected(t *testing.T) {
+func TestWhateverChangesTheResultIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
 		text := func(in sweep.Input) string {
@@ -117,5 +93,47 @@ func TestWhatChangesASweepIsAffected(t *testing.T) {
 				named(s)
 			}
 		}
+	})
+}
+
+// TestKindsThatWereNotReadAreNotSwept: nothing is said of the objects of a plan whose kinds
+// were not read, and no bundle goes.
+func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
+	sub := subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
+	p := plan(complete, []*v1alpha1.Step{csvStep("a.v1"), withStatus(created, roleStep("a.v1", "r"))}, ownedBy(sub))
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub, csv("a.v1")})
+	require.NoError(t, err)
+	in, err := sweep.Gather(t.Context(), snapshot, ns, installplan.Config{})
+	require.NoError(t, err)
+	in.Now = noon
+	var said []string
+	for _, d := range swept(t, in).Diagnostics {
+		require.Equal(t, sweep.ReasonNotRead, d.Reason)
+		said = append(said, d.Message)
+	}
+	same(t, []string{
+		"Namespace objects were not read, so whether the namespace is being deleted is unknown",
+		"ConfigMap objects were not read, so which unpacked bundles are not needed is unknown",
+		"Role objects were not read, so which objects of InstallPlans are gone is unknown",
+	}, said)
+	require.Empty(t, swept(t, in).Actions)
+}
+
+// TestUnrelatedSubscriptionsChangeNothing: Subscriptions that have nothing to do with the plans
+// change nothing, although there are so many then that they are indexed.
+func TestUnrelatedSubscriptionsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		objects, others := drawRelations(t)
+		decide := func(objects []olmcore.Object) olmcore.Result {
+			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+			require.NoError(t, err)
+			in, err := sweep.Gather(t.Context(), snapshot, "ns", installplan.Config{MaxInstallPlans: 1})
+			require.NoError(t, err)
+			in.Now = noon
+			result, err := sweepResult(in)
+			require.NoError(t, err)
+			return result
+		}
+		require.Empty(t, cmp.Diff(decide(objects), decide(append(objects, others...))))
 	})
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package create_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestOrderOfTheStepsOfANewPlan: by class, then by operator, whatever the order of the
+// resolution.
+func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
+	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: bare("s")}
+	b := operator("b", secret)
+	b.Catalog.Name = "another"
+	generated := subscription("dep", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })
+	want := []string{
+		"ClusterServiceVersion b.v1", "ClusterServiceVersion rich.v1", "CustomResourceDefinition things.example.com", "ServiceAccount rich", "BundleSecret s",
+		"ConfigMap config", "ClusterRole role", "ClusterRole rich.v1", "RoleBinding binding", "ClusterRoleBinding rich.v1", "Service service", "Thing thing", "Subscription dep",
+	}
+	for _, operators := range [][]olmcore.Operator{{b, rich()}, {rich(), b}} {
+		subs := []*v1alpha1.Subscription{subscription("rich"), subscription("b")}
+		in := createInput(subs, operators...)
+		in.Resolution.Generated = []*v1alpha1.Subscription{generated}
+		p := made(t, planned(t, in))
+		require.Equal(t, []string{"b.v1", "rich.v1"}, p.Spec.ClusterServiceVersionNames)
+		in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(referring(subs, p)...)
+		got, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
+		require.True(t, ok)
+		var steps []string
+		for _, s := range got.Status.Plan {
+			name := s.Resource.Name
+			if strings.HasPrefix(name, "rich.v1-") {
+				name = "rich.v1" // the rest is a hash
+			}
+			steps = append(steps, s.Resource.Kind+" "+name)
+		}
+		require.Equal(t, want, steps)
+		require.Equal(t, []string{"another", "cool"}, got.Status.CatalogSources, "sorted, each once, none without a name")
+	}
+}
+
+// TestContentHashHasNoOrder: a bundle that lists its objects otherwise is
+// the same content, and meets the same plan.
+func TestContentHashHasNoOrder(t *testing.T) {
+	subs := []*v1alpha1.Subscription{subscription("rich")}
+	o, other := rich(), rich()
+	slices.Reverse(other.Bundle.Objects)
+	p := made(t, planned(t, createInput(subs, o)))
+	require.Equal(t, p.Name, made(t, planned(t, createInput(subs, other))).Name)
+	other.Bundle.Objects[0].SetAnnotations(map[string]string{"x": "y"})
+	require.NotEqual(t, p.Name, made(t, planned(t, createInput(subs, other))).Name)
+}
+
+// TestManifestsOfANewPlan: no status, and what has no name goes by its prefix.
+func TestManifestsOfANewPlan(t *testing.T) {
+	o := operator("a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}})
+	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Status.Phase = v1alpha1.CSVPhaseSucceeded
+	steps, found, err := create.StepsFromBundle(o, ns)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.NotContains(t, steps[0].Resource.Manifest, "Succeeded")
+	require.Equal(t, "x-", steps[1].Resource.Name)
+
+	in := createInput([]*v1alpha1.Subscription{subscription("a")}, operator("a"))
+	in.Resolution.Generated = []*v1alpha1.Subscription{subscription("dep", current("dep.v1"))}
+	p := made(t, planned(t, in))
+	in.InstallPlans, in.Subscriptions.Items = olmcore.Found(p), referring(in.Subscriptions.Items, p)
+	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
+	require.NotContains(t, got.Status.Plan[1].Resource.Manifest, "status")
+}
+
+// TestImageThatIsNotUnpackedIsLookedUp, and no plan is made before.
+func TestImageThatIsNotUnpackedIsLookedUp(t *testing.T) {
+	o, _ := imageOf(t, operator("a"))
+	subs := []*v1alpha1.Subscription{subscription("a")}
+	out, err := create.Plan(completed(create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...), Resolution: installs(o)(subs)}))
+	require.NoError(t, err)
+	require.Empty(t, out.Actions)
+	require.Len(t, out.Lookups, 1)
+	l := out.Lookups[0]
+	require.Equal(t, bundleImage, l.Path)
+	require.Equal(t, "a.v1", l.Identifier)
+	same(t, []string{"Pending JobNotStarted: unpack job not yet started"}, conditionsOf(l))
+	require.Equal(t, corev1.ConditionTrue, l.GetCondition("BundleLookupNotPersisted").Status)
+	same(t, []string{"BundleNotUnpacked"}, reasons(out.Result))
+}
+
+// TestReportsBundlesThatCannotBePlanned: never a plan that installs a part.
+func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
+	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
+	image := olmcore.Operator{Name: "b.v1", Package: "b", Bundle: olmcore.Bundle{Image: "quay.io/b@sha256:1"}}
+	two, misnamed, bare, strange := operator("b"), operator("b"), operator("b"), operator("b")
+	two.Bundle.Objects = append(two.Bundle.Objects, csv("c.v1"))
+	misnamed.Name = "b.v2"
+	bare.Bundle.Objects = nil
+	strange.Bundle.Properties = []olmcore.Property{{Type: "x", Value: []byte("{")}}
+	large := operator("b", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Data: map[string]string{"x": strings.Repeat("x", 1<<20)}})
+	for name, c := range map[string]struct {
+		operator olmcore.Operator
+		reason   string
+		message  string
+	}{
+		"an image": {image, create.ReasonBundleNotUnpacked, "operator b.v1: the objects of bundle image quay.io/b@sha256:1 are not known"},
+		"nothing":  {bare, create.ReasonBundleInvalid, "operator b.v1: its bundle has neither objects nor an image"},
+		"two CSVs": {two, create.ReasonBundleInvalid, "operator b.v1: its bundle has more than one ClusterServiceVersion"},
+		"another":  {misnamed, create.ReasonBundleInvalid, `operator b.v2: its bundle's ClusterServiceVersion is named "b.v1"`},
+		"property": {strange, create.ReasonBundleInvalid, `operator b.v1: failed to load bundle properties for "b.v1": json: error calling MarshalJSON for type json.RawMessage: unexpected end of JSON input`},
+		"large":    {large, create.ReasonPlanTooLarge, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := planned(t, createInput(subs, operator("a"), c.operator))
+			require.Empty(t, out.Actions)
+			require.Equal(t, []string{c.reason}, reasons(out.Result))
+			if c.message != "" {
+				require.Equal(t, c.message, out.Diagnostics[0].Message)
+			}
+		})
+	}
+}
+
+// TestStepsOfABundle: their order, kinds, and what the version carries.
+func TestStepsOfABundle(t *testing.T) {
+	o := operator("a",
+		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}},
+		crdObject("v1"))
+	o.Replaces = "a.v0"
+	o.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a"}`)}}
+	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.Permissions =
+		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "a", Rules: rules()}}
+	steps, diagnostics, err := create.StepsFromBundle(o, ns)
+	require.NoError(t, err)
+	require.Empty(t, diagnostics)
+	var kinds []string
+	for _, s := range steps {
+		kinds = append(kinds, s.Resource.Kind)
+		require.Equal(t, "a.v1", s.Resolving)
+		require.Equal(t, "cool", s.Resource.CatalogSource)
+		require.True(t, strings.HasSuffix(s.Resource.Manifest, "}\n"))
+	}
+	require.Equal(t, []string{"ClusterServiceVersion", "BundleSecret", "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding"}, kinds)
+	require.Contains(t, steps[0].Resource.Manifest, `"replaces":"a.v0"`)
+	require.Contains(t, steps[0].Resource.Manifest, `"operatorframework.io/properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\"}}]}"`)
+	require.NotContains(t, steps[4].Resource.Manifest, `"kind":"Role"`, "as OLM writes it")
+
+	o.Bundle.Objects = append(o.Bundle.Objects, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t"}, "spec": map[string]any{"replicas": int(1)},
+	}})
+	steps, _, err = create.StepsFromBundle(o, ns)
+	require.NoError(t, err)
+	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
+
+	_, _, err = create.StepsFromBundle(o, "")
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+	_, _, err = create.StepsFromBundle(olmcore.Operator{}, ns)
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestWhatABundleMustSay: the ConfigMap of another image, or of another
+// namespace's catalog, is not the operator's.
+func TestWhatABundleMustSay(t *testing.T) {
+	full := filled(map[string]string{"csv.yaml": etcdCSV})
+	o := olmcore.Operator{Name: "etcd.v1", Package: "a", Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Image: bundleImage}}
+	for name, c := range map[string]struct {
+		change func(*corev1.ConfigMap)
+		made   bool
+	}{
+		"the operator's":       {func(*corev1.ConfigMap) {}, true},
+		"of another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "elsewhere" }, false},
+		"of another image":     {func(cm *corev1.ConfigMap) { cm.Annotations["olm.sourceImage"] = "other" }, false},
+		"that goes":            {func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = ago(0) }, false},
+	} {
+		cm := full.DeepCopy()
+		c.change(cm)
+		in := createInput([]*v1alpha1.Subscription{subscription("a")}, o)
+		in.ConfigMaps = olmcore.Found(cm)
+		require.Equal(t, c.made, len(planned(t, in).Actions) == 1, name)
+	}
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package create_test
+
+const accountAnnotation = "olmcore/service-account"

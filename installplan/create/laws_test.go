@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package create_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// anyCreateInput is a namespace with a resolution that may be stale, and plans
+// that may be those of the resolution.
+func anyCreateInput(t *rapid.T) create.Input {
+	var subs []*v1alpha1.Subscription
+	for _, name := range []string{"a", "b"} {
+		if maybe(t, "has subscription") {
+			subs = append(subs, anySubscription(t, name))
+		}
+	}
+	var operators []olmcore.Operator
+	for _, name := range []string{"a", "b"} {
+		if maybe(t, "has operator") {
+			operators = append(operators, operator(name))
+		}
+	}
+	in := create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...)}
+	for _, s := range subs {
+		if s.Spec == nil {
+			return in
+		}
+	}
+	in.Resolution = installs(operators...)(subs)
+	in.Config.ContributorsOnly = maybe(t, "contributors only")
+	out, err := create.Plan(completed(in))
+	if err != nil || len(out.Actions) == 0 || maybe(t, "no plan") {
+		return in
+	}
+	p := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
+	p.UID, p.ResourceVersion, p.CreationTimestamp = "uid-plan", "1", *ago(time.Minute)
+	p.Status.Phase = rapid.SampledFrom([]v1alpha1.InstallPlanPhase{none, none, requiresApproval, installing, complete, failed}).Draw(t, "phase")
+	if p.Status.Phase != none {
+		p.Status.Plan = []*v1alpha1.Step{csvStep("a.v1")}
+	}
+	if maybe(t, "lost owners") {
+		p.OwnerReferences = nil
+	}
+	in.InstallPlans.Items = append(in.InstallPlans.Items, p)
+	if maybe(t, "referred to") {
+		in.Subscriptions = olmcore.Found(referring(subs, p)...)
+	}
+	if maybe(t, "resolved again") {
+		in.Resolution = installs(operators...)(in.Subscriptions.Items)
+	}
+	if maybe(t, "other plan") {
+		in.InstallPlans.Items = append(in.InstallPlans.Items, plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 7 }))
+	}
+	return in
+}
+
+func createLaws(t *rapid.T) {
+	in := anyCreateInput(t)
+	if err := invariant.Laws(createResult, in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func createResult(in create.Input) (olmcore.Result, error) {
+	out, err := create.Plan(completed(in))
+	return out.Result, err
+}
+
+func TestLaws(t *testing.T) { rapid.Check(t, createLaws) }
+
+// TestNewPlansAreOwnedLabelledAndNumbered: generations grow, every Subscription owns what
+// was made for it, and approval follows the policy.
+func TestNewPlansAreOwnedLabelledAndNumbered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := anyCreateInput(t)
+		out, err := create.Plan(completed(in))
+		require.NoError(t, err)
+		for _, a := range out.Actions {
+			c, ok := a.(olmcore.Create)
+			if !ok {
+				continue
+			}
+			p := c.Object.(*v1alpha1.InstallPlan)
+			manual := false
+			for _, s := range in.Subscriptions.Items {
+				require.Less(t, s.Status.InstallPlanGeneration, p.Spec.Generation)
+				manual = manual || s.DeletionTimestamp == nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
+				if s.UID != "" && !in.Config.ContributorsOnly {
+					require.True(t, olmcore.OwnedBy(p, s.UID))
+				}
+			}
+			for _, other := range in.InstallPlans.Items {
+				require.Less(t, other.Spec.Generation, p.Spec.Generation)
+				require.NotEqual(t, other.Name, p.Name)
+			}
+			require.Equal(t, manual, p.Spec.Approval == v1alpha1.ApprovalManual)
+			require.Equal(t, !manual, p.Spec.Approved)
+			require.NotNil(t, p.Spec.ClusterServiceVersionNames)
+		}
+		for _, a := range out.Actions {
+			if u, ok := a.(olmcore.Update); ok {
+				for _, ref := range u.Before.GetOwnerReferences() {
+					require.True(t, olmcore.OwnedBy(u.After, ref.UID), "no owner is dropped")
+				}
+			}
+		}
+	})
+}
+
+// FuzzLaws is TestLawsOfCreate for the fuzzer.
+func FuzzLaws(f *testing.F) { f.Fuzz(rapid.MakeFuzz(createLaws)) }
+
+// BenchmarkPlan makes the plan of the published bundle with the most objects.
+func BenchmarkPlan(b *testing.B) {
+	var largest realdata.Bundle
+	for _, bundle := range realdata.Bundles(b) {
+		if len(bundle.Objects) > len(largest.Objects) {
+			largest = bundle
+		}
+	}
+	subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = largest.Operator })}
+	in := createInput(subs, publishedOperator(largest))
+	in.Config.MaxStatusBytes = 4 << 20
+	require.Len(b, planned(b, in).Actions, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = create.Plan(completed(in))
+	}
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep_test
+
+import (
+	"time"
+
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+func bornAgo(d time.Duration) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) { s.CreationTimestamp = *ago(d) }
+}
+
+func gone(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(time.Minute) }
+
+func going(in sweep.Input) sweep.Input {
+	in.Namespaces.Items[0].DeletionTimestamp = ago(time.Minute)
+	return in
+}
+
+func writtenAgo(d time.Duration) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) { s.Status.LastUpdated = *ago(d) }
+}

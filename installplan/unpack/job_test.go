@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan/unpack"
+	"github.com/olmcore/olm/olmcore"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestJobIsTheOneThatOLMMakes(t *testing.T) {
+	j := madeJob(t)
+	require.Equal(t, map[string]string{"olm.managed": "true", "operatorframework.io/bundle-unpack-ref": bundleName}, j.Labels)
+	require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: bundleName, UID: types.UID("uid-" + bundleName),
+		Controller: new(false), BlockOwnerDeletion: new(false)}}, j.OwnerReferences)
+	require.EqualValues(t, 300, *j.Spec.TTLSecondsAfterFinished)
+	require.EqualValues(t, 3, *j.Spec.BackoffLimit)
+	require.EqualValues(t, 600, *j.Spec.ActiveDeadlineSeconds)
+	pod := j.Spec.Template.Spec
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "pull"}}, pod.ImagePullSecrets)
+	require.Equal(t, []string{"util", "pull", "extract"}, []string{pod.InitContainers[0].Name, pod.InitContainers[1].Name, pod.Containers[0].Name})
+	require.Equal(t, corev1.PullAlways, pod.InitContainers[1].ImagePullPolicy)
+	require.Equal(t, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", "olm", "-c", bundleName, "-z"}, pod.Containers[0].Command)
+	require.Nil(t, pod.SecurityContext.RunAsUser)
+	pinned := unpacking(t, func(in *unpack.Input) {
+		in.Lookup.Path = "quay.io/x@sha256:1"
+		in.Config.RunAsUser = 1001
+		in.Role.Rules[0].ResourceNames, in.RoleBinding.RoleRef.Name = nil, ""
+	})
+	out := unpackRound(t, pinned)
+	require.NotEmpty(t, out.Actions, "the name is a function of the path")
+}
+
+func TestTimeoutsOfAJob(t *testing.T) {
+	for text, want := range map[string]*int64{"2m": new(int64(120)), "500ms": new(int64(1)), "1500ms": new(int64(2)), "0": nil, "-1s": new(int64(600)), "soon": new(int64(600))} {
+		out := unpackRound(t, unpacking(t, annotated(unpack.AnnotationTimeout, text)))
+		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds, text)
+	}
+	two := unpacking(t, annotated(unpack.AnnotationTimeout, "2m"))
+	two.OperatorGroups.Items = append(two.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
+	require.EqualValues(t, 600, *unpackRound(t, two).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
+	never := unpacking(t, func(in *unpack.Input) { in.Config.UnpackTimeoutDisabled = true })
+	require.Nil(t, unpackRound(t, never).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
+}
+
+func TestFailedTriesAreKeptInBounds(t *testing.T) {
+	var jobs []*batchv1.Job
+	for i := range 9 {
+		jobs = append(jobs, madeJob(t, ended(batchv1.JobFailed, time.Duration(i+1)*time.Second), func(j *batchv1.Job) {
+			j.Name = fmt.Sprintf("j%d", i)
+		}))
+	}
+	out := unpackRound(t, unpacking(t, withJobs(jobs...)))
+	same(t, []string{"delete Job olm/j5 (UnpackHistory)", "delete Job olm/j6 (UnpackHistory)", "delete Job olm/j7 (UnpackHistory)"}, describe(out.Result))
+	require.Equal(t, metav1.DeletePropagationBackground, out.Actions[0].(olmcore.Delete).PropagationPolicy)
+	running := madeJob(t, func(j *batchv1.Job) { j.Name = "running" })
+	out = unpackRound(t, unpacking(t, withJobs(append(jobs, running)...)))
+	require.Empty(t, out.Actions, "one that runs is the newest, whatever failed")
+}
+
+// TestWhichJobCounts: of those that run the newest, and of a Job that OLM made the
+// image that it pulls.
+func TestWhichJobCounts(t *testing.T) {
+	older := madeJob(t, ended(batchv1.JobComplete, time.Hour), func(j *batchv1.Job) { j.Name, j.CreationTimestamp = "a", *ago(time.Hour) })
+	running := madeJob(t, func(j *batchv1.Job) { j.Name = "b" })
+	require.Contains(t, conditionsOf(unpackRound(t, unpacking(t, withJobs(older, running))).Lookup)[0], "Pending JobIncomplete")
+
+	theirs := madeJob(t, func(j *batchv1.Job) {
+		j.Annotations = nil
+		j.Spec.Template.Spec.InitContainers[0].Image, j.Spec.Template.Spec.InitContainers[1].Image = bundleImage, "other"
+	})
+	require.Equal(t, []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, describe(unpackRound(t, unpacking(t, withJobs(theirs))).Result))
+}
+
+// TestMessageOfPendingPods: those of the Job that wait.
+func TestMessageOfPendingPods(t *testing.T) {
+	pod := func(job string, phase corev1.PodPhase, scheduled corev1.ConditionStatus) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: inOLM("pod")}
+		p.Labels = map[string]string{"job-name": job}
+		p.Status = corev1.PodStatus{Phase: phase, InitContainerStatuses: []corev1.ContainerStatus{{Name: "pull"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: scheduled, Message: "no node"}}}
+		return p
+	}
+	const waits = ": Unpack pod(olm/pod) container(pull) is pending"
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"one that waits":           {pod(bundleName, corev1.PodPending, corev1.ConditionTrue), waits},
+		"one without a node":       {pod(bundleName, corev1.PodPending, corev1.ConditionFalse), ": Unpack pod(olm/pod) is not scheduled: no node | " + waits[2:]},
+		"one that runs":            {pod(bundleName, corev1.PodRunning, corev1.ConditionTrue), ""},
+		"one of another Job alone": {pod("other", corev1.PodPending, corev1.ConditionTrue), ": Unpack job olm/" + bundleName + " has no pods"},
+	} {
+		out := unpackRound(t, unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Pods = olmcore.Found(c.pod) }))
+		require.Equal(t, []string{incomplete + c.want}, conditionsOf(out.Lookup), name)
+	}
+}
+
+// TestWhichJobsAreKept: the newest counts, and of those that failed the last ones
+// and the first stay.
+func TestWhichJobsAreKept(t *testing.T) {
+	job := func(name string, age time.Duration, change ...func(*batchv1.Job)) *batchv1.Job {
+		return madeJob(t, append([]func(*batchv1.Job){func(j *batchv1.Job) { j.Name, j.CreationTimestamp = name, *ago(age) }}, change...)...)
+	}
+	failedAgo := func(d time.Duration) func(*batchv1.Job) { return ended(batchv1.JobFailed, d) }
+	failures := func(n int) []*batchv1.Job {
+		var out []*batchv1.Job
+		for i := range n { // the first one failed last
+			out = append(out, job(fmt.Sprintf("j%d", i), time.Hour, failedAgo(time.Duration(i+1)*time.Second)))
+		}
+		return out
+	}
+	unclear := func(j *batchv1.Job) {
+		j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionUnknown}}
+	}
+	const failure = "Failed DeadlineExceeded: Job was active longer than specified deadline"
+	hasNoPods := func(name string) []string { return []string{incomplete + ": Unpack job olm/" + name + " has no pods"} }
+	for name, c := range map[string]struct {
+		jobs       []*batchv1.Job
+		deleted    []string
+		conditions []string
+	}{
+		"the oldest is kept":                {jobs: failures(7), deleted: []string{"j5"}, conditions: []string{notStarted, failure}},
+		"several old ones":                  {jobs: failures(10), deleted: []string{"j5", "j6", "j7", "j8"}, conditions: []string{notStarted, failure}},
+		"not more than as many as are kept": {jobs: failures(20), deleted: []string{"j5", "j6", "j7", "j8", "j9"}, conditions: []string{notStarted, failure}},
+		"as many as are kept":               {jobs: failures(6), conditions: []string{notStarted, failure}},
+		"one that did not fail counts":      {jobs: append(failures(1), job("runs", 2*time.Hour)), conditions: hasNoPods("runs")},
+		"the newest that did not fail":      {jobs: []*batchv1.Job{job("old", 3*time.Hour), job("new", time.Minute), job("older", 4*time.Hour)}, conditions: hasNoPods("new")},
+		"a condition that is not True":      {jobs: []*batchv1.Job{job("runs", time.Hour, unclear)}, conditions: hasNoPods("runs")},
+		"the one that failed last counts": {jobs: []*batchv1.Job{job("a", time.Minute, failedAgo(10*time.Minute)), job("b", time.Hour, func(j *batchv1.Job) {
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "no", LastTransitionTime: *ago(time.Second)}}
+		})}, conditions: []string{notStarted, "Failed BackoffLimitExceeded: no"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := unpackRound(t, unpacking(t, withJobs(c.jobs...)))
+			var deleted []string
+			for _, a := range out.Actions {
+				deleted = append(deleted, a.(olmcore.Delete).Target.Name)
+			}
+			require.Equal(t, c.deleted, deleted)
+			same(t, c.conditions, conditionsOf(out.Lookup))
+		})
+	}
+}
+
+// TestSeveralOperatorGroupsSetNoTimeouts.
+func TestSeveralOperatorGroupsSetNoTimeouts(t *testing.T) {
+	timeout := func(in *unpack.Input) {
+		in.OperatorGroups = olmcore.Found(group(), group(func(g *operatorsv1.OperatorGroup) {
+			g.Name, g.Annotations = "two", map[string]string{unpack.AnnotationTimeout: "1s"}
+		}))
+	}
+	job := unpackRound(t, unpacking(t, timeout)).Actions[0].(olmcore.Create).Object.(*batchv1.Job)
+	require.Equal(t, int64(600), *job.Spec.ActiveDeadlineSeconds)
+}
+
+// TestTimeoutAnnotationsOfAnOperatorGroup: what the annotations of a namespace's groups come to,
+// and what is said about those that cannot be read.
+func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
+	const (
+		timeout  = unpack.AnnotationTimeout
+		interval = unpack.AnnotationRetryInterval
+	)
+	groups := func(annotations ...map[string]string) []*operatorsv1.OperatorGroup {
+		var out []*operatorsv1.OperatorGroup
+		for i, a := range annotations {
+			out = append(out, group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta = meta(fmt.Sprintf("g%d", i)); g.Annotations = a }))
+		}
+		return out
+	}
+	type settings = map[string]string
+	for name, c := range map[string]struct {
+		groups   []*operatorsv1.OperatorGroup
+		deadline int64
+		wait     time.Duration // after a failure just now
+		said     string
+	}{
+		"no group":                        {deadline: 600, wait: 5 * time.Minute},
+		"two groups":                      {groups: groups(settings{timeout: "2m", interval: "1m"}, nil), deadline: 600, wait: 5 * time.Minute},
+		"a group without annotations":     {groups: groups(nil), deadline: 600, wait: 5 * time.Minute},
+		"a group with both":               {groups: groups(settings{timeout: "2m", interval: "1m"}), deadline: 120, wait: time.Minute},
+		"a timeout that is none":          {groups: groups(settings{timeout: "soon"}), deadline: 600, wait: 5 * time.Minute, said: `failed to parse unpack timeout annotation(operatorframework.io/bundle-unpack-timeout: soon): time: invalid duration "soon"`},
+		"an interval that is none":        {groups: groups(settings{interval: "often"}), deadline: 600, wait: 5 * time.Minute, said: `failed to parse unpack retry annotation(operatorframework.io/bundle-unpack-min-retry-interval: often): time: invalid duration "often"`},
+		"a timeout that is negative":      {groups: groups(settings{timeout: "-1m"}), deadline: 600, wait: 5 * time.Minute},
+		"a timeout of a second":           {groups: groups(settings{timeout: "1s"}), deadline: 1, wait: 5 * time.Minute},
+		"an interval of nothing: as ever": {groups: groups(settings{interval: "0"}), deadline: 600, wait: 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
+			j := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*batchv1.Job)
+			require.Equal(t, c.deadline, *j.Spec.ActiveDeadlineSeconds)
+			j.UID, j.CreationTimestamp = "uid-job", *ago(time.Minute)
+			ended(batchv1.JobFailed, 0)(j)
+			after := unpackRound(t, unpacking(t, withJobs(j), func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
+			require.Equal(t, c.wait, after.RequeueAfter)
+			var said []string
+			for _, d := range append(out.Diagnostics, after.Diagnostics...) {
+				require.Equal(t, unpack.ReasonSettingInvalid, d.Reason)
+				said = append(said, d.Message)
+			}
+			if c.said == "" {
+				require.Empty(t, said)
+				return
+			}
+			require.Equal(t, []string{c.said}, slices.Compact(said))
+		})
+	}
+}
+
+// TestJobWithoutItsLabelIsFound by its name, without the label that ties it to its
+// bundle.
+func TestJobWithoutItsLabelIsFound(t *testing.T) {
+	c := unpackWorld(t, nil)
+	unpackedSoFar(t, c, lookup(t))
+	require.NoError(t, fake.Edit(c, "olm", bundleName, func(j *batchv1.Job) { j.Labels = nil }))
+	j := fake.Find[*batchv1.Job](c, "olm", bundleName).DeepCopy()
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded",
+		Message: "Job was active longer than specified deadline", LastTransitionTime: metav1.NewTime(c.Now())}}
+	require.NoError(t, c.UpdateStatus(j))
+	out, _ := unpackedSoFar(t, c, lookup(t))
+	same(t, []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}, conditionsOf(out.Lookup))
+	require.Equal(t, 5*time.Minute, out.RequeueAfter)
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/unpack"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestBundle(t *testing.T) {
+	pods := func(status corev1.PodStatus) func(*unpack.Input) {
+		return func(in *unpack.Input) {
+			in.Pods = olmcore.Found([]*corev1.Pod{{ObjectMeta: inOLM("pod"), Status: status}}...)
+			in.Pods.Items[0].Labels = map[string]string{"job-name": bundleName}
+		}
+	}
+	for name, c := range map[string]struct {
+		in         unpack.Input
+		want       []string
+		conditions []string
+		reasons    []string
+		requeue    time.Duration
+	}{
+		"no CatalogSource": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource = nil }),
+			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
+		"a CatalogSource that is going": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = ago(0) }),
+			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
+		"a lookup that failed is left alone": {in: unpacking(t, func(in *unpack.Input) {
+			in.Lookup.Conditions = []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "x"}}
+		}), conditions: []string{"Failed x: "}},
+		"a lookup that is not pending is left alone": {in: unpacking(t, func(in *unpack.Input) { in.Lookup.Conditions = nil })},
+		"the ConfigMap comes first": {in: unpacking(t, func(in *unpack.Input) {
+			in.ConfigMap, in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil, nil
+		}),
+			want: []string{"create ConfigMap olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+		"then who may write it": {in: unpacking(t, func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
+			want: []string{"create Role olm/" + bundleName + " (UnpackObjectAbsent)", "create ServiceAccount olm/" + bundleName + " (UnpackObjectAbsent)",
+				"create RoleBinding olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+		"a Role that allows too little": {in: unpacking(t, func(in *unpack.Input) { in.Role.Rules = nil }),
+			want: []string{"update Role olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+		"a RoleBinding of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.RoleBinding.Subjects[0].Name = "other" }),
+			want: []string{"delete RoleBinding olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+		"then the Job": {in: unpacking(t), want: []string{"create Job olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+		"another catalog shares the ConfigMap": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.UID = "uid-new" }),
+			want: []string{"update ConfigMap olm/" + bundleName + " (UnpackObjectDiffers)", "create Job olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+		"a ConfigMap of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: inOLM(bundleName)} }),
+			reasons: []string{"UnpackNameTaken"}, conditions: []string{notStarted}},
+		"a Job that runs": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
+		"a Job without Pods, too soon to tell": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.CreationTimestamp = *ago(10 * time.Second) }))),
+			conditions: []string{incomplete}, requeue: 20 * time.Second},
+		"a Job without Pods": {in: unpacking(t, withJobs(madeJob(t))), conditions: []string{incomplete + ": Unpack job olm/" + bundleName + " has no pods"}},
+		"a Job that a webhook changed": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
+			j.Spec.ActiveDeadlineSeconds, j.Spec.Template.Spec.Tolerations = new(int64(7)), nil
+		})), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
+		"a Job for other images": {in: unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Config.OPMImage = "opm:2" }),
+			want: []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+		"a Job that OLM made": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.Annotations = nil })), pods(corev1.PodStatus{Phase: corev1.PodRunning})),
+			conditions: []string{incomplete}},
+		"a Job that OLM made for another image": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
+			j.Annotations, j.Spec.Template.Spec.InitContainers[1].Image = nil, "other"
+		}))), want: []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+		"a Job that is going": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.DeletionTimestamp = ago(0) }))), conditions: []string{notStarted}},
+		"an image that cannot be pulled": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{
+			{Name: "pull", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not there"}}},
+			{Name: "util"}, {Name: "done", Ready: true}}})),
+			conditions: []string{incomplete + ": Unpack pod(olm/pod) container(pull) is pending. Reason: ErrImagePull, Message: not there | Unpack pod(olm/pod) container(util) is pending"},
+			reasons:    []string{"UnpackImageUnavailable"}},
+		"a Pod that is not scheduled": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}})),
+			conditions: []string{incomplete + ": Unpack pod(olm/pod) is not scheduled: no node"}},
+		"a Job that failed": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute)))), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
+		"a Job that failed long ago": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, 5*time.Minute)))),
+			want: []string{"create Job olm/" + retried + " (UnpackRetried)"}, conditions: []string{notStarted}},
+		"an interval of its own": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "1m")),
+			want: []string{"create Job olm/" + retried + " (UnpackRetried)"}, conditions: []string{notStarted}},
+		"an interval that is none": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, time.Minute))), annotated(unpack.AnnotationRetryInterval, "soon")),
+			reasons: []string{"UnpackSettingInvalid"}, requeue: 4 * time.Minute,
+			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
+		"a clock that was moved back": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobFailed, -time.Hour)))), requeue: 5 * time.Minute,
+			conditions: []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}},
+		"a Job that ended, and its ConfigMap is not visible": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Second)))),
+			conditions: []string{incomplete}, requeue: 9 * time.Second},
+		"a Job that ended, and left nothing": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
+		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
+		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}))},
+		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
+		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Lookup.Identifier = "etcd.v2" }),
+			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: operator etcd.v2: its bundle's ClusterServiceVersion is named "etcd.v1"`}},
+		"a bundle of two versions": {in: unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV, "b.yaml": etcdCSV})),
+			reasons: []string{"BundleInvalid", "BundleInvalid"}, conditions: []string{notStarted, "Failed BundleInvalid: operator etcd.v1: its bundle has more than one ClusterServiceVersion"}},
+		"properties that are none": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Lookup.Properties = "{" }),
+			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: failed to load bundle properties for "etcd.v1": failed to unmarshal properties annotation: unexpected end of JSON input`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, invariant.Laws(unpackResult, c.in))
+			got := unpackRound(t, c.in)
+			same(t, c.want, describe(got.Result))
+			same(t, c.conditions, conditionsOf(got.Lookup))
+			same(t, c.reasons, reasons(got.Result))
+			same(t, c.requeue, got.RequeueAfter)
+			require.Equal(t, strings.Contains(name, "bundle is there"), got.Bundle != nil)
+		})
+	}
+}
+
+// TestDecidedLookupStays is left as it is, whatever there is.
+func TestDecidedLookupStays(t *testing.T) {
+	for name, conditions := range map[string][]v1alpha1.BundleLookupCondition{
+		"failed": {{Type: v1alpha1.BundleLookupPending, Status: "True"}, {Type: v1alpha1.BundleLookupFailed, Status: "True", Reason: "x"}},
+		"done":   nil,
+	} {
+		in := unpacking(t, func(in *unpack.Input) { in.Lookup.Conditions, in.ConfigMap = conditions, nil })
+		out := unpackRound(t, in)
+		require.True(t, out.Empty(), name)
+		require.Equal(t, conditions, out.Lookup.Conditions, name)
+	}
+}
+
+// TestWhatUnpackingWaitsFor: objects that go, or whose UID is not known, hold it
+// up, and nothing is made for them.
+func TestWhatUnpackingWaitsFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*unpack.Input)
+		want   string
+	}{
+		"a CatalogSource without UID": {func(in *unpack.Input) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
+		"a CatalogSource that goes":   {func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
+		"a ConfigMap that goes":       {func(in *unpack.Input) { in.ConfigMap.DeletionTimestamp = ago(0) }, notStarted},
+		"a ConfigMap without UID":     {func(in *unpack.Input) { in.ConfigMap.UID = "" }, notStarted},
+		"a full ConfigMap that goes": {func(in *unpack.Input) {
+			in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
+			in.ConfigMap.DeletionTimestamp = ago(0)
+		}, notStarted},
+		"an account that goes": {func(in *unpack.Input) { in.ServiceAccount.DeletionTimestamp = ago(0) }, notStarted},
+		"a Role that goes":     {func(in *unpack.Input) { in.Role.DeletionTimestamp = ago(0) }, notStarted},
+		"a binding that goes":  {func(in *unpack.Input) { in.RoleBinding.DeletionTimestamp = ago(0) }, notStarted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := unpackRound(t, unpacking(t, c.change))
+			require.Empty(t, out.Actions)
+			require.Equal(t, []string{c.want}, conditionsOf(out.Lookup))
+		})
+	}
+}
+
+// TestConditionTimeFollowsItsReason is that of its reason.
+func TestConditionTimeFollowsItsReason(t *testing.T) {
+	same(t, ago(0), unpackRound(t, unpacking(t, withJobs(madeJob(t)))).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
+	same(t, ago(time.Minute), unpackRound(t, unpacking(t)).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
+}
+
+// TestInvalidBundleHasNoDigest.
+func TestInvalidBundleHasNoDigest(t *testing.T) {
+	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
+		in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
+		in.Lookup.Properties = "{"
+	}))
+	require.Empty(t, out.Digest)
+	require.Nil(t, out.Bundle)
+}
+
+func TestInputErrors(t *testing.T) {
+	for field, change := range map[string]func(*unpack.Input){
+		"Now":                     func(in *unpack.Input) { in.Now = time.Time{} },
+		"Lookup.path":             func(in *unpack.Input) { in.Lookup.Path = "" },
+		"Lookup.catalogSourceRef": func(in *unpack.Input) { in.Lookup.CatalogSourceRef = nil },
+		"Config.OPMImage":         func(in *unpack.Input) { in.Config.OPMImage = "" },
+		"Config.UtilImage":        func(in *unpack.Input) { in.Config.UtilImage = "" },
+		"Config.MaxUnpackJobs":    func(in *unpack.Input) { in.Config.MaxUnpackJobs = -1 },
+		"Config.UnpackJobTTL":     func(in *unpack.Input) { in.Config.UnpackJobTTL = -1 },
+	} {
+		_, err := unpack.Bundle(allRead(unpacking(t, change)))
+		var problem *olmcore.InputError
+		require.ErrorAs(t, err, &problem, field)
+		require.Equal(t, field, problem.Field)
+	}
+}
+
+func TestGatherReadsTheNamespaceOfTheCatalog(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: inOLM(bundleName)}
+	pod := &corev1.Pod{ObjectMeta: inOLM("pod")}
+	pod.Labels = map[string]string{"job-name": bundleName}
+	full := unpacking(t)
+	objects := []olmcore.Object{full.CatalogSource, full.ConfigMap, full.Role, full.RoleBinding, full.ServiceAccount, job, pod, group()}
+	in, err := unpack.Gather(t.Context(), reader(t, objects...), ns, lookup(t), images)
+	require.NoError(t, err)
+	require.NotNil(t, in.CatalogSource)
+	require.Equal(t, olmcore.Found(job), in.Jobs, "found without its label")
+	require.Equal(t, olmcore.Found(pod), in.Pods)
+	require.Len(t, in.OperatorGroups.Items, 1)
+	for _, kind := range []string{"CatalogSource", "ConfigMap", "Role", "RoleBinding", "ServiceAccount", "Job", "Pod", "OperatorGroup"} {
+		r := reader(t, objects...)
+		r.Fail = kind
+		_, err := unpack.Gather(t.Context(), r, ns, lookup(t), images)
+		require.Error(t, err, kind)
+	}
+	_, err = unpack.Gather(t.Context(), reader(t), ns, v1alpha1.BundleLookup{}, images)
+	require.NoError(t, err, "Unpack says what is wrong with it")
+}
+
+func BenchmarkLoad(b *testing.B) {
+	in := unpacking(b, loaded(map[string]string{"csv.yaml": etcdCSV}))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = unpack.Bundle(allRead(in))
+	}
+}
+
+func ExampleBundle() {
+	o := olmcore.Operator{Name: "etcd.v1", Bundle: olmcore.Bundle{Image: bundleImage}}
+	o.Catalog.Namespace, o.Catalog.Name = "olm", "cool"
+	lookup, err := bundle.NewLookup(o, noon)
+	if err != nil {
+		panic(err)
+	}
+	source := &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}
+	out, err := unpack.Bundle(allRead(unpack.Input{Now: noon, Lookup: lookup, CatalogSource: source, Config: images}))
+	if err != nil {
+		panic(err)
+	}
+	for _, a := range out.Actions {
+		record, err := olmcore.RecordOf(a)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(record.Verb, record.Target, string(record.Object))
+	}
+	// Output:
+	// create ConfigMap olm/fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b5916672ca0 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"olm.managed":"true"},"name":"fe3359f072ef3976d6cf0d56c20a540531916356d88290cd72c0b5916672ca0","namespace":"olm","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","blockOwnerDeletion":false,"controller":false,"kind":"CatalogSource","name":"cool","uid":"uid-cool"}]}}
+}
