@@ -621,7 +621,7 @@ func PublishedOperator(b realdata.Bundle) olmcore.Operator {
 // Scoped is a group that prescribes an account, which its status confirms.
 func Scoped(name string) *operatorsv1.OperatorGroup {
 	return Group(func(g *operatorsv1.OperatorGroup) {
-		g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = name, &corev1.ObjectReference{Namespace: NS, Name: name}
+		g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = name, &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: name}
 	})
 }
 
