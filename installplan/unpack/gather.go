@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,7 +29,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1al
 	if ref == nil || ref.Namespace == "" || ref.Name == "" || lookup.Path == "" {
 		return in, nil
 	}
-	name := in.name()
+	name := bundle.Name(lookup.Path)
 	for _, read := range [...]func() error{
 		func() error {
 			groups, err := olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil)

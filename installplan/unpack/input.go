@@ -77,9 +77,6 @@ func (in *Input) validate() error {
 	)
 }
 
-// name is the name of all objects that unpack the bundle.
-func (in *Input) name() string { return bundle.Name(in.Lookup.Path) }
-
 func (out *Outcome) warn(reason string, target olmcore.Object, format string, args ...any) {
 	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(target), "", format, args...))
 }

@@ -40,33 +40,33 @@ const (
 )
 
 // runJob is the part of a round that is about the Job.
-func (in *Input) runJob(out *Outcome) {
-	timeout := in.timeout(out)
+func (out *Outcome) runJob(in Input, t target) {
+	timeout := out.timeout(in)
 	tries := triesOf(in.Jobs.Items)
 	if len(tries) == 0 {
 		out.notStarted(in.Now)
-		if !in.taken(in.name()) {
-			in.create(out, in.desiredJob(in.name(), timeout), ReasonObjectAbsent)
+		if !taken(in.Jobs.Items, t.name) {
+			out.Actions = append(out.Actions, t.create(t.job(t.name, timeout), ReasonObjectAbsent))
 		}
 		return
 	}
-	newest, interval := tries[0], in.retryInterval(out)
+	newest, interval := tries[0], out.retryInterval(in)
 	retry := func(since time.Time) bool {
 		if left := remaining(since, interval, in.Now); left > 0 {
 			out.Requeue(left)
 			return false
 		}
-		in.create(out, in.desiredJob(in.nextName(), timeout), ReasonRetried)
+		out.Actions = append(out.Actions, t.create(t.job(nextName(in.Jobs.Items, t.name), timeout), ReasonRetried))
 		out.notStarted(in.Now)
 		return true
 	}
-	if in.differs(newest) {
-		out.delete(newest, ReasonObjectDiffers, "what it was asked for differs")
+	if t.differs(newest) {
+		out.Actions = append(out.Actions, deleteOf(newest, ReasonObjectDiffers, "what it was asked for differs"))
 		return
 	}
 	if failed := conditionOf(newest, batchv1.JobFailed); failed != nil {
 		for _, old := range outdated(tries) {
-			out.delete(old, ReasonHistory, "newer tries are kept")
+			out.Actions = append(out.Actions, deleteOf(old, ReasonHistory, "newer tries are kept"))
 		}
 		if !retry(failed.LastTransitionTime.Time) {
 			out.failed(in.Now, failed.Reason, failed.Message)
@@ -75,7 +75,7 @@ func (in *Input) runJob(out *Outcome) {
 	}
 	complete := conditionOf(newest, batchv1.JobComplete)
 	if complete == nil {
-		out.pending(in.Now, reasonIncomplete, in.progress(out, newest))
+		out.pending(in.Now, reasonIncomplete, out.progress(in, newest))
 		return
 	}
 	if left := remaining(complete.LastTransitionTime.Time, visibilityGrace, in.Now); left > 0 {
@@ -84,7 +84,7 @@ func (in *Input) runJob(out *Outcome) {
 		return
 	}
 	if !retry(complete.LastTransitionTime.Time) {
-		out.failed(in.Now, ReasonBundleEmpty, fmt.Sprintf("unpack job finished but %s/%s holds no bundle", in.ConfigMap.Namespace, in.name()))
+		out.failed(in.Now, ReasonBundleEmpty, fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name))
 	}
 }
 
@@ -130,15 +130,14 @@ func conditionOf(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCond
 	return nil
 }
 
-func (in *Input) taken(name string) bool {
-	return slices.ContainsFunc(in.Jobs.Items, func(j *batchv1.Job) bool { return j.Name == name })
+func taken(jobs []*batchv1.Job, name string) bool {
+	return slices.ContainsFunc(jobs, func(j *batchv1.Job) bool { return j.Name == name })
 }
 
 // nextName is the first free name for another try.
-func (in *Input) nextName() string {
-	first := in.name()
+func nextName(jobs []*batchv1.Job, first string) string {
 	for n := 1; ; n++ {
-		if name := first[:58] + olmcore.NameSuffix(5, first, strconv.Itoa(n)); !in.taken(name) {
+		if name := first[:58] + olmcore.NameSuffix(5, first, strconv.Itoa(n)); !taken(jobs, name) {
 			return name
 		}
 	}
@@ -146,39 +145,39 @@ func (in *Input) nextName() string {
 
 // differs reports a Job that was asked for something else. What a webhook or
 // another namespace's time limit may change does not count.
-func (in *Input) differs(j *batchv1.Job) bool {
+func (t target) differs(j *batchv1.Job) bool {
 	if have, ok := j.Annotations[annotationSpecHash]; ok {
-		return have != in.specHash()
+		return have != t.specHash()
 	}
 	return !slices.ContainsFunc(j.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool {
-		return c.Name == "pull" && c.Image == in.Lookup.Path
+		return c.Name == "pull" && c.Image == t.image
 	})
 }
 
 // specHash identifies what a Job is asked for.
-func (in *Input) specHash() string {
+func (t target) specHash() string {
 	hash, _ := olmcore.Hash(struct { // strings and numbers always encode
 		Path, OPMImage, UtilImage string
 		RunAsUser                 int64
 		Secrets                   []corev1.LocalObjectReference
-	}{in.Lookup.Path, in.Config.OPMImage, in.Config.UtilImage, in.Config.RunAsUser, in.pullSecrets()})
+	}{t.image, t.config.OPMImage, t.config.UtilImage, t.config.RunAsUser, t.pullSecrets()})
 	return hash
 }
 
-// desiredJob returns the Job of a name; a timeout of 0 is none.
-func (in *Input) desiredJob(name string, timeout time.Duration) *batchv1.Job {
+// job returns the Job of a name; a timeout of 0 is none.
+func (t target) job(name string, timeout time.Duration) *batchv1.Job {
 	labels := func() map[string]string {
-		return map[string]string{olmcore.LabelManaged: "true", labelUnpackRef: in.name()}
+		return map[string]string{olmcore.LabelManaged: "true", labelUnpackRef: t.name}
 	}
-	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"}, ObjectMeta: in.meta()}
+	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"}, ObjectMeta: t.meta()}
 	job.Name, job.Labels = name, labels()
-	job.Annotations = map[string]string{annotationSpecHash: in.specHash()}
+	job.Annotations = map[string]string{annotationSpecHash: t.specHash()}
 	job.Spec = batchv1.JobSpec{
 		TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)),
 		BackoffLimit:            new(int32(backoffLimit)),
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()},
-			Spec:       in.podSpec(),
+			Spec:       t.podSpec(),
 		},
 	}
 	if timeout > 0 {
@@ -188,7 +187,7 @@ func (in *Input) desiredJob(name string, timeout time.Duration) *batchv1.Job {
 }
 
 // progress is the message of a Job that runs: what its Pods wait for.
-func (in *Input) progress(out *Outcome, job *batchv1.Job) string {
+func (out *Outcome) progress(in Input, job *batchv1.Job) string {
 	var texts []string
 	pods := slices.SortedFunc(slices.Values(in.Pods.Items), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })

@@ -11,126 +11,140 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/message"
 	"github.com/olmcore/olm/olmcore"
 )
 
-func (in *Input) create(out *Outcome, o olmcore.Object, reason string) {
-	out.Actions = append(out.Actions, olmcore.CreateOf(o, in.cause(reason)))
+// target is a bundle image and the objects that unpack it.
+type target struct {
+	image string
+	// namespace and name are those of all objects but later Jobs.
+	namespace, name string
+	catalog         *v1alpha1.CatalogSource
+	// owners are the ConfigMap, which owns all other objects; none before it exists.
+	owners []metav1.OwnerReference
+	config installplan.Config
 }
 
-func (in *Input) update(out *Outcome, before, after olmcore.Object) {
-	out.Actions = append(out.Actions, olmcore.UpdateOf(before, after, in.cause(ReasonObjectDiffers)))
-}
-
-func (in *Input) cause(reason string) olmcore.Cause {
-	return olmcore.Cause{Reason: reason, Message: "it unpacks bundle " + message.Clip(in.Lookup.Path)}
-}
-
-func (out *Outcome) delete(o olmcore.Object, reason, message string) {
-	action := olmcore.DeleteOf(o, olmcore.Cause{Reason: reason, Message: message})
-	action.PropagationPolicy = metav1.DeletePropagationBackground
-	out.Actions = append(out.Actions, action)
-}
-
-// meta is the metadata of an object that unpacks the bundle; all but the
-// ConfigMap are owned by it.
-func (in *Input) meta() metav1.ObjectMeta {
-	m := metav1.ObjectMeta{
-		Namespace: in.Lookup.CatalogSourceRef.Namespace, Name: in.name(), Labels: map[string]string{olmcore.LabelManaged: "true"},
+func targetOf(in Input) target {
+	t := target{
+		image: in.Lookup.Path, namespace: in.Lookup.CatalogSourceRef.Namespace, name: bundle.Name(in.Lookup.Path),
+		catalog: in.CatalogSource, config: in.Config,
 	}
 	if in.ConfigMap != nil {
-		m.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(in.ConfigMap)}
+		t.owners = []metav1.OwnerReference{olmcore.OwnerReferenceTo(in.ConfigMap)}
 	}
-	return m
+	return t
 }
 
-// mendConfigMap makes sure of the ConfigMap and of its owner, and reports whether it
-// can own the rest.
-func (in *Input) mendConfigMap(out *Outcome) bool {
-	owners := []metav1.OwnerReference{olmcore.OwnerReferenceTo(in.CatalogSource)}
-	have := in.ConfigMap
-	switch {
-	case have == nil:
-		cm := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: in.meta()}
+func (t target) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: t.namespace, Name: t.name, Labels: map[string]string{olmcore.LabelManaged: "true"}, OwnerReferences: slices.Clone(t.owners),
+	}
+}
+
+func (t target) create(o olmcore.Object, reason string) olmcore.Action {
+	return olmcore.CreateOf(o, olmcore.Cause{Reason: reason, Message: "it unpacks bundle " + message.Clip(t.image)})
+}
+
+func (t target) update(before, after olmcore.Object) olmcore.Action {
+	return olmcore.UpdateOf(before, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it unpacks bundle " + message.Clip(t.image)})
+}
+
+func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {
+	action := olmcore.DeleteOf(o, olmcore.Cause{Reason: reason, Message: message})
+	action.PropagationPolicy = metav1.DeletePropagationBackground
+	return action
+}
+
+// configMap returns what the ConfigMap or its owner lacks, nil for nothing, and
+// whether it can own the rest. One that was not made for the bundle is left alone.
+func (t target) configMap(have *corev1.ConfigMap) (lacks olmcore.Action, owns bool) {
+	owners := []metav1.OwnerReference{olmcore.OwnerReferenceTo(t.catalog)}
+	if have == nil {
+		cm := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: t.meta()}
 		cm.OwnerReferences = owners
-		in.create(out, cm, ReasonObjectAbsent)
-		return false
-	case have.DeletionTimestamp != nil || have.UID == "":
-		return false
-	case !in.isOurs(have):
-		out.warn(ReasonNameTaken, have, "it is not one that a bundle is unpacked into")
-		return false
+		return t.create(cm, ReasonObjectAbsent), false
 	}
-	if refs, changed := olmcore.AddOwnerReferences(have.OwnerReferences, owners); changed {
-		after := have.DeepCopy()
-		after.OwnerReferences = refs
-		in.update(out, have, after)
+	if have.DeletionTimestamp != nil || have.UID == "" || t.isUnmanaged(have) {
+		return nil, false
 	}
-	return true
+	refs, changed := olmcore.AddOwnerReferences(have.OwnerReferences, owners)
+	if !changed {
+		return nil, true
+	}
+	after := have.DeepCopy()
+	after.OwnerReferences = refs
+	return t.update(have, after), true
 }
 
-// isOurs reports whether a ConfigMap of the bundle's name was made for it.
-func (in *Input) isOurs(cm *corev1.ConfigMap) bool {
-	return cm.Labels[olmcore.LabelManaged] == "true" || cm.Annotations[bundle.AnnotationSourceImage] == in.Lookup.Path ||
-		slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.CatalogSourceKind })
+// isUnmanaged reports a ConfigMap of the bundle's name that was not made for it.
+func (t target) isUnmanaged(cm *corev1.ConfigMap) bool {
+	return cm.DeletionTimestamp == nil && cm.UID != "" &&
+		cm.Labels[olmcore.LabelManaged] != "true" && cm.Annotations[bundle.AnnotationSourceImage] != t.image &&
+		!slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.CatalogSourceKind })
 }
 
-// mendPermissions makes sure of the Role, the ServiceAccount and the RoleBinding, and
-// reports whether all of them are observed as they should be.
-func (in *Input) mendPermissions(out *Outcome) bool {
-	role, account, binding := in.mendRole(out), in.mendServiceAccount(out), in.mendRoleBinding(out)
-	return role && account && binding
+// permissions returns what the Role, the ServiceAccount and the RoleBinding lack, and
+// whether all of them are observed as they should be.
+func (t target) permissions(in Input) (lacks []olmcore.Action, ready bool) {
+	ready = true
+	for _, need := range [...]func(Input) (olmcore.Action, bool){t.role, t.serviceAccount, t.roleBinding} {
+		action, going := need(in)
+		if action != nil {
+			lacks = append(lacks, action)
+		}
+		ready = ready && action == nil && !going
+	}
+	return lacks, ready
 }
 
-func (in *Input) mendRole(out *Outcome) (ready bool) {
+func (t target) role(in Input) (lacks olmcore.Action, going bool) {
 	rule := rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{in.name()}, Verbs: []string{"create", "get", "update"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{t.name}, Verbs: []string{"create", "get", "update"},
 	}
 	have := in.Role
 	switch {
 	case have == nil:
-		in.create(out, &rbacv1.Role{
-			TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: in.meta(),
-			Rules: []rbacv1.PolicyRule{rule},
-		}, ReasonObjectAbsent)
+		return t.create(&rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: t.meta(), Rules: []rbacv1.PolicyRule{rule}}, ReasonObjectAbsent), false
 	case have.DeletionTimestamp != nil:
-	case !slices.ContainsFunc(have.Rules, func(r rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(r, rule) }):
-		after := have.DeepCopy()
-		after.Rules = append(after.Rules, rule)
-		in.update(out, have, after)
-	default:
-		return true
+		return nil, true
+	case slices.ContainsFunc(have.Rules, func(r rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(r, rule) }):
+		return nil, false
 	}
-	return false
+	after := have.DeepCopy()
+	after.Rules = append(after.Rules, rule)
+	return t.update(have, after), false
 }
 
-func (in *Input) mendServiceAccount(out *Outcome) (ready bool) {
-	if in.ServiceAccount == nil {
-		in.create(out, &corev1.ServiceAccount{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: in.meta(),
-		}, ReasonObjectAbsent)
-		return false
+func (t target) serviceAccount(in Input) (lacks olmcore.Action, going bool) {
+	if in.ServiceAccount != nil {
+		return nil, in.ServiceAccount.DeletionTimestamp != nil
 	}
-	return in.ServiceAccount.DeletionTimestamp == nil
+	account := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: t.meta()}
+	return t.create(account, ReasonObjectAbsent), false
 }
 
-func (in *Input) mendRoleBinding(out *Outcome) (ready bool) {
+func (t target) roleBinding(in Input) (lacks olmcore.Action, going bool) {
 	want := &rbacv1.RoleBinding{
-		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}, ObjectMeta: in.meta(),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: in.name()},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: in.name(), Namespace: in.Lookup.CatalogSourceRef.Namespace}},
+		TypeMeta: rbacType("RoleBinding"), ObjectMeta: t.meta(),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: t.name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: t.name, Namespace: t.namespace}},
 	}
 	have := in.RoleBinding
 	switch {
 	case have == nil:
-		in.create(out, want, ReasonObjectAbsent)
+		return t.create(want, ReasonObjectAbsent), false
 	case have.DeletionTimestamp != nil:
+		return nil, true
 	case have.RoleRef != want.RoleRef || !apiequality.Semantic.DeepEqual(have.Subjects, want.Subjects):
-		out.delete(have, ReasonObjectDiffers, "it binds something else")
-	default:
-		return true
+		return deleteOf(have, ReasonObjectDiffers, "it binds something else"), false
 	}
-	return false
+	return nil, false
+}
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }

@@ -13,41 +13,41 @@ import (
 // copies them out, and a tool writes them into the ConfigMap.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, job.
-func (in *Input) podSpec() corev1.PodSpec {
+func (t target) podSpec() corev1.PodSpec {
 	pull := corev1.PullAlways
-	if strings.Contains(in.Lookup.Path, "@") {
+	if strings.Contains(t.image, "@") {
 		pull = corev1.PullIfNotPresent
 	}
 	bundle := corev1.VolumeMount{Name: "bundle", MountPath: "/bundle"}
 	util := corev1.VolumeMount{Name: "util", MountPath: "/util"}
 	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-	extract := container("extract", in.Config.OPMImage, bundle)
+	extract := container("extract", t.config.OPMImage, bundle)
 	extract.Command = []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/",
-		"-n", in.Lookup.CatalogSourceRef.Namespace, "-c", in.name(), "-z"}
-	extract.Env = []corev1.EnvVar{{Name: "CONTAINER_IMAGE", Value: in.Lookup.Path}}
-	copyHelper := container("util", in.Config.UtilImage, util)
+		"-n", t.namespace, "-c", t.name, "-z"}
+	extract.Env = []corev1.EnvVar{{Name: "CONTAINER_IMAGE", Value: t.image}}
+	copyHelper := container("util", t.config.UtilImage, util)
 	copyHelper.Command = []string{"/bin/cp", "-Rv", "/bin/cpb", "/util/cpb"}
-	pullBundle := container("pull", in.Lookup.Path, bundle, util)
+	pullBundle := container("pull", t.image, bundle, util)
 	pullBundle.Command, pullBundle.ImagePullPolicy = []string{"/util/cpb", "/bundle"}, pull
 	spec := corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: in.name(),
+		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: t.name,
 		SecurityContext:  &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		NodeSelector:     map[string]string{"kubernetes.io/os": "linux"},
 		Volumes:          []corev1.Volume{{Name: "bundle", VolumeSource: empty}, {Name: "util", VolumeSource: empty}},
 		InitContainers:   []corev1.Container{copyHelper, pullBundle},
 		Containers:       []corev1.Container{extract},
 		Tolerations:      tolerations(),
-		ImagePullSecrets: in.pullSecrets(),
+		ImagePullSecrets: t.pullSecrets(),
 	}
-	if user := in.Config.RunAsUser; user > 0 {
+	if user := t.config.RunAsUser; user > 0 {
 		spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot = new(user), new(true)
 	}
 	return spec
 }
 
 // pullSecrets are those of the CatalogSource; nil for none.
-func (in *Input) pullSecrets() (refs []corev1.LocalObjectReference) {
-	for _, secret := range in.CatalogSource.Spec.Secrets {
+func (t target) pullSecrets() (refs []corev1.LocalObjectReference) {
+	for _, secret := range t.catalog.Spec.Secrets {
 		refs = append(refs, corev1.LocalObjectReference{Name: secret})
 	}
 	return refs

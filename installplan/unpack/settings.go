@@ -21,8 +21,8 @@ const (
 const retryInterval = 5 * time.Minute
 
 // timeout returns the bound of one try, 0 for none.
-func (in *Input) timeout(out *Outcome) time.Duration {
-	switch d, set := in.setting(out, AnnotationTimeout, "timeout"); {
+func (out *Outcome) timeout(in Input) time.Duration {
+	switch d, set := out.setting(in, AnnotationTimeout, "timeout"); {
 	case set && d >= 0:
 		return d
 	case in.Config.UnpackTimeoutDisabled:
@@ -31,8 +31,8 @@ func (in *Input) timeout(out *Outcome) time.Duration {
 	return cmp.Or(in.Config.UnpackTimeout, installplan.DefaultUnpackTimeout)
 }
 
-func (in *Input) retryInterval(out *Outcome) time.Duration {
-	if d, set := in.setting(out, AnnotationRetryInterval, "retry"); set && d > 0 {
+func (out *Outcome) retryInterval(in Input) time.Duration {
+	if d, set := out.setting(in, AnnotationRetryInterval, "retry"); set && d > 0 {
 		return d
 	}
 	return retryInterval
@@ -40,7 +40,7 @@ func (in *Input) retryInterval(out *Outcome) time.Duration {
 
 // setting reads a duration from the namespace's OperatorGroup. Where there are
 // several none counts, as nothing is installed there until one is left.
-func (in *Input) setting(out *Outcome, annotation, word string) (d time.Duration, set bool) {
+func (out *Outcome) setting(in Input, annotation, word string) (d time.Duration, set bool) {
 	if len(in.OperatorGroups.Items) != 1 {
 		return 0, false
 	}

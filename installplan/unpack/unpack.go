@@ -42,15 +42,26 @@ func Bundle(in Input) (Outcome, error) {
 	if complete {
 		out.Diagnostics = content.Found
 	}
-	owns := in.mendConfigMap(&out)
-	switch {
-	case complete:
-		out.load(in, content)
-	case owns && in.mendPermissions(&out):
-		in.runJob(&out)
-	default:
-		out.notStarted(in.Now)
+	t := targetOf(in)
+	if in.ConfigMap != nil && t.isUnmanaged(in.ConfigMap) {
+		out.warn(ReasonNameTaken, in.ConfigMap, "it is not one that a bundle is unpacked into")
 	}
+	lacks, owns := t.configMap(in.ConfigMap)
+	if lacks != nil {
+		out.Actions = append(out.Actions, lacks)
+	}
+	if complete {
+		out.load(in, content)
+		return out, nil
+	}
+	if owns {
+		lacks, ready := t.permissions(in)
+		if out.Actions = append(out.Actions, lacks...); ready {
+			out.runJob(in, t)
+			return out, nil
+		}
+	}
+	out.notStarted(in.Now)
 	return out, nil
 }
 
