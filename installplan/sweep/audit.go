@@ -3,7 +3,6 @@
 package sweep
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -106,10 +105,15 @@ func auditLabels(n namespace, p *v1alpha1.InstallPlan, subscriptions []*v1alpha1
 			missing(pkg)
 		}
 	}
-	for _, label := range slices.Sorted(maps.Keys(p.Labels)) {
+	var unused []string
+	for label := range p.Labels {
 		if strings.HasPrefix(label, olmcore.ComponentLabelPrefix) && len(n.byLabel[label]) == 0 {
-			f.object(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", label)
+			unused = append(unused, label)
 		}
+	}
+	slices.Sort(unused)
+	for _, label := range unused {
+		f.object(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", label)
 	}
 }
 

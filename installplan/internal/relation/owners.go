@@ -90,7 +90,7 @@ type Repair struct {
 	Needed bool
 	// ToManual: the approval is.
 	ToManual bool
-	metadata metav1.ObjectMeta
+	metadata metav1.ObjectMeta // shares what is as it must be
 }
 
 // Check compares the relations of a plan with what its Subscriptions demand; proven
@@ -105,7 +105,7 @@ func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, p
 			involved = append(involved, s)
 		}
 	}
-	r := Repair{metadata: *plan.ObjectMeta.DeepCopy(), ToManual: mustBeManual(plan, subscriptions)}
+	r := Repair{metadata: plan.ObjectMeta, ToManual: mustBeManual(plan, subscriptions)}
 	lacked := Relate(&r.metadata, owners, involved)
 	r.Needed = lacked || r.ToManual
 	return r
