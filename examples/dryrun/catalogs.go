@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/resolution"
+	"github.com/olmcore/olm/subscription/resolution/path"
 )
 
 // catalogs is the content that --catalog names.
@@ -25,6 +26,10 @@ type catalogs struct {
 	controllers.Catalogs
 	// explain is the bundle of --explain.
 	explain string
+	// path is the Subscription of --path, and across whether its way may lead through
+	// other channels. asked: there is such a Subscription.
+	path          string
+	across, asked bool
 	// read says what was read, in the order of the flags.
 	read []catalogRead
 }
@@ -95,6 +100,9 @@ type answer struct {
 	Help    []string `json:"help,omitempty"`
 	// Explanation answers --explain.
 	Explanation string `json:"explanation,omitempty"`
+	// Path answers --path, or PathProblem says why not.
+	Path        *path.Path `json:"path,omitempty"`
+	PathProblem string     `json:"pathProblem,omitempty"`
 }
 
 // input is what the answer for a namespace is computed from.
@@ -131,8 +139,24 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 		if explained.Subscription == s.Name || explained.Subscription == "" && i == 0 {
 			found.Resolution.Explanation = explained.Summary
 		}
+		r.catalogs.find(found.Resolution, in, s)
 	}
 	return result.Resolution, nil
+}
+
+// find answers --path for a Subscription, if it is the one.
+func (c *catalogs) find(a *answer, in resolution.Input, s *v1alpha1.Subscription) {
+	name, target, _ := strings.Cut(c.path, "=")
+	if name != s.Name && name != s.Namespace+"/"+s.Name {
+		return
+	}
+	c.asked = true
+	found, err := path.Find(path.Question{Input: in, Subscription: s.Name, Target: target, AcrossChannels: c.across})
+	if err != nil {
+		a.PathProblem = err.Error()
+		return
+	}
+	a.Path = &found
 }
 
 // known says what is known of the catalogs of a namespace: nothing, when the input
@@ -252,5 +276,13 @@ func (a *answer) print(b *strings.Builder) {
 	}
 	if a.Explanation != "" {
 		fmt.Fprintf(b, "  explained    %s\n", a.Explanation)
+	}
+	if a.Path != nil {
+		for line := range strings.Lines(a.Path.String()) {
+			fmt.Fprintf(b, "  path         %s", line)
+		}
+	}
+	if a.PathProblem != "" {
+		fmt.Fprintf(b, "  path         %s\n", a.PathProblem)
 	}
 }

@@ -69,6 +69,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 	if err != nil {
 		return fail(stderr, err, exitInternal)
 	}
+	if o.catalogs.path != "" && !o.catalogs.asked {
+		return fail(stderr, fmt.Errorf("--path %q names no Subscription of the input that is resolved", o.catalogs.path), exitUsage)
+	}
 	r.Input = spellings(objects)
 	if err := printers[o.output](stdout, r); err != nil {
 		return fail(stderr, err, exitInternal)
@@ -101,6 +104,8 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	flags.DurationVar(&o.advance, "advance", 10*time.Minute, "with --settle: how far to move the clock at most")
 	flags.Var(o.catalogs, "catalog", "NAMESPACE/NAME=PATH: resolve Subscriptions against this file-based catalog, a file (.gz allowed) or a folder; repeatable")
 	flags.StringVar(&o.catalogs.explain, "explain", "", "with --catalog: say why this bundle is or is not chosen")
+	flags.StringVar(&o.catalogs.path, "path", "", "with --catalog: SUBSCRIPTION or SUBSCRIPTION=BUNDLE: print the way of a Subscription, hop by hop, to where it ends or to a bundle")
+	flags.BoolVar(&o.catalogs.across, "across-channels", false, "with --path: the way may lead through other channels of the package, to the head of its default channel")
 	flags.Usage = func() {} // only --help prints it; an error is one line
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -119,6 +124,9 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	}
 	if o.catalogs.explain != "" && len(o.catalogs.Content) == 0 {
 		return o, errors.New("--explain needs --catalog")
+	}
+	if o.catalogs.path != "" && len(o.catalogs.Content) == 0 {
+		return o, errors.New("--path needs --catalog")
 	}
 	if *now != "" {
 		t, err := time.Parse(time.RFC3339, *now)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,7 +61,18 @@ func TestResolvesAgainstACatalog(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Equal(t, got, again, "a folder is the same catalog")
 
+	for _, args := range [][]string{{"--path", "backup"}, {"--path", "tools/backup=backup.v1.0.0", "--output", "json"}} {
+		args = append(args, "--complete", "--catalog", "olm/community="+dir+"catalog.yaml", dir+"subscriptions.yaml")
+		code, got, errs := runDry(t, "", args...)
+		require.Zero(t, code, errs)
+		golden(t, dir+"path."+map[bool]string{true: "json", false: "out"}[slices.Contains(args, "json")], got)
+	}
+	code, _, errs = runDry(t, "", "--complete", "--catalog", "olm/community="+dir+"catalog.yaml", "--path", "nobody", dir+"subscriptions.yaml")
+	require.Equal(t, exitUsage, code)
+	require.Equal(t, "dryrun: --path \"nobody\" names no Subscription of the input that is resolved\n", errs)
+
 	for args, want := range map[string]string{
+		"--path backup":           "dryrun: --path needs --catalog\n",
 		"--catalog community=x":   `dryrun: invalid value "community=x" for flag -catalog: "community=x" is not NAMESPACE/NAME=PATH (--help lists the flags)` + "\n",
 		"--catalog a/b=missing":   `dryrun: invalid value "a/b=missing" for flag -catalog: stat missing: no such file or directory (--help lists the flags)` + "\n",
 		"--explain backup.v1.0.0": "dryrun: --explain needs --catalog\n",

@@ -44,6 +44,13 @@
 // without them, unless [Policy].AllOrNothing asks for OLM's way. A Subscription
 // that gets less than its best candidate is in HeldBack, with the reason.
 //
+// # Version ranges, what if, and the way to a version
+//
+// The annotation [AnnotationVersionRange] of a Subscription, or [Input].Pins, hold its
+// operator inside a range of versions. [WhatIf] answers for the namespace as it is and
+// with a [Change], and says how the answers differ. Package resolution/path finds the
+// way to a version, hop by hop.
+//
 // # When to ask again
 //
 // An answer holds until what it was computed from changes. Its Observed tells

@@ -115,6 +115,27 @@ func ExampleResolve_unsatisfiable() {
 	// constraints not satisfiable: bundle storage.v3.1.0 requires an operator providing an API with group: disk.example, version: v1, kind: Disk, subscription storage exists, subscription storage requires cool/tools/stable/storage.v3.1.0
 }
 
+// Somebody wants to know what it means to stay at version 1, before doing it.
+func ExampleWhatIf() {
+	in := exampleInput(strings.ReplaceAll(exampleCatalog, "- {type: olm.gvk.required, value: {group: disk.example, version: v1, kind: Disk}}\n", ""))
+	d, err := resolution.WhatIf(in, resolution.Change{Subscription: "backup", VersionRange: new("<2.0.0")})
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range d.Subscriptions {
+		fmt.Println(s.Subscription+":", s.Before.Target.Target, "->", s.After.Target.Target)
+		fmt.Println(s.After.HeldBack.Summary)
+	}
+	for _, op := range d.Dropped {
+		fmt.Println("not installed:", op.Name)
+	}
+	// Output:
+	// backup: backup.v2.0.0 -> backup.v1.0.0
+	// Subscription backup gets backup.v1.0.0: the version range "<2.0.0" (Input.Pins) does not allow backup.v2.0.0.
+	// not installed: backup.v2.0.0
+	// not installed: storage.v3.1.0
+}
+
 func ExampleExplain() {
 	in := exampleInput(exampleCatalog)
 	for _, bundle := range []string{"backup.v2.0.0", "backup.v1.0.0", "storage.v3.1.0", "unheard-of.v1.0.0"} {

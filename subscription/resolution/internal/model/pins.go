@@ -99,7 +99,7 @@ func pinned(p *Problem, e *content.Entry) string {
 	for _, s := range p.Subs {
 		if s.Object.Spec.Package == e.Channel.Pkg.Name {
 			if text := s.Outside(e); text != "" {
-				return fmt.Sprintf("%s is not what Subscription %s may have: %s", e.Name, s.Object.Name, text)
+				return fmt.Sprintf("Subscription %s does not allow %s: %s", s.Object.Name, e.Name, text)
 			}
 		}
 	}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package path finds the way that an operator takes from what is installed to a bundle,
+// or to where it gets no further: hop by hop, each with what moves beside it, and where
+// the way ends with the reason. Each hop is what resolution.Resolve answers for the
+// namespace after the hop before, so that the way is never another than the one that
+// the operators take.
+//
+//	found, err := path.Find(path.Question{Input: in, Subscription: "cool", Target: "cool.v2.0.0"})
+//	fmt.Print(found)           // also found.Mermaid() and found.DOT()
+//
+// A way says nothing of what only a cluster knows: that a version starts, that somebody
+// approves a plan. It supposes that every hop succeeds.
+package path
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+)
+
+// Question is what Find answers.
+type Question struct {
+	// Input is the namespace as it is; Find changes nothing of it.
+	Input resolution.Input
+	// Subscription is the one that is asked about. Empty asks for all together, as far
+	// as they get.
+	Subscription string
+	// Target is the bundle where its way shall end, named by its ClusterServiceVersion.
+	// Empty is as far as it gets. It needs a Subscription.
+	Target string
+	// AcrossChannels: where the Subscription gets no further, or past the Target, it may
+	// follow another channel of its package. Of several ways the shortest is found. Without
+	// Target it leads to the head of the default channel.
+	AcrossChannels bool
+}
+
+// Path is the way that Find found.
+type Path struct {
+	Namespace    string `json:"namespace"`
+	Subscription string `json:"subscription,omitempty"`
+	Target       string `json:"target,omitempty"`
+	// Reached: the Target is installed in the end; without one, that the way ends as
+	// nothing better is offered, and not for an obstacle.
+	Reached bool  `json:"reached"`
+	Hops    []Hop `json:"hops"`
+	// Stops say where each Subscription that is asked about ends, sorted by name.
+	Stops []Stop `json:"stops"`
+}
+
+// Hop is what one resolution brings.
+type Hop struct {
+	// Channel is the channel that the Subscription has to follow for it, where that is
+	// not the one before.
+	Channel string `json:"channel,omitempty"`
+	// Moves are the operators that are installed or upgraded, sorted by name.
+	Moves []Move `json:"moves"`
+	// Approval: a Subscription asks for its plans to be approved, so the hop waits for
+	// somebody.
+	Approval bool `json:"approval,omitempty"`
+}
+
+// Move is one operator that a hop installs or upgrades.
+type Move struct {
+	// From is what it replaces, empty for a new one.
+	From    string               `json:"from,omitempty"`
+	To      string               `json:"to"`
+	Version string               `json:"version"`
+	Package string               `json:"package"`
+	Channel string               `json:"channel"`
+	Catalog types.NamespacedName `json:"catalog"`
+	// Subscriptions are those that it is for; none for a new dependency. RequiredBy are
+	// the operators that need it.
+	Subscriptions []string `json:"subscriptions,omitempty"`
+	RequiredBy    []string `json:"requiredBy,omitempty"`
+	// Deprecations are what the catalog says about the bundle, its channel and package.
+	Deprecations []string `json:"deprecations,omitempty"`
+}
+
+// Stop is where a Subscription's way ends.
+type Stop struct {
+	Subscription string `json:"subscription"`
+	// At is what is installed there, empty for nothing.
+	At string `json:"at,omitempty"`
+	// Code says why it goes no further: Head, OtherWay, Endless, Unresolved, or what
+	// holds it back.
+	Code    resolution.HeldBackCode `json:"code"`
+	Summary string                  `json:"summary"`
+}
+
+// Reasons for the end of a way beside those of resolution.
+const (
+	// Head: nothing better is offered.
+	Head resolution.HeldBackCode = "Head"
+	// OtherWay: the Target is not on this way.
+	OtherWay resolution.HeldBackCode = "OtherWay"
+	// Endless: the way comes back to where it was, or is too long.
+	Endless resolution.HeldBackCode = "Endless"
+)
+
+// maxHops bounds a way, maxTried how many resolutions a search across channels takes.
+const maxHops, maxTried = 1000, 4000
+
+// Find returns the way that a Question asks for. The error is an *olmcore.InputError
+// that names what the Input does not have.
+func Find(q Question) (Path, error) {
+	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
+		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty; a Target and other channels are those of one"}
+	}
+	start := state{in: q.Input}
+	sub := start.subscription(q.Subscription)
+	if q.Subscription != "" && sub == nil {
+		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: fmt.Sprintf("%q is not in namespace %s", q.Subscription, q.Input.Namespace)}
+	}
+	w := walk{Question: q}
+	if q.Target != "" || q.AcrossChannels {
+		index := packageOf(&q.Input, sub)
+		if w.Target == "" {
+			w.Target = headOf(index)
+		}
+		version := versionOf(index, w.Target)
+		if version == "" {
+			return Path{}, &olmcore.InputError{Field: "Target", Problem: fmt.Sprintf("%q is no bundle of package %s with a version", w.Target, sub.Spec.Package)}
+		}
+		w.channels = channelsOf(index)
+		// So that no hop leads past it.
+		start.in.Pins = append(slices.Clone(start.in.Pins), resolution.Pin{Subscription: sub.Name, Range: "<=" + version})
+	}
+	p := w.along(start)
+	if q.AcrossChannels && !p.Reached {
+		if across, found := w.across(start); found {
+			return across, nil
+		}
+	}
+	return p, nil
+}
+
+// contentOf returns the content of a catalog, nil when there is none.
+func contentOf(in *resolution.Input, key types.NamespacedName) *resolution.Catalog {
+	for i := range in.Catalogs {
+		if in.Catalogs[i].Key == key {
+			return in.Catalogs[i].Content
+		}
+	}
+	return nil
+}
+
+// packageOf returns what a Subscription follows, nil when it is not there.
+func packageOf(in *resolution.Input, sub *v1alpha1.Subscription) *content.PackageIndex {
+	key := types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}
+	if catalog := contentOf(in, key); catalog != nil {
+		return catalog.ByName[sub.Spec.Package]
+	}
+	return nil
+}
+
+// headOf returns the head of a package's default channel, "" when there is none.
+func headOf(p *content.PackageIndex) string {
+	if p == nil || len(p.Channels) == 0 || len(p.Channels[0].Chain) == 0 {
+		return ""
+	}
+	return p.Channels[0].Chain[0].Name
+}
+
+// versionOf returns the version of a package's bundle, "" when it has none.
+func versionOf(p *content.PackageIndex, bundle string) string {
+	if p == nil {
+		return ""
+	}
+	for _, channel := range p.Channels {
+		if e := channel.ByName[bundle]; e != nil && e.HasVersion {
+			return e.Version.String()
+		}
+	}
+	return ""
+}
+
+func channelsOf(p *content.PackageIndex) (names []string) {
+	for _, channel := range p.Channels {
+		names = append(names, channel.Name)
+	}
+	return names
+}
+
+// walk answers one Question. Its Target is empty when the way goes as far as it can.
+type walk struct {
+	Question
+	// channels are those of the Subscription's package, the default first.
+	channels []string
+}
+
+func (w *walk) path(hops []Hop) Path {
+	return Path{Namespace: w.Input.Namespace, Subscription: w.Subscription, Target: w.Target, Hops: hops}
+}
+
+// along goes hop by hop, every Subscription along its own channel.
+func (w *walk) along(s state) Path {
+	p := w.path(nil)
+	seen := map[string]bool{}
+	for {
+		seen[s.key()] = true
+		res := resolution.Resolve(s.in)
+		next, hop, moved := s.after(&res)
+		if !moved || w.arrived(s) {
+			w.end(&p, s, &res, false)
+			p.trim()
+			return p
+		}
+		p.Hops = append(p.Hops, hop)
+		s = next
+		if seen[s.key()] || len(p.Hops) == maxHops {
+			w.end(&p, s, &res, true)
+			return p
+		}
+	}
+}
+
+// trim drops the last hops of other Subscriptions, where one is asked about.
+func (p *Path) trim() {
+	for n := len(p.Hops); p.Subscription != "" && n > 0; n-- {
+		if slices.ContainsFunc(p.Hops[n-1].Moves, func(m Move) bool { return slices.Contains(m.Subscriptions, p.Subscription) }) {
+			return
+		}
+		p.Hops = p.Hops[:n-1]
+	}
+}
+
+// arrived reports whether the Target is installed.
+func (w *walk) arrived(s state) bool {
+	sub := s.subscription(w.Subscription)
+	return w.Target != "" && sub != nil && sub.Status.InstalledCSV == w.Target
+}
+
+// step is a state that a search across channels came to, and how.
+type step struct {
+	state
+	hops []Hop
+}
+
+// across looks for the shortest way, over any of the package's channels. Of ways of one
+// length it is the one that keeps its channel longest.
+func (w *walk) across(start state) (Path, bool) {
+	queue, seen, tried := []step{{state: start}}, map[string]bool{}, 0
+	for len(queue) > 0 && tried < maxTried {
+		at := queue[0]
+		queue = queue[1:]
+		if w.arrived(at.state) {
+			res := resolution.Resolve(at.in)
+			p := w.path(at.hops)
+			w.end(&p, at.state, &res, false)
+			return p, true
+		}
+		own := at.subscription(w.Subscription).Spec.Channel
+		for _, channel := range append([]string{own}, w.channels...) {
+			in, err := resolution.Changed(at.in, resolution.Change{Subscription: w.Subscription, Channel: channel})
+			if err != nil {
+				continue
+			}
+			from := state{in}
+			tried++
+			res := resolution.Resolve(in)
+			next, hop, moved := from.after(&res)
+			if !moved || seen[next.key()] {
+				continue
+			}
+			if channel != own {
+				hop.Channel = channel
+			}
+			seen[next.key()] = true
+			queue = append(queue, step{next, append(slices.Clone(at.hops), hop)})
+		}
+	}
+	return Path{}, false
+}
+
+// end says where the way ends and why.
+func (w *walk) end(p *Path, s state, res *resolution.Result, endless bool) {
+	p.Reached = !endless
+	for _, sub := range s.in.Subscriptions {
+		if sub == nil || sub.Namespace != s.in.Namespace || w.Subscription != "" && sub.Name != w.Subscription {
+			continue
+		}
+		stop := Stop{Subscription: sub.Name, At: sub.Status.InstalledCSV, Code: Head, Summary: "nothing better is offered"}
+		standing := res.Standing(sub.Name)
+		switch {
+		case endless:
+			stop.Code, stop.Summary = Endless, "the hops lead back to where they were, or are too many"
+		case w.arrived(s):
+			stop.Summary = "the target is installed"
+		case standing.Failure != "":
+			stop.Code, stop.Summary = resolution.Unresolved, standing.Failure
+		case standing.HeldBack != nil && !(standing.HeldBack.Code == resolution.Pinned && w.Target != ""):
+			stop.Code, stop.Summary = standing.HeldBack.Code, standing.HeldBack.Summary
+		case w.Target != "":
+			stop.Code, stop.Summary = w.obstacle(s)
+		}
+		p.Reached = p.Reached && stop.Code == Head
+		p.Stops = append(p.Stops, stop)
+	}
+	slices.SortFunc(p.Stops, func(a, b Stop) int { return strings.Compare(a.Subscription, b.Subscription) })
+}
+
+// obstacle says what stands between a state and the Target: what holds the Subscription
+// back in another channel, where it may follow one.
+func (w *walk) obstacle(s state) (resolution.HeldBackCode, string) {
+	for _, channel := range w.channels {
+		in, err := resolution.Changed(s.in, resolution.Change{Subscription: w.Subscription, Channel: channel})
+		if err != nil || !w.AcrossChannels {
+			break
+		}
+		res := resolution.Resolve(in)
+		if h := res.Standing(w.Subscription).HeldBack; h != nil && h.Code != resolution.Pinned && h.Code != resolution.NoUpgradeEdge {
+			return h.Code, fmt.Sprintf("in channel %s: %s", channel, h.Summary)
+		}
+	}
+	return OtherWay, fmt.Sprintf("no upgrade leads from here to %s, or on the way to it", w.Target)
+}
+
+// deprecations returns what a catalog says about a bundle that is installed.
+func deprecations(catalog *resolution.Catalog, op *olmcore.Operator) (list []string) {
+	for _, d := range catalog.Deprecations(op.Package) {
+		if (d.Channel == "" || d.Channel == op.Channel) && (d.Bundle == "" || d.Bundle == op.Name) {
+			list = append(list, d.Message)
+		}
+	}
+	return list
+}
+
+// isManual reports whether a Subscription asks for approval.
+func isManual(s *v1alpha1.Subscription) bool {
+	return s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
+}

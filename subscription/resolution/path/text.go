@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package path
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String returns the way as text, one line for each hop, and for what comes or moves
+// with it.
+func (p Path) String() string {
+	var b strings.Builder
+	if p.Subscription == "" {
+		fmt.Fprintf(&b, "The Subscriptions of namespace %s", p.Namespace)
+	} else {
+		fmt.Fprintf(&b, "Subscription %s/%s", p.Namespace, p.Subscription)
+	}
+	if p.Target != "" {
+		fmt.Fprintf(&b, " to %s", p.Target)
+	}
+	fmt.Fprintf(&b, ": %s\n", count(len(p.Hops)))
+	for i, hop := range p.Hops {
+		fmt.Fprintf(&b, "%3d. ", i+1)
+		if hop.Channel != "" {
+			fmt.Fprintf(&b, "follow channel %s; ", hop.Channel)
+		}
+		if hop.Approval {
+			b.WriteString("after approval; ")
+		}
+		for j, m := range p.ordered(hop) {
+			if j > 0 {
+				b.WriteString("     with ")
+			}
+			b.WriteString(m.String() + "\n")
+			for _, d := range m.Deprecations {
+				fmt.Fprintf(&b, "     deprecated: %s\n", strings.Join(strings.Fields(d), " "))
+			}
+		}
+	}
+	for _, s := range p.Stops {
+		fmt.Fprintf(&b, "%s ends at %s: %s: %s\n", s.Subscription, cmp.Or(s.At, "nothing"), s.Code, s.Summary)
+	}
+	return b.String()
+}
+
+func count(hops int) string {
+	if hops == 1 {
+		return "1 hop"
+	}
+	return strconv.Itoa(hops) + " hops"
+}
+
+// ordered returns the moves of a hop, those of the Subscription that is asked about
+// first.
+func (p Path) ordered(hop Hop) []Move {
+	return slices.SortedStableFunc(slices.Values(hop.Moves), func(a, b Move) int {
+		return cmp.Compare(p.rank(a), p.rank(b))
+	})
+}
+
+func (p Path) rank(m Move) int {
+	switch {
+	case slices.Contains(m.Subscriptions, p.Subscription):
+		return 0
+	case len(m.Subscriptions) > 0:
+		return 1
+	}
+	return 2
+}
+
+// String returns the move as a clause.
+func (m Move) String() string {
+	text := fmt.Sprintf("%s from channel %s of catalog %s", m.To, m.Channel, m.Catalog)
+	if m.From != "" {
+		text += " replacing " + m.From
+	}
+	if len(m.Subscriptions) > 0 {
+		text += " for " + strings.Join(m.Subscriptions, ", ")
+	}
+	if len(m.RequiredBy) > 0 {
+		text += ", needed by " + strings.Join(m.RequiredBy, ", ")
+	}
+	return text
+}
+
+// edge is an arrow of the picture of a way.
+type edge struct {
+	from, to, label string
+	// needs: to is needed by from.
+	needs bool
+}
+
+const nothing = "nothing installed"
+
+func (p Path) edges() (list []edge) {
+	for i, hop := range p.Hops {
+		for _, m := range p.ordered(hop) {
+			list = append(list, edge{from: cmp.Or(m.From, nothing), to: m.To, label: fmt.Sprintf("%d: %s", i+1, m.Channel)})
+			for _, by := range m.RequiredBy {
+				list = append(list, edge{from: by, to: m.To, label: "needs", needs: true})
+			}
+		}
+	}
+	return list
+}
+
+// ends returns why the way ends where it ends, for each bundle at an end, sorted.
+func (p Path) ends() (list [][2]string) {
+	for _, s := range p.Stops {
+		list = append(list, [2]string{cmp.Or(s.At, nothing), string(s.Code)})
+	}
+	slices.SortFunc(list, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	return slices.Compact(list)
+}
+
+// DOT returns the way as a graph for Graphviz.
+func (p Path) DOT() string {
+	var b strings.Builder
+	b.WriteString("digraph path {\n  rankdir=LR;\n")
+	for _, e := range p.edges() {
+		style := ""
+		if e.needs {
+			style = ", style=dashed"
+		}
+		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", strconv.Quote(e.from), strconv.Quote(e.to), strconv.Quote(e.label), style)
+	}
+	for _, end := range p.ends() {
+		fmt.Fprintf(&b, "  %s [xlabel=%s];\n", strconv.Quote(end[0]), strconv.Quote(end[1]))
+	}
+	return b.String() + "}\n"
+}
+
+// Mermaid returns the way as a flowchart for Mermaid, which many renderers of Markdown
+// draw.
+func (p Path) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	ids := map[string]string{}
+	node := func(name string) string {
+		if id, known := ids[name]; known {
+			return id
+		}
+		ids[name] = fmt.Sprintf("n%d", len(ids))
+		return fmt.Sprintf("%s[%s]", ids[name], mermaidText(name))
+	}
+	for _, e := range p.edges() {
+		arrow := "-->"
+		if e.needs {
+			arrow = "-.->"
+		}
+		fmt.Fprintf(&b, "  %s %s|%s| %s\n", node(e.from), arrow, mermaidText(e.label), node(e.to))
+	}
+	for i, end := range p.ends() {
+		fmt.Fprintf(&b, "  %s --- e%d([%s])\n", node(end[0]), i, mermaidText(end[1]))
+	}
+	return b.String()
+}
+
+// mermaidText quotes a text: names may hold what means something to Mermaid.
+func mermaidText(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '#' || r == '<' || r == '>' || r == '&' || r == ';' || r < ' ':
+			fmt.Fprintf(&b, "#%d;", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return `"` + b.String() + `"`
+}
