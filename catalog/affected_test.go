@@ -4,7 +4,6 @@ package catalog_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -12,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
@@ -102,60 +100,26 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-func TestGather(t *testing.T) {
-	ctx := context.Background()
-	global := catalog.Config{GlobalCatalogNamespace: "olm"}
-	w := newWorld(t, global, cool())
-	w.run(t, 0)
-	for _, namespace := range []string{"team-b", "team-a", "olm"} {
-		for _, source := range []string{"cool", "other"} {
-			require.NoError(t, w.Cluster.Create(&v1alpha1.Subscription{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: source},
-				Spec:       &v1alpha1.SubscriptionSpec{CatalogSource: source, CatalogSourceNamespace: "olm"},
-			}))
-		}
+func TestAffectedByWhatOnlySomeNeed(t *testing.T) {
+	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "olm", Name: name} }
+	for _, test := range []struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		{&corev1.ServiceAccount{ObjectMeta: at("cool-configmap-server")}, []types.NamespacedName{coolKey, {Namespace: "olm", Name: "cool-configmap-server"}}},
+		{&rbacv1.Role{ObjectMeta: at("cool-configmap-reader")}, []types.NamespacedName{coolKey}},
+		{&rbacv1.Role{ObjectMeta: at("cool")}, nil},
+		{&rbacv1.RoleBinding{ObjectMeta: at("cool-server-configmap-reader")}, []types.NamespacedName{coolKey}},
+		{&policyv1.PodDisruptionBudget{ObjectMeta: at("cool")}, []types.NamespacedName{coolKey}},
+		{&policyv1.PodDisruptionBudget{ObjectMeta: at("c-l")}, []types.NamespacedName{{Namespace: "olm"}}},
+		{&corev1.ConfigMap{ObjectMeta: at("any")}, []types.NamespacedName{{Namespace: "olm"}}},
+		{&v1alpha1.Subscription{Spec: &v1alpha1.SubscriptionSpec{CatalogSource: "cool", CatalogSourceNamespace: "olm"}}, []types.NamespacedName{coolKey}},
+		{&v1alpha1.Subscription{}, nil},
+		{(*rbacv1.Role)(nil), nil},
+		{(*rbacv1.RoleBinding)(nil), nil},
+		{(*corev1.ConfigMap)(nil), nil},
+		{(*policyv1.PodDisruptionBudget)(nil), nil},
+	} {
+		require.Equal(t, test.want, catalog.Affected(test.object))
 	}
-	require.NoError(t, w.Cluster.Create(bystander()))
-	in := w.input(t)
-	require.Equal(t, []string{"team-a", "team-b"}, in.Subscribers)
-	require.Len(t, in.Pods.Items, 2)
-	require.Len(t, in.Nodes.Items, 2)
-	require.True(t, in.Nodes.Complete)
-	require.Len(t, in.Services.Items, 1)
-	require.Len(t, in.ServiceAccounts.Items, 1)
-	require.Len(t, in.NetworkPolicies.Items, 2)
-
-	blind, err := catalog.Gather(ctx, w.Cluster, coolKey, catalog.Config{IgnoreNodes: true})
-	require.NoError(t, err)
-	require.False(t, blind.Nodes.Complete)
-	require.Empty(t, blind.Nodes.Items)
-
-	_, err = catalog.Gather(ctx, w.Cluster, types.NamespacedName{Namespace: "olm", Name: "none"}, global)
-	require.True(t, apierrors.IsNotFound(err))
-	for _, kind := range []string{"CatalogSource", "Namespace", "Pod", "Node", "Service", "ServiceAccount", "NetworkPolicy", "Role", "RoleBinding", "PodDisruptionBudget", "Subscription"} {
-		_, err = catalog.Gather(ctx, failing{w.Cluster, kind}, coolKey, global)
-		require.ErrorIs(t, err, errBroken, kind)
-	}
-}
-
-var errBroken = errors.New("broken")
-
-// failing is a Reader that cannot read one kind.
-type failing struct {
-	olmcore.Reader
-	kind string
-}
-
-func (f failing) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
-	if gvk.Kind == f.kind {
-		return nil, errBroken
-	}
-	return f.Reader.Get(ctx, gvk, namespace, name)
-}
-
-func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
-	if gvk.Kind == f.kind {
-		return nil, errBroken
-	}
-	return f.Reader.List(ctx, gvk, namespace, selector)
 }

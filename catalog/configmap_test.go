@@ -10,46 +10,15 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/olmcore/olm/catalog"
-	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// mapped is a CatalogSource that serves the ConfigMap content.
-func mapped() *v1alpha1.CatalogSource {
-	cs := cool()
-	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeConfigmap, ConfigMap: "content"}
-	return cs
-}
-
-func olmNamespace() *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}
-}
-
-// mappedWorld is a cluster in which mapped serves.
-func mappedWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *world {
-	w := newWorld(t, config, cs)
-	require.NoError(t, w.Cluster.Create(content()))
-	w.run(t, time.Hour)
-	return w
-}
-
-func mappedInput(t testing.TB, config catalog.Config) catalog.Input {
-	in := mappedWorld(t, config, mapped()).input(t)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
-	require.True(t, out.Result.Empty(), "not converged: %+v", out.Result)
-	return in
-}
 
 // TestAConfigMapIsServedAsByOLM pins names, hashes and the Pod of a config map
 // server.
@@ -168,94 +137,6 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 	}
 }
 
-// TestDamagedObjectsAreRepairedInPlace also covers what only ConfigMaps and several
-// replicas need.
-func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
-	base := mappedInput(t, catalog.Config{Replicas: 2})
-	for name, damage := range map[string]func(*catalog.Input){
-		"rules": func(in *catalog.Input) { in.Roles.Items[0].Rules[0].Verbs = []string{"*"} },
-		"more rules": func(in *catalog.Input) {
-			in.Roles.Items[0].Rules = append(in.Roles.Items[0].Rules, rbacv1.PolicyRule{})
-		},
-		"role label": func(in *catalog.Input) { in.Roles.Items[0].Labels = nil },
-		"subjects":   func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects = nil },
-		"subject":    func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects[0].Name = "default" },
-		"account":    func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil },
-		"selector":   func(in *catalog.Input) { in.Services.Items[0].Spec.Selector["olm.managed"] = "true" },
-		"budget": func(in *catalog.Input) {
-			in.PodDisruptionBudgets.Items[0].Spec.MinAvailable = new(intstr.FromString("50%"))
-		},
-		"OLM's policy": func(in *catalog.Input) {
-			in.NetworkPolicies.Items[0].Spec.PodSelector.MatchLabels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
-		},
-		"budget label": func(in *catalog.Input) { in.PodDisruptionBudgets.Items[0].Labels["olm.managed"] = "x" },
-		"unavailable": func(in *catalog.Input) {
-			in.PodDisruptionBudgets.Items[0].Spec.MaxUnavailable = new(intstr.FromInt32(1))
-		},
-	} {
-		out := reconcile(t, base, damage)
-		require.Len(t, out.Actions, 1, name)
-		update, ok := out.Actions[0].(olmcore.Update)
-		require.True(t, ok, name)
-		switch o := update.After.(type) {
-		case *rbacv1.Role:
-			require.Equal(t, base.Roles.Items[0].Rules, o.Rules, name)
-		case *rbacv1.RoleBinding:
-			require.Equal(t, base.RoleBindings.Items[0].Subjects, o.Subjects, name)
-		case *networkingv1.NetworkPolicy:
-			require.Equal(t, base.NetworkPolicies.Items[0].Spec, o.Spec, name)
-		case *policyv1.PodDisruptionBudget:
-			require.Equal(t, base.PodDisruptionBudgets.Items[0].Spec, o.Spec, name)
-		case *corev1.Service:
-			require.Equal(t, base.Services.Items[0].Spec.Selector, o.Spec.Selector, name)
-		}
-	}
-	out := reconcile(t, base, func(in *catalog.Input) { in.RoleBindings.Items[0].RoleRef.Name = "admin" })
-	require.Len(t, out.Actions, 1)
-	require.IsType(t, olmcore.Delete{}, out.Actions[0], "the API server lets nobody change a roleRef")
-
-	for name, take := range map[string]func(*catalog.Input, []metav1.OwnerReference){
-		"a role": func(in *catalog.Input, by []metav1.OwnerReference) {
-			in.Roles.Items[0].OwnerReferences, in.Roles.Items[0].Rules = by, nil
-		},
-		"a binding": func(in *catalog.Input, by []metav1.OwnerReference) { in.RoleBindings.Items[0].OwnerReferences = by },
-		"a budget": func(in *catalog.Input, by []metav1.OwnerReference) {
-			in.PodDisruptionBudgets.Items[0].OwnerReferences = by
-		},
-	} {
-		out := reconcile(t, base, func(in *catalog.Input) {
-			take(in, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "other"}})
-		})
-		require.Len(t, out.Actions, 1, name)
-		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Equal(t, catalog.ReasonNameConflict, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason, name)
-	}
-}
-
-func TestTheBudgetFollowsTheReplicas(t *testing.T) {
-	cs := cool()
-	cs.Annotations = map[string]string{"olmcore/replicas": "3"}
-	w := newWorld(t, catalog.Config{}, cs)
-	w.run(t, time.Minute)
-	in := w.input(t)
-	require.Len(t, in.PodDisruptionBudgets.Items, 1)
-	require.Equal(t, new(intstr.FromInt32(2)), in.PodDisruptionBudgets.Items[0].Spec.MinAvailable)
-	require.Nil(t, in.PodDisruptionBudgets.Items[0].Spec.MaxUnavailable)
-	for _, condition := range catalog.Assess(in).Conditions {
-		if condition.Type == catalog.ConditionReplicasSpread {
-			require.Equal(t, metav1.ConditionTrue, condition.Status, "three Pods on the only two nodes are as spread as can be")
-		}
-	}
-	require.NoError(t, w.AddNode("c", nil))
-	spread := slices.IndexFunc(catalog.Assess(w.input(t)).Conditions, func(c metav1.Condition) bool { return c.Reason == catalog.ReasonCoLocated })
-	require.GreaterOrEqual(t, spread, 0)
-	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Annotations = nil }))
-	w.run(t, time.Hour)
-	in = w.input(t)
-	require.Empty(t, in.PodDisruptionBudgets.Items)
-	require.Len(t, in.Pods.Items, 1)
-}
-
 // TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives
 // the CatalogSource.
 func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
@@ -270,69 +151,95 @@ func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
 	require.NotNil(t, left)
 }
 
-// TestWhatAFormerTypeNeededGoes once the present one serves, and not before.
-func TestWhatAFormerTypeNeededGoes(t *testing.T) {
-	kinds := func(w *world) (list []string) {
-		for _, o := range w.Cluster.Objects() {
-			switch o.(type) {
-			case *corev1.Service, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *rbacv1.Role, *rbacv1.RoleBinding, *policyv1.PodDisruptionBudget:
-				if o.GetNamespace() == "olm" {
-					list = append(list, olmcore.KeyOf(o).Kind+" "+o.GetName())
-				}
-			}
-		}
-		slices.Sort(list)
-		return list
+// TestAConfigMapOfAnotherNameOrNamespace is not the one that is asked for.
+func TestAConfigMapOfAnotherNameOrNamespace(t *testing.T) {
+	base := mappedInput(t, catalog.Config{})
+	for name, change := range map[string]func(*catalog.Input){
+		"none":              func(in *catalog.Input) { in.ConfigMap = nil },
+		"another name":      func(in *catalog.Input) { in.ConfigMap.Name = "x" },
+		"another namespace": func(in *catalog.Input) { in.ConfigMap.Namespace = "x" },
+	} {
+		in := invariant.Clone(base)
+		change(&in)
+		require.Equal(t, catalog.ReasonConfigMapMissing, catalog.Assess(in).WaitingFor, name)
+		require.Equal(t, 1, catalog.Assess(in).Ready, "what serves goes on serving")
 	}
-	change := func(w *world, to func(*v1alpha1.CatalogSourceSpec)) []string {
-		require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { to(&cs.Spec) }))
-		w.run(t, time.Hour)
-		return kinds(w)
-	}
-	w := mappedWorld(t, catalog.Config{}, mapped())
-	require.Equal(t, []string{
-		"NetworkPolicy cool-grpc-server", "NetworkPolicy cool-unpack-bundles", "Role cool-configmap-reader",
-		"RoleBinding cool-server-configmap-reader", "Service cool", "ServiceAccount cool-configmap-server",
-	}, kinds(w))
-	w.BreakImage("quay.io/example/catalog:v1", "")
-	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = cool().Spec }), "Role cool-configmap-reader", "the old Pod serves on")
-	require.Equal(t, catalog.ReasonRegistryServing, catalog.Assess(w.input(t)).Conditions[0].Reason)
-	w.HealImage("quay.io/example/catalog:v1")
-	require.Equal(t, []string{"NetworkPolicy cool-grpc-server", "NetworkPolicy cool-unpack-bundles", "Service cool", "ServiceAccount cool"},
-		change(w, func(*v1alpha1.CatalogSourceSpec) {}))
-	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = mapped().Spec }), "ServiceAccount cool-configmap-server")
-	require.NotContains(t, kinds(w), "ServiceAccount cool")
-	// Nobody says whether the address answers: the Pods are kept for ten minutes.
-	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
-		cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "registry:50051"}
-	}))
-	w.run(t, 9*time.Minute)
-	require.NotEmpty(t, kinds(w))
-	w.run(t, 2*time.Minute)
-	require.Empty(t, kinds(w))
-	require.Empty(t, w.input(t).Pods.Items)
 }
 
-func TestAffectedByWhatOnlySomeNeed(t *testing.T) {
-	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "olm", Name: name} }
-	for _, test := range []struct {
-		object olmcore.Object
-		want   []types.NamespacedName
-	}{
-		{&corev1.ServiceAccount{ObjectMeta: at("cool-configmap-server")}, []types.NamespacedName{coolKey, {Namespace: "olm", Name: "cool-configmap-server"}}},
-		{&rbacv1.Role{ObjectMeta: at("cool-configmap-reader")}, []types.NamespacedName{coolKey}},
-		{&rbacv1.Role{ObjectMeta: at("cool")}, nil},
-		{&rbacv1.RoleBinding{ObjectMeta: at("cool-server-configmap-reader")}, []types.NamespacedName{coolKey}},
-		{&policyv1.PodDisruptionBudget{ObjectMeta: at("cool")}, []types.NamespacedName{coolKey}},
-		{&policyv1.PodDisruptionBudget{ObjectMeta: at("c-l")}, []types.NamespacedName{{Namespace: "olm"}}},
-		{&corev1.ConfigMap{ObjectMeta: at("any")}, []types.NamespacedName{{Namespace: "olm"}}},
-		{&v1alpha1.Subscription{Spec: &v1alpha1.SubscriptionSpec{CatalogSource: "cool", CatalogSourceNamespace: "olm"}}, []types.NamespacedName{coolKey}},
-		{&v1alpha1.Subscription{}, nil},
-		{(*rbacv1.Role)(nil), nil},
-		{(*rbacv1.RoleBinding)(nil), nil},
-		{(*corev1.ConfigMap)(nil), nil},
-		{(*policyv1.PodDisruptionBudget)(nil), nil},
+// TestTheReferenceToTheConfigMap is written when the ConfigMap is another one, or
+// another version of it.
+func TestTheReferenceToTheConfigMap(t *testing.T) {
+	base := mappedInput(t, catalog.Config{})
+	for name, change := range map[string]func(*v1alpha1.ConfigMapResourceReference){
+		"nothing":   nil,
+		"name":      func(r *v1alpha1.ConfigMapResourceReference) { r.Name = "x" },
+		"namespace": func(r *v1alpha1.ConfigMapResourceReference) { r.Namespace = "x" },
+		"UID":       func(r *v1alpha1.ConfigMapResourceReference) { r.UID = "x" },
+		"version":   func(r *v1alpha1.ConfigMapResourceReference) { r.ResourceVersion = "x" },
 	} {
-		require.Equal(t, test.want, catalog.Affected(test.object))
+		in := invariant.Clone(base)
+		if change != nil {
+			change(in.CatalogSource.Status.ConfigMapResource)
+		}
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		status, written := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+		require.Equal(t, change != nil, written, name)
+		if written {
+			want := &v1alpha1.ConfigMapResourceReference{Name: "content", Namespace: "olm", UID: in.ConfigMap.UID, ResourceVersion: in.ConfigMap.ResourceVersion}
+			want.LastUpdateTime = metav1.NewTime(in.Now)
+			require.Equal(t, want, status.Status.ConfigMapResource, name)
+		}
+	}
+}
+
+// TestAPodThatOLMMadeOfAConfigMap says which version and which ConfigMap it serves, and
+// nothing else is known about its content.
+func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
+	base := mappedInput(t, catalog.Config{})
+	for name, test := range map[string]struct {
+		change  func(*corev1.Pod)
+		current bool
+	}{
+		"as it is":          {func(*corev1.Pod) {}, true},
+		"another version":   {func(p *corev1.Pod) { p.Labels["olm.configMapResourceVersion"] = "x" }, false},
+		"another ConfigMap": {func(p *corev1.Pod) { p.Spec.Containers[0].Command[2] = "x" }, false},
+		"no command":        {func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil }, false},
+		"half a command":    {func(p *corev1.Pod) { p.Spec.Containers[0].Command = p.Spec.Containers[0].Command[:2] }, false},
+		"no container":      {func(p *corev1.Pod) { p.Spec.Containers = nil }, false},
+		"two containers":    {func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{}) }, false},
+	} {
+		in := invariant.Clone(base)
+		delete(in.Pods.Items[0].Annotations, "olmcore/config-map-hash")
+		test.change(in.Pods.Items[0])
+		require.Equal(t, !test.current, catalog.Assess(in).Pods[0].Class == catalog.ClassOutdated, name)
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		checkPromises(t, in, out)
+	}
+}
+
+// TestAnAdoptedConfigMapServerIsLeftAlone: OLM applies all of grpcPodConfig to a
+// config map server, and does not replace it when that or the server's image changes.
+// What it made runs on, with its memory target.
+func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
+	for name, config := range map[string]*v1alpha1.GrpcPodConfig{
+		"memoryTarget":   {MemoryTarget: new(resource.MustParse("60Mi"))},
+		"extractContent": {ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs"}},
+		"both":           {MemoryTarget: new(resource.MustParse("1Gi")), ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/configs", CacheDir: "/cache"}},
+	} {
+		in := mappedInput(t, catalog.Config{})
+		edit(&in, func(s *v1alpha1.CatalogSourceSpec) { s.GrpcPodConfig = config.DeepCopy() })
+		pod := in.Pods.Items[0].DeepCopy()
+		pod.Labels["olm.pod-spec-hash"] = "another"
+		pod.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+		pod.Labels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+		in.Pods.Items = []*corev1.Pod{pod}
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Empty(t, done(out), name)
+		require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
+		in.Config.ConfigMapServerImage = "another:v1"
+		require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
 	}
 }

@@ -3,15 +3,21 @@
 package catalog_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -113,5 +119,115 @@ func TestTheConnectionThatCounts(t *testing.T) {
 		}
 		require.Equal(t, &v1alpha1.GRPCConnectionState{Address: "cool.olm.svc:50051", LastObservedState: test.want.state, LastConnectTime: at(test.want.connect)}, got, name)
 		require.Equal(t, test.again, out.RequeueAfter, name)
+	}
+}
+
+// TestTheConnectionStateIsThisCatalogsOwn: nothing is written while it stays, and an
+// idle client that was connected still is.
+func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	require.True(t, catalog.Assess(base).Connected)
+	in := invariant.Clone(base)
+	in.Now = in.Now.Add(500 * time.Millisecond)
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Empty(t, out.Result)
+	in.Connection.State = "IDLE"
+	require.True(t, catalog.Assess(in).Connected)
+	in.Connection.State, in.Connection.LastConnect = "IDLE", time.Time{}
+	require.False(t, catalog.Assess(in).Connected)
+	out = reconcile(t, base, func(in *catalog.Input) { in.CatalogSource.Status.GRPCConnectionState.Address = "stale:1" })
+	status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+	require.Equal(t, "cool.olm.svc:50051", status.Status.GRPCConnectionState.Address)
+}
+
+// TestWhoMustResolveAgain: a catalog of the global namespace concerns those who
+// subscribe to it, any other only its own namespace.
+func TestWhoMustResolveAgain(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for _, global := range []string{"olm", "elsewhere"} {
+		for what, change := range map[string]func(*catalog.Input){
+			"the client connects": func(in *catalog.Input) { in.CatalogSource.Status.GRPCConnectionState.LastObservedState = "CONNECTING" },
+			"new content":         pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "repo@sha256:new" })),
+			"it is deleted":       func(in *catalog.Input) { in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now)) },
+		} {
+			out := reconcile(t, base, func(in *catalog.Input) {
+				in.Config.GlobalCatalogNamespace, in.Subscribers = global, []string{"team-b", "team-a", "team-b"}
+				change(in)
+			})
+			want := []string{"olm"}
+			if global == "olm" {
+				want = append(want, "team-a", "team-b")
+			}
+			require.Equal(t, catalog.Notify{InvalidateSnapshot: true, ResolveNamespaces: want}, out.Notify, fmt.Sprint(what, global))
+		}
+	}
+	require.Zero(t, reconcile(t, base, func(*catalog.Input) {}).Notify)
+}
+
+// TestAnAddressIsFollowed: no objects, a client of that address, and of the next one
+// when it changes.
+func TestAnAddressIsFollowed(t *testing.T) {
+	cs := cool()
+	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "one:50051"}
+	w := newWorld(t, catalog.Config{}, cs)
+	in := w.input(t)
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: "one:50051"}, out.Connection)
+	require.Len(t, out.Actions, 1)
+	status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+	require.Equal(t, &v1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: olmcore.Timestamp(start)}, status.Status.RegistryServiceStatus)
+
+	in.Connection = &catalog.Connection{Address: "one:50051", State: "READY", LastConnect: start, LastTransition: start}
+	out, err = catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Zero(t, out.Connection)
+	require.NoError(t, olmcore.Run(t.Context(), w.Cluster, out.Actions))
+	require.Equal(t, catalog.Notify{InvalidateSnapshot: true, ResolveNamespaces: []string{"olm"}}, out.Notify)
+
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Address = "two:50051" }))
+	connection := in.Connection
+	in = w.input(t)
+	in.Connection = connection
+	out, err = catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: "two:50051"}, out.Connection)
+	status, _ = olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+	require.Equal(t, "two:50051", status.Status.GRPCConnectionState.Address)
+	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(status.Status.Conditions, "Available").Status)
+}
+
+// TestAnAddressThatDoesNotAnswer is no catalog that serves.
+func TestAnAddressThatDoesNotAnswer(t *testing.T) {
+	cs := cool()
+	cs.Spec.Image, cs.Spec.Address, cs.UID = "", "registry:50051", "uid"
+	for state, test := range map[string]struct {
+		last   time.Time
+		status metav1.ConditionStatus
+		reason string
+		state  catalog.State
+	}{
+		"READY":             {start, metav1.ConditionTrue, catalog.ReasonConnectionReady, catalog.StateServing},
+		"IDLE":              {start, metav1.ConditionTrue, catalog.ReasonConnectionReady, catalog.StateServing},
+		"IDLE ":             {time.Time{}, metav1.ConditionUnknown, catalog.ReasonConnecting, catalog.StateUnknown},
+		"CONNECTING":        {start, metav1.ConditionUnknown, catalog.ReasonConnecting, catalog.StateUnknown},
+		"TRANSIENT_FAILURE": {start, metav1.ConditionFalse, catalog.ReasonConnectionFailed, catalog.StateUnavailable},
+		"SHUTDOWN":          {start, metav1.ConditionFalse, catalog.ReasonConnectionFailed, catalog.StateUnavailable},
+	} {
+		in := emptyNamespace(catalog.Input{Now: start.Add(time.Minute), CatalogSource: cs, Connection: &catalog.Connection{
+			Address: "registry:50051", State: strings.TrimSpace(state), LastConnect: test.last, LastTransition: start,
+		}})
+		a := catalog.Assess(in)
+		require.Equal(t, test.state, a.State, state)
+		require.Equal(t, test.status, a.Conditions[0].Status, state)
+		require.Equal(t, test.reason, a.Conditions[0].Reason, state)
+		require.Equal(t, test.status == metav1.ConditionTrue, a.Healthy && a.Connected, state)
+		failing := a.Conditions[2].Reason == catalog.ReasonConnectionFailed
+		require.Equal(t, test.status != metav1.ConditionTrue && state != "IDLE ", failing, state)
+		in.Now = in.Now.Add(-time.Second)
+		a = catalog.Assess(in)
+		require.Equal(t, catalog.ReasonAsExpected, a.Conditions[2].Reason, "%s, within the grace", state)
+		require.Equal(t, failing, !a.NextDeadline.IsZero(), state)
 	}
 }

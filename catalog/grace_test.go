@@ -4,7 +4,6 @@ package catalog_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -74,48 +73,6 @@ type graceHistory struct {
 
 func (h *graceHistory) run(t require.TestingT, d time.Duration) {
 	require.NoError(t, h.Driver.RunFor(context.Background(), d))
-}
-
-// silence lets one node be silent for a time, and comes back to rest.
-func (h *graceHistory) silence(t *rapid.T) {
-	node := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "node")
-	hosts := slices.ContainsFunc(gathered(t, h.world).Pods.Items, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
-	length := seconds(t, 1, 400, "silence")
-	from := len(h.Events)
-	require.NoError(t, h.FailNode(node))
-	failed := h.Cluster.Now()
-	h.run(t, min(length, 40*time.Second))
-	since, silent := unknownSince(t, h.world, node)
-	if rapid.Bool().Draw(t, "the controller restarts") {
-		h.Driver = &fake.Driver{Cluster: h.Cluster, Controllers: h.Controllers, Events: h.Events}
-	}
-	if rest := failed.Add(length).Sub(h.Cluster.Now()); rest > 0 {
-		h.run(t, rest)
-	}
-	at, what := podWrites(h.world, from)
-	acts := hosts && silent && !h.Cluster.Now().Before(since.Add(h.grace))
-	if acts {
-		require.NotEmpty(t, what, "the grace is over")
-		require.Equal(t, since.Add(h.grace), at[0], "%v", what)
-		require.Equal(t, "create "+catalog.ReasonNodeUnreachable, what[0])
-		serves := catalog.Assess(gathered(t, h.world)).Ready > 0
-		require.Equal(t, !h.full || h.replicas == 2, serves, "it serves where a node can run the Pod")
-		h.makeRoom(t)
-	} else {
-		require.Empty(t, what, "within the grace, or without a Pod")
-	}
-	require.NoError(t, h.HealNode(node))
-	h.run(t, 10*time.Minute)
-	at, what = podWrites(h.world, from)
-	if !acts {
-		require.Empty(t, what, "the node was back in time")
-	}
-	creates := slices.DeleteFunc(slices.Clone(what), func(s string) bool { return s != "create "+catalog.ReasonNodeUnreachable })
-	require.Equal(t, acts, len(creates) == 1, "one Pod was lost, one replaces it: %v", what)
-	require.LessOrEqual(t, len(creates), 1, "%v at %v", what, at)
-	a := catalog.Assess(gathered(t, h.world))
-	require.Equal(t, catalog.StateServing, a.State)
-	require.Len(t, a.Pods, h.replicas)
 }
 
 // makeRoom opens another node, which runs the Pod at once.
@@ -194,28 +151,4 @@ func TestAFlappingNodeCausesNoStorm(t *testing.T) {
 		run(time.Hour)
 		require.Len(t, gathered(t, w).Pods.Items, 1)
 	})
-}
-
-// TestAPolledCatalogDoesNothingButPoll for a day.
-func TestAPolledCatalogDoesNothingButPoll(t *testing.T) {
-	for interval, polls := range map[string]int{"45m": 8, "1s": 720, "nonsense": 24} {
-		cs := cool()
-		cs.Spec.UpdateStrategy = polling(interval)
-		w := newWorld(t, catalog.Config{}, cs)
-		w.run(t, time.Second)
-		from := len(w.Events)
-		w.run(t, 6*time.Hour)
-		_, what := podWrites(w, from)
-		created := 0
-		for _, verb := range what {
-			switch verb {
-			case "create " + catalog.ReasonPollDue:
-				created++
-			case "delete " + catalog.ReasonUpToDate:
-			default:
-				require.Fail(t, verb)
-			}
-		}
-		require.InDelta(t, polls, created, 1, interval)
-	}
 }

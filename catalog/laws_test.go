@@ -4,6 +4,7 @@ package catalog_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -187,5 +188,68 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 			checkEdge(t, in)
 			checkPromises(t, in, out)
 		})
+	}
+}
+
+// TestTheNextLookIsNeitherAtOnceNorFarAway: what is left of a second counts as one,
+// and nobody waits for more than 15 minutes without looking.
+func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
+	base := converged(t, catalog.Config{NodeUnreachableGrace: time.Hour, StartupFailureThreshold: 900}, cool())
+	for left, want := range map[time.Duration]time.Duration{
+		time.Nanosecond: time.Second, 400 * time.Millisecond: time.Second, time.Second: time.Second, 1500 * time.Millisecond: 1500 * time.Millisecond,
+		14 * time.Minute: 14 * time.Minute, 15*time.Minute + 1: 15 * time.Minute, time.Hour: 15 * time.Minute,
+	} {
+		in := invariant.Clone(base)
+		silence(&in, time.Hour-left)
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Empty(t, done(out))
+		require.Equal(t, want, out.RequeueAfter, "%s", left)
+		require.True(t, catalog.Assess(in).NextDeadline.Equal(in.Now.Add(left)), "the deadline itself is told as it is")
+	}
+}
+
+// TestTimeZonesDoNotMatter: an instant is the same wherever its clock hangs.
+func TestTimeZonesDoNotMatter(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	zone := time.FixedZone("far away", 9*3600+1800)
+	for _, cases := range []map[string]reconcileCase{reconcileCases, pollCases} {
+		for name, test := range cases {
+			in := invariant.Clone(base)
+			test.change(&in)
+			want, err := catalog.Reconcile(in)
+			require.NoError(t, err)
+			moved := invariant.Clone(in)
+			moveTimes(reflect.ValueOf(&moved).Elem(), zone)
+			got, err := catalog.Reconcile(moved)
+			require.NoError(t, err)
+			require.Equal(t, describe(t, want), describe(t, got), name)
+		}
+	}
+}
+
+// moveTimes writes every time in another zone; the instants stay.
+func moveTimes(v reflect.Value, zone *time.Location) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			moveTimes(v.Elem(), zone)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			moveTimes(v.Index(i), zone)
+		}
+	case reflect.Struct:
+		if at, ok := v.Interface().(time.Time); ok {
+			if v.CanSet() && !at.IsZero() {
+				v.Set(reflect.ValueOf(at.In(zone)))
+			}
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				moveTimes(v.Field(i), zone)
+			}
+		}
 	}
 }

@@ -14,9 +14,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -148,104 +151,353 @@ func TestWhatIsNotTheCatalogsIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestAConfigMapOfAnotherNameOrNamespace is not the one that is asked for.
-func TestAConfigMapOfAnotherNameOrNamespace(t *testing.T) {
+// TestDamagedRolesAreRepaired, whatever is wrong with them; a role that a binding refers
+// to cannot be changed.
+func TestDamagedRolesAreRepaired(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
-	for name, change := range map[string]func(*catalog.Input){
-		"none":              func(in *catalog.Input) { in.ConfigMap = nil },
-		"another name":      func(in *catalog.Input) { in.ConfigMap.Name = "x" },
-		"another namespace": func(in *catalog.Input) { in.ConfigMap.Namespace = "x" },
+	for name, change := range map[string]func(*rbacv1.Role, *rbacv1.RoleBinding){
+		"update groups":         func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].APIGroups = []string{"apps"} },
+		"update more groups":    func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].APIGroups = []string{"", "apps"} },
+		"update resources":      func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].Resources = []string{"secrets"} },
+		"update names":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].ResourceNames = nil },
+		"update verbs":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].Verbs = []string{"*"} },
+		"update URLs":           func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].NonResourceURLs = []string{"/"} },
+		"update rules":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules = append(r.Rules, rbacv1.PolicyRule{}) },
+		"update label":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Labels = nil },
+		"update binding label":  func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Labels = nil },
+		"update kind":           func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].Kind = "User" },
+		"update group":          func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].APIGroup = "x" },
+		"update name":           func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].Name = "x" },
+		"update namespace":      func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = "x" },
+		"delete ref":            func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.Name = "x" },
+		"delete ref of a kind":  func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" },
+		"delete ref of a group": func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.APIGroup = "x" },
 	} {
 		in := invariant.Clone(base)
-		change(&in)
-		require.Equal(t, catalog.ReasonConfigMapMissing, catalog.Assess(in).WaitingFor, name)
-		require.Equal(t, 1, catalog.Assess(in).Ready, "what serves goes on serving")
-	}
-}
-
-// TestTheReferenceToTheConfigMap is written when the ConfigMap is another one, or
-// another version of it.
-func TestTheReferenceToTheConfigMap(t *testing.T) {
-	base := mappedInput(t, catalog.Config{})
-	for name, change := range map[string]func(*v1alpha1.ConfigMapResourceReference){
-		"nothing":   nil,
-		"name":      func(r *v1alpha1.ConfigMapResourceReference) { r.Name = "x" },
-		"namespace": func(r *v1alpha1.ConfigMapResourceReference) { r.Namespace = "x" },
-		"UID":       func(r *v1alpha1.ConfigMapResourceReference) { r.UID = "x" },
-		"version":   func(r *v1alpha1.ConfigMapResourceReference) { r.ResourceVersion = "x" },
-	} {
-		in := invariant.Clone(base)
-		if change != nil {
-			change(in.CatalogSource.Status.ConfigMapResource)
-		}
+		change(in.Roles.Items[0], in.RoleBindings.Items[0])
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
-		status, written := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Equal(t, change != nil, written, name)
-		if written {
-			want := &v1alpha1.ConfigMapResourceReference{Name: "content", Namespace: "olm", UID: in.ConfigMap.UID, ResourceVersion: in.ConfigMap.ResourceVersion}
-			want.LastUpdateTime = metav1.NewTime(in.Now)
-			require.Equal(t, want, status.Status.ConfigMapResource, name)
+		require.Len(t, out.Actions, 1, name)
+		verb, _, _ := out.Actions[0].Describe()
+		require.True(t, strings.HasPrefix(name, string(verb)), name)
+		if u, ok := out.Actions[0].(olmcore.Update); ok {
+			switch after := u.After.(type) {
+			case *rbacv1.Role:
+				require.Equal(t, base.Roles.Items[0].Rules, after.Rules, name)
+				require.Equal(t, base.Roles.Items[0].Labels, after.Labels, name)
+			case *rbacv1.RoleBinding:
+				require.Equal(t, base.RoleBindings.Items[0].Subjects, after.Subjects, name)
+				require.Equal(t, base.RoleBindings.Items[0].Labels, after.Labels, name)
+			}
 		}
 	}
 }
 
-// TestAPodThatOLMMadeOfAConfigMap says which version and which ConfigMap it serves, and
-// nothing else is known about its content.
-func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
-	base := mappedInput(t, catalog.Config{})
-	for name, test := range map[string]struct {
-		change  func(*corev1.Pod)
-		current bool
-	}{
-		"as it is":          {func(*corev1.Pod) {}, true},
-		"another version":   {func(p *corev1.Pod) { p.Labels["olm.configMapResourceVersion"] = "x" }, false},
-		"another ConfigMap": {func(p *corev1.Pod) { p.Spec.Containers[0].Command[2] = "x" }, false},
-		"no command":        {func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil }, false},
-		"half a command":    {func(p *corev1.Pod) { p.Spec.Containers[0].Command = p.Spec.Containers[0].Command[:2] }, false},
-		"no container":      {func(p *corev1.Pod) { p.Spec.Containers = nil }, false},
-		"two containers":    {func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{}) }, false},
+func TestDamagedPoliciesAreRepaired(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for name, damage := range map[string]func(*networkingv1.NetworkPolicySpec){
+		"types":    func(s *networkingv1.NetworkPolicySpec) { s.PolicyTypes = s.PolicyTypes[:1] },
+		"type":     func(s *networkingv1.NetworkPolicySpec) { s.PolicyTypes[1] = networkingv1.PolicyTypeIngress },
+		"selector": func(s *networkingv1.NetworkPolicySpec) { s.PodSelector = metav1.LabelSelector{} },
+		"label": func(s *networkingv1.NetworkPolicySpec) {
+			s.PodSelector.MatchLabels = map[string]string{"a": "b", "olm.managed": "true"}
+		},
+		"expression": func(s *networkingv1.NetworkPolicySpec) {
+			s.PodSelector.MatchExpressions = append(s.PodSelector.MatchExpressions, metav1.LabelSelectorRequirement{Key: "x"})
+		},
+		"ingress": func(s *networkingv1.NetworkPolicySpec) {
+			s.Ingress = append(s.Ingress, networkingv1.NetworkPolicyIngressRule{})
+		},
+		"egress": func(s *networkingv1.NetworkPolicySpec) {
+			s.Egress = append(s.Egress, networkingv1.NetworkPolicyEgressRule{})
+		},
+		"no rules": func(s *networkingv1.NetworkPolicySpec) { s.Ingress, s.Egress = nil, nil },
+		"other rules": func(s *networkingv1.NetworkPolicySpec) {
+			s.Ingress, s.Egress = make([]networkingv1.NetworkPolicyIngressRule, 1), make([]networkingv1.NetworkPolicyEgressRule, 2)
+		},
+		"port": func(s *networkingv1.NetworkPolicySpec) {
+			if len(s.Ingress) > 0 {
+				s.Ingress[0].Ports[0].Port = new(intstr.FromInt32(1))
+			} else {
+				s.Egress[1].Ports[2].EndPort = new(int32(99))
+			}
+		},
+		"peers": func(s *networkingv1.NetworkPolicySpec) {
+			if len(s.Ingress) > 0 {
+				s.Ingress[0].From = make([]networkingv1.NetworkPolicyPeer, 1)
+			} else {
+				s.Egress[0].To = make([]networkingv1.NetworkPolicyPeer, 1)
+			}
+		},
 	} {
-		in := invariant.Clone(base)
-		delete(in.Pods.Items[0].Annotations, "olmcore/config-map-hash")
-		test.change(in.Pods.Items[0])
-		require.Equal(t, !test.current, catalog.Assess(in).Pods[0].Class == catalog.ClassOutdated, name)
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
-		checkPromises(t, in, out)
+		for i := range base.NetworkPolicies.Items {
+			out := reconcile(t, base, func(in *catalog.Input) { damage(&in.NetworkPolicies.Items[i].Spec) })
+			require.Len(t, out.Actions, 1, name)
+			update, ok := out.Actions[0].(olmcore.Update)
+			require.True(t, ok, name)
+			require.Equal(t, base.NetworkPolicies.Items[i].Spec, update.After.(*networkingv1.NetworkPolicy).Spec, name)
+		}
 	}
 }
 
-// TestAnAddressThatDoesNotAnswer is no catalog that serves.
-func TestAnAddressThatDoesNotAnswer(t *testing.T) {
+// TestDamagedObjectsAreRepairedInPlace also covers what only ConfigMaps and several
+// replicas need.
+func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
+	base := mappedInput(t, catalog.Config{Replicas: 2})
+	for name, damage := range map[string]func(*catalog.Input){
+		"rules": func(in *catalog.Input) { in.Roles.Items[0].Rules[0].Verbs = []string{"*"} },
+		"more rules": func(in *catalog.Input) {
+			in.Roles.Items[0].Rules = append(in.Roles.Items[0].Rules, rbacv1.PolicyRule{})
+		},
+		"role label": func(in *catalog.Input) { in.Roles.Items[0].Labels = nil },
+		"subjects":   func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects = nil },
+		"subject":    func(in *catalog.Input) { in.RoleBindings.Items[0].Subjects[0].Name = "default" },
+		"account":    func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil },
+		"selector":   func(in *catalog.Input) { in.Services.Items[0].Spec.Selector["olm.managed"] = "true" },
+		"budget": func(in *catalog.Input) {
+			in.PodDisruptionBudgets.Items[0].Spec.MinAvailable = new(intstr.FromString("50%"))
+		},
+		"OLM's policy": func(in *catalog.Input) {
+			in.NetworkPolicies.Items[0].Spec.PodSelector.MatchLabels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
+		},
+		"budget label": func(in *catalog.Input) { in.PodDisruptionBudgets.Items[0].Labels["olm.managed"] = "x" },
+		"unavailable": func(in *catalog.Input) {
+			in.PodDisruptionBudgets.Items[0].Spec.MaxUnavailable = new(intstr.FromInt32(1))
+		},
+	} {
+		out := reconcile(t, base, damage)
+		require.Len(t, out.Actions, 1, name)
+		update, ok := out.Actions[0].(olmcore.Update)
+		require.True(t, ok, name)
+		switch o := update.After.(type) {
+		case *rbacv1.Role:
+			require.Equal(t, base.Roles.Items[0].Rules, o.Rules, name)
+		case *rbacv1.RoleBinding:
+			require.Equal(t, base.RoleBindings.Items[0].Subjects, o.Subjects, name)
+		case *networkingv1.NetworkPolicy:
+			require.Equal(t, base.NetworkPolicies.Items[0].Spec, o.Spec, name)
+		case *policyv1.PodDisruptionBudget:
+			require.Equal(t, base.PodDisruptionBudgets.Items[0].Spec, o.Spec, name)
+		case *corev1.Service:
+			require.Equal(t, base.Services.Items[0].Spec.Selector, o.Spec.Selector, name)
+		}
+	}
+	out := reconcile(t, base, func(in *catalog.Input) { in.RoleBindings.Items[0].RoleRef.Name = "admin" })
+	require.Len(t, out.Actions, 1)
+	require.IsType(t, olmcore.Delete{}, out.Actions[0], "the API server lets nobody change a roleRef")
+
+	for name, take := range map[string]func(*catalog.Input, []metav1.OwnerReference){
+		"a role": func(in *catalog.Input, by []metav1.OwnerReference) {
+			in.Roles.Items[0].OwnerReferences, in.Roles.Items[0].Rules = by, nil
+		},
+		"a binding": func(in *catalog.Input, by []metav1.OwnerReference) { in.RoleBindings.Items[0].OwnerReferences = by },
+		"a budget": func(in *catalog.Input, by []metav1.OwnerReference) {
+			in.PodDisruptionBudgets.Items[0].OwnerReferences = by
+		},
+	} {
+		out := reconcile(t, base, func(in *catalog.Input) {
+			take(in, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "other"}})
+		})
+		require.Len(t, out.Actions, 1, name)
+		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+		require.Equal(t, catalog.ReasonNameConflict, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason, name)
+	}
+}
+
+func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	cs := cool()
-	cs.Spec.Image, cs.Spec.Address, cs.UID = "", "registry:50051", "uid"
-	for state, test := range map[string]struct {
-		last   time.Time
-		status metav1.ConditionStatus
-		reason string
-		state  catalog.State
-	}{
-		"READY":             {start, metav1.ConditionTrue, catalog.ReasonConnectionReady, catalog.StateServing},
-		"IDLE":              {start, metav1.ConditionTrue, catalog.ReasonConnectionReady, catalog.StateServing},
-		"IDLE ":             {time.Time{}, metav1.ConditionUnknown, catalog.ReasonConnecting, catalog.StateUnknown},
-		"CONNECTING":        {start, metav1.ConditionUnknown, catalog.ReasonConnecting, catalog.StateUnknown},
-		"TRANSIENT_FAILURE": {start, metav1.ConditionFalse, catalog.ReasonConnectionFailed, catalog.StateUnavailable},
-		"SHUTDOWN":          {start, metav1.ConditionFalse, catalog.ReasonConnectionFailed, catalog.StateUnavailable},
-	} {
-		in := emptyNamespace(catalog.Input{Now: start.Add(time.Minute), CatalogSource: cs, Connection: &catalog.Connection{
-			Address: "registry:50051", State: strings.TrimSpace(state), LastConnect: test.last, LastTransition: start,
-		}})
-		a := catalog.Assess(in)
-		require.Equal(t, test.state, a.State, state)
-		require.Equal(t, test.status, a.Conditions[0].Status, state)
-		require.Equal(t, test.reason, a.Conditions[0].Reason, state)
-		require.Equal(t, test.status == metav1.ConditionTrue, a.Healthy && a.Connected, state)
-		failing := a.Conditions[2].Reason == catalog.ReasonConnectionFailed
-		require.Equal(t, test.status != metav1.ConditionTrue && state != "IDLE ", failing, state)
-		in.Now = in.Now.Add(-time.Second)
-		a = catalog.Assess(in)
-		require.Equal(t, catalog.ReasonAsExpected, a.Conditions[2].Reason, "%s, within the grace", state)
-		require.Equal(t, failing, !a.NextDeadline.IsZero(), state)
+	cs.Annotations = map[string]string{"olmcore/replicas": "3"}
+	w := newWorld(t, catalog.Config{}, cs)
+	w.run(t, time.Minute)
+	in := w.input(t)
+	require.Len(t, in.PodDisruptionBudgets.Items, 1)
+	require.Equal(t, new(intstr.FromInt32(2)), in.PodDisruptionBudgets.Items[0].Spec.MinAvailable)
+	require.Nil(t, in.PodDisruptionBudgets.Items[0].Spec.MaxUnavailable)
+	for _, condition := range catalog.Assess(in).Conditions {
+		if condition.Type == catalog.ConditionReplicasSpread {
+			require.Equal(t, metav1.ConditionTrue, condition.Status, "three Pods on the only two nodes are as spread as can be")
+		}
 	}
+	require.NoError(t, w.AddNode("c", nil))
+	spread := slices.IndexFunc(catalog.Assess(w.input(t)).Conditions, func(c metav1.Condition) bool { return c.Reason == catalog.ReasonCoLocated })
+	require.GreaterOrEqual(t, spread, 0)
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Annotations = nil }))
+	w.run(t, time.Hour)
+	in = w.input(t)
+	require.Empty(t, in.PodDisruptionBudgets.Items)
+	require.Len(t, in.Pods.Items, 1)
+}
+
+// TestSecretsReachTheServiceAccount also when they are edited later; what others
+// added stays.
+func TestSecretsReachTheServiceAccount(t *testing.T) {
+	cs := cool()
+	cs.Spec.Secrets = []string{"one", "two"}
+	w := newWorld(t, catalog.Config{}, cs)
+	w.run(t, time.Minute)
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(a *corev1.ServiceAccount) {
+		a.ImagePullSecrets = append(a.ImagePullSecrets, corev1.LocalObjectReference{Name: "platform"})
+	}))
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Secrets = []string{"two", "three"} }))
+	w.run(t, time.Hour)
+	in := w.input(t)
+	want := []corev1.LocalObjectReference{{Name: "two"}, {Name: "platform"}, {Name: "three"}}
+	require.Equal(t, want, in.ServiceAccounts.Items[0].ImagePullSecrets)
+	require.Equal(t, want, in.Pods.Items[0].Spec.ImagePullSecrets)
+}
+
+// TestTheServiceIsRepairedWhileACandidateStarts, which may take ten minutes.
+func TestTheServiceIsRepairedWhileACandidateStarts(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	out := reconcile(t, base, pollAgo(time.Minute, func(in *catalog.Input) {
+		probe(func(p *corev1.Pod) { unready(p) })(in)
+		in.Services.Items = nil
+	}))
+	require.True(t, slices.ContainsFunc(out.Actions, func(a olmcore.Action) bool {
+		verb, target, _ := a.Describe()
+		return verb == olmcore.VerbCreate && target.Kind == "Service"
+	}))
+}
+
+// TestTwoCatalogsNeverFightOverAService: a.b and a-b want a Service of the same
+// name. The first has it; the second says so, and touches nothing.
+func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
+	dotted, dashed := cool(), cool()
+	dotted.Name, dashed.Name = "a.b", "a-b"
+	w := newWorld(t, catalog.Config{}, dotted)
+	require.NoError(t, w.Cluster.Create(dashed))
+	w.run(t, time.Hour)
+	writes := len(w.Events)
+	w.run(t, 24*time.Hour)
+	require.Len(t, w.Events, writes)
+	owners := 0
+	for _, o := range w.Cluster.Objects() {
+		switch o := o.(type) {
+		case *corev1.Service:
+			owners++
+			require.Equal(t, "a-b", o.OwnerReferences[0].Name, "the name that sorts first was reconciled first")
+		case *v1alpha1.CatalogSource:
+			degraded := meta.FindStatusCondition(o.Status.Conditions, "Degraded")
+			require.Equal(t, o.Name == "a.b", degraded.Reason == catalog.ReasonNameConflict, "%s: %s", o.Name, degraded.Message)
+		}
+	}
+	require.Equal(t, 1, owners)
+}
+
+// TestWhatOLMRepairs holds what OLM's own tests damage: what is done about it, and
+// that one Pod remains.
+func TestWhatOLMRepairs(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	for name, test := range map[string]struct {
+		change func(*catalog.Input)
+		want   []string
+	}{
+		"nothing exists": {func(in *catalog.Input) {
+			in.Pods.Items, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
+			in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{}
+		}, []string{"create ServiceAccount cool", "create NetworkPolicy cool-grpc-server", "create NetworkPolicy cool-unpack-bundles", "create Service cool",
+			"create Pod cool-w4nrrin4qx"}},
+		"the status is empty":                 {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, nil},
+		"the Service has another hash":        {func(in *catalog.Input) { in.Services.Items[0].Labels["olm.service-spec-hash"] = "x" }, []string{"update Service cool"}},
+		"the Service has another name":        {func(in *catalog.Input) { in.Services.Items[0].Name = "other" }, []string{"create Service cool"}},
+		"a policy has another label":          {func(in *catalog.Input) { in.NetworkPolicies.Items[0].Labels["olm.catalogSource"] = "x" }, []string{"update NetworkPolicy cool-grpc-server"}},
+		"a policy has no label":               {func(in *catalog.Input) { in.NetworkPolicies.Items[1].Labels = nil }, []string{"update NetworkPolicy cool-unpack-bundles"}},
+		"the Pod has no label":                {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.catalogSource") }, []string{"create Pod cool-2fnkoshaj3"}},
+		"the registryService names no name":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.ServiceName = "" }, nil},
+		"the registryService names no port":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.Port = "" }, nil},
+		"a Pod that polls is not ready yet":   {pollAgo(time.Minute, probe(unready)), nil},
+		"a Pod that polls has no status yet":  {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} })), nil},
+		"an account has lost its label":       {func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil }, []string{"update ServiceAccount cool"}},
+		"an account of another name is there": {func(in *catalog.Input) { in.ServiceAccounts.Items[0].Name = "other" }, []string{"create ServiceAccount cool"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := reconcile(t, base, test.change)
+			var got []string
+			for _, a := range out.Actions {
+				if verb, target, _ := a.Describe(); verb != olmcore.VerbUpdateStatus {
+					got = append(got, string(verb)+" "+target.Kind+" "+target.Name)
+				}
+			}
+			require.Equal(t, test.want, got)
+			if status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions); ok && len(got) == 0 {
+				service := status.Status.RegistryServiceStatus
+				require.Equal(t, [4]string{"grpc", "cool", "olm", "50051"}, [4]string{service.Protocol, service.ServiceName, service.ServiceNamespace, service.Port})
+			}
+		})
+	}
+}
+
+// TestObjectsWithDotsAndSecrets: names and accounts as OLM makes them.
+func TestObjectsWithDotsAndSecrets(t *testing.T) {
+	cs := cool()
+	cs.Name, cs.Spec.Secrets = "a.b", []string{"pull", ""}
+	made := first(t, cs, &corev1.Namespace{}, catalog.Config{})
+	require.NotNil(t, made["Service a-b"])
+	account := made["ServiceAccount a.b"].(*corev1.ServiceAccount)
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "pull"}}, account.ImagePullSecrets)
+	require.Equal(t, []*bool{new(true), new(true)}, []*bool{account.OwnerReferences[0].Controller, account.OwnerReferences[0].BlockOwnerDeletion})
+	require.Equal(t, "a.b", made["Pod"].(*corev1.Pod).Spec.ServiceAccountName)
+	require.Equal(t, account.ImagePullSecrets, made["Pod"].(*corev1.Pod).Spec.ImagePullSecrets)
+	require.Equal(t, olmcore.OwnerReferenceTo(cs).UID, made["Pod"].GetOwnerReferences()[0].UID)
+}
+
+// TestDotsInTheNameOfAConfigMapSource become dashes in its Service, as for images.
+func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
+	cs := mapped()
+	cs.Name, cs.UID = "a.b", "uid"
+	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
+	require.NoError(t, err)
+	var made []string
+	for _, a := range out.Actions {
+		if c, ok := a.(olmcore.Create); ok && c.Target.Kind != "Pod" {
+			made = append(made, c.Target.Kind+" "+c.Target.Name)
+		}
+	}
+	require.Equal(t, []string{
+		"ServiceAccount a.b-configmap-server", "Role a.b-configmap-reader", "RoleBinding a.b-server-configmap-reader",
+		"NetworkPolicy a.b-grpc-server", "NetworkPolicy a.b-unpack-bundles", "Service a-b",
+	}, made)
+}
+
+// TestWhatAFormerTypeNeededGoes once the present one serves, and not before.
+func TestWhatAFormerTypeNeededGoes(t *testing.T) {
+	kinds := func(w *world) (list []string) {
+		for _, o := range w.Cluster.Objects() {
+			switch o.(type) {
+			case *corev1.Service, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *rbacv1.Role, *rbacv1.RoleBinding, *policyv1.PodDisruptionBudget:
+				if o.GetNamespace() == "olm" {
+					list = append(list, olmcore.KeyOf(o).Kind+" "+o.GetName())
+				}
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	change := func(w *world, to func(*v1alpha1.CatalogSourceSpec)) []string {
+		require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { to(&cs.Spec) }))
+		w.run(t, time.Hour)
+		return kinds(w)
+	}
+	w := mappedWorld(t, catalog.Config{}, mapped())
+	require.Equal(t, []string{
+		"NetworkPolicy cool-grpc-server", "NetworkPolicy cool-unpack-bundles", "Role cool-configmap-reader",
+		"RoleBinding cool-server-configmap-reader", "Service cool", "ServiceAccount cool-configmap-server",
+	}, kinds(w))
+	w.BreakImage("quay.io/example/catalog:v1", "")
+	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = cool().Spec }), "Role cool-configmap-reader", "the old Pod serves on")
+	require.Equal(t, catalog.ReasonRegistryServing, catalog.Assess(w.input(t)).Conditions[0].Reason)
+	w.HealImage("quay.io/example/catalog:v1")
+	require.Equal(t, []string{"NetworkPolicy cool-grpc-server", "NetworkPolicy cool-unpack-bundles", "Service cool", "ServiceAccount cool"},
+		change(w, func(*v1alpha1.CatalogSourceSpec) {}))
+	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = mapped().Spec }), "ServiceAccount cool-configmap-server")
+	require.NotContains(t, kinds(w), "ServiceAccount cool")
+	// Nobody says whether the address answers: the Pods are kept for ten minutes.
+	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
+		cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "registry:50051"}
+	}))
+	w.run(t, 9*time.Minute)
+	require.NotEmpty(t, kinds(w))
+	w.run(t, 2*time.Minute)
+	require.Empty(t, kinds(w))
+	require.Empty(t, w.input(t).Pods.Items)
 }

@@ -5,7 +5,6 @@ package catalog_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,13 +15,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
-	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -125,19 +122,6 @@ func (w *stormyWorld) wait(t *rapid.T) {
 		require.NoError(t, w.RunFor(d))
 		w.views[0].Sync()
 		w.reconcileAs(t, 0)
-	}
-}
-
-// content is a ConfigMap that a catalog may be made from.
-func content() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content", Namespace: "olm"}, Data: map[string]string{"packages": "cool"}}
-}
-
-// bystander is a Pod of somebody else with the catalog's label.
-func bystander() *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: "olm", Labels: map[string]string{"olm.catalogSource": "cool"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "quay.io/example/other:v1"}}},
 	}
 }
 
@@ -324,12 +308,6 @@ func (w *stormyWorld) fault(t *rapid.T) {
 	})
 }
 
-// reconcile does what the controller does on its view, and checks every law and
-// every promise on the way.
-func (w *stormyWorld) reconcile(who int) func(*rapid.T) {
-	return func(t *rapid.T) { w.reconcileAs(t, who) }
-}
-
 func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	ctx := context.Background()
 	in, err := catalog.Gather(ctx, w.views[who], coolKey, w.config)
@@ -363,77 +341,6 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	case catalog.ConnectionDrop:
 		w.clients[who] = nil
 	}
-}
-
-func result(in catalog.Input) (olmcore.Result, error) {
-	out, err := catalog.Reconcile(in)
-	return out.Result, err
-}
-
-// checkSafety: whatever part of the actions is run, a catalog that serves goes on
-// serving, Pods do not multiply, and only own objects are touched.
-func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, replicas int) {
-	serving := map[string]bool{}
-	running := 0
-	for _, pod := range catalog.Assess(in).Pods {
-		if pod.Serves {
-			serving[pod.Name] = true
-		}
-		switch pod.Class {
-		case catalog.ClassOutdated, catalog.ClassDisrupted, catalog.ClassUnhealthy, catalog.ClassStarting, catalog.ClassServing, catalog.ClassStuck:
-			if hasRole(in, pod.Name) {
-				running++
-			}
-		}
-	}
-	served := len(serving) > 0
-	for _, action := range out.Actions {
-		verb, target, cause := action.Describe()
-		switch a := action.(type) {
-		case olmcore.Create:
-			refs := a.Object.GetOwnerReferences()
-			require.Len(t, refs, 1, "%s has not one owner", target)
-			require.Equal(t, in.CatalogSource.UID, refs[0].UID)
-			if target.Kind == "Pod" {
-				running++
-				require.LessOrEqual(t, running, 2*replicas, "too many Pods")
-			}
-		case olmcore.Update:
-			requireOwn(t, in, a.Before, target)
-		case olmcore.Delete:
-			if target.Kind != "Pod" {
-				require.Contains(t, []string{catalog.ReasonSourceTypeChanged, catalog.ReasonBudgetObsolete, catalog.ReasonObjectDiffers}, cause.Reason)
-				continue
-			}
-			i := slices.IndexFunc(in.Pods.Items, func(p *corev1.Pod) bool { return p.Name == target.Name })
-			requireOwn(t, in, in.Pods.Items[i], target)
-			delete(serving, target.Name)
-			require.False(t, served && len(serving) == 0 && cause.Reason != catalog.ReasonSourceTypeChanged, "%s of the last Pod that serves: %s", verb, cause.Message)
-		}
-	}
-}
-
-// hasRole reports whether a Pod still has the label that makes it the catalog's.
-func hasRole(in catalog.Input, name string) bool {
-	return slices.ContainsFunc(in.Pods.Items, func(p *corev1.Pod) bool {
-		if p == nil || p.Name != name {
-			return false
-		}
-		serving, labelled := p.Labels["olm.catalogSource"]
-		return labelled && (serving == in.CatalogSource.Name || serving == "" && p.Labels["catalogsource.operators.coreos.com/update"] == in.CatalogSource.Name)
-	})
-}
-
-func requireOwn(t require.TestingT, in catalog.Input, o olmcore.Object, target olmcore.Ref) {
-	refs := o.GetOwnerReferences()
-	orphan := len(refs) == 0 && o.GetLabels()["olm.managed"] == "true" && target.Kind != "ServiceAccount"
-	heir := len(refs) == 1 && refs[0].Kind == "CatalogSource" && refs[0].Name == in.CatalogSource.Name
-	require.True(t, olmcore.OwnedBy(o, in.CatalogSource.UID) || orphan || heir, "%s is somebody else's", target)
-}
-
-func checkEdge(t require.TestingT, in catalog.Input) {
-	a := catalog.Assess(in)
-	require.True(t, a.State == a.Recorded || a.State.CanFollow(a.Recorded), "%q -> %q is no edge", a.Recorded, a.State)
 }
 
 // restoreContent makes the user's ConfigMap again where it went with a CatalogSource that

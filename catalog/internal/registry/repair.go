@@ -4,6 +4,7 @@ package registry
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -192,10 +193,9 @@ func setService(into, from *corev1.Service) {
 			ports[i].Protocol = p.Protocol
 		}
 	}
-	if !slices.Equal(ports, from.Spec.Ports) {
-		into.Spec.Ports = from.Spec.Ports
+	if !slices.Equal(ports, from.Spec.Ports) || !maps.Equal(into.Spec.Selector, from.Spec.Selector) {
+		into.Spec.Ports, into.Spec.Selector = from.Spec.Ports, from.Spec.Selector
 	}
-	into.Spec.Selector = from.Spec.Selector
 }
 
 // ServesAsInOLM reports whether the objects are those that OLM takes for a healthy

@@ -3,6 +3,8 @@
 package catalog_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -10,11 +12,74 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
+
+func TestGather(t *testing.T) {
+	ctx := context.Background()
+	global := catalog.Config{GlobalCatalogNamespace: "olm"}
+	w := newWorld(t, global, cool())
+	w.run(t, 0)
+	for _, namespace := range []string{"team-b", "team-a", "olm"} {
+		for _, source := range []string{"cool", "other"} {
+			require.NoError(t, w.Cluster.Create(&v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: source},
+				Spec:       &v1alpha1.SubscriptionSpec{CatalogSource: source, CatalogSourceNamespace: "olm"},
+			}))
+		}
+	}
+	require.NoError(t, w.Cluster.Create(bystander()))
+	in := w.input(t)
+	require.Equal(t, []string{"team-a", "team-b"}, in.Subscribers)
+	require.Len(t, in.Pods.Items, 2)
+	require.Len(t, in.Nodes.Items, 2)
+	require.True(t, in.Nodes.Complete)
+	require.Len(t, in.Services.Items, 1)
+	require.Len(t, in.ServiceAccounts.Items, 1)
+	require.Len(t, in.NetworkPolicies.Items, 2)
+
+	blind, err := catalog.Gather(ctx, w.Cluster, coolKey, catalog.Config{IgnoreNodes: true})
+	require.NoError(t, err)
+	require.False(t, blind.Nodes.Complete)
+	require.Empty(t, blind.Nodes.Items)
+
+	_, err = catalog.Gather(ctx, w.Cluster, types.NamespacedName{Namespace: "olm", Name: "none"}, global)
+	require.True(t, apierrors.IsNotFound(err))
+	for _, kind := range []string{"CatalogSource", "Namespace", "Pod", "Node", "Service", "ServiceAccount", "NetworkPolicy", "Role", "RoleBinding", "PodDisruptionBudget", "Subscription"} {
+		_, err = catalog.Gather(ctx, failing{w.Cluster, kind}, coolKey, global)
+		require.ErrorIs(t, err, errBroken, kind)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// failing is a Reader that cannot read one kind.
+type failing struct {
+	olmcore.Reader
+	kind string
+}
+
+func (f failing) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if gvk.Kind == f.kind {
+		return nil, errBroken
+	}
+	return f.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if gvk.Kind == f.kind {
+		return nil, errBroken
+	}
+	return f.Reader.List(ctx, gvk, namespace, selector)
+}
 
 // TestWhatWasNotReadIsNotMissing: of a Snapshot that lacks a kind, either the rest is
 // decided and nothing of that kind is made or counted as missing, or the error names it.

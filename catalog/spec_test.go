@@ -120,49 +120,59 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestNoImageIsEverEmpty: without a setting each image has OLM's default.
-func TestNoImageIsEverEmpty(t *testing.T) {
-	cs := demo()
-	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/c"}}
-	pod := podOf(t, cs, "", catalog.Config{})
-	require.Equal(t, catalog.DefaultUtilImage, pod.Spec.InitContainers[0].Image)
-	require.Equal(t, cs.Spec.Image, pod.Spec.InitContainers[1].Image)
-	require.Equal(t, catalog.DefaultOPMImage, pod.Spec.Containers[0].Image)
-	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods.Items[0].Spec.Containers[0].Image)
-}
-
-// TestDotsInTheNameOfAConfigMapSource become dashes in its Service, as for images.
-func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
-	cs := mapped()
-	cs.Name, cs.UID = "a.b", "uid"
-	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
-	require.NoError(t, err)
-	var made []string
-	for _, a := range out.Actions {
-		if c, ok := a.(olmcore.Create); ok && c.Target.Kind != "Pod" {
-			made = append(made, c.Target.Kind+" "+c.Target.Name)
+func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	image := func(change func(*v1alpha1.GrpcPodConfig)) func(*v1alpha1.CatalogSourceSpec) {
+		return func(s *v1alpha1.CatalogSourceSpec) {
+			s.GrpcPodConfig = &v1alpha1.GrpcPodConfig{}
+			change(s.GrpcPodConfig)
 		}
 	}
-	require.Equal(t, []string{
-		"ServiceAccount a.b-configmap-server", "Role a.b-configmap-reader", "RoleBinding a.b-server-configmap-reader",
-		"NetworkPolicy a.b-grpc-server", "NetworkPolicy a.b-unpack-bundles", "Service a-b",
-	}, made)
+	address := func(a string) func(*v1alpha1.CatalogSourceSpec) {
+		return func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", a }
+	}
+	for message, change := range map[string]func(*v1alpha1.CatalogSourceSpec){
+		"unknown sourcetype: ": func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "" },
+		"configmap name unset: must be set for sourcetype: configmap":                   func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "configmap" },
+		"configmap name unset: must be set for sourcetype: internal":                    func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" },
+		"image and address unset: at least one must be set for sourcetype: grpc":        func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" },
+		"image contains white space":                                                    func(s *v1alpha1.CatalogSourceSpec) { s.Image = " x" },
+		"securityContextConfig must be legacy or restricted":                            image(func(c *v1alpha1.GrpcPodConfig) { c.SecurityContextConfig = "open" }),
+		"couldn't connect to registry - address foo.com: missing port in address":       address("foo.com"),
+		"couldn't connect to registry - address http://x:1: too many colons in address": address("http://x:1"),
+		"couldn't connect to registry - address :1: missing host in address":            address(":1"),
+		"couldn't connect to registry - address x:0: invalid port in address":           address("x:0"),
+		"couldn't connect to registry - address [::1]:65536: invalid port in address":   address("[::1]:65536"),
+	} {
+		out := reconcile(t, base, func(in *catalog.Input) { edit(in, change) })
+		require.Len(t, out.Actions, 1, message)
+		status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+		require.True(t, ok)
+		require.Equal(t, message, status.Status.Message)
+		want := v1alpha1.CatalogSourceSpecInvalidError
+		if strings.HasPrefix(message, "couldn't") {
+			want = v1alpha1.CatalogSourceRegistryServerError
+		}
+		require.Equal(t, want, status.Status.Reason)
+	}
+	for _, ok := range []string{"registry:50051", "[::1]:1", "10.0.0.1:65535"} {
+		out := reconcile(t, base, func(in *catalog.Input) { edit(in, address(ok)) })
+		require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: ok}, out.Connection)
+	}
 }
 
-// TestANodeInDoubtDecidesNothingYet: while its grace lasts, a replacement that starts
-// is kept, and nothing is forced off it.
-func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	for seconds, want := range map[int][]string{29: {"create a Pod Overdue"}, 30: {"create a Pod Overdue", "delete " + base.Pods.Items[0].Name + " Overdue"}} {
-		out := reconcile(t, base, func(in *catalog.Input) {
-			terminating(in, time.Hour)
-			setNode(in, corev1.ConditionUnknown, time.Duration(seconds)*time.Second)
-		})
-		require.Equal(t, want, done(out), "silent for %d s", seconds)
+// TestNamesThatGiveNoServiceAreRefused instead of failing at the API server for
+// ever.
+func TestNamesThatGiveNoServiceAreRefused(t *testing.T) {
+	for name, valid := range map[string]bool{
+		"cool": true, "a.b": true, "a" + strings.Repeat("b", 62): true,
+		"a" + strings.Repeat("b", 63): false, "1cool": false, "Cool": false, "cool-": false, "cool.": false, "co_ol": false,
+	} {
+		for _, spec := range []v1alpha1.CatalogSourceSpec{cool().Spec, mapped().Spec} {
+			cs := cool()
+			cs.Name, cs.UID, cs.Spec = name, "uid", spec
+			a := catalog.Assess(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
+			require.Equal(t, valid, a.State != catalog.StateInvalid, "%s: %+v", name, a.Conditions)
+		}
 	}
-	out := reconcile(t, base, func(in *catalog.Input) {
-		setNode(in, corev1.ConditionUnknown, 10*time.Second)
-		addPod(in, "cool-zz", unready)
-	})
-	require.Empty(t, done(out), "the node of the Pod that serves came back and fails again")
 }

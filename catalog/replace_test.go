@@ -3,17 +3,23 @@
 package catalog_test
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -139,44 +145,125 @@ func TestForWhichPodTheNextStandsIn(t *testing.T) {
 	}
 }
 
-// TestDamagedRolesAreRepaired, whatever is wrong with them; a role that a binding refers
-// to cannot be changed.
-func TestDamagedRolesAreRepaired(t *testing.T) {
-	base := mappedInput(t, catalog.Config{})
-	for name, change := range map[string]func(*rbacv1.Role, *rbacv1.RoleBinding){
-		"update groups":         func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].APIGroups = []string{"apps"} },
-		"update more groups":    func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].APIGroups = []string{"", "apps"} },
-		"update resources":      func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].Resources = []string{"secrets"} },
-		"update names":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].ResourceNames = nil },
-		"update verbs":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].Verbs = []string{"*"} },
-		"update URLs":           func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules[0].NonResourceURLs = []string{"/"} },
-		"update rules":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Rules = append(r.Rules, rbacv1.PolicyRule{}) },
-		"update label":          func(r *rbacv1.Role, _ *rbacv1.RoleBinding) { r.Labels = nil },
-		"update binding label":  func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Labels = nil },
-		"update kind":           func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].Kind = "User" },
-		"update group":          func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].APIGroup = "x" },
-		"update name":           func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].Name = "x" },
-		"update namespace":      func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = "x" },
-		"delete ref":            func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.Name = "x" },
-		"delete ref of a kind":  func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" },
-		"delete ref of a group": func(_ *rbacv1.Role, b *rbacv1.RoleBinding) { b.RoleRef.APIGroup = "x" },
-	} {
-		in := invariant.Clone(base)
-		change(in.Roles.Items[0], in.RoleBindings.Items[0])
+// refusing is an API server that takes no Pods, and says so in other words each time.
+type refusing struct {
+	*fake.Cluster
+	tries []time.Time
+}
+
+func (r *refusing) Do(ctx context.Context, a olmcore.Action) error {
+	if verb, target, _ := a.Describe(); verb == olmcore.VerbCreate && target.Kind == "Pod" {
+		r.tries = append(r.tries, r.Now())
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, target.Name, fmt.Errorf("request %d: %w", len(r.tries), errBroken))
+	}
+	return r.Cluster.Do(ctx, a)
+}
+
+// operate does what a controller does for a time: it reconciles after each write and
+// at each deadline, and remembers what became of its last actions.
+func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.Config, d time.Duration) catalog.Assessment {
+	var last olmcore.LastResults
+	for until := c.Now().Add(d); ; {
+		require.NoError(t, c.Settle())
+		in, err := catalog.Gather(t.Context(), c, coolKey, config)
+		require.NoError(t, err)
+		in.Now, in.LastRun = c.Now(), last
+		require.NoError(t, invariant.Laws(result, in))
 		out, err := catalog.Reconcile(in)
 		require.NoError(t, err)
-		require.Len(t, out.Actions, 1, name)
-		verb, _, _ := out.Actions[0].Describe()
-		require.True(t, strings.HasPrefix(name, string(verb)), name)
-		if u, ok := out.Actions[0].(olmcore.Update); ok {
-			switch after := u.After.(type) {
-			case *rbacv1.Role:
-				require.Equal(t, base.Roles.Items[0].Rules, after.Rules, name)
-				require.Equal(t, base.Roles.Items[0].Labels, after.Labels, name)
-			case *rbacv1.RoleBinding:
-				require.Equal(t, base.RoleBindings.Items[0].Subjects, after.Subjects, name)
-				require.Equal(t, base.RoleBindings.Items[0].Labels, after.Labels, name)
-			}
+		if len(out.Actions) > 0 {
+			last = olmcore.LastResultsOf(last, out.Actions, olmcore.Run(t.Context(), x, out.Actions), c.Now())
+			continue
 		}
+		if !c.Now().Before(until) {
+			return catalog.Assess(in)
+		}
+		next := until
+		if at := c.Now().Add(out.RequeueAfter); out.RequeueAfter > 0 && at.Before(until) {
+			next = at
+		}
+		require.NoError(t, c.RunFor(next.Sub(c.Now())))
+	}
+}
+
+// TestAPodThatIsRefusedIsTriedAgainWithBackoff instead of a few times at once and
+// then only by chance. What serves goes on serving.
+func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
+	for name, serves := range map[string]bool{"the first Pod": false, "the Pod of a new spec": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, catalog.Config{}, cool())
+			if serves {
+				w.run(t, time.Minute)
+				require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Image = "quay.io/example/catalog:v2" }))
+			}
+			api := &refusing{Cluster: w.Cluster}
+			a := operate(t, w.Cluster, api, catalog.Config{}, time.Hour)
+			require.Equal(t, serves, a.Ready == 1)
+			require.Equal(t, catalog.ReasonBackOff, a.WaitingFor)
+			require.Equal(t, catalog.ReasonPodRejected, a.Conditions[2].Reason)
+			require.Contains(t, a.Conditions[2].Message, `pods "cool-`)
+			require.Contains(t, a.Conditions[2].Message, "request "+strconv.Itoa(len(api.tries)-1), "the answer before the last one")
+			var waits []time.Duration
+			for i := 1; i < len(api.tries); i++ {
+				waits = append(waits, api.tries[i].Sub(api.tries[i-1]))
+			}
+			// The second try goes with the write of the status.
+			require.Equal(t, []time.Duration{0, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute}, waits[:6])
+			require.Len(t, api.tries, 6+(3600-300)/300)
+
+			a = operate(t, w.Cluster, w.Cluster, catalog.Config{}, 5*time.Minute)
+			require.Equal(t, catalog.StateServing, a.State)
+			require.Empty(t, a.WaitingFor)
+			require.Equal(t, catalog.ReasonAsExpected, a.Conditions[2].Reason)
+		})
+	}
+}
+
+func TestACandidateThatEndsIsTriedAgainAfterItsBackoff(t *testing.T) {
+	base := converged(t, catalog.Config{}, cool())
+	arrange := func(age time.Duration) func(*catalog.Input) {
+		return func(in *catalog.Input) {
+			in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
+			addPod(in, "cool-zz", func(p *corev1.Pod) {
+				candidate(p)
+				p.Labels["olm.pod-spec-hash"] = base.Pods.Items[0].Labels["olm.pod-spec-hash"]
+				p.Status.Phase, p.Annotations["olmcore/attempt"] = corev1.PodFailed, "2"
+				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(in.Now.Add(-age))}}
+			})
+		}
+	}
+	out := reconcile(t, base, arrange(19*time.Second))
+	require.Empty(t, done(out))
+	require.Equal(t, time.Second, out.RequeueAfter)
+	out = reconcile(t, base, arrange(20*time.Second))
+	require.Equal(t, []string{"create a Pod PodOutdated", "delete cool-zz PodTerminated"}, done(out))
+	require.Equal(t, "3", out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/attempt"])
+}
+
+// TestARegistryThatMayStartSlowlyIsGivenTheTime: a startup probe of half an hour and
+// a deadline of ten minutes would let no new Pod ever serve.
+func TestARegistryThatMayStartSlowlyIsGivenTheTime(t *testing.T) {
+	for _, test := range []struct {
+		config catalog.Config
+		want   time.Duration
+	}{
+		{catalog.Config{}, 10 * time.Minute},
+		{catalog.Config{StartupFailureThreshold: 30}, 10 * time.Minute},
+		{catalog.Config{StartupFailureThreshold: 180}, time.Hour},
+		{catalog.Config{StartupFailureThreshold: math.MaxInt32}, 48 * time.Hour},
+	} {
+		base := converged(t, test.config, cool())
+		in := invariant.Clone(base)
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
+		addPod(&in, "cool-zz", func(p *corev1.Pod) {
+			candidate(p)
+			unready(p)
+			p.Labels["olm.pod-spec-hash"], p.CreationTimestamp = base.Pods.Items[0].Labels["olm.pod-spec-hash"], metav1.NewTime(in.Now)
+		})
+		require.True(t, catalog.Assess(in).NextDeadline.Equal(in.Now.Add(test.want)), "%+v", test)
+		in.Now = in.Now.Add(test.want) // a stuck candidate is a late one
+		out, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		require.Equal(t, []string{"delete cool-zz ProgressDeadlineExceeded"}, done(out))
 	}
 }

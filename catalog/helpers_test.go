@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var (
+	start   = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	coolKey = types.NamespacedName{Namespace: "olm", Name: "cool"}
+)
+
+func cool() *v1alpha1.CatalogSource {
+	return &v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Name: "cool", Namespace: "olm"},
+		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "quay.io/example/catalog:v1"},
+	}
+}
+
+// world is a cluster with the nodes a and b and one CatalogSource, and the
+// controller over it.
+type world struct {
+	*fake.Cluster
+	*fake.Driver
+	config catalog.Config
+}
+
+func newWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *world {
+	c := fake.NewCluster(start)
+	c.AutoCreateNamespaces = true
+	for _, node := range []string{"a", "b"} {
+		require.NoError(t, c.AddNode(node, nil))
+	}
+	require.NoError(t, c.Create(cs))
+	return &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []fake.Controller{controller(config)}}, config: config}
+}
+
+// run lets controllers and cluster go on for a time.
+func (w *world) run(t testing.TB, d time.Duration) {
+	require.NoError(t, w.Driver.RunFor(context.Background(), d))
+}
+
+// input is what a reconcile would see now.
+func (w *world) input(t testing.TB) catalog.Input {
+	in, err := catalog.Gather(context.Background(), w.Cluster, coolKey, w.config)
+	require.NoError(t, err)
+	in.Now = w.Cluster.Now()
+	return in
+}
+
+// converged is the input of a CatalogSource that serves and needs nothing.
+func converged(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) catalog.Input {
+	w := newWorld(t, config, cs)
+	w.run(t, time.Hour)
+	return connected(t, w)
+}
+
+// connected is what a reconcile sees of a world at rest once its client is connected.
+func connected(t testing.TB, w *world) catalog.Input {
+	in := w.input(t)
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.True(t, out.Result.Empty(), "not converged: %+v", out)
+	in.Connection = &catalog.Connection{Address: "cool.olm.svc:50051", State: "READY", LastConnect: start, LastTransition: start}
+	out, err = catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.NoError(t, olmcore.Run(context.Background(), w.Cluster, out.Actions))
+	connection := in.Connection
+	in = w.input(t)
+	in.Connection = connection
+	return in
+}
+
+func podsOf(in catalog.Input) (serving []*corev1.Pod) {
+	for _, pod := range in.Pods.Items {
+		if pod.Labels["olm.catalogSource"] == "cool" {
+			serving = append(serving, pod)
+		}
+	}
+	return serving
+}
+
+// mapped is a CatalogSource that serves the ConfigMap content.
+func mapped() *v1alpha1.CatalogSource {
+	cs := cool()
+	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeConfigmap, ConfigMap: "content"}
+	return cs
+}
+
+func olmNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}
+}
+
+// mappedWorld is a cluster in which mapped serves.
+func mappedWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *world {
+	w := newWorld(t, config, cs)
+	require.NoError(t, w.Cluster.Create(content()))
+	w.run(t, time.Hour)
+	return w
+}
+
+func mappedInput(t testing.TB, config catalog.Config) catalog.Input {
+	in := mappedWorld(t, config, mapped()).input(t)
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.True(t, out.Result.Empty(), "not converged: %+v", out.Result)
+	return in
+}
+
+// content is a ConfigMap that a catalog may be made from.
+func content() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content", Namespace: "olm"}, Data: map[string]string{"packages": "cool"}}
+}
+
+var catalogSourceKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
+
+// controller is what a program around this package does, without a gRPC client.
+func controller(config catalog.Config) fake.Controller {
+	return fake.Controller{
+		Name: "catalog",
+		Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.CatalogSourceKind},
+		Keys: fake.KeysOf(catalogSourceKind),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+			in, err := catalog.Gather(ctx, r, key, config)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now, in.LastRun = now, last
+			out, err := catalog.Reconcile(in)
+			return out.Result, err
+		},
+	}
+}
+
+// reconcile does what the controller does on its view, and checks every law and
+// every promise on the way.
+func (w *stormyWorld) reconcile(who int) func(*rapid.T) {
+	return func(t *rapid.T) { w.reconcileAs(t, who) }
+}
+
+// reconcile is Reconcile of a changed converged input, checked for safety and
+// laws.
+func reconcile(t *testing.T, base catalog.Input, change func(*catalog.Input)) catalog.Outcome {
+	t.Helper()
+	in := invariant.Clone(base)
+	change(&in)
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.NoError(t, invariant.Laws(result, in))
+	checkSafety(t, in, out, 5)
+	checkPromises(t, in, out)
+	return out
+}
+
+// done lists verbs and names of the Pods that a result is about.
+func done(out catalog.Outcome) (list []string) {
+	for _, a := range out.Actions {
+		if verb, target, cause := a.Describe(); target.Kind == "Pod" {
+			name := target.Name
+			if verb == olmcore.VerbCreate {
+				name = "a Pod"
+			}
+			list = append(list, string(verb)+" "+name+" "+cause.Reason)
+		}
+	}
+	return list
+}
+
+// describe prints a whole outcome: patches in full, of new objects the name.
+func describe(t testing.TB, out catalog.Outcome) string {
+	var b strings.Builder
+	for _, a := range out.Actions {
+		r, err := olmcore.RecordOf(a)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "%s %s (%s: %s)", r.Verb, r.Target, r.Cause.Reason, r.Cause.Message)
+		switch {
+		case r.DeleteOptions != nil && r.DeleteOptions.GracePeriodSeconds != nil:
+			fmt.Fprintf(&b, " grace=%d version=%v", *r.DeleteOptions.GracePeriodSeconds, r.Target.ResourceVersion != "")
+		case r.Verb == olmcore.VerbUpdateStatus:
+			describeStatus(&b, a.(olmcore.UpdateStatus))
+		case r.Patch != nil:
+			fmt.Fprintf(&b, " %s", r.Patch)
+		}
+		b.WriteByte('\n')
+	}
+	for _, tr := range out.Transitions {
+		fmt.Fprintf(&b, "%s %q -> %q (%s) at %s %s\n", tr.Type, tr.From, tr.To, tr.Reason, tr.At.Format(time.TimeOnly), tr.Bound)
+	}
+	for _, d := range out.Diagnostics {
+		fmt.Fprintf(&b, "%s %s %s: %s\n", d.Severity, d.Reason, d.Path, d.Message)
+	}
+	if out.Connection != (catalog.ConnectionRequest{}) {
+		fmt.Fprintf(&b, "%s %s\n", out.Connection.Verb, out.Connection.Address)
+	}
+	if out.Notify.InvalidateSnapshot {
+		fmt.Fprintf(&b, "notify %s\n", out.Notify.ResolveNamespaces)
+	}
+	if out.RequeueAfter != 0 {
+		fmt.Fprintf(&b, "again in %s\n", out.RequeueAfter)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func describeStatus(b *strings.Builder, a olmcore.UpdateStatus) {
+	before, after := a.Before.(*v1alpha1.CatalogSource).Status, a.After.(*v1alpha1.CatalogSource).Status
+	for _, c := range after.Conditions {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || *old != c {
+			fmt.Fprintf(b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	for _, c := range before.Conditions {
+		if meta.FindStatusCondition(after.Conditions, c.Type) == nil {
+			fmt.Fprintf(b, "\n  no %s", c.Type)
+		}
+	}
+	before.Conditions, after.Conditions = nil, nil
+	if x, y := mustJSON(before), mustJSON(after); x != y {
+		fmt.Fprintf(b, "\n  %s", y)
+	}
+}
+
+func mustJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func unready(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(start.Add(time.Hour))
+		}
+	}
+}
+
+// silence lets one node be silent for a time, and comes back to rest.
+func (h *graceHistory) silence(t *rapid.T) {
+	node := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "node")
+	hosts := slices.ContainsFunc(gathered(t, h.world).Pods.Items, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
+	length := seconds(t, 1, 400, "silence")
+	from := len(h.Events)
+	require.NoError(t, h.FailNode(node))
+	failed := h.Cluster.Now()
+	h.run(t, min(length, 40*time.Second))
+	since, silent := unknownSince(t, h.world, node)
+	if rapid.Bool().Draw(t, "the controller restarts") {
+		h.Driver = &fake.Driver{Cluster: h.Cluster, Controllers: h.Controllers, Events: h.Events}
+	}
+	if rest := failed.Add(length).Sub(h.Cluster.Now()); rest > 0 {
+		h.run(t, rest)
+	}
+	at, what := podWrites(h.world, from)
+	acts := hosts && silent && !h.Cluster.Now().Before(since.Add(h.grace))
+	if acts {
+		require.NotEmpty(t, what, "the grace is over")
+		require.Equal(t, since.Add(h.grace), at[0], "%v", what)
+		require.Equal(t, "create "+catalog.ReasonNodeUnreachable, what[0])
+		serves := catalog.Assess(gathered(t, h.world)).Ready > 0
+		require.Equal(t, !h.full || h.replicas == 2, serves, "it serves where a node can run the Pod")
+		h.makeRoom(t)
+	} else {
+		require.Empty(t, what, "within the grace, or without a Pod")
+	}
+	require.NoError(t, h.HealNode(node))
+	h.run(t, 10*time.Minute)
+	at, what = podWrites(h.world, from)
+	if !acts {
+		require.Empty(t, what, "the node was back in time")
+	}
+	creates := slices.DeleteFunc(slices.Clone(what), func(s string) bool { return s != "create "+catalog.ReasonNodeUnreachable })
+	require.Equal(t, acts, len(creates) == 1, "one Pod was lost, one replaces it: %v", what)
+	require.LessOrEqual(t, len(creates), 1, "%v at %v", what, at)
+	a := catalog.Assess(gathered(t, h.world))
+	require.Equal(t, catalog.StateServing, a.State)
+	require.Len(t, a.Pods, h.replicas)
+}
+
+// silence makes the node of the Pod silent for a time.
+func silence(in *catalog.Input, d time.Duration) *corev1.Node {
+	unready(in.Pods.Items[0])
+	return setNode(in, corev1.ConditionUnknown, d)
+}
+
+func setNode(in *catalog.Input, status corev1.ConditionStatus, d time.Duration) *corev1.Node {
+	for _, node := range in.Nodes.Items {
+		if node.Name == in.Pods.Items[0].Spec.NodeName {
+			readyOf(node).Status = status
+			readyOf(node).LastTransitionTime = metav1.NewTime(in.Now.Add(-d))
+			return node
+		}
+	}
+	return nil
+}
+
+// readyOf is the condition Ready of a node.
+func readyOf(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return &corev1.NodeCondition{}
+}
+
+func terminating(in *catalog.Input, d time.Duration) {
+	in.Pods.Items[0].DeletionTimestamp = new(metav1.NewTime(in.Now.Add(-d)))
+	in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(30))
+}
+
+func disrupted(in *catalog.Input) {
+	in.Pods.Items[0].Status.Conditions = append(in.Pods.Items[0].Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+}
+
+func waiting(in *catalog.Input, reason string) {
+	unready(in.Pods.Items[0])
+	in.Pods.Items[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+}
+
+// edit changes the spec as the API server counts it.
+func edit(in *catalog.Input, change func(*v1alpha1.CatalogSourceSpec)) {
+	change(&in.CatalogSource.Spec)
+	in.CatalogSource.Generation++
+}
+
+// addPod adds a copy of the first Pod that is another Pod, on node b.
+func addPod(in *catalog.Input, name string, change func(*corev1.Pod)) {
+	pod := in.Pods.Items[0].DeepCopy()
+	pod.Name, pod.UID, pod.Spec.NodeName = name, "uid-"+in.Pods.Items[0].UID, "b"
+	pod.CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Minute))
+	change(pod)
+	in.Pods.Items = append(in.Pods.Items, pod)
+}
+
+func candidate(pod *corev1.Pod) {
+	pod.Labels["olm.catalogSource"], pod.Labels["catalogsource.operators.coreos.com/update"] = "", "cool"
+}
+
+func polling(interval string) *v1alpha1.UpdateStrategy {
+	return &v1alpha1.UpdateStrategy{RegistryPoll: &v1alpha1.RegistryPoll{RawInterval: interval}}
+}
+
+// pollAgo turns polling every 45 minutes on, with the last poll some time ago.
+func pollAgo(ago time.Duration, change func(*catalog.Input)) func(*catalog.Input) {
+	return func(in *catalog.Input) {
+		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.UpdateStrategy = polling("45m") })
+		in.CatalogSource.Status.LatestImageRegistryPoll = new(metav1.NewTime(in.Now.Add(-ago)))
+		if change != nil {
+			change(in)
+		}
+	}
+}
+
+// probe adds a candidate that polls, made a minute ago.
+func probe(change func(*corev1.Pod)) func(*catalog.Input) {
+	return func(in *catalog.Input) {
+		addPod(in, "cool-zz", func(p *corev1.Pod) {
+			candidate(p)
+			p.Annotations["olmcore/purpose"] = "poll"
+			if change != nil {
+				change(p)
+			}
+		})
+	}
+}
+
+// hashV046 is the hash of cool's Pod as releases v0.42 to v0.46 made it.
+const hashV046 = "az8Sdj7qplRNZwJ6scGZkG47Br6F4bLfZkoO0S"
+
+// demo is a CatalogSource of another name, for hashes that were taken from OLM.
+func demo() *v1alpha1.CatalogSource {
+	cs := cool()
+	cs.Name = "demo"
+	return cs
+}
+
+// first is what the first reconcile of demo creates, by kind.
+func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace, config catalog.Config) map[string]olmcore.Object {
+	cs.UID, cs.Generation = "uid", 1
+	namespace = namespace.DeepCopy()
+	namespace.Name = cs.Namespace
+	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: namespace, Config: config}))
+	require.NoError(t, err)
+	made := map[string]olmcore.Object{}
+	for _, a := range out.Actions {
+		if create, ok := a.(olmcore.Create); ok {
+			made[create.Target.Kind+" "+create.Target.Name] = create.Object
+			if create.Target.Kind == "Pod" {
+				made["Pod"] = create.Object
+			}
+		}
+	}
+	return made
+}
+
+// emptyNamespace is an input in which all was read and nothing found.
+func emptyNamespace(in catalog.Input) catalog.Input {
+	in.Pods, in.Services, in.ServiceAccounts = olmcore.Found[*corev1.Pod](), olmcore.Found[*corev1.Service](), olmcore.Found[*corev1.ServiceAccount]()
+	in.NetworkPolicies = olmcore.Found[*networkingv1.NetworkPolicy]()
+	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
+	in.PodDisruptionBudgets = olmcore.Found[*policyv1.PodDisruptionBudget]()
+	return in
+}
+
+func limits(memory string) *corev1.ResourceRequirements {
+	return &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}
+}
+
+func result(in catalog.Input) (olmcore.Result, error) {
+	out, err := catalog.Reconcile(in)
+	return out.Result, err
+}
+
+func pod(name string) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Namespace, p.Name = "olm", name
+	return p
+}
+
+func servesOn(t *testing.T, w *world) string {
+	for _, pod := range catalog.Assess(w.input(t)).Pods {
+		if pod.Serves {
+			return pod.Node
+		}
+	}
+	require.Fail(t, "nothing serves")
+	return ""
+}
+
+// requireSameAnswer: a Reader that knows what an owner owns gives the same answer as
+// one that lists everything.
+func requireSameAnswer(t *testing.T, w *world) {
+	snapshot, err := w.Cluster.Snapshot()
+	require.NoError(t, err)
+	in, err := catalog.Gather(t.Context(), snapshot, coolKey, w.config)
+	require.NoError(t, err)
+	in.Now = w.Cluster.Now()
+	want, err := catalog.Reconcile(w.input(t))
+	require.NoError(t, err)
+	got, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, describe(t, want), describe(t, got))
+}
+
+// bystander is a Pod of somebody else with the catalog's label.
+func bystander() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: "olm", Labels: map[string]string{"olm.catalogSource": "cool"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "quay.io/example/other:v1"}}},
+	}
+}
+
+// podOf is the first Pod of a CatalogSource.
+func podOf(t *testing.T, cs *v1alpha1.CatalogSource, enforce string, config catalog.Config) *corev1.Pod {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-security.kubernetes.io/enforce": enforce}}}
+	return first(t, cs, namespace, config)["Pod"].(*corev1.Pod)
+}
