@@ -54,6 +54,9 @@ func TestMissingPermissions(t *testing.T) {
 	require.Equal(t, installplan.ReasonMissingPermissions, d.Reason)
 }
 
+// TestWarningsOfTheAPIServer has cases of OLM.
+//
+// OLM's case: warnings of the API server are told, with step and operator.
 func TestWarningsOfTheAPIServer(t *testing.T) {
 	p := plan(installing, []*v1alpha1.Step{csvStep("a.v1"), roleStep("", "r")})
 	d, ok := installplan.WarningDiagnostic(p, 0, []string{"old", "older"})

@@ -20,6 +20,8 @@ import (
 )
 
 // TestBreachesOfContract name the field.
+//
+// OLM's case: a plan without namespace is a breach of contract.
 func TestBreachesOfContract(t *testing.T) {
 	change := func(f func(*installplan.Input)) installplan.Input {
 		return input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), f)

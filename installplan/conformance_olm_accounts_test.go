@@ -18,6 +18,11 @@ import (
 
 // TestServiceAccountsAreMerged: what becomes of an account that is there, or not,
 // compared whole.
+//
+// OLM's cases: owners are joined by their UID; OLM keeps one that differs in a flag;
+// an account that is not there is Created; one that is there: annotations joined,
+// secrets kept, Present; a manifest without annotations takes none away; three equal
+// owner references are one; an account of two versions keeps both owners.
 func TestServiceAccountsAreMerged(t *testing.T) {
 	type account = corev1.ServiceAccount
 	owner := func(name string, controller bool) metav1.OwnerReference {

@@ -20,6 +20,10 @@ import (
 
 // TestWhoOwnsTheDefinitionsOfAVersion that its plan does not name: it may be the
 // version itself, and nobody else.
+//
+// OLM's cases: no version owns the definitions: fine; the version itself owns them: fine;
+// another version owns one: refused; another version owns the second: refused; several
+// own one: refused, and all are named.
 func TestWhoOwnsTheDefinitionsOfAVersion(t *testing.T) {
 	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
@@ -82,6 +86,9 @@ func TestWhoOwnsTheDefinitionsOfAVersion(t *testing.T) {
 }
 
 // TestWhomADefinitionIsNotedFor: what its annotations say after an update.
+//
+// OLM's cases: a version that is gone is noted no more; nor is a copy; a version that
+// lives stays noted; a step of no version notes none.
 func TestWhomADefinitionIsNotedFor(t *testing.T) {
 	const prefix = "operatorframework.io/installed-alongside-"
 	copied := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -161,6 +168,11 @@ func versionsIn(c *fake.Cluster) []string {
 
 // TestReleasesOfADefinition one after the other: versions come, are stored, are
 // served no more, and go only when nothing is stored in them any more.
+//
+// OLM's cases: a stored version that the new definition lacks is refused; all stored
+// versions stay, another one comes: fine; compatible completes, incompatible or
+// incomplete fails, deprecated completes; a version is deprecated over three releases;
+// a lost stored version blocks until it is migrated.
 func TestReleasesOfADefinition(t *testing.T) {
 	lost := func(version string) string {
 		return `risk of data loss updating "things.example.com": new CRD removes version ` + version + ` that is listed as a stored version on the existing CRD`
@@ -214,6 +226,10 @@ func TestReleasesOfADefinition(t *testing.T) {
 
 // TestADefinitionIsWritten for whoever needs it, owned or not, with its schema
 // whole, and says for whom.
+//
+// OLM's cases: a definition is made, with the label; what another version provides
+// already is not installed again; the only owner's definition is updated; so is one
+// that nobody owns; a minimum in a schema arrives.
 func TestADefinitionIsWritten(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
@@ -261,6 +277,8 @@ func TestADefinitionIsWritten(t *testing.T) {
 
 // TestTwoPlansShareADefinition: it is noted for both versions, and the second plan
 // writes nothing else.
+//
+// OLM's case: two plans share a definition: both versions are noted.
 func TestTwoPlansShareADefinition(t *testing.T) {
 	c := world(t)
 	require.Equal(t, complete, executed(t, c, "install-1", csvStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)

@@ -21,6 +21,11 @@ import (
 
 // TestOLMsPhaseChanges: what OLM's tests make of a plan in one phase, with and
 // without an error. The whole status is compared.
+//
+// OLM's cases: without error Installing becomes Complete, approved or not; an error
+// when no time is left fails the plan; an error while time is left: no condition; a
+// plan of nothing keeps its phase; without a group Installing stays, with the
+// condition; no steps, nothing to do.
 func TestOLMsPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))} }
@@ -77,6 +82,9 @@ func TestOLMsPhaseChanges(t *testing.T) {
 
 // TestWhoseAccountAPlanRunsAs has each set of OperatorGroups that a namespace may
 // have.
+//
+// OLM's cases: two groups are counted in the condition; a group's account that is not
+// there is asked for; whose account a namespace's plans run as.
 func TestWhoseAccountAPlanRunsAs(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped", UID: "uid-scoped"}
 	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
@@ -123,6 +131,8 @@ func TestWhoseAccountAPlanRunsAs(t *testing.T) {
 
 // TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API
 // server takes the first of ten equal names.
+//
+// OLM's cases: ten workers at once make one plan; many equal catalogs, one plan.
 func TestTenWorkersMakeOnePlan(t *testing.T) {
 	c := world(t, userSubscription("a"))
 	making := makers(installs(operator("a")), installplan.Config{})
@@ -154,6 +164,8 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 
 // TestAGenerationThatIsTaken is left alone, whatever plan has it: the new plan
 // gets the next one, and so does its Subscription.
+//
+// OLM's case: a generation that is taken: the next one, for the Subscription too.
 func TestAGenerationThatIsTaken(t *testing.T) {
 	foreign := plan(installing, []*v1alpha1.Step{csvStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
 	c := world(t, userSubscription("a"), foreign)
@@ -169,6 +181,8 @@ func TestAGenerationThatIsTaken(t *testing.T) {
 }
 
 // TestAVersionIsNamedOnce, although it has steps and a lookup.
+//
+// OLM's case: a version with steps and a lookup is named once.
 func TestAVersionIsNamedOnce(t *testing.T) {
 	o, cm := imageOf(t, rich())
 	cm.UID, cm.ResourceVersion = "", ""
@@ -182,6 +196,8 @@ func TestAVersionIsNamedOnce(t *testing.T) {
 }
 
 // TestStepsNameTheirCatalog: each its own, and the plan names all of them.
+//
+// OLM's case: steps of two catalogs; the dependency arrives; an update, another plan.
 func TestStepsNameTheirCatalog(t *testing.T) {
 	a, b := operator("a", crdObject("v1")), operator("b")
 	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}

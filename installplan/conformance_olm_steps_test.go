@@ -61,6 +61,11 @@ spec: {displayName: Cool, install: {strategy: deployment}}
 
 // TestOLMsPlansAreExecuted: the steps that OLM's tests execute, on top of what is
 // there. Objects are compared whole.
+//
+// OLM's cases: a Service listed before its version: both are made; an account, a
+// ConfigMap and a Secret of the bundle are made; one account in two steps: merged, its
+// secrets stay; a PrometheusRule gets namespace, label and owner; a Service that has
+// an address is updated; budgets, priorities, autoscalers and network policies.
 func TestOLMsPlansAreExecuted(t *testing.T) {
 	const (
 		service    = `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}`
@@ -154,6 +159,8 @@ func TestOLMsPlansAreExecuted(t *testing.T) {
 
 // TestWhichKindsAPlanMayHave besides those that are applied in a way of their own:
 // these, of whatever group, and no others.
+//
+// OLM's case: which kinds are supported.
 func TestWhichKindsAPlanMayHave(t *testing.T) {
 	supported := map[string]bool{
 		"PrometheusRule": true, "ServiceMonitor": true, "PodDisruptionBudget": true, "PriorityClass": true, "VerticalPodAutoscaler": true,

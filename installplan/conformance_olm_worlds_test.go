@@ -24,6 +24,8 @@ import (
 
 // TestAnOwnerThatIsNotThere fails the plan after a minute, unless it comes in
 // time.
+//
+// OLM's case: an owner that never comes fails the plan after a minute.
 func TestAnOwnerThatIsNotThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes time.Duration
@@ -57,6 +59,8 @@ func TestAnOwnerThatIsNotThere(t *testing.T) {
 
 // TestAnAccountWithoutRights: definitions are written by the controller itself, all
 // else waits for the group's account, however long, and is there once it may.
+//
+// OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestAnAccountWithoutRights(t *testing.T) {
 	c := world(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}})
 	account := fake.Find[*corev1.ServiceAccount](c, ns, "scoped")
@@ -95,6 +99,8 @@ func TestAnAccountWithoutRights(t *testing.T) {
 
 // TestAGroupThatComesLate: until then the plan says so, afterwards nothing of it
 // is left.
+//
+// OLM's case: no group, then one: the condition comes and goes.
 func TestAGroupThatComesLate(t *testing.T) {
 	c := world(t)
 	g := fake.Find[*operatorsv1.OperatorGroup](c, ns, "group").DeepCopy()
@@ -140,6 +146,9 @@ func releaseOf(n int, verbs ...string) olmcore.Operator {
 
 // TestAnUpgradeBringsWhatItsBundleHas, whatever somebody made of the version
 // before; what only that one had goes with it, and all goes with the last.
+//
+// OLM's cases: an update replaces what is installed; an upgrade widens, narrows, and
+// undoes what users edited; a bundle's ConfigMap and Secret follow its version.
 func TestAnUpgradeBringsWhatItsBundleHas(t *testing.T) {
 	for name, c := range map[string]struct{ before, after []string }{
 		"permissions are widened":  {[]string{"get"}, []string{"get", "list"}},
@@ -193,6 +202,8 @@ func TestAnUpgradeBringsWhatItsBundleHas(t *testing.T) {
 
 // TestALostPlanIsMadeAnew: somebody deletes one that waits for approval, and the
 // next one has the same content and the next generation.
+//
+// OLM's case: a pending plan that is deleted is made anew.
 func TestALostPlanIsMadeAnew(t *testing.T) {
 	c := world(t, userSubscription("a", manual))
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{}), plans(installplan.Config{})}}
@@ -213,6 +224,8 @@ func TestALostPlanIsMadeAnew(t *testing.T) {
 
 // TestAnImageThatIsReplaced: as long as one cannot be unpacked there is no plan and
 // its Subscription stays as it was; a catalog that has another image goes on.
+//
+// OLM's case: a timeout fails the unpacking; another image recovers.
 func TestAnImageThatIsReplaced(t *testing.T) {
 	good, cm := imageOf(t, operator("a"))
 	bad := good

@@ -19,6 +19,8 @@ import (
 )
 
 // TestEveryWriteRunsAsTheGroupsAccount: not only what is created.
+//
+// OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestEveryWriteRunsAsTheGroupsAccount(t *testing.T) {
 	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"})
 	binding := step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)

@@ -64,6 +64,9 @@ func mergedMeta(name string) metav1.ObjectMeta {
 
 const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
 
+// TestUpdatesKeepWhatOthersWrote has cases of OLM.
+//
+// OLM's case: a Service that has an address is updated.
 func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 	t.Run("Role", func(t *testing.T) {
 		have := managed(&rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
@@ -188,6 +191,8 @@ func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
 }
 
 // TestTwoStepsOfOneObjectAreOneAction with the content of both.
+//
+// OLM's case: one account in two steps: merged, its secrets stay.
 func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
 	first := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
 	second := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)

@@ -15,6 +15,8 @@ import (
 )
 
 // TestHashedNamesAreBitIdentical has the values that OLM's own tests have.
+//
+// OLM's case: generated names, bit for bit.
 func TestHashedNamesAreBitIdentical(t *testing.T) {
 	for _, c := range []struct {
 		base string

@@ -285,6 +285,8 @@ func TestASubscriptionOfADependencyComesWithTheFirstObjects(t *testing.T) {
 
 // TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are
 // shared by the whole cluster.
+//
+// OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestStepsRunAsTheGroupsAccount(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
 	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1")}, started(time.Second), func(p *v1alpha1.InstallPlan) {

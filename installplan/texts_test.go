@@ -19,6 +19,8 @@ import (
 // TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and
 // of an Update that the API server refused. The kind of error is kept in all of
 // them.
+//
+// OLM's case: a refused write of an account is an error.
 func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 	plain := func(group, kind string) *v1alpha1.Step {
 		return step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)

@@ -29,6 +29,9 @@ func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha
 	return onlyPlan(t, c)
 }
 
+// TestStepsOfAnImageAreReferences has cases of OLM.
+//
+// OLM's case: steps of an image refer to its ConfigMap.
 func TestStepsOfAnImageAreReferences(t *testing.T) {
 	o, cm := imageOf(t, rich())
 	p := filledPlan(t, o, cm)

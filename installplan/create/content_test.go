@@ -19,6 +19,10 @@ import (
 
 // TestOrderOfTheStepsOfANewPlan: by class, then by operator, whatever the order of the
 // resolution.
+//
+// OLM's cases: an update becomes a plan, with its dependency's Subscription; a
+// dependency brings its steps and a Subscription; other objects of a bundle become
+// steps.
 func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: bare("s")}
 	b := operator("b", secret)
@@ -81,6 +85,9 @@ func TestManifestsOfANewPlan(t *testing.T) {
 }
 
 // TestImageThatIsNotUnpackedIsLookedUp, and no plan is made before.
+//
+// OLM's cases: a pending lookup: no plan, and the Subscription says so; an image gives
+// a lookup with both conditions, and no plan yet.
 func TestImageThatIsNotUnpackedIsLookedUp(t *testing.T) {
 	o, _ := imageOf(t, operator("a"))
 	subs := []*v1alpha1.Subscription{subscription("a")}
@@ -130,6 +137,9 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 }
 
 // TestStepsOfABundle: their order, kinds, and what the version carries.
+//
+// OLM's cases: a new Subscription gets the steps of a version; an update replaces what
+// is installed.
 func TestStepsOfABundle(t *testing.T) {
 	o := operator("a",
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}},

@@ -73,6 +73,8 @@ func permitted(namespace string, here, everywhere []v1alpha1.StrategyDeploymentP
 
 // TestPermissionObjectsAreBitIdentical: names and hashes are those that a
 // cluster which OLM runs already has.
+//
+// OLM's case: generated names, bit for bit.
 func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 	const (
 		roleName        = "etcdoperator.v0.9.4-etcd--UPL9qybYw5qrYAElycSSJ9bPP0DI8BLbIyyfv"
@@ -123,6 +125,9 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 	same(t, want, objects)
 }
 
+// TestPermissionObjectsOfTwoNamespacesDiffer has cases of OLM.
+//
+// OLM's case: several Roles of several accounts; other namespaces, other ClusterRoles.
 func TestPermissionObjectsOfTwoNamespacesDiffer(t *testing.T) {
 	a, err := create.PermissionObjects(etcd("a"))
 	require.NoError(t, err)
@@ -170,6 +175,10 @@ func TestPermissionsThatAreAskedForTwice(t *testing.T) {
 
 // TestPermissionsOfSeveralAccounts: each Role has a name and a binding of its own,
 // which binds it to its account.
+//
+// OLM's cases: several Roles of several accounts; other namespaces, other
+// ClusterRoles; permissions of namespace and cluster become steps; the account default
+// gets no step.
 func TestPermissionsOfSeveralAccounts(t *testing.T) {
 	type permissions = []v1alpha1.StrategyDeploymentPermissions
 	for name, c := range map[string]struct {
@@ -209,6 +218,8 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 
 // TestNamesOfPermissionsStayInRange, whatever the version and its accounts are
 // called: a cut of the base, a dash, and the hash whole.
+//
+// OLM's case: any names stay in range.
 func TestNamesOfPermissionsStayInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z][a-z0-9.-]{0,90}[a-z0-9]`)

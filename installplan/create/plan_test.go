@@ -20,6 +20,8 @@ import (
 
 // TestPlanIsMadeInTwoRounds: the object first, its status when every
 // Subscription that it changes refers to it.
+//
+// OLM's case: a new Subscription gets the steps of a version.
 func TestPlanIsMadeInTwoRounds(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
 	in := createInput(subs, operator("a"), operator("b"))
@@ -74,6 +76,8 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 }
 
 // TestFindsThePlanOfItsContent has the rule by which a plan is found again.
+//
+// OLM's case: failing forward by skips and ranges, not by replaces.
 func TestFindsThePlanOfItsContent(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	in := createInput(subs, operator("a"))
@@ -265,6 +269,9 @@ func TestOnlySubscriptionsOfThePlanWithoutStepsMove(t *testing.T) {
 	require.Equal(t, []string{"a"}, planned(t, in).Subscriptions)
 }
 
+// TestNothingToInstall has cases of OLM.
+//
+// OLM's case: nothing new, no steps.
 func TestNothingToInstall(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	require.Equal(t, create.Outcome{}, planned(t, createInput(subs)))

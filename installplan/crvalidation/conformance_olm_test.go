@@ -56,6 +56,14 @@ func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefini
 
 // TestOLMsDefinitions: which changes of a definition OLM's tests refuse, and in
 // which words, with a resource whose replicas are 10.
+//
+// OLM's cases: v1beta1: a schema that stays the same judges no resource; v1beta1: required
+// fields that a resource lacks are all named; v1beta1: a minimum that is raised;
+// v1beta1: a version that is served no more does not judge; v1beta1: nor does one that
+// is switched off with the update; v1beta1: whole numbers are compared with fractions;
+// a resource that stays valid; a maximum violated in v2, with version, kind and name;
+// not judged: a version that is served no more; not judged: a version that was not
+// served before; the only version lowers its maximum.
 func TestOLMsDefinitions(t *testing.T) {
 	const (
 		refused = `retrying execution due to error: error validating existing CRs against new CRD's schema for "crons.example.com": error validating example.com/`

@@ -11,7 +11,7 @@
 //	...
 //	result, err := installplan.Reconcile(in)
 //
-// It is a module of its own, so that nobody who does not want it builds the
+// It is a module of its own, so that only those who want it build the
 // validation of the API server.
 package crvalidation
 

@@ -137,7 +137,7 @@ func (j *judge) findings(ctx context.Context, object olmcore.Object, limit int, 
 		return []string{err.Error()}, true
 	}
 	values["apiVersion"], values["kind"] = j.apiVersion, j.kind
-	// Validators of schemas that nobody admitted panic on some of them.
+	// Validators panic on some schemas that no API server admitted.
 	defer func() {
 		if r := recover(); r != nil {
 			found, judged = []string{fmt.Sprintf("its schema cannot be used: %v", r)}, true

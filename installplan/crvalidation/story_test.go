@@ -112,6 +112,9 @@ func maximum(c *fake.Cluster) *float64 {
 // TestAnUpgradeThatBreaksAResourceIsRefused whole: neither the definition nor the
 // new version is written, the plan says which resource stands in the way, and it
 // goes on by itself once that is repaired.
+//
+// OLM's cases: the only version lowers its maximum; compatible completes, incompatible
+// or incomplete fails, deprecated completes.
 func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
 	head := cronVersion(t, 1, "")
 	c, d := cluster(t, &head, crvalidation.Limits{})

@@ -43,7 +43,7 @@ func apply(in *sweep.Input, result olmcore.Result) {
 }
 
 // findings has, for each reason of the audit, a world that has it and the world
-// as it is once somebody repaired what Sweep does not repair itself.
+// as it is once a user repaired what Reconcile does not repair itself.
 var findings = map[string]struct {
 	world []olmcore.Object
 	steps []sweep.StepObjects
@@ -81,7 +81,7 @@ var findings = map[string]struct {
 		}},
 }
 
-// TestEachFindingIsReportedAndRepaired: once the repair ran, or somebody did what
+// TestEachFindingIsReportedAndRepaired: once the repair ran, or a user did what
 // the reason says, the audit finds nothing of the kind.
 func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	for reason, c := range findings {

@@ -58,6 +58,9 @@ func swapped(objects []olmcore.Object, p *v1alpha1.InstallPlan) []olmcore.Object
 	return objects
 }
 
+// TestOldPlans has cases of OLM.
+//
+// OLM's case: old plans go until five are left.
 func TestOldPlans(t *testing.T) {
 	sub := subscription("a")
 	for name, c := range map[string]struct {

@@ -81,6 +81,8 @@ func TestNamespaceInOrderIsAtRest(t *testing.T) {
 // TestSweepIsSafe: it is a lawful function, deletes at most five plans and none
 // that runs, is referred to, or has its place in the history, and comes to an
 // end.
+//
+// OLM's case: old plans go until five are left.
 func TestSweepIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)

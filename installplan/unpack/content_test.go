@@ -76,6 +76,8 @@ func TestBundleMayBeJSON(t *testing.T) {
 
 // TestUnpackedBundleIsItsObjects: a version and two definitions, whose Job is
 // done.
+//
+// OLM's case: a finished Job: the bundle's objects, no longer pending.
 func TestUnpackedBundleIsItsObjects(t *testing.T) {
 	c := unpackWorld(t, nil)
 	l := lookup(t)

@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// TestJobIsTheOneThatOLMMakes has cases of OLM.
+//
+// OLM's case: time to live, backoff, deadline and labels of the Job.
 func TestJobIsTheOneThatOLMMakes(t *testing.T) {
 	j := madeJob(t)
 	require.Equal(t, map[string]string{"olm.managed": "true", "operatorframework.io/bundle-unpack-ref": bundleName}, j.Labels)
@@ -42,6 +45,9 @@ func TestJobIsTheOneThatOLMMakes(t *testing.T) {
 	require.NotEmpty(t, out.Actions, "the name is a function of the path")
 }
 
+// TestTimeoutsOfAJob has cases of OLM.
+//
+// OLM's case: timeout annotation: none, two groups, valid, absent, invalid.
 func TestTimeoutsOfAJob(t *testing.T) {
 	for text, want := range map[string]*int64{"2m": new(int64(120)), "500ms": new(int64(1)), "1500ms": new(int64(2)), "0": nil, "-1s": new(int64(600)), "soon": new(int64(600))} {
 		out := unpackRound(t, unpacking(t, annotated(unpack.AnnotationTimeout, text)))
@@ -109,6 +115,8 @@ func TestMessageOfPendingPods(t *testing.T) {
 
 // TestWhichJobsAreKept: the newest counts, and of those that failed the last ones
 // and the first stay.
+//
+// OLM's case: which Job counts, and which are kept.
 func TestWhichJobsAreKept(t *testing.T) {
 	job := func(name string, age time.Duration, change ...func(*batchv1.Job)) *batchv1.Job {
 		return madeJob(t, append([]func(*batchv1.Job){func(j *batchv1.Job) { j.Name, j.CreationTimestamp = name, *ago(age) }}, change...)...)
@@ -167,6 +175,9 @@ func TestSeveralOperatorGroupsSetNoTimeouts(t *testing.T) {
 
 // TestTimeoutAnnotationsOfAnOperatorGroup: what the annotations of a namespace's groups come to,
 // and what is said about those that cannot be read.
+//
+// OLM's cases: timeout annotation: none, two groups, valid, absent, invalid; retry
+// annotation: the same; a timeout fails the unpacking; another image recovers.
 func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 	const (
 		timeout  = unpack.AnnotationTimeout
@@ -220,6 +231,8 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 
 // TestJobWithoutItsLabelIsFound by its name, without the label that ties it to its
 // bundle.
+//
+// OLM's case: a failed Job without the label is found by its name.
 func TestJobWithoutItsLabelIsFound(t *testing.T) {
 	c := unpackWorld(t, nil)
 	unpackedSoFar(t, c, lookup(t))

@@ -18,6 +18,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// TestBundle has cases of OLM.
+//
+// OLM's cases: no CatalogSource: pending, and nothing is made; an image that cannot be
+// pulled is in the message, with advice; a timeout fails the unpacking; another image
+// recovers; a failed try is repeated, a successful one not.
 func TestBundle(t *testing.T) {
 	pods := func(status corev1.PodStatus) func(*unpack.Input) {
 		return func(in *unpack.Input) {
