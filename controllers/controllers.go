@@ -74,7 +74,7 @@ type Options struct {
 	// the Subscriptions change, also when a ClusterServiceVersion is deleted that
 	// they took for granted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
-	// Judge answers what installplan.SchemaChanges asks for; nil leaves it
+	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it
 	// unanswered.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
 	// Connection returns the state of the gRPC client of a CatalogSource, which

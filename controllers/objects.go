@@ -111,26 +111,26 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 		return olmcore.Result{}, err
 	}
 	in.Now, in.LastRun = now, last
-	if s.options.Judge != nil {
-		changes, err := installplan.SchemaChanges(in)
-		if err != nil {
-			return olmcore.Result{}, err
-		}
-		if in.CustomResources, err = s.options.Judge(ctx, r, changes); err != nil {
-			return olmcore.Result{}, err
-		}
-	}
-	result, err := installplan.Reconcile(in)
+	out, err := installplan.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	lost, err := installplan.LostBundles(in)
-	for _, lookup := range lost {
-		if _, err := s.unpack(ctx, r, key.Namespace, lookup, now, &result); err != nil {
+	if s.options.Judge != nil && len(out.SchemaChanges) > 0 {
+		judged, err := s.options.Judge(ctx, r, out.SchemaChanges)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		in.CustomResources = olmcore.Found(judged...)
+		if out, err = installplan.Reconcile(in); err != nil {
 			return olmcore.Result{}, err
 		}
 	}
-	return result, err
+	for _, lookup := range out.LostBundles {
+		if _, err := s.unpack(ctx, r, key.Namespace, lookup, now, &out.Result); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
+	return out.Result, nil
 }
 
 func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {

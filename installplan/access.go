@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -52,22 +55,22 @@ func RequiredAccess(plan *v1alpha1.InstallPlan, crds []*apiextensionsv1.CustomRe
 	}
 	var out []Access
 	for _, s := range plan.Status.Plan {
-		if s == nil || s.Resource.Name == "" || s.Resource.Kind == "" || s.Resource.Kind == kindCRD {
+		if s == nil || s.Resource.Name == "" || s.Resource.Kind == "" || s.Resource.Kind == kinds.CRD {
 			continue
 		}
 		gvk := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
-		k, known := knownKinds[s.Resource.Kind]
-		namespaced := k.namespaced
+		k, known := kinds.Known[s.Resource.Kind]
+		namespaced := k.Namespaced
 		if known {
-			gvk = k.gvk
+			gvk = k.GVK
 		}
 		plural, _ := meta.UnsafeGuessKindToResource(gvk)
 		access := Access{Group: gvk.Group, Resource: plural.Resource, Name: s.Resource.Name}
 		if !known {
-			api := lookUp(gvk, crds)
-			namespaced = api.namespaced || !api.kindServed
-			if api.by != nil && api.by.Spec.Names.Plural != "" {
-				access.Resource = api.by.Spec.Names.Plural
+			api := kinds.LookUp(gvk, crds)
+			namespaced = api.Namespaced || !api.Kind
+			if api.By != nil && api.By.Spec.Names.Plural != "" {
+				access.Resource = api.By.Spec.Names.Plural
 			}
 		}
 		if namespaced {
@@ -104,7 +107,7 @@ func MissingPermissions(plan *v1alpha1.InstallPlan, denied []Access) (d olmcore.
 	}
 	return olmcore.Diagnostic{
 		Severity: olmcore.Warning, Reason: ReasonMissingPermissions, Target: olmcore.RefOf(plan).Unversioned(),
-		Message: clip(account + " may not " + strings.Join(texts, ", ")),
+		Message: message.Clip(account + " may not " + strings.Join(texts, ", ")),
 	}, true
 }
 
@@ -119,13 +122,13 @@ func WarningDiagnostic(plan *v1alpha1.InstallPlan, i int, warnings []string) (d 
 	}
 	s := plan.Status.Plan[i]
 	text := strings.Join(warnings, ", ")
-	message := fmt.Sprintf("%d warning(s) generated during operator installation (%s %q): %s", len(warnings), s.Resource.Kind, s.Resource.Name, text)
+	said := fmt.Sprintf("%d warning(s) generated during operator installation (%s %q): %s", len(warnings), s.Resource.Kind, s.Resource.Name, text)
 	if s.Resolving != "" {
-		message = fmt.Sprintf("%d warning(s) generated during installation of operator %q (%s %q): %s",
+		said = fmt.Sprintf("%d warning(s) generated during installation of operator %q (%s %q): %s",
 			len(warnings), s.Resolving, s.Resource.Kind, s.Resource.Name, text)
 	}
 	return olmcore.Diagnostic{
-		Severity: olmcore.Warning, Reason: ReasonAppliedWithWarnings, Message: clip(message),
-		Target: olmcore.RefOf(plan).Unversioned(), Path: stepPath(i),
+		Severity: olmcore.Warning, Reason: ReasonAppliedWithWarnings, Message: message.Clip(said),
+		Target: olmcore.RefOf(plan).Unversioned(), Path: step.Path(i),
 	}, true
 }

@@ -71,7 +71,7 @@ func TestAPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 					p.Status.StartTime = ago(time.Second)
 				}
 				in := input(p, func(in *installplan.Input) {
-					in.OperatorGroups, in.ServiceAccount = c.groups, &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+					in.OperatorGroups, in.ServiceAccount = olmcore.Found(c.groups...), &corev1.ServiceAccount{ObjectMeta: meta("weak")}
 				})
 				for range 3 {
 					r := reconcile(t, in)

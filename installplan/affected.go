@@ -6,15 +6,12 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -36,17 +33,16 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: x.Namespace, Name: x.Name}}
 	case *corev1.Namespace:
 		return []types.NamespacedName{{Namespace: x.Name}}
+	case *operatorsv1.OperatorGroup:
+		return namespace
 	case *corev1.ConfigMap:
 		if bundle.IsUnpacked(x) {
 			return everywhere // plans of any namespace refer to it
 		}
 		return namespace
-	case *v1alpha1.Subscription, *operatorsv1.OperatorGroup, *corev1.ServiceAccount, *corev1.Service,
-		*rbacv1.Role, *rbacv1.RoleBinding, *policyv1.PodDisruptionBudget, *networkingv1.NetworkPolicy:
-		return namespace
 	case *v1alpha1.ClusterServiceVersion:
 		// One that owns CustomResourceDefinitions counts wherever they are installed.
-		if len(x.Spec.CustomResourceDefinitions.Owned) > 0 && !copied(x) {
+		if len(x.Spec.CustomResourceDefinitions.Owned) > 0 && !x.IsCopied() {
 			return everywhere
 		}
 		return namespace
@@ -62,13 +58,17 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 			return everywhere // it may be the one that allows a copy
 		}
 		return nil
-	case *apiextensionsv1.CustomResourceDefinition, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
-		return everywhere
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		if _, known := knownKinds[olmcore.GVKOf(o).Kind]; known || x.GetNamespace() == "" {
+		if _, known := kinds.Known[olmcore.GVKOf(o).Kind]; known || x.GetNamespace() == "" {
 			return everywhere
 		}
 		return namespace
 	}
-	return nil
+	switch k, served := kinds.Of(olmcore.GVKOf(o)); {
+	case !served:
+		return nil
+	case k.Namespaced:
+		return namespace
+	}
+	return everywhere
 }

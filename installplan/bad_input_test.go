@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
@@ -32,22 +34,28 @@ func TestBreachesOfContract(t *testing.T) {
 		"InstallPlan.metadata.name":      change(func(in *installplan.Input) { in.InstallPlan.Name = "" }),
 		"InstallPlan.metadata.namespace": change(func(in *installplan.Input) { in.InstallPlan.Namespace = "" }),
 		"Subscriptions[0].metadata.namespace": change(func(in *installplan.Input) {
-			in.Subscriptions = []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Namespace = "there" })}
+			in.Subscriptions = olmcore.Found[*v1alpha1.Subscription](subscription("a", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 		}),
-		"Namespace.metadata.name":              change(func(in *installplan.Input) { in.Namespace = &corev1.Namespace{ObjectMeta: clusterMeta("there")} }),
-		"OperatorGroups[0].metadata.namespace": change(func(in *installplan.Input) { in.OperatorGroups[0].Namespace = "there" }),
+		"Namespace[0].metadata.name": change(func(in *installplan.Input) {
+			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: clusterMeta("there")})
+		}),
+		"OperatorGroups[0].metadata.namespace": change(func(in *installplan.Input) { in.OperatorGroups.Items[0].Namespace = "there" }),
 		"ClusterServiceVersions[0].metadata.namespace": change(func(in *installplan.Input) {
-			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })}
+			in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 		}),
 		"ClusterServiceVersions[1]":    change(with(csv("a.v1"), csv("a.v1"))),
 		"CustomResourceDefinitions[1]": change(with(crdObject("v1"), crdObject("v1"))),
 		"Objects[1]":                   change(with(&rbacv1.Role{ObjectMeta: meta("r")}, &rbacv1.Role{ObjectMeta: meta("r")})),
 		"Subscriptions[1]":             change(with(subscription("a"), subscription("a", func(s *v1alpha1.Subscription) { s.UID = "other" }))),
 		"Config.InstallTimeout":        change(func(in *installplan.Input) { in.Config.InstallTimeout = -1 }),
-		"Config.MaxSteps":              change(func(in *installplan.Input) { in.Config.MaxSteps = -1 }),
+		"Subscriptions[0]":             change(func(in *installplan.Input) { in.Subscriptions = olmcore.Found[*v1alpha1.Subscription](nil) }),
+		"Objects[0]":                   change(func(in *installplan.Input) { in.Objects = olmcore.Found[olmcore.Object]((*rbacv1.Role)(nil)) }),
+		"Subscriptions":                change(func(in *installplan.Input) { in.Subscriptions.Complete = false }),
+		"OperatorGroups":               change(func(in *installplan.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }),
+		"Objects":                      change(func(in *installplan.Input) { in.Objects.Complete = false }),
 	} {
 		t.Run(field, func(t *testing.T) {
-			_, err := installplan.Reconcile(in)
+			_, err := reconcileResult(in)
 			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 			var breach *olmcore.InputError
 			require.ErrorAs(t, err, &breach)
@@ -67,7 +75,7 @@ func TestBreachesOfContract(t *testing.T) {
 		},
 		"Resolution.Operators[0].Name": func(in *create.Input) { in.Resolution.Operators = []olmcore.Operator{{}} },
 		"Resolution.Generated[0]":      func(in *create.Input) { in.Resolution.Generated = []*v1alpha1.Subscription{nil} },
-		"Config.OrphanGrace":           func(in *create.Input) { in.Config.OrphanGrace = -1 },
+		"Config.MaxStatusBytes":        func(in *create.Input) { in.Config.MaxStatusBytes = -1 },
 	} {
 		in := good
 		f(&in)
@@ -82,15 +90,6 @@ func TestBreachesOfContract(t *testing.T) {
 func TestOddObjectsAreSurvived(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, in := range map[string]installplan.Input{
-		"nil entries": input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), func(in *installplan.Input) {
-			in.Subscriptions = []*v1alpha1.Subscription{nil}
-			in.OperatorGroups = append(in.OperatorGroups, nil)
-			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{nil}
-			in.Alongside = []*v1alpha1.ClusterServiceVersion{nil}
-			in.CustomResourceDefinitions = []*apiextensionsv1.CustomResourceDefinition{nil}
-			in.Objects = []olmcore.Object{nil, (*rbacv1.Role)(nil)}
-			in.PullSecrets = []*corev1.Secret{nil}
-		}),
 		"a Subscription without spec":   input(plan(installing, nil), with(subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Spec = nil }))),
 		"a huge manifest":               input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"`+long+`"}}`)}, started(time.Second))),
 		"a huge name":                   input(plan(installing, []*v1alpha1.Step{step(long, "", "v1", "ConfigMap", long, `{"metadata":{"name":"`+long+`"}}`)}, started(time.Second))),
@@ -103,8 +102,8 @@ func TestOddObjectsAreSurvived(t *testing.T) {
 			step("", "", "v1", "Secret", "y", ""), step("", "", "v1", "BundleSecret", "y", `{"metadata":{"name":"y"}}`)}, started(time.Second))),
 		"a plan of nothing but nil": input(plan(installing, []*v1alpha1.Step{nil, nil}, started(time.Second))),
 		"a group without status": input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}), func(in *installplan.Input) {
-			in.OperatorGroups = []*operatorsv1.OperatorGroup{{}}
-			in.OperatorGroups[0].Namespace = ns
+			in.OperatorGroups = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "group"}})
+			in.OperatorGroups.Items[0].Namespace = ns
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,9 +169,10 @@ func TestManifestsThatAreNone(t *testing.T) {
 
 // TestTooManySteps are refused before any of them is read.
 func TestTooManySteps(t *testing.T) {
-	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), csvStep("b.v1")}, started(time.Second)))
-	in.Config.MaxSteps = 1
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	for steps, phase := range map[int]v1alpha1.InstallPlanPhase{2000: installing, 2001: failed} {
+		in := input(plan(installing, slices.Repeat([]*v1alpha1.Step{roleStep("", "r")}, steps), started(time.Second)))
+		require.Equal(t, phase, statusOf(in, reconcile(t, in)).Phase)
+	}
 }
 
 // TestBundleLookupsOfOtherControllers: what they did not unpack is waited for.

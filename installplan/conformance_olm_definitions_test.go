@@ -60,7 +60,7 @@ func TestWhoOwnsTheDefinitionsOfAVersion(t *testing.T) {
 			s := step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
 				`{"metadata":{"name":"a.v1"},"spec":{"customresourcedefinitions":{"owned":[{"name":"one.example.com"},{"name":"two.example.com"}]}}}`)
 			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v1"} }))
-			in.ClusterServiceVersions = c.observed
+			in.ClusterServiceVersions = olmcore.Found(c.observed...)
 			r := reconcile(t, in)
 			got := statusOf(in, r)
 			if c.want == "" {

@@ -34,7 +34,7 @@ func TestOLMsPhaseChanges(t *testing.T) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Approved = approved }
 	}
 	brief := func(in *installplan.Input) { in.Config.InstallTimeout = time.Nanosecond }
-	nobody := func(in *installplan.Input) { in.OperatorGroups = nil }
+	nobody := func(in *installplan.Input) { in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]() }
 	completes := func(s *v1alpha1.InstallPlanStatus) {
 		s.Phase, s.Plan[0].Status = complete, created
 		s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionTrue, "", "")}
@@ -118,7 +118,7 @@ func TestWhoseAccountAPlanRunsAs(t *testing.T) {
 			in := input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 				p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
 			}))
-			in.OperatorGroups = c.groups
+			in.OperatorGroups = olmcore.Found(c.groups...)
 			want := in.InstallPlan.DeepCopy().Status
 			want.AttenuatedServiceAccountRef = c.account
 			if c.problem != "" {

@@ -31,9 +31,9 @@ func recordedFor(versions ...string) map[string]string {
 func scopedTo(account *corev1.ObjectReference) (func(*v1alpha1.InstallPlan), func(*installplan.Input)) {
 	return func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account },
 		func(in *installplan.Input) {
-			in.OperatorGroups = []*operatorsv1.OperatorGroup{group(func(g *operatorsv1.OperatorGroup) {
+			in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) {
 				g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = account.Name, account
-			})}
+			}))
 		}
 }
 
@@ -63,8 +63,6 @@ func TestOneStep(t *testing.T) {
 	}{
 		"a step that is none leaves the others in place": {steps: []*v1alpha1.Step{nil, roleStep("", "r")}, actions: []string{status},
 			statuses: []v1alpha1.StepStatus{unknown}, message: "the InstallPlan contains invalid data", phase: failed},
-		"as many steps as are allowed": {steps: []*v1alpha1.Step{roleStep("", "r"), roleStep("", "s")}, in: func(in *installplan.Input) { in.Config.MaxSteps = 2 },
-			actions: []string{status, "create Role ops/r (StepAbsent)", "create Role ops/s (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent, notPresent}, phase: installing},
 		"kinds that a plan may define keep their place": {
 			steps:   []*v1alpha1.Step{step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`), roleStep("", "r")},
 			actions: []string{status, "create PodDisruptionBudget ops/x (StepAbsent)", "create Role ops/r (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent, notPresent}, phase: installing},
@@ -357,12 +355,12 @@ func TestConditionsKeepTheirTimes(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, func(p *v1alpha1.InstallPlan) {
 		p.Status.Conditions = []v1alpha1.InstallPlanCondition{foreign, old}
 	}))
-	in.OperatorGroups = nil
+	in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
 	want := condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, "no operator group found that is managing this namespace")
 	want.LastTransitionTime = old.LastTransitionTime
 	same(t, []v1alpha1.InstallPlanCondition{foreign, want}, statusOf(in, reconcile(t, in)).Conditions)
 
-	in.OperatorGroups = []*operatorsv1.OperatorGroup{group()}
+	in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group())
 	same(t, []v1alpha1.InstallPlanCondition{foreign}, statusOf(in, reconcile(t, in)).Conditions)
 }
 
@@ -377,7 +375,7 @@ func TestAFinishedPlanOfANamespaceThatGoes(t *testing.T) {
 	} {
 		p := plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(marked), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })
 		in := input(p, with(marked))
-		in.Namespace = namespace
+		in.Namespace = olmcore.Found(namespace)
 		r := reconcile(t, in)
 		require.Len(t, r.Actions, 1, name)
 		require.Empty(t, r.Actions[0].(olmcore.Update).After.GetFinalizers(), name)

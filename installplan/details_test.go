@@ -36,8 +36,8 @@ func TestEveryWriteRunsAsTheGroupsAccount(t *testing.T) {
 	} {
 		in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second), bound), scope)
 		in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
-		in.PullSecrets = []*corev1.Secret{{ObjectMeta: meta("pull")}, {ObjectMeta: inOLM("pull"), Type: corev1.SecretTypeDockerConfigJson}}
-		in.CatalogSources = []*v1alpha1.CatalogSource{pullCatalog("pull")}
+		in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: meta("pull")}, &corev1.Secret{ObjectMeta: inOLM("pull"), Type: corev1.SecretTypeDockerConfigJson})
+		in.CatalogSources = olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("pull"))
 		if c.have != nil {
 			with(c.have)(&in)
 		}
@@ -49,7 +49,7 @@ func TestEveryWriteRunsAsTheGroupsAccount(t *testing.T) {
 // TestAPullSecretOfAnotherNamespaceIsNotCopied, whatever its name.
 func TestAPullSecretOfAnotherNamespaceIsNotCopied(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-	in.PullSecrets = []*corev1.Secret{{ObjectMeta: meta("pull")}}
+	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: meta("pull")})
 	require.Equal(t, `retrying execution due to error: secret pull does not exist - secrets "pull" not found`, statusOf(in, reconcile(t, in)).Message)
 }
 

@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -28,13 +29,21 @@ func ExampleReconcile() {
 				Resource: v1alpha1.StepResource{Kind: "ClusterServiceVersion", Name: "a.v1", Manifest: `{"metadata":{"name":"a.v1"}}`}}},
 		},
 	}
-	result, err := installplan.Reconcile(installplan.Input{
-		Now:         time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
-		InstallPlan: plan,
-		OperatorGroups: []*operatorsv1.OperatorGroup{{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}, Status: operatorsv1.OperatorGroupStatus{Namespaces: []string{"ops"}},
-		}},
-	})
+	group := &operatorsv1.OperatorGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}, Status: operatorsv1.OperatorGroupStatus{Namespaces: []string{"ops"}},
+	}
+	world, err := olmcore.NewSnapshot([]olmcore.Object{plan, group}, olmcore.Everything)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in, err := installplan.Gather(context.Background(), world, types.NamespacedName{Namespace: "ops", Name: "install-x"}, installplan.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Now = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	result, err := installplan.Reconcile(in)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,12 +5,15 @@ package installplan_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -160,10 +163,10 @@ func TestADependencysSubscriptionIsAnOwnerToo(t *testing.T) {
 func TestWhatChangesADecisionIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := eitherInput(t)
-		want, err := installplan.Reconcile(in)
+		want, err := reconcileResult(in)
 		require.NoError(t, err)
-		differs := func(without installplan.Input, o olmcore.Object) {
-			got, err := installplan.Reconcile(without)
+		differs := func(less installplan.Input, o olmcore.Object) {
+			got, err := reconcileResult(less)
 			require.NoError(t, err)
 			if fmt.Sprint(describe(want), reasons(want), statusOf(in, want)) == fmt.Sprint(describe(got), reasons(got), statusOf(in, got)) {
 				return
@@ -171,30 +174,35 @@ func TestWhatChangesADecisionIsAffected(t *testing.T) {
 			known := []types.NamespacedName{key}
 			require.Contains(t, olmcore.ExpandKeys(installplan.Affected(o), known), key, "%s", olmcore.KeyOf(o))
 		}
-		for i := range in.Objects {
-			without := in
-			without.Objects = append(append([]olmcore.Object{}, in.Objects[:i]...), in.Objects[i+1:]...)
-			differs(without, in.Objects[i])
+		for i := range in.Objects.Items {
+			less := in
+			less.Objects = without(in.Objects, i)
+			differs(less, in.Objects.Items[i])
 		}
-		for i := range in.Subscriptions {
-			without := in
-			without.Subscriptions = append(append([]*v1alpha1.Subscription{}, in.Subscriptions[:i]...), in.Subscriptions[i+1:]...)
-			differs(without, in.Subscriptions[i])
+		for i := range in.Subscriptions.Items {
+			less := in
+			less.Subscriptions = without(in.Subscriptions, i)
+			differs(less, in.Subscriptions.Items[i])
 		}
-		for i := range in.ClusterServiceVersions {
-			without := in
-			without.ClusterServiceVersions = append(append([]*v1alpha1.ClusterServiceVersion{}, in.ClusterServiceVersions[:i]...), in.ClusterServiceVersions[i+1:]...)
-			differs(without, in.ClusterServiceVersions[i])
+		for i := range in.ClusterServiceVersions.Items {
+			less := in
+			less.ClusterServiceVersions = without(in.ClusterServiceVersions, i)
+			differs(less, in.ClusterServiceVersions.Items[i])
 		}
-		for _, crd := range in.CustomResourceDefinitions {
-			without := in
-			without.CustomResourceDefinitions = nil
-			differs(without, crd)
+		for _, crd := range in.CustomResourceDefinitions.Items {
+			less := in
+			less.CustomResourceDefinitions = olmcore.Found[*apiextensionsv1.CustomResourceDefinition]()
+			differs(less, crd)
 		}
-		for _, g := range in.OperatorGroups {
-			without := in
-			without.OperatorGroups = nil
-			differs(without, g)
+		for _, g := range in.OperatorGroups.Items {
+			less := in
+			less.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
+			differs(less, g)
 		}
 	})
+}
+
+// without returns a list without the entry at an index.
+func without[T any](list olmcore.Observed[T], i int) olmcore.Observed[T] {
+	return olmcore.Found(slices.Delete(slices.Clone(list.Items), i, i+1)...)
 }

@@ -44,13 +44,13 @@ func TestWhatADeletedPlanLeavesBehind(t *testing.T) {
 	}{
 		"an old bundle that nobody else refers to":   {cms: []*corev1.ConfigMap{old}, want: []string{deletes}},
 		"the plan itself is no other":                {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{going(0)}, want: []string{deletes}},
-		"a bundle that another plan refers to stays": {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{nil, other}, want: []string{releases}},
+		"a bundle that another plan refers to stays": {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{other}, want: []string{releases}},
 		"a bundle that is being looked up stays":     {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases}},
 		"a young bundle is left to the sweep":        {cms: []*corev1.ConfigMap{unpackedBundle(time.Hour)}, want: []string{releases}},
 		"a ConfigMap that is no bundle stays":        {cms: []*corev1.ConfigMap{{ObjectMeta: meta(bundleName)}}, want: []string{releases}},
 		"nothing was read":                           {want: []string{releases}},
 		"a namespace that goes as a whole": {cms: []*corev1.ConfigMap{old}, change: func(in *installplan.Input) {
-			in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(0)}}
+			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(0)}})
 		}, want: []string{releases}},
 		"the time is over": {age: time.Minute, cms: []*corev1.ConfigMap{old}, want: []string{releases}, reasons: []string{"CleanupIncomplete"}},
 		"it may not be deleted": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}, reasons: []string{"CleanupForbidden"}, change: func(in *installplan.Input) {
@@ -58,11 +58,13 @@ func TestWhatADeletedPlanLeavesBehind(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(going(c.age), func(in *installplan.Input) { in.ConfigMaps, in.OtherPlans = c.cms, olmcore.Found(c.others...) })
+			in := input(going(c.age), func(in *installplan.Input) {
+				in.ConfigMaps, in.OtherPlans = olmcore.Found(c.cms...), olmcore.Found(c.others...)
+			})
 			if c.change != nil {
 				c.change(&in)
 			}
-			require.NoError(t, invariant.Laws(installplan.Reconcile, in))
+			require.NoError(t, invariant.Laws(reconcileResult, in))
 			got := reconcile(t, in)
 			same(t, c.want, describe(got))
 			same(t, c.reasons, reasons(got))

@@ -74,7 +74,7 @@ func FuzzPlan(f *testing.F) {
 		}
 		p.Namespace = ns
 		in := input(p, with(csv("a.v1"), subscription("a", refersTo(p.Name))))
-		r, err := installplan.Reconcile(in)
+		r, err := reconcileResult(in)
 		if err != nil {
 			return
 		}

@@ -39,9 +39,9 @@ func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
 				in, err := installplan.Gather(t.Context(), r, types.NamespacedName{Namespace: "ns", Name: name}, installplan.Config{})
 				require.NoError(t, err)
 				in.Now = noon
-				result, err := installplan.Reconcile(in)
+				result, err := reconcileResult(in)
 				require.NoError(t, err)
-				return result, len(in.Subscriptions)
+				return result, len(in.Subscriptions.Items)
 			}
 			want, _ := decide(snapshot)
 			got, looked := decide(indexed)

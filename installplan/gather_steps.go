@@ -3,8 +3,10 @@
 package installplan
 
 import (
-	"errors"
+	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,72 +18,165 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/crd"
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
+// steps reads all that steps are judged by.
 func (g *gatherer) steps() error {
 	plan := g.in.InstallPlan
-	var err error
-	if g.in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](g.ctx, g.r, plan.Namespace, nil); err != nil {
+	groups, err := olmcore.List[*operatorsv1.OperatorGroup](g.ctx, g.r, plan.Namespace, nil)
+	if err != nil {
 		return err
 	}
+	g.in.OperatorGroups = olmcore.Found(groups...)
 	if ref := plan.Status.AttenuatedServiceAccountRef; ref != nil && ref.Name != "" {
-		g.in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](g.ctx, g.r, or(ref.Namespace, plan.Namespace), ref.Name)
+		g.in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](g.ctx, g.r, cmp.Or(ref.Namespace, plan.Namespace), ref.Name)
 		if err != nil {
 			return err
 		}
 	}
-	if err := g.crds(); err != nil {
-		return err
-	}
-	if err := g.bundles(); err != nil {
-		return err
-	}
-	if err := g.versions(); err != nil {
-		return err
-	}
-	return g.stepObjects()
-}
-
-// versions reads the ClusterServiceVersions that the steps name. All of the
-// namespace are read only where any of them may count, as a namespace may hold
-// thousands of copies.
-func (g *gatherer) versions() (err error) {
-	plan := g.in.InstallPlan
-	names, all := namedVersions(plan, g.in.CustomResourceDefinitions, g.in.ConfigMaps)
-	if all {
-		g.in.ClusterServiceVersions, err = olmcore.List[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, plan.Namespace, nil)
-		return err
-	}
-	return g.named(sortedKeys(names))
-}
-
-// named reads ClusterServiceVersions of the plan's namespace.
-func (g *gatherer) named(names []string) error {
-	for _, name := range names {
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.in.InstallPlan.Namespace, name)
-		if err != nil {
+	for _, read := range [...]func() error{g.definitions, g.bundles, g.versions, g.objects} {
+		if err := read(); err != nil {
 			return err
-		}
-		if csv != nil {
-			g.in.ClusterServiceVersions = append(g.in.ClusterServiceVersions, csv)
 		}
 	}
 	return nil
 }
 
-// stepObjects reads the objects of all steps but ClusterServiceVersions,
+// versions reads the ClusterServiceVersions that the steps name. All of the namespace are
+// read only where any of them may count, as a namespace may hold thousands of copies.
+func (g *gatherer) versions() error {
+	plan := g.in.InstallPlan
+	names, all := namedVersions(plan, g.in.CustomResourceDefinitions.Items, g.in.ConfigMaps.Items)
+	if !all {
+		return g.versionsNamed(slices.Sorted(maps.Keys(names)))
+	}
+	list, err := olmcore.List[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, plan.Namespace, nil)
+	g.in.ClusterServiceVersions = olmcore.Found(list...)
+	return err
+}
+
+// versionsNamed reads ClusterServiceVersions of the plan's namespace.
+func (g *gatherer) versionsNamed(names []string) error {
+	var found []*v1alpha1.ClusterServiceVersion
+	for _, name := range names {
+		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.in.InstallPlan.Namespace, name)
+		if err != nil {
+			return err
+		}
+		if csv != nil && !slices.Contains(found, csv) {
+			found = append(found, csv)
+		}
+	}
+	g.in.ClusterServiceVersions = olmcore.Found(found...)
+	return nil
+}
+
+// definitions reads the CustomResourceDefinitions that steps describe, those that define
+// the kinds of steps, and who else is recorded to need the former.
+func (g *gatherer) definitions() error {
+	names, kindNames := map[string]bool{}, map[string]bool{}
+	for _, s := range g.in.InstallPlan.Status.Plan {
+		switch {
+		case s == nil:
+		case s.Resource.Kind == kinds.CRD:
+			names[s.Resource.Name] = true
+			names[manifest.NameOf(s)] = true
+		case kinds.IsGeneric(s) && g.in.Config.supports(s.Resource.Kind) && !kinds.LookUp(manifest.GVKOf(s), nil).Kind:
+			kindNames[s.Resource.Kind] = true
+		}
+	}
+	delete(names, "")
+	var found []*apiextensionsv1.CustomResourceDefinition
+	if len(kindNames) > 0 {
+		all, err := olmcore.List[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", nil)
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(slices.Clone(all), func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+			return !names[crd.Name] && !kindNames[crd.Spec.Names.Kind]
+		})
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			crd, err := olmcore.Get[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", name)
+			if err != nil {
+				return err
+			}
+			if crd != nil {
+				found = append(found, crd)
+			}
+		}
+	}
+	g.in.CustomResourceDefinitions = olmcore.Found(found...)
+	return g.alongside(names)
+}
+
+// alongside reads the ClusterServiceVersions of other namespaces that definitions record.
+func (g *gatherer) alongside(names map[string]bool) error {
+	recorded := map[string]bool{}
+	for _, d := range g.in.CustomResourceDefinitions.Items {
+		if names[d.Name] {
+			entries, _ := crd.Recorded(d.Annotations)
+			for _, value := range entries {
+				recorded[value] = true
+			}
+		}
+	}
+	var found []*v1alpha1.ClusterServiceVersion
+	for _, value := range slices.Sorted(maps.Keys(recorded)) {
+		namespace, name, ok := strings.Cut(value, "/")
+		if !ok || !crd.MayBeRecorded(namespace) || !crd.MayBeRecorded(name) || namespace == g.in.InstallPlan.Namespace {
+			continue
+		}
+		csv, err := olmcore.Fitting(olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name))
+		if err != nil {
+			return err
+		}
+		if csv != nil {
+			found = append(found, csv)
+			continue
+		}
+		announced, err := g.announces(namespace, name)
+		if err != nil {
+			return err
+		}
+		if announced {
+			g.in.Announced = append(g.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	g.in.Alongside = olmcore.Found(found...)
+	return nil
+}
+
+// announces reports whether a plan in progress of another namespace is to make a
+// ClusterServiceVersion, or may be: definitions are written before it.
+func (g *gatherer) announces(namespace, name string) (bool, error) {
+	plans, err := olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, namespace, nil)
+	return !plans.Complete || slices.ContainsFunc(plans.Items, func(p *v1alpha1.InstallPlan) bool {
+		unfinished := !relation.Terminal(p) || conditionOf(&p.Status, ConditionRetrying) != nil
+		return unfinished && p.DeletionTimestamp == nil && slices.Contains(p.Spec.ClusterServiceVersionNames, name)
+	}), err
+}
+
+// objects reads the objects of all steps but ClusterServiceVersions,
 // CustomResourceDefinitions and Subscriptions.
-func (g *gatherer) stepObjects() (err error) {
+func (g *gatherer) objects() (err error) {
 	g.seen = map[olmcore.Key]bool{}
+	g.in.Objects, g.in.PullSecrets = olmcore.Found[olmcore.Object](), olmcore.Found[*corev1.Secret]()
 	for _, s := range g.in.InstallPlan.Status.Plan {
 		if s == nil || s.Resource.Name == "" {
 			continue
 		}
 		switch s.Resource.Kind {
-		case kindCSV, kindCRD, kindSubscription:
+		case kinds.CSV, kinds.CRD, kinds.Subscription:
 			continue
-		case kindPullSecret:
+		case kinds.PullSecret:
 			err = g.pullSecret(s.Resource.Name)
 		default:
 			err = g.object(s)
@@ -93,125 +188,44 @@ func (g *gatherer) stepObjects() (err error) {
 	return nil
 }
 
-// crds reads the definitions that steps describe, those that define the kinds of
-// steps, and who else is recorded to need the former.
-func (g *gatherer) crds() error {
-	plan := g.in.InstallPlan
-	names := map[string]bool{}
-	kinds := map[string]bool{}
-	for _, s := range plan.Status.Plan {
-		switch {
-		case s == nil:
-		case s.Resource.Kind == kindCRD:
-			names[s.Resource.Name] = true
-			if name := identify(s.Resource.Manifest).Metadata.Name; name != "" {
-				names[name] = true
-			}
-		case isGeneric(s) && slices.Contains(g.in.Config.supportedKinds(), s.Resource.Kind):
-			if _, ok := builtin[gvkOf(s)]; !ok {
-				kinds[s.Resource.Kind] = true
-			}
-		}
+// pullSecret reads a copied Secret or, where it does not exist, what it is copied from.
+func (g *gatherer) pullSecret(name string) error {
+	found, err := g.get(kinds.Known[kinds.PullSecret].GVK, g.in.InstallPlan.Namespace, name)
+	if err != nil || found {
+		return err
 	}
-	if len(kinds) > 0 {
-		all, err := olmcore.List[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", nil)
+	s, err := olmcore.Get[*corev1.Secret](g.ctx, g.r, g.in.Config.olmNamespace(), name)
+	if err != nil || s == nil || slices.Contains(g.in.PullSecrets.Items, s) {
+		return err
+	}
+	g.in.PullSecrets.Items = append(g.in.PullSecrets.Items, s)
+	if !g.in.CatalogSources.Complete && !g.in.Config.CopyAnySecret {
+		sources, err := olmcore.List[*v1alpha1.CatalogSource](g.ctx, g.r, s.Namespace, nil)
 		if err != nil {
 			return err
 		}
-		for _, crd := range all {
-			if names[crd.Name] || kinds[crd.Spec.Names.Kind] {
-				g.in.CustomResourceDefinitions = append(g.in.CustomResourceDefinitions, crd)
-			}
-		}
-	} else {
-		for _, name := range sortedKeys(names) {
-			crd, err := olmcore.Get[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", name)
-			if err != nil {
-				return err
-			}
-			if crd != nil {
-				g.in.CustomResourceDefinitions = append(g.in.CustomResourceDefinitions, crd)
-			}
-		}
-	}
-	return g.alongside(names)
-}
-
-func (g *gatherer) alongside(names map[string]bool) error {
-	others := map[string]bool{}
-	for _, crd := range g.in.CustomResourceDefinitions {
-		for key, value := range crd.Annotations {
-			if names[crd.Name] && strings.HasPrefix(key, alongsidePrefix) {
-				others[value] = true
-			}
-		}
-	}
-	for _, value := range sortedKeys(others) {
-		namespace, name, ok := strings.Cut(value, "/")
-		if !ok || !mayBeRecorded(namespace) || !mayBeRecorded(name) || namespace == g.in.InstallPlan.Namespace {
-			continue
-		}
-		csv, err := olmcore.Fitting(olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name))
-		if err != nil {
-			return err
-		}
-		if csv != nil {
-			g.in.Alongside = append(g.in.Alongside, csv)
-			continue
-		}
-		announced, err := g.announces(namespace, name)
-		if err != nil {
-			return err
-		}
-		if announced {
-			g.in.Announced = append(g.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
-		}
+		g.in.CatalogSources = olmcore.Found(sources...)
 	}
 	return nil
 }
 
-// announces reports whether a plan in progress of another namespace is to make a
-// ClusterServiceVersion, or may be: definitions are written before it.
-func (g *gatherer) announces(namespace, name string) (bool, error) {
-	plans, err := olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, namespace, nil)
-	return !plans.Complete || slices.ContainsFunc(plans.Items, func(p *v1alpha1.InstallPlan) bool {
-		unfinished := !terminal(p.Status.Phase) || conditionOf(&p.Status, ConditionRetrying) != nil
-		return unfinished && p.DeletionTimestamp == nil && slices.Contains(p.Spec.ClusterServiceVersionNames, name)
-	}), err
-}
-
-func (g *gatherer) pullSecret(name string) error {
-	namespace := g.in.InstallPlan.Namespace
-	found, err := g.get(knownKinds[kindPullSecret].gvk, namespace, name)
-	if err != nil || found {
-		return err
-	}
-	s, err := olmcore.Get[*corev1.Secret](g.ctx, g.r, or(g.in.Config.OLMNamespace, DefaultOLMNamespace), name)
-	if err != nil || s == nil {
-		return err
-	}
-	if g.in.PullSecrets = append(g.in.PullSecrets, s); len(g.in.PullSecrets) == 1 && !g.in.Config.CopyAnySecret {
-		g.in.CatalogSources, err = olmcore.List[*v1alpha1.CatalogSource](g.ctx, g.r, s.Namespace, nil)
-	}
-	return err
-}
-
-// object reads the object that a step names and, unless that is there, the one
-// that its manifest names.
+// object reads the object that a step names and, unless that exists, the one that its
+// manifest names.
 func (g *gatherer) object(s *v1alpha1.Step) error {
-	k, known := knownKinds[s.Resource.Kind]
-	gvk, namespaced := k.gvk, k.namespaced
+	k, known := kinds.Known[s.Resource.Kind]
+	gvk, namespaced := k.GVK, k.Namespaced
 	if !known {
+		definitions := g.in.CustomResourceDefinitions.Items
 		gvk = schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
-		api := lookUp(gvk, g.in.CustomResourceDefinitions)
-		if !api.kindServed {
-			gvk = gvkOf(s)
-			api = lookUp(gvk, g.in.CustomResourceDefinitions)
+		api := kinds.LookUp(gvk, definitions)
+		if !api.Kind {
+			gvk = manifest.GVKOf(s)
+			api = kinds.LookUp(gvk, definitions)
 		}
-		if !api.kindServed || !slices.Contains(g.in.Config.supportedKinds(), gvk.Kind) {
+		if !api.Kind || !g.in.Config.supports(gvk.Kind) {
 			return nil
 		}
-		namespaced = api.namespaced
+		namespaced = api.Namespaced
 	}
 	namespace := ""
 	if namespaced {
@@ -221,7 +235,7 @@ func (g *gatherer) object(s *v1alpha1.Step) error {
 	if err != nil || found {
 		return err
 	}
-	if name := identify(s.Resource.Manifest).Metadata.Name; name != "" && name != s.Resource.Name {
+	if name := manifest.NameOf(s); name != "" && name != s.Resource.Name {
 		_, err = g.get(gvk, namespace, name)
 	}
 	return err
@@ -232,71 +246,70 @@ func (g *gatherer) get(gvk schema.GroupVersionKind, namespace, name string) (fou
 	if found, read := g.seen[key]; read {
 		return found, nil
 	}
-	o, err := g.r.Get(g.ctx, gvk, namespace, name)
+	o, err := olmcore.GetKind(g.ctx, g.r, gvk, namespace, name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("get %s: %w", key, err)
 	}
 	if g.seen[key] = err == nil; err == nil {
-		g.in.Objects = append(g.in.Objects, o)
+		g.in.Objects.Items = append(g.in.Objects.Items, o)
 	}
 	return err == nil, nil
 }
 
-// installed reads the objects of all steps, as the ones of a plan that is
-// Complete.
-func (g *gatherer) installed() error {
-	if err := g.crds(); err != nil {
-		return err
-	}
-	for _, s := range g.in.InstallPlan.Status.Plan {
-		if s == nil || s.Resource.Kind != kindCSV {
+// namedVersions returns the ClusterServiceVersions that steps describe, resolve to or name
+// as owners, and those that definitions record. all: any may count.
+func namedVersions(plan *v1alpha1.InstallPlan, definitions []*apiextensionsv1.CustomResourceDefinition, bundles []*corev1.ConfigMap) (names map[string]bool, all bool) {
+	names, all = map[string]bool{}, mayNameVersions(bundles)
+	for _, s := range plan.Status.Plan {
+		if s == nil {
 			continue
 		}
-		csv, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.in.InstallPlan.Namespace, s.Resource.Name)
-		if err != nil {
-			return err
+		names[s.Resolving] = true
+		switch s.Resource.Kind {
+		case kinds.CSV:
+			names[s.Resource.Name], names[manifest.NameOf(s)] = true, true
+			all = all || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Resource.Name)
+		case kinds.CRD:
+			all = all || strings.Contains(s.Resource.Manifest, crd.AlongsidePrefix)
 		}
-		if csv != nil {
-			g.in.ClusterServiceVersions = append(g.in.ClusterServiceVersions, csv)
+		if _, ok := manifest.ParseRef(s.Resource.Manifest); !ok && strings.Contains(s.Resource.Manifest, "ownerReferences") {
+			if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
+				for _, r := range step.Owners(m) {
+					names[r.Name] = true
+				}
+			}
 		}
 	}
-	return g.stepObjects()
+	for _, d := range definitions {
+		all = all || d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+		entries, _ := crd.Recorded(d.Annotations)
+		for _, value := range entries {
+			if namespace, name, _ := strings.Cut(value, "/"); namespace == plan.Namespace {
+				names[name] = true
+			}
+		}
+	}
+	delete(names, "")
+	return names, all
 }
 
-// leftBundles reads what a deleted plan may be the last to refer to.
-func (g *gatherer) leftBundles() error {
-	plan := g.in.InstallPlan
-	if err := g.bundles(); err != nil || len(g.in.ConfigMaps) == 0 {
-		if errors.Is(err, olmcore.ErrNotRead) {
-			return nil // Sweep finds them
-		}
-		return err
-	}
-	var err error
-	g.in.OtherPlans, err = otherPlans(g.ctx, g.r, func(p *v1alpha1.InstallPlan) bool {
-		return p.Namespace == plan.Namespace && p.Name == plan.Name
-	})
-	return err
-}
-
-// bundles reads the ConfigMaps that the plan's steps refer to.
-func (g *gatherer) bundles() error {
-	refs := g.in.Config.ownBundles(g.in.InstallPlan)
-	if len(refs) > maxBundles {
-		return nil // none of it will be applied
-	}
-	keys := make([]types.NamespacedName, 0, len(refs))
-	for key := range refs {
-		keys = append(keys, key)
-	}
-	for _, key := range olmcore.ExpandKeys(keys, nil) { // sorted
-		cm, err := olmcore.Get[*corev1.ConfigMap](g.ctx, g.r, key.Namespace, key.Name)
+// mayNameVersions reports whether what was unpacked may name versions of its own: as
+// owners, or as installed alongside a definition. What is too much to look at may.
+func mayNameVersions(bundles []*corev1.ConfigMap) bool {
+	inflated := 0
+	for _, cm := range bundles {
+		files, err := bundle.FilesOf(cm)
 		if err != nil {
-			return err
+			continue // nothing is made of it
 		}
-		if cm != nil {
-			g.in.ConfigMaps = append(g.in.ConfigMaps, cm)
+		if inflated += files.Size(); inflated > step.MaxInflated {
+			return true
+		}
+		for _, data := range files {
+			if bytes.Contains(data, []byte("ownerReferences")) || bytes.Contains(data, []byte(crd.AlongsidePrefix)) {
+				return true
+			}
 		}
 	}
-	return nil
+	return false
 }

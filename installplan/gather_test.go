@@ -50,12 +50,12 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 	got, err := installplan.Gather(t.Context(), r, key, config)
 	require.NoError(t, err)
 	same(t, installplan.Input{
-		InstallPlan: p, Namespace: namespace, Subscriptions: []*v1alpha1.Subscription{sub}, OperatorGroups: []*operatorsv1.OperatorGroup{group()},
-		ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version}, Alongside: []*v1alpha1.ClusterServiceVersion{neighbour},
-		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: []olmcore.Object{role, renamed, thing},
-		PullSecrets: []*corev1.Secret{pull}, CatalogSources: []*v1alpha1.CatalogSource{catalog}, ServiceAccount: account, Config: config,
+		InstallPlan: p, Namespace: olmcore.Found(namespace), Subscriptions: olmcore.Found[*v1alpha1.Subscription](sub), OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](group()),
+		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](version), Alongside: olmcore.Found[*v1alpha1.ClusterServiceVersion](neighbour),
+		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: olmcore.Found[olmcore.Object](role, renamed, thing),
+		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), PullSecrets: olmcore.Found[*corev1.Secret](pull), CatalogSources: olmcore.Found[*v1alpha1.CatalogSource](catalog), ServiceAccount: account, Config: config,
 	}, got)
-	require.Len(t, got.CustomResourceDefinitions, 1)
+	require.Len(t, got.CustomResourceDefinitions.Items, 1)
 	require.Zero(t, r.Kinds["ServiceMonitor"], "a kind that is not served is not asked for")
 	require.Equal(t, 1, r.Kinds["Role"], "each object is read once")
 
@@ -140,7 +140,7 @@ func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 		in, err := installplan.Gather(t.Context(), s, types.NamespacedName{Namespace: ns, Name: p.Name}, installplan.Config{})
 		require.NoError(t, err)
 		var names []string
-		for _, c := range in.ClusterServiceVersions {
+		for _, c := range in.ClusterServiceVersions.Items {
 			names = append(names, c.Name)
 		}
 		return names

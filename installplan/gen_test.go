@@ -88,7 +88,7 @@ func stepOfKind(t *rapid.T, kind int) *v1alpha1.Step {
 func anyObjects(t *rapid.T, in *installplan.Input) {
 	for _, name := range []string{"a.v1", "b.v1"} {
 		if maybe(t, "has csv") {
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = anyMeta(t, name, ns) }))
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, csv(name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = anyMeta(t, name, ns) }))
 		}
 	}
 	if maybe(t, "has crd") {
@@ -106,10 +106,10 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 				if maybe(t, "invalid already") {
 					v.Old = []string{"bad"}
 				}
-				in.CustomResources = append(in.CustomResources, v)
+				in.CustomResources.Items = append(in.CustomResources.Items, v)
 			}
 		}
-		in.CustomResourceDefinitions = append(in.CustomResourceDefinitions, crd)
+		in.CustomResourceDefinitions.Items = append(in.CustomResourceDefinitions.Items, crd)
 	}
 	for _, name := range []string{"x", "y"} {
 		for _, o := range []olmcore.Object{
@@ -133,7 +133,7 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 			o.SetFinalizers(m.Finalizers)
 			o.SetOwnerReferences(m.OwnerReferences)
 			o.SetDeletionTimestamp(m.DeletionTimestamp)
-			in.Objects = append(in.Objects, o)
+			in.Objects.Items = append(in.Objects.Items, o)
 		}
 	}
 }
@@ -148,12 +148,12 @@ func plausibleInput(t *rapid.T) installplan.Input {
 	anyObjects(t, &in)
 	for _, name := range []string{"a.v1", "b.v1"} {
 		if versionIn(in, name) == nil && maybe(t, "version") {
-			in.ClusterServiceVersions = append(in.ClusterServiceVersions, csv(name))
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, csv(name))
 		}
 	}
 	if maybe(t, "last run") {
 		in.LastRun = olmcore.LastResults{}
-		for _, o := range in.Objects {
+		for _, o := range in.Objects.Items {
 			if maybe(t, "was written") {
 				in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{Count: 1}
 			}
@@ -197,18 +197,18 @@ func anyInput(t *rapid.T) installplan.Input {
 	for _, name := range []string{"a", "b"} {
 		if maybe(t, "has subscription") {
 			s := anySubscription(t, name)
-			in.Subscriptions = append(in.Subscriptions, s)
+			in.Subscriptions.Items = append(in.Subscriptions.Items, s)
 			if s.Spec != nil && s.UID != "" && maybe(t, "owns") {
 				ownedBy(s)(p)
 			}
 		}
 	}
 	if rapid.IntRange(0, 5).Draw(t, "no group") == 0 {
-		in.OperatorGroups = nil
+		in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
 	} else if rapid.IntRange(0, 5).Draw(t, "scoped") == 0 {
-		in.OperatorGroups = []*operatorsv1.OperatorGroup{group(func(g *operatorsv1.OperatorGroup) {
+		in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) {
 			g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "scoped", olmReference("scoped")
-		})}
+		}))
 		p.Status.AttenuatedServiceAccountRef = olmReference("scoped")
 		if maybe(t, "account") {
 			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
@@ -227,7 +227,7 @@ func anyInput(t *rapid.T) installplan.Input {
 		}
 	}
 	if rapid.IntRange(0, 15).Draw(t, "namespace goes") == 0 {
-		in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(time.Second)}}
+		in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(time.Second)}})
 	}
 	in.RBACChanged = rapid.IntRange(0, 5).Draw(t, "rbac") == 0
 	return in

@@ -30,7 +30,13 @@ var (
 )
 
 func input(p *v1alpha1.InstallPlan, change ...func(*installplan.Input)) installplan.Input {
-	in := installplan.Input{Now: noon, InstallPlan: p, OperatorGroups: []*operatorsv1.OperatorGroup{group()}}
+	in := installplan.Input{
+		Now: noon, InstallPlan: p, Subscriptions: olmcore.Found[*v1alpha1.Subscription](), OperatorGroups: olmcore.Found(group()),
+		ClusterServiceVersions:    olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		CustomResourceDefinitions: olmcore.Found[*apiextensionsv1.CustomResourceDefinition](),
+		Alongside:                 olmcore.Found[*v1alpha1.ClusterServiceVersion](), Objects: olmcore.Found[olmcore.Object](),
+		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), PullSecrets: olmcore.Found[*corev1.Secret](), CatalogSources: olmcore.Found[*v1alpha1.CatalogSource](),
+	}
 	for _, f := range change {
 		f(&in)
 	}
@@ -42,25 +48,41 @@ func with(objects ...olmcore.Object) func(*installplan.Input) {
 		for _, o := range objects {
 			switch x := o.(type) {
 			case *v1alpha1.Subscription:
-				in.Subscriptions = append(in.Subscriptions, x)
+				in.Subscriptions.Items = append(in.Subscriptions.Items, x)
 			case *v1alpha1.ClusterServiceVersion:
 				if x.Namespace == ns {
-					in.ClusterServiceVersions = append(in.ClusterServiceVersions, x)
+					in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, x)
 				} else {
-					in.Alongside = append(in.Alongside, x)
+					in.Alongside.Items = append(in.Alongside.Items, x)
 				}
 			case *apiextensionsv1.CustomResourceDefinition:
-				in.CustomResourceDefinitions = append(in.CustomResourceDefinitions, x)
+				in.CustomResourceDefinitions.Items = append(in.CustomResourceDefinitions.Items, x)
 			default:
-				in.Objects = append(in.Objects, o)
+				in.Objects.Items = append(in.Objects.Items, o)
 			}
 		}
 	}
 }
 
+// reconcileResult is Reconcile without its requests and its Checkpoint.
+func reconcileResult(in installplan.Input) (olmcore.Result, error) {
+	out, err := installplan.Reconcile(in)
+	return out.Result, err
+}
+
+func schemaChanges(in installplan.Input) ([]installplan.SchemaChange, error) {
+	out, err := installplan.Reconcile(in)
+	return out.SchemaChanges, err
+}
+
+func lostBundles(in installplan.Input) ([]v1alpha1.BundleLookup, error) {
+	out, err := installplan.Reconcile(in)
+	return out.LostBundles, err
+}
+
 func reconcile(t testing.TB, in installplan.Input) olmcore.Result {
 	t.Helper()
-	result, err := installplan.Reconcile(in)
+	result, err := reconcileResult(in)
 	require.NoError(t, err)
 	return result
 }
@@ -90,7 +112,7 @@ func plans(config installplan.Config) fake.Controller {
 				return olmcore.Result{}, err
 			}
 			in.Now, in.LastRun = now, last
-			return installplan.Reconcile(in)
+			return reconcileResult(in)
 		},
 	}
 }

@@ -4,72 +4,80 @@ package installplan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile looks at. It writes to none of it. Each
-// field holds the answer of a completed read; Gather fills all but Now, LastRun
-// and RBACChanged. The order of the slices does not matter, nil entries are
-// ignored.
+// Input is everything that Reconcile looks at. It writes to none of it. Gather fills all
+// but Now, LastRun, CustomResources, RBACChanged and Checkpoint. The order of lists does
+// not matter. A plan whose steps are looked at needs every list from OperatorGroups to
+// CatalogSources but Alongside; others may be left unread, as Gather does.
 type Input struct {
 	// Now is the instant of this reconcile. Required.
 	Now time.Time
 	// InstallPlan is the plan. Required.
 	InstallPlan *v1alpha1.InstallPlan
-	// Namespace is the plan's namespace; nil when there is none, or nobody looked.
-	Namespace *corev1.Namespace
-	// Subscriptions of the plan's namespace, all of them.
-	Subscriptions []*v1alpha1.Subscription
-	// OperatorGroups of the plan's namespace, all of them. This and what follows
-	// is not looked at for a plan that is Complete.
-	OperatorGroups []*operatorsv1.OperatorGroup
+	// Namespace is the plan's namespace, one item at most; one that was not read counts
+	// as not being deleted.
+	Namespace olmcore.Observed[*corev1.Namespace]
+	// Subscriptions of the plan's namespace, at least those that have to do with the
+	// plan. Required.
+	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
+	// OperatorGroups of the plan's namespace, all of them.
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// ClusterServiceVersions of the plan's namespace, copies too: at least those
 	// that its steps describe, resolve to or name as owners, and that its
 	// CustomResourceDefinitions record. All of them when spec leaves one of its
 	// steps out, or when a definition converts by webhook.
-	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// CustomResourceDefinitions that the plan's steps describe, and those that
+	// define the kinds of its other steps.
+	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// Alongside holds ClusterServiceVersions of other namespaces that the
 	// CustomResourceDefinitions of the plan's steps name as installed alongside.
-	Alongside []*v1alpha1.ClusterServiceVersion
+	Alongside olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Announced are ClusterServiceVersions of other namespaces that these definitions
 	// name, too, that do not exist, and that an InstallPlan in progress is to make.
 	Announced []types.NamespacedName
-	// CustomResourceDefinitions that the plan's steps describe, and those that
-	// define the kinds of its other steps.
-	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition
-	// CustomResources are the custom resources whose validity a new schema would
-	// change, as judged by the caller; see SchemaChanges. Empty when nobody judged.
-	CustomResources []ResourceVerdict
 	// Objects are the objects of all other steps that exist.
-	Objects []olmcore.Object
-	// ConfigMaps are those that the plan's steps refer to for their manifests.
-	ConfigMaps []*corev1.ConfigMap
-	// OtherPlans are all other InstallPlans, of all namespaces; where they were not
-	// read, a deleted plan leaves its bundles to Sweep. Looked at, and
-	// gathered, only for a plan with such ConfigMaps that is being deleted.
-	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
+	Objects olmcore.Observed[olmcore.Object]
+	// ConfigMaps are those that the plan's steps refer to for their manifests. They are
+	// looked at for a plan that is being deleted, too.
+	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
-	PullSecrets []*corev1.Secret
+	PullSecrets olmcore.Observed[*corev1.Secret]
 	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is
 	// copied. Needed, and gathered, only with PullSecrets.
-	CatalogSources []*v1alpha1.CatalogSource
+	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
 	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names;
 	// nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
+	// OtherPlans are all other InstallPlans, of all namespaces; where they were not
+	// read, a deleted plan leaves its bundles to package sweep. Looked at, and
+	// gathered, only for a plan with ConfigMaps that is being deleted.
+	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
+	// CustomResources are the custom resources whose validity a new schema would
+	// change, as judged by the caller: the answer to Outcome.SchemaChanges. Where it is
+	// not complete, nothing is refused on their behalf.
+	CustomResources olmcore.Observed[ResourceVerdict]
 	// LastRun is what became of the last actions. Optional.
 	LastRun olmcore.LastResults
 	// RBACChanged: a Role, RoleBinding or ServiceAccount of the namespace changed
 	// since the plan failed. Optional.
 	RBACChanged bool
 	Config      Config
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this plan; nil is always
+	// right.
+	Checkpoint *olmcore.Checkpoint
 }
 
 // ResourceVerdict is the judgement of one custom resource: Old and New are what
@@ -85,6 +93,56 @@ type ResourceVerdict struct {
 	Unread                            int
 }
 
+// SchemaChange asks for the judgement of custom resources: a step gives a
+// CustomResourceDefinition other schemas.
+type SchemaChange struct {
+	// Before is the definition as it exists, After the one of the step.
+	Before, After *apiextensionsv1.CustomResourceDefinition
+	// Versions are those whose custom resources must be judged, sorted: served
+	// before and after, by schemas that differ.
+	Versions []string
+}
+
+// cover hands to a Checkpoint what the decision depends on: of a plan that is Complete
+// the plan, its namespace and its Subscriptions alone.
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverObject(c, in.InstallPlan)
+	olmcore.CoverObjects(c, in.Namespace)
+	olmcore.CoverObjects(c, in.Subscriptions)
+	olmcore.CoverFunc(c, in.Config, Config.Equal)
+	if in.InstallPlan == nil || in.isComplete() {
+		return
+	}
+	olmcore.CoverObjects(c, in.OperatorGroups)
+	olmcore.CoverObjects(c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(c, in.Alongside)
+	olmcore.CoverValues(c, in.Announced)
+	olmcore.CoverObjects(c, in.Objects)
+	olmcore.CoverObjects(c, in.ConfigMaps)
+	olmcore.CoverObjects(c, in.PullSecrets)
+	olmcore.CoverObjects(c, in.CatalogSources)
+	olmcore.CoverObject(c, in.ServiceAccount)
+	olmcore.CoverObjects(c, in.OtherPlans)
+	olmcore.CoverFunc(c, in.CustomResources, func(a, b olmcore.Observed[ResourceVerdict]) bool { return apiequality.Semantic.DeepEqual(a, b) })
+	olmcore.CoverMap(c, in.LastRun)
+	olmcore.CoverValue(c, in.RBACChanged)
+}
+
+// isComplete reports that the plan is Complete and stays: nothing but its relations
+// will ever be looked at.
+func (in *Input) isComplete() bool {
+	plan := in.InstallPlan
+	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !in.terminating()
+}
+
+// terminating reports whether the plan's namespace is being deleted.
+func (in *Input) terminating() bool {
+	return slices.ContainsFunc(in.Namespace.Items, func(n *corev1.Namespace) bool {
+		return n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating
+	})
+}
+
 func (in *Input) validate() error {
 	if in.Now.IsZero() {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
@@ -97,37 +155,90 @@ func (in *Input) validate() error {
 		return &olmcore.InputError{Field: "InstallPlan.metadata.name", Problem: "is empty"}
 	case plan.Namespace == "":
 		return &olmcore.InputError{Field: "InstallPlan.metadata.namespace", Problem: "is empty"}
+	case !in.Subscriptions.Complete:
+		return notRead("Subscriptions")
 	}
-	if ns := in.Namespace; ns != nil && ns.Name != plan.Namespace {
-		return &olmcore.InputError{Field: "Namespace.metadata.name", Problem: fmt.Sprintf("is %q, but the plan's namespace is %q", ns.Name, plan.Namespace)}
+	if err := olmcore.ValidateList("Namespace", in.Namespace, named(plan.Namespace)); err != nil {
+		return err
 	}
-	for i, s := range in.Subscriptions {
-		if s != nil && s.Namespace != plan.Namespace {
-			return foreign("Subscriptions", i, s.Namespace, plan.Namespace)
-		}
+	if err := olmcore.ValidateList("Subscriptions", in.Subscriptions, olmcore.InNamespace(plan.Namespace)); err != nil {
+		return err
 	}
-	return in.Config.Validate()
+	if err := in.Config.Validate(); err != nil || in.isComplete() {
+		return err
+	}
+	return in.validateSteps()
 }
 
-// validateDeep checks what only a plan that has something to do looks at.
-func (in *Input) validateDeep() error {
-	namespace := in.InstallPlan.Namespace
-	for i, g := range in.OperatorGroups {
-		if g != nil && g.Namespace != namespace {
-			return foreign("OperatorGroups", i, g.Namespace, namespace)
+// validateSteps checks what a plan that is Complete does not depend on.
+func (in *Input) validateSteps() error {
+	here := olmcore.InNamespace(in.InstallPlan.Namespace)
+	for _, err := range [...]error{
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups, here),
+		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, here),
+		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
+		olmcore.ValidateList("Alongside", in.Alongside),
+		olmcore.ValidateList("ConfigMaps", in.ConfigMaps),
+		olmcore.ValidateList("PullSecrets", in.PullSecrets),
+		olmcore.ValidateList("CatalogSources", in.CatalogSources),
+		olmcore.ValidateList("OtherPlans", in.OtherPlans),
+		in.validateObjects(),
+	} {
+		if err != nil {
+			return err
 		}
 	}
-	for i, c := range in.ClusterServiceVersions {
-		if c != nil && c.Namespace != namespace {
-			return foreign("ClusterServiceVersions", i, c.Namespace, namespace)
-		}
+	if unread := in.unread(); in.looksAtSteps() && unread != "" {
+		return notRead(unread)
 	}
 	return nil
 }
 
-func foreign(field string, i int, have, want string) error {
-	return &olmcore.InputError{
-		Field:   fmt.Sprintf("%s[%d].metadata.namespace", field, i),
-		Problem: fmt.Sprintf("is %q, but the plan's is %q", have, want),
+// validateObjects is olmcore.ValidateList for objects of several kinds.
+func (in *Input) validateObjects() error {
+	seen := map[olmcore.Key]bool{}
+	for i, o := range in.Objects.Items {
+		key := olmcore.KeyOf(o)
+		field := fmt.Sprintf("Objects[%d]", i)
+		switch {
+		case key == olmcore.Key{}:
+			return &olmcore.InputError{Field: field, Problem: "is nil or has no kind"}
+		case seen[key]:
+			return &olmcore.InputError{Field: field, Problem: "repeats " + key.String()}
+		}
+		seen[key] = true
+	}
+	if !in.Objects.Complete && len(in.Objects.Items) > 0 {
+		return &olmcore.InputError{Field: "Objects", Problem: "has items of a read that was not completed"}
+	}
+	return nil
+}
+
+// unread names a list that steps are judged by and that was not read; empty for none.
+func (in *Input) unread() string {
+	for _, list := range [...]struct {
+		name string
+		read bool
+	}{
+		{"OperatorGroups", in.OperatorGroups.Complete}, {"ClusterServiceVersions", in.ClusterServiceVersions.Complete},
+		{"CustomResourceDefinitions", in.CustomResourceDefinitions.Complete}, {"Objects", in.Objects.Complete},
+		{"ConfigMaps", in.ConfigMaps.Complete}, {"PullSecrets", in.PullSecrets.Complete},
+		{"CatalogSources", in.CatalogSources.Complete || len(in.PullSecrets.Items) == 0 || in.Config.CopyAnySecret},
+	} {
+		if !list.read {
+			return list.name
+		}
+	}
+	return ""
+}
+
+func notRead(field string) error { return &olmcore.InputError{Field: field, Problem: "was not read"} }
+
+func named(name string) olmcore.Check {
+	return func(o olmcore.Object) (field, problem string) {
+		if o.GetName() == name {
+			return "", ""
+		}
+		return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), name)
 	}
 }

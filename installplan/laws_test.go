@@ -16,15 +16,15 @@ import (
 
 func reconcileLaws(t *rapid.T) {
 	in := eitherInput(t)
-	if err := invariant.Laws(installplan.Reconcile, in); err != nil {
+	if err := invariant.Laws(reconcileResult, in); err != nil {
 		t.Fatal(err)
 	}
 	requests := func(in installplan.Input) (olmcore.Result, error) {
-		changes, err := installplan.SchemaChanges(in)
+		changes, err := schemaChanges(in)
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		lost, err := installplan.LostBundles(in)
+		lost, err := lostBundles(in)
 		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{{Message: fmt.Sprint(len(changes), lost)}}}, err
 	}
 	if err := invariant.Deterministic(requests, in); err != nil {

@@ -30,11 +30,11 @@ func unpackingAgain(config installplan.Config) fake.Controller {
 			return olmcore.Result{}, err
 		}
 		in.Now, in.LastRun = now, last
-		result, err := installplan.Reconcile(in)
+		result, err := reconcileResult(in)
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		lost, err := installplan.LostBundles(in)
+		lost, err := lostBundles(in)
 		for _, lookup := range lost {
 			in, err := unpack.Gather(ctx, r, key.Namespace, lookup, config)
 			if err != nil {
@@ -106,26 +106,32 @@ func TestLostBundles(t *testing.T) {
 		change func(in *installplan.Input)
 		lost   bool
 	}{
-		"absent":             {change: func(in *installplan.Input) { in.ConfigMaps = nil }, lost: true},
-		"broken":             {change: func(in *installplan.Input) { in.ConfigMaps[0].BinaryData["000.json"] = []byte("?") }, lost: true},
-		"empty":              {change: func(in *installplan.Input) { in.ConfigMaps[0].BinaryData = nil }, lost: true},
-		"there":              {},
-		"of other content":   {change: func(in *installplan.Input) { in.ConfigMaps[0].BinaryData["x"] = zipped(t, "x") }},
-		"of an unknown path": {change: func(in *installplan.Input) { in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].Path = nil, "other" }},
+		"absent":           {change: func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]() }, lost: true},
+		"broken":           {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["000.json"] = []byte("?") }, lost: true},
+		"empty":            {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData = nil }, lost: true},
+		"there":            {},
+		"of other content": {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["x"] = zipped(t, "x") }},
+		"of an unknown path": {change: func(in *installplan.Input) {
+			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].Path = olmcore.Found[*corev1.ConfigMap](), "other"
+		}},
 		"of no catalog": {change: func(in *installplan.Input) {
-			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].CatalogSourceRef = nil, nil
+			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].CatalogSourceRef = olmcore.Found[*corev1.ConfigMap](), nil
 		}},
 		"of a finished plan": {change: func(in *installplan.Input) {
-			in.ConfigMaps, in.InstallPlan.Status.Phase, in.InstallPlan.Finalizers = nil, complete, nil
+			in.ConfigMaps, in.InstallPlan.Status.Phase, in.InstallPlan.Finalizers = olmcore.Found[*corev1.ConfigMap](), complete, nil
 		}},
-		"of no lookup": {change: func(in *installplan.Input) { in.ConfigMaps, in.InstallPlan.Status.BundleLookups = nil, nil }},
+		"of no lookup": {change: func(in *installplan.Input) {
+			in.ConfigMaps, in.InstallPlan.Status.BundleLookups = olmcore.Found[*corev1.ConfigMap](), nil
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(base.DeepCopy(), func(in *installplan.Input) { in.ConfigMaps, in.Config = []*corev1.ConfigMap{cm.DeepCopy()}, things })
+			in := input(base.DeepCopy(), func(in *installplan.Input) {
+				in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm.DeepCopy()), things
+			})
 			if c.change != nil {
 				c.change(&in)
 			}
-			lost, err := installplan.LostBundles(in)
+			lost, err := lostBundles(in)
 			require.NoError(t, err)
 			if !c.lost {
 				require.Empty(t, lost)
@@ -136,6 +142,6 @@ func TestLostBundles(t *testing.T) {
 			same(t, []v1alpha1.BundleLookup{want}, lost)
 		})
 	}
-	_, err := installplan.LostBundles(installplan.Input{})
+	_, err := lostBundles(installplan.Input{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }

@@ -211,11 +211,11 @@ func TestAnObjectOfTwoOperatorsBelongsToBoth(t *testing.T) {
 		return step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
 	}
 	in := input(plan(installing, []*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), crdStep("a.v1", "v1"), crdStep("b.v1", "v1")}, started(time.Second)))
-	in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a.v1")}
+	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a.v1"))
 	r := reconcile(t, in)
 	require.Equal(t, []string{status}, describe(r), "one of them is not there")
 
-	in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{csv("a.v1"), csv("b.v1")}
+	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a.v1"), csv("b.v1"))
 	r = reconcile(t, in)
 	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"}, describe(r))
 	made, crd := r.Actions[1].(olmcore.Create).Object, r.Actions[2].(olmcore.Create).Object
@@ -325,7 +325,7 @@ func TestAnUpdatedCustomResourceDefinitionIsNotRefusedAfterwards(t *testing.T) {
 	s := crdStep("a.v1", "v1")
 	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), up))
-	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: up.Name, Version: "v1", Name: "x", New: []string{"bad"}}}
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: up.Name, Version: "v1", Name: "x", New: []string{"bad"}})
 	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
 }
 
@@ -334,11 +334,11 @@ func TestResourcesThatAreInvalidAlreadyRefuseNothing(t *testing.T) {
 	have := installed(crdObject("v1"), true)
 	have.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "older"
 	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(csv("a.v1"), have))
-	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: have.Name, Version: "v1", Name: "x", Old: []string{"bad"}, New: []string{"bad"}}}
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: have.Name, Version: "v1", Name: "x", Old: []string{"bad"}, New: []string{"bad"}})
 	r := reconcile(t, in)
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
 	require.Equal(t, []string{installplan.ReasonExistingResourceInvalid}, reasons(r))
-	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: have.Name, Version: "v1", ReadError: "cannot list"}}
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: have.Name, Version: "v1", ReadError: "cannot list"})
 	require.Equal(t, []string{status}, describe(reconcile(t, in)))
 }
 

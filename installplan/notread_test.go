@@ -53,7 +53,7 @@ func TestPlansThatWereNotReadMayNeedABundle(t *testing.T) {
 	s.Resource.Manifest = reference()
 	going := plan(installing, []*v1alpha1.Step{s}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
 	old := unpackedBundle(25 * time.Hour)
-	in := input(going, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{old} })
+	in := input(going, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](old) })
 	same(t, []string{"update InstallPlan ops/install-x (PlanDeleted)"}, describe(reconcile(t, in)))
 	in.OtherPlans = olmcore.Found[*v1alpha1.InstallPlan]()
 	same(t, []string{"delete ConfigMap ops/" + bundleName + " (PlanDeleted)"}, describe(reconcile(t, in)))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
@@ -40,8 +39,7 @@ func TestTheAlongsideKeyIsBitIdentical(t *testing.T) {
 	p := plan("Installing", []*v1alpha1.Step{s}, started(0), func(p *v1alpha1.InstallPlan) { p.Namespace = "operators" })
 	g := group()
 	g.Namespace = "operators"
-	r, err := installplan.Reconcile(installplan.Input{Now: noon, InstallPlan: p, OperatorGroups: []*operatorsv1.OperatorGroup{g}})
-	require.NoError(t, err)
+	r := reconcile(t, input(p, func(in *installplan.Input) { in.OperatorGroups = olmcore.Found(g) }))
 	require.Equal(t, "operators/etcdoperator.v0.9.4",
 		r.Actions[1].(olmcore.Create).Object.GetAnnotations()["operatorframework.io/installed-alongside-4b21bc9c2e75a808"])
 }

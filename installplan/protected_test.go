@@ -182,19 +182,21 @@ func TestAPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 			// Whatever it is, it is written where no other CSV owns the definition, where
 			// the administrator says so, and as OLM does.
 			for name, allow := range map[string]func(*installplan.Input){
-				"the other is gone":         func(in *installplan.Input) { in.Alongside = nil },
-				"the other is going":        func(in *installplan.Input) { in.Alongside[0].DeletionTimestamp = ago(0) },
-				"the other is a copy":       func(in *installplan.Input) { in.Alongside[0].Labels = map[string]string{"olm.copiedFrom": "x"} },
-				"the other does not own it": func(in *installplan.Input) { in.Alongside[0].Spec.CustomResourceDefinitions.Owned = nil },
-				"the other only claims it":  func(in *installplan.Input) { in.CustomResourceDefinitions[0].Annotations = recordedFor("ops/a.v0") },
+				"the other is gone":         func(in *installplan.Input) { in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]() },
+				"the other is going":        func(in *installplan.Input) { in.Alongside.Items[0].DeletionTimestamp = ago(0) },
+				"the other is a copy":       func(in *installplan.Input) { in.Alongside.Items[0].Labels = map[string]string{"olm.copiedFrom": "x"} },
+				"the other does not own it": func(in *installplan.Input) { in.Alongside.Items[0].Spec.CustomResourceDefinitions.Owned = nil },
+				"the other only claims it": func(in *installplan.Input) {
+					in.CustomResourceDefinitions.Items[0].Annotations = recordedFor("ops/a.v0")
+				},
 				"the administrator allows it": func(in *installplan.Input) {
-					in.CustomResourceDefinitions[0].Annotations["olmcore/changeable-by"] = "x,ops"
+					in.CustomResourceDefinitions.Items[0].Annotations["olmcore/changeable-by"] = "x,ops"
 				},
 				"the switch": func(in *installplan.Input) { in.Config.ChangeOwnedCRDs = true },
 			} {
 				in := in
-				in.CustomResourceDefinitions = []*definition{have.DeepCopy()}
-				in.Alongside = []*v1alpha1.ClusterServiceVersion{theirs.DeepCopy()}
+				in.CustomResourceDefinitions = olmcore.Found[*definition](have.DeepCopy())
+				in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion](theirs.DeepCopy())
 				allow(&in)
 				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(reconcile(t, in)), name)
 			}

@@ -2,19 +2,23 @@
 
 package installplan
 
-import "github.com/operator-framework/api/pkg/operators/v1alpha1"
+import (
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/installplan/internal/relation"
+)
 
 // Finalizer holds a plan until what it leaves behind is cleaned up; see
 // Reconcile.
-const Finalizer = "operators.coreos.com/installplan-cleanup"
+const Finalizer = relation.Finalizer
 
 // AnnotationGeneratedBy is on a Subscription that a plan made: the plan's name.
-const AnnotationGeneratedBy = "olm.generated-by"
+const AnnotationGeneratedBy = relation.GeneratedBy
 
 // ConditionRetrying is True on a plan whose steps are tried again although the
 // time since status.startTime is over: its transition time is from when the time
 // counts. On a plan that is Failed it says that the cause passes by itself: the
-// plan starts again Config.TransientTimeout after its transition time, as long as
+// plan starts again 10 minutes after its transition time, as long as
 // a Subscription refers to it.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
@@ -113,9 +117,6 @@ const (
 	// ReasonExtraDocumentsIgnored: a manifest holds several YAML documents, of
 	// which the first one counts. The author of the bundle splits it.
 	ReasonExtraDocumentsIgnored = "ExtraDocumentsIgnored"
-	// ReasonObjectIgnored: an entry of an input list is nil. The adapter is at
-	// fault.
-	ReasonObjectIgnored = "ObjectIgnored"
 	// ReasonCleanupForbidden: the controller may not remove what the deleted plan
 	// left behind. The user grants it update on Subscriptions.
 	ReasonCleanupForbidden = "CleanupForbidden"

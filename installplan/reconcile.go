@@ -3,13 +3,35 @@
 package installplan
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
+
+// Outcome is what Reconcile asks for and has to say.
+type Outcome struct {
+	olmcore.Result
+	// SchemaChanges ask which custom resources new schemas would break: the caller reads
+	// those of each version, holds them against both schemas, and calls Reconcile again
+	// with Input.CustomResources before it carries out anything. Module
+	// installplan/crvalidation does that. Who does not judge carries out the Actions: then
+	// nothing is refused on behalf of custom resources. Empty once they were judged.
+	SchemaChanges []SchemaChange
+	// LostBundles are the lookups of the plan whose unpacked content its steps need and
+	// nobody has any more, as they are before anything is unpacked: the caller takes each
+	// through package unpack again. The plan applies nothing meanwhile, fails when that
+	// takes long, and goes on once the content that was planned is back.
+	LostBundles []v1alpha1.BundleLookup
+	// Checkpoint, handed back in the next Input for the plan, makes a call at rest
+	// cheap; nil where something is asked for or said.
+	Checkpoint *olmcore.Checkpoint
+}
 
 // Reconcile takes one InstallPlan one round further. Actions are, alone in their
 // result, the repair of the plan's relations or the removal of its finalizer;
@@ -20,197 +42,148 @@ import (
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.
-func Reconcile(in Input) (olmcore.Result, error) {
+func Reconcile(in Input) (Outcome, error) {
+	c := in.Checkpoint.Compare(in.Now)
+	in.cover(&c)
+	if wait, same := c.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	}
 	if err := in.validate(); err != nil {
-		return olmcore.Result{}, err
+		return Outcome{}, err
 	}
-	if in.isComplete() && !in.needsRepair() {
-		return olmcore.Result{}, nil
+	d := decide(&in, false)
+	out := Outcome{Result: d.outcome(&in), LostBundles: d.lost}
+	if !in.CustomResources.Complete {
+		out.SchemaChanges = d.changes
 	}
-	d, err := newDecision(in, false)
-	if err != nil {
-		return olmcore.Result{}, err
+	if len(out.SchemaChanges)+len(out.LostBundles) == 0 {
+		c = olmcore.NewCoverage(in.Now, out.Result)
+		in.cover(&c)
+		out.Checkpoint = c.Checkpoint()
 	}
-	return d.result, nil
+	return out, nil
 }
 
-// isComplete reports that the plan is Complete and stays: nothing but its relations
-// will ever be looked at. This is the path of nearly every plan, so it neither
-// allocates nor looks at steps.
-func (in *Input) isComplete() bool {
-	plan := in.InstallPlan
-	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !terminating(in.Namespace)
-}
+// retryInterval is the time between two rounds of a plan that is Installing.
+const retryInterval = 5 * time.Second
 
-// newDecision decides about a copy of the input, which stays off the heap on
-// the path above.
-func newDecision(in Input, assessing bool) (*decision, error) {
-	d := &decision{in: &in, assessing: assessing}
-	return d, d.decide()
-}
-
-// decision is one round in the making.
+// decision is what one round comes to. The rules make it, each one its part.
 type decision struct {
-	in     *Input
-	state  State
-	reason string // of the phase Failed, where it is not a step
-	result olmcore.Result
-	// next is a copy of the plan with the status that this round stores; nil until
-	// a rule needs it.
-	next *v1alpha1.InstallPlan
-	// assessing: relations that are not in order are passed over.
-	assessing bool
-	// sweeping: the finalizer is Reconcile's.
-	sweeping bool
-	// steps are the actions on step objects.
-	steps []olmcore.Action
-	// schemas are the changes that custom resources were judged for.
-	schemas []SchemaChange
-	// anew: the time for what is refused starts in this round, see refusedUntil.
-	anew bool
-	// lost are the bundles whose content is missing.
-	lost []v1alpha1.BundleLookup
+	state State
+	// status is what the plan's status becomes; a copy.
+	status v1alpha1.InstallPlanStatus
+	// reason is that of the phase Failed, where it is no step's.
+	reason string
+	// result is what is said, when to look again, and the actions on the plan and its
+	// Subscriptions; actions are those on the objects of its steps.
+	result  olmcore.Result
+	actions []olmcore.Action
+	// changes and lost are the requests of Outcome.
+	changes []SchemaChange
+	lost    []v1alpha1.BundleLookup
+	target  olmcore.Ref
 }
 
-// decide asks the rules in order; the first that answers ends the round. A plan
-// that is Complete does not get beyond its repair.
-func (d *decision) decide() error {
-	plan := d.in.InstallPlan
+// decide asks the rules in order; the first that answers ends the round. A plan that is
+// Complete does not get beyond its repair. assessing: relations that are not in order
+// are passed over.
+func decide(in *Input, assessing bool) decision {
+	plan := in.InstallPlan
+	d := decision{status: *plan.Status.DeepCopy(), target: olmcore.RefOf(plan)}
+	repair := relation.Check(plan, in.Subscriptions.Items)
 	switch {
 	case plan.DeletionTimestamp != nil:
-		d.state = StateDeleting
-		d.clean()
-		return nil
-	case terminating(d.in.Namespace):
-		d.state = StateNamespaceTerminating
-		d.abandon()
-		return nil
-	case d.in.mustBeManual() || d.in.needsRepair() && !d.assessing:
-		d.state = StateRepairing
-		d.repair()
-		return nil
+		d.clean(in)
+		return d
+	case in.terminating():
+		d.abandon(in)
+		return d
+	case repair.ToManual || (repair.Needed || in.mustRelease()) && !assessing:
+		d.repair(in, repair)
+		return d
+	case in.isComplete():
+		d.state = StateComplete
+		return d
 	case len(plan.Status.Plan) == 0 && len(plan.Status.BundleLookups) == 0:
-		d.withoutStatus()
-		return nil
+		d.withoutSteps(in)
+		return d
 	}
-	if err := d.in.validateDeep(); err != nil {
-		return err
+	d.advance(in)
+	if d.status.Phase == v1alpha1.InstallPlanPhaseComplete && in.releasable() && !assessing {
+		// The finalizer goes before the plan is Complete, so that a plan which is
+		// Complete rests.
+		d.status, d.actions = plan.Status, nil
+		d.release(in, olmcore.Cause{Reason: ReasonPlanDone, Message: "every step is applied"})
+		d.result.Requeue(retryInterval)
 	}
-	d.next = copyPlan(plan)
-	if err := d.advance(); err != nil {
-		return err
-	}
-	if d.next.Status.Phase == v1alpha1.InstallPlanPhaseComplete && d.in.releasable() && !d.assessing {
-		d.release()
-		return nil
-	}
-	d.finish()
-	return nil
-}
-
-// release takes the finalizer off before the plan is Complete, so that a plan which
-// is Complete rests.
-func (d *decision) release() {
-	d.removeFinalizer(olmcore.Cause{Reason: ReasonPlanDone, Message: "every step is applied"})
-	d.result.Requeue(d.retryInterval())
-}
-
-// copyPlan is DeepCopy with all steps in one piece of memory.
-func copyPlan(plan *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
-	rest := *plan
-	rest.Status.Plan = nil
-	next := rest.DeepCopy()
-	if plan.Status.Plan == nil {
-		return next
-	}
-	steps := make([]v1alpha1.Step, len(plan.Status.Plan))
-	next.Status.Plan = make([]*v1alpha1.Step, len(steps))
-	for i, s := range plan.Status.Plan {
-		if s != nil {
-			steps[i] = *s
-			next.Status.Plan[i] = &steps[i]
-		}
-	}
-	return next
+	return d
 }
 
 // advance decides about a plan with steps that is not Complete.
-func (d *decision) advance() error {
-	status := &d.next.Status
-	if status.Phase == v1alpha1.InstallPlanPhaseFailed {
-		return d.failed()
+func (d *decision) advance(in *Input) {
+	if d.status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		d.heal(in)
+		return
 	}
-	if by := d.in.successor(); by != "" {
-		d.supersede(by)
-		return nil
+	if by := in.successor(); by != "" {
+		d.supersede(in, by)
+		return
 	}
-	if !d.check() {
-		return nil
+	if !d.check(in) {
+		return
 	}
-	switch status.Phase {
+	switch d.status.Phase {
 	case v1alpha1.InstallPlanPhaseRequiresApproval:
-		return d.awaitApproval()
+		d.awaitApproval(in)
 	case v1alpha1.InstallPlanPhaseInstalling:
-		return d.install()
+		d.install(in)
+	default:
+		d.state = StatePhaseUnknown
+		d.say(olmcore.Warning, ReasonPlanPhaseUnknown, "status.phase", "phase %q is none that the plan could leave", d.status.Phase)
 	}
-	d.state = StatePhaseUnknown
-	d.warn(ReasonPlanPhaseUnknown, "status.phase", "phase %q is none that the plan could leave", status.Phase)
-	return nil
 }
 
-// finish turns next and the step actions into the result.
-func (d *decision) finish() {
-	plan := d.in.InstallPlan
-	if !sameStatus(&plan.Status, &d.next.Status) {
-		if d.next.Status.CatalogSources == nil {
-			d.next.Status.CatalogSources = []string{}
+// repair makes the plan's relations whole. That a plan lacks the finalizer is no reason
+// for a write; it comes with one.
+func (d *decision) repair(in *Input, repair relation.Repair) {
+	d.state = StateRepairing
+	plan := in.InstallPlan
+	after, cause := repair.Update(plan)
+	switch {
+	case in.mustRelease():
+		relation.RemoveFinalizer(after)
+	case !in.Config.DisableFinalizer && !relation.Terminal(plan) && len(plan.Status.Plan) > 0:
+		relation.AddFinalizer(after)
+	}
+	d.result.Actions = append(d.result.Actions, olmcore.UpdateOf(plan, after, cause))
+}
+
+func (d *decision) say(severity olmcore.Severity, reason, path, format string, args ...any) {
+	d.result.Diagnostics = append(d.result.Diagnostics, olmcore.Diagnose(severity, reason, d.target, path, format, args...))
+}
+
+// outcome returns the result, with the write of the status and the transition where there
+// are any.
+func (d *decision) outcome(in *Input) olmcore.Result {
+	plan, result := in.InstallPlan, d.result
+	if !apiequality.Semantic.DeepEqual(plan.Status, d.status) {
+		after := plan.DeepCopy()
+		after.Status = d.status
+		if after.Status.CatalogSources == nil {
+			after.Status.CatalogSources = []string{} // the API requires the list
 		}
-		d.next.Status.Plan = withoutNil(d.next.Status.Plan)
+		after.Status.Plan = slices.DeleteFunc(after.Status.Plan, func(s *v1alpha1.Step) bool { return s == nil })
 		cause := olmcore.Cause{Reason: ReasonPlanProgressed, Message: "state " + string(d.state)}
-		d.result.Actions = append(d.result.Actions, olmcore.UpdateStatusOf(plan, d.next, cause))
+		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
 	}
-	d.result.Actions = append(d.result.Actions, d.steps...)
-	if from, to := plan.Status.Phase, d.next.Status.Phase; from != to {
-		t := olmcore.Transition{
-			Target: olmcore.RefOf(plan).Unversioned(), Type: "Phase", From: string(from), To: string(to),
-			Message: d.next.Status.Message, At: olmcore.Timestamp(d.in.Now), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
-		}
+	result.Actions = append(result.Actions, d.actions...)
+	if from, to := plan.Status.Phase, d.status.Phase; from != to {
+		t := olmcore.Moved(d.target, "Phase", string(from), string(to), in.Now)
+		t.Message = d.status.Message
 		if to == v1alpha1.InstallPlanPhaseFailed {
-			t.Reason = or(d.reason, string(v1alpha1.InstallPlanReasonComponentFailed))
+			t.Reason = cmp.Or(d.reason, string(v1alpha1.InstallPlanReasonComponentFailed))
 		}
-		d.result.Transitions = append(d.result.Transitions, t)
+		result.Transitions = append(result.Transitions, t)
 	}
-}
-
-// sameStatus compares what a round may change.
-func sameStatus(a, b *v1alpha1.InstallPlanStatus) bool {
-	return a.Phase == b.Phase && a.Message == b.Message && a.StartTime.Equal(b.StartTime) &&
-		slices.EqualFunc(a.Plan, b.Plan, func(a, b *v1alpha1.Step) bool { return recorded(a) == recorded(b) }) &&
-		(len(a.Conditions)+len(b.Conditions) == 0 || apiequality.Semantic.DeepEqual(a.Conditions, b.Conditions)) &&
-		(a.AttenuatedServiceAccountRef == nil && b.AttenuatedServiceAccountRef == nil ||
-			apiequality.Semantic.DeepEqual(a.AttenuatedServiceAccountRef, b.AttenuatedServiceAccountRef))
-}
-
-func (d *decision) phase() v1alpha1.InstallPlanPhase {
-	if d.next != nil {
-		return d.next.Status.Phase
-	}
-	return d.in.InstallPlan.Status.Phase
-}
-
-func (d *decision) message() string {
-	if d.next != nil {
-		return d.next.Status.Message
-	}
-	return d.in.InstallPlan.Status.Message
-}
-
-func withoutNil(steps []*v1alpha1.Step) []*v1alpha1.Step {
-	kept := steps[:0]
-	for _, s := range steps {
-		if s != nil {
-			kept = append(kept, s)
-		}
-	}
-	return kept
+	return result
 }

@@ -127,7 +127,7 @@ func TestGates(t *testing.T) {
 		},
 		"G1: a namespace that is being deleted gets nothing installed": {
 			in: input(busy, func(in *installplan.Input) {
-				in.Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
+				in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 			}),
 			want: olmcore.Result{
 				Actions:     updated(busy, installplan.ReasonNamespaceTerminating, "the namespace is being deleted", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
@@ -165,7 +165,7 @@ func TestGates(t *testing.T) {
 			in: input(finished, with(a)),
 		},
 		"G6: without an OperatorGroup nothing goes on": {
-			in: input(pending, func(in *installplan.Input) { in.OperatorGroups = nil }),
+			in: input(pending, func(in *installplan.Input) { in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]() }),
 			want: olmcore.Result{
 				Actions:      stored(pending, installplan.StateCheckFailed, failedCheck(noGroup)),
 				Diagnostics:  []olmcore.Diagnostic{diagnostic(pending, olmcore.Warning, installplan.ReasonInstallCheckFailed, "", noGroup)},
@@ -174,7 +174,7 @@ func TestGates(t *testing.T) {
 		},
 		"G6: what was stored already is not stored again": {
 			in: input(recovered, func(in *installplan.Input) {
-				in.OperatorGroups = []*operatorsv1.OperatorGroup{group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil })}
+				in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil }))
 			}),
 			want: olmcore.Result{
 				Diagnostics:  []olmcore.Diagnostic{diagnostic(recovered, olmcore.Warning, installplan.ReasonInstallCheckFailed, "", noGroup)},
@@ -183,7 +183,7 @@ func TestGates(t *testing.T) {
 		},
 		"G6: more than one group": {
 			in: input(running, func(in *installplan.Input) {
-				in.OperatorGroups = append(in.OperatorGroups, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
+				in.OperatorGroups.Items = append(in.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
 			}),
 			want: olmcore.Result{
 				Actions: stored(running, installplan.StateCheckFailed, failedCheck("more than one operator group(s) are managing this namespace count=2")),
@@ -194,11 +194,11 @@ func TestGates(t *testing.T) {
 		},
 		"G6: a group that manages nothing does not count": {
 			in: input(pending, func(in *installplan.Input) {
-				in.OperatorGroups = append(in.OperatorGroups, group(func(g *operatorsv1.OperatorGroup) { g.Name, g.Status.Namespaces = "other", nil }))
+				in.OperatorGroups.Items = append(in.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name, g.Status.Namespaces = "other", nil }))
 			}),
 		},
 		"G6: the group's account is not there": {
-			in: input(running, func(in *installplan.Input) { in.OperatorGroups[0].Spec.ServiceAccountName = "scoped" }),
+			in: input(running, func(in *installplan.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped" }),
 			want: olmcore.Result{
 				Actions: stored(running, installplan.StateCheckFailed, failedCheck("please make sure the service account exists. sa=scoped operatorgroup=ops/group")),
 				Diagnostics: []olmcore.Diagnostic{diagnostic(running, olmcore.Warning, installplan.ReasonInstallCheckFailed, "",
@@ -213,8 +213,8 @@ func TestGates(t *testing.T) {
 		},
 		"G8: the account is stored before it is used": {
 			in: input(running, func(in *installplan.Input) {
-				in.OperatorGroups[0].Spec.ServiceAccountName = "scoped"
-				in.OperatorGroups[0].Status.ServiceAccountRef = account
+				in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
+				in.OperatorGroups.Items[0].Status.ServiceAccountRef = account
 			}),
 			want: olmcore.Result{
 				Actions: stored(running, installplan.StateServiceAccountChanged,

@@ -73,8 +73,8 @@ func TestSchemaChanges(t *testing.T) {
 			if len(c.observed) == 3 {
 				in = input(p, with(c.observed...))
 			}
-			require.NoError(t, invariant.Laws(installplan.Reconcile, in))
-			changes, err := installplan.SchemaChanges(in)
+			require.NoError(t, invariant.Laws(reconcileResult, in))
+			changes, err := schemaChanges(in)
 			require.NoError(t, err)
 			if c.want == nil {
 				require.Empty(t, changes)
@@ -83,11 +83,11 @@ func TestSchemaChanges(t *testing.T) {
 			require.Len(t, changes, 1)
 			require.Equal(t, c.want, changes[0].Versions)
 			require.Equal(t, "things.example.com", changes[0].Before.Name)
-			require.Same(t, in.CustomResourceDefinitions[0], changes[0].Before)
+			require.Same(t, in.CustomResourceDefinitions.Items[0], changes[0].Before)
 			require.Len(t, changes[0].After.Spec.Versions, len(installs.Spec.Versions))
 		})
 	}
-	_, err := installplan.SchemaChanges(installplan.Input{})
+	_, err := schemaChanges(installplan.Input{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
@@ -132,8 +132,8 @@ func TestJudgements(t *testing.T) {
 				s = step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
 			}
 			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), installed(other(crdObject("v1"), 0), true)))
-			in.CustomResources = c.verdicts
-			require.NoError(t, invariant.Laws(installplan.Reconcile, in))
+			in.CustomResources = olmcore.Found(c.verdicts...)
+			require.NoError(t, invariant.Laws(reconcileResult, in))
 			r := reconcile(t, in)
 			got := reasons(r)
 			if c.want == "" {
@@ -157,11 +157,11 @@ func TestAPlanThatFailedOfResourcesLooksAgain(t *testing.T) {
 	in := input(plan(failed, []*v1alpha1.Step{crdStep("a.v1", "v1")}, ownedBy(sub), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = `error validating existing CRs against new CRD's schema for "things.example.com": x`
 	}), with(sub, csv("a.v1"), installed(other(crdObject("v1"), 0), true)))
-	in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Name: "x", New: []string{"bad"}}}
-	require.NoError(t, invariant.Laws(installplan.Reconcile, in))
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Name: "x", New: []string{"bad"}})
+	require.NoError(t, invariant.Laws(reconcileResult, in))
 	r := reconcile(t, in)
 	require.Empty(t, r.Actions)
-	require.Equal(t, installplan.DefaultCheckInterval, r.RequeueAfter)
-	in.CustomResources = nil
+	require.Equal(t, 30*time.Second, r.RequeueAfter)
+	in.CustomResources = olmcore.Found[installplan.ResourceVerdict]()
 	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
 }

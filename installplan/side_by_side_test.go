@@ -59,7 +59,7 @@ func TestAVersionIsNotMadeBesideOneThatItIsNotInLineWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := step("a.v3", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v3", there("a.v3", "a.v2", crd))
 			in := input(plan(installing, []*v1alpha1.Step{s, roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"a.v3"} }))
-			in.ClusterServiceVersions = c.there
+			in.ClusterServiceVersions = olmcore.Found(c.there...)
 			r := reconcile(t, in)
 			if c.want == "" {
 				require.NotContains(t, reasons(r), installplan.ReasonStepRefused)

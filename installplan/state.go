@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 // State is what a plan is doing, finer than its phase: which rule decides this
@@ -21,10 +23,10 @@ const (
 	// StateRepairing: its approval is corrected first, as a Subscription that owns it
 	// wants to be asked.
 	StateRepairing State = "Repairing"
-	// StateWithoutStatus: it never got its steps.
-	StateWithoutStatus State = "WithoutStatus"
 	// StateComplete: every step was applied. Final.
 	StateComplete State = "Complete"
+	// StateWithoutStatus: it never got its steps.
+	StateWithoutStatus State = "WithoutStatus"
 	// StateFailed: a step was refused or failed for too long.
 	StateFailed State = "Failed"
 	// StateRetried: it failed, and the cause is gone.
@@ -58,6 +60,29 @@ const (
 	StateCompleting State = "Completing"
 )
 
+// Phases returns the phase graph. By is the State in which a plan takes an edge, empty
+// for the two that package create takes.
+func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
+	const (
+		none       = v1alpha1.InstallPlanPhaseNone
+		waiting    = v1alpha1.InstallPlanPhaseRequiresApproval
+		installing = v1alpha1.InstallPlanPhaseInstalling
+		complete   = v1alpha1.InstallPlanPhaseComplete
+		failed     = v1alpha1.InstallPlanPhaseFailed
+	)
+	return olmcore.Graph[v1alpha1.InstallPlanPhase]{
+		{From: none, To: waiting},
+		{From: none, To: installing},
+		{From: waiting, To: installing, By: string(StateApproved)},
+		{From: waiting, To: failed, By: string(StateSuperseded)},
+		{From: installing, To: waiting, By: string(StateWithdrawn)},
+		{From: installing, To: complete, By: string(StateCompleting)},
+		{From: installing, To: failed, By: string(StateFailing)},
+		{From: installing, To: failed, By: string(StateSuperseded)},
+		{From: failed, To: installing, By: string(StateRetried)},
+	}
+}
+
 // Assessment is the decision about a plan without the objects it needs.
 type Assessment struct {
 	State State
@@ -71,53 +96,11 @@ type Assessment struct {
 
 // Assess returns what a plan is doing: what Reconcile decides about it once its
 // owner references, labels and finalizer are in order, as they need not be on plans
-// that OLM made. It does not allocate when the plan is Complete. The error is an
-// *olmcore.InputError.
+// that OLM made. The error is an *olmcore.InputError.
 func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err
 	}
-	if in.isComplete() {
-		return Assessment{State: StateComplete, Phase: v1alpha1.InstallPlanPhaseComplete, Message: in.InstallPlan.Status.Message}, nil
-	}
-	d, err := newDecision(in, true)
-	if err != nil {
-		return Assessment{}, err
-	}
-	return Assessment{State: d.state, Phase: d.phase(), Message: d.message(), RequeueAfter: d.result.RequeueAfter}, nil
-}
-
-// Edge is one edge of the phase diagram.
-type Edge struct {
-	From, To v1alpha1.InstallPlanPhase
-	// State is the one in which a plan takes it; empty for the two that Create
-	// takes.
-	State State
-}
-
-// Edges returns every edge that a plan can take; no other occurs. The order is
-// that of a plan's life.
-func Edges() []Edge {
-	const (
-		none       = v1alpha1.InstallPlanPhaseNone
-		waiting    = v1alpha1.InstallPlanPhaseRequiresApproval
-		installing = v1alpha1.InstallPlanPhaseInstalling
-		complete   = v1alpha1.InstallPlanPhaseComplete
-		failed     = v1alpha1.InstallPlanPhaseFailed
-	)
-	return []Edge{
-		{From: none, To: waiting},
-		{From: none, To: installing},
-		{waiting, installing, StateApproved},
-		{waiting, failed, StateSuperseded},
-		{installing, waiting, StateWithdrawn},
-		{installing, complete, StateCompleting},
-		{installing, failed, StateFailing},
-		{installing, failed, StateSuperseded},
-		{failed, installing, StateRetried},
-	}
-}
-
-func terminal(phase v1alpha1.InstallPlanPhase) bool {
-	return phase == v1alpha1.InstallPlanPhaseComplete || phase == v1alpha1.InstallPlanPhaseFailed
+	d := decide(&in, true)
+	return Assessment{State: d.state, Phase: d.status.Phase, Message: d.status.Message, RequeueAfter: d.result.RequeueAfter}, nil
 }

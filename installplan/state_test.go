@@ -38,12 +38,11 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a"))), with(follows("a", "install-y", 2))),
 	} {
 		a := assess(t, in)
-		edge := installplan.Edge{From: in.InstallPlan.Status.Phase, To: a.Phase, State: a.State}
-		require.Contains(t, installplan.Edges(), edge)
+		require.Contains(t, installplan.Phases(), edge(in.InstallPlan.Status.Phase, a.Phase, a.State))
 		taken[a.State] = true
 	}
-	for _, e := range installplan.Edges() {
-		require.True(t, taken[e.State], "%+v", e)
+	for _, e := range installplan.Phases() {
+		require.True(t, taken[installplan.State(e.By)], "%+v", e)
 	}
 }
 
@@ -89,7 +88,7 @@ func TestAssessLooksPastRelations(t *testing.T) {
 func TestNoOtherEdgeOccurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := eitherInput(t)
-		r, err := installplan.Reconcile(in)
+		r, err := reconcileResult(in)
 		require.NoError(t, err)
 		from, to := in.InstallPlan.Status.Phase, statusOf(in, r).Phase
 		a := assess(t, in)
@@ -103,7 +102,7 @@ func TestNoOtherEdgeOccurs(t *testing.T) {
 			require.Empty(t, r.Transitions)
 			return
 		}
-		require.True(t, slices.Contains(installplan.Edges(), installplan.Edge{From: from, To: to, State: a.State}), "%s -> %s in %s", from, to, a.State)
+		require.True(t, slices.Contains(installplan.Phases(), edge(from, to, a.State)), "%s -> %s in %s", from, to, a.State)
 		require.Len(t, r.Transitions, 1)
 		require.Equal(t, string(to), r.Transitions[0].To)
 	})
@@ -116,7 +115,7 @@ func TestRulesOfEveryRound(t *testing.T) {
 		rounds++
 		in := eitherInput(t)
 		p := in.InstallPlan
-		r, err := installplan.Reconcile(in)
+		r, err := reconcileResult(in)
 		require.NoError(t, err)
 		got := statusOf(in, r)
 		var steps []olmcore.Action
@@ -156,11 +155,11 @@ func TestRulesOfEveryRound(t *testing.T) {
 				require.Empty(t, steps, "a step is refused")
 			}
 		}
-		changes, err := installplan.SchemaChanges(in)
+		changes, err := schemaChanges(in)
 		require.NoError(t, err)
 		for _, change := range changes {
-			require.Same(t, in.CustomResourceDefinitions[0], change.Before)
-			for _, v := range in.CustomResources {
+			require.Same(t, in.CustomResourceDefinitions.Items[0], change.Before)
+			for _, v := range in.CustomResources.Items {
 				if len(v.New) > 0 && len(v.Old) == 0 && slices.Contains(change.Versions, v.Version) {
 					require.Empty(t, steps, "a resource would become invalid")
 				}
@@ -197,23 +196,23 @@ func judged(u olmcore.Update, changes []installplan.SchemaChange) bool {
 
 // observes reports whether the object of a step is in the input.
 func observes(in installplan.Input, s *v1alpha1.Step) bool {
-	for _, o := range in.ClusterServiceVersions {
+	for _, o := range in.ClusterServiceVersions.Items {
 		if s.Resource.Kind == "ClusterServiceVersion" && o.Name == s.Resource.Name {
 			return true
 		}
 	}
-	for _, o := range in.CustomResourceDefinitions {
+	for _, o := range in.CustomResourceDefinitions.Items {
 		if s.Resource.Kind == "CustomResourceDefinition" && o.Name == s.Resource.Name {
 			return true
 		}
 	}
-	for _, o := range in.Subscriptions {
+	for _, o := range in.Subscriptions.Items {
 		if s.Resource.Kind == "Subscription" && o.Name == s.Resource.Name {
 			return true
 		}
 	}
 	kind := strings.TrimPrefix(s.Resource.Kind, "Bundle")
-	return slices.ContainsFunc(in.Objects, func(o olmcore.Object) bool {
+	return slices.ContainsFunc(in.Objects.Items, func(o olmcore.Object) bool {
 		key := olmcore.KeyOf(o)
 		return key.Kind == kind && key.Name == s.Resource.Name
 	})
@@ -249,10 +248,10 @@ func rulesOfActions(t *rapid.T, in installplan.Input, a olmcore.Action) {
 		}
 	case olmcore.Delete:
 		require.NotEmpty(t, a.Target.UID)
-		i := slices.IndexFunc(in.Objects, func(o olmcore.Object) bool { return o.GetUID() == a.Target.UID && olmcore.KeyOf(o) == target.Key() })
+		i := slices.IndexFunc(in.Objects.Items, func(o olmcore.Object) bool { return o.GetUID() == a.Target.UID && olmcore.KeyOf(o) == target.Key() })
 		require.GreaterOrEqual(t, i, 0, "%s is no object of a step", target)
-		require.True(t, isManaged(in.Objects[i]), "%s is not ours", target)
-		for _, ref := range in.Objects[i].GetOwnerReferences() {
+		require.True(t, isManaged(in.Objects.Items[i]), "%s is not ours", target)
+		for _, ref := range in.Objects.Items[i].GetOwnerReferences() {
 			require.True(t, ref.Kind != "ClusterServiceVersion" || describedFor(in, target, ref.Name), "%s belongs to %s", target, ref.Name)
 		}
 	}
@@ -291,7 +290,7 @@ func keeps(t *rapid.T, target olmcore.Ref, before, after olmcore.Object) {
 }
 
 func versionIn(in installplan.Input, name string) *v1alpha1.ClusterServiceVersion {
-	for _, c := range in.ClusterServiceVersions {
+	for _, c := range in.ClusterServiceVersions.Items {
 		if c.Name == name {
 			return c
 		}
@@ -309,4 +308,8 @@ func isManaged(o olmcore.Object) bool {
 		}
 	}
 	return false
+}
+
+func edge(from, to v1alpha1.InstallPlanPhase, state installplan.State) olmcore.Edge[v1alpha1.InstallPlanPhase] {
+	return olmcore.Edge[v1alpha1.InstallPlanPhase]{From: from, To: to, By: string(state)}
 }

@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 			return crd
 		}()},
 			in: func(in *installplan.Input) {
-				in.CustomResources = []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: "t", New: []string{"too big"}}}
+				in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: "t", New: []string{"too big"}})
 			},
 			want: `error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing "n/t": updated validation is too restrictive: too big`},
 		"R18: the pull Secret is not there": {step: step("", "", "v1", "Secret", "pull", ``),
@@ -208,8 +208,8 @@ func TestRefusals(t *testing.T) {
 				p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: ns, Name: "scoped"}
 			},
 			in: func(in *installplan.Input) {
-				in.OperatorGroups[0].Spec.ServiceAccountName = "scoped"
-				in.OperatorGroups[0].Status.ServiceAccountRef = &corev1.ObjectReference{Namespace: ns, Name: "scoped"}
+				in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
+				in.OperatorGroups.Items[0].Status.ServiceAccountRef = &corev1.ObjectReference{Namespace: ns, Name: "scoped"}
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,8 +292,8 @@ func TestStepsRunAsTheGroupsAccount(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1")}, started(time.Second), func(p *v1alpha1.InstallPlan) {
 		p.Status.AttenuatedServiceAccountRef = account
 	}))
-	in.OperatorGroups[0].Spec.ServiceAccountName = "scoped"
-	in.OperatorGroups[0].Status.ServiceAccountRef = account
+	in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
+	in.OperatorGroups.Items[0].Status.ServiceAccountRef = account
 	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
 	require.Equal(t, []string{
 		status,
@@ -305,9 +305,9 @@ func TestStepsRunAsTheGroupsAccount(t *testing.T) {
 // TestAPullSecretIsCopied from the namespace of OLM.
 func TestAPullSecretIsCopied(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-	in.PullSecrets = []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "pull", UID: "x", Annotations: map[string]string{"no": "no"}},
-		Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}}}
-	in.CatalogSources = []*v1alpha1.CatalogSource{pullCatalog("pull")}
+	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "pull", UID: "x", Annotations: map[string]string{"no": "no"}},
+		Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}})
+	in.CatalogSources = olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("pull"))
 	r := reconcile(t, in)
 	same(t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -103,7 +102,7 @@ func TestUsersMayInterfere(t *testing.T) {
 			}
 			run(10 * time.Minute)
 		}
-		run(installplan.DefaultTransientTimeout)
+		run(10 * time.Minute)
 		for _, p := range everyPlan(t, c) {
 			for _, name := range []string{"rich", "b"} {
 				if s := fake.Find[*v1alpha1.Subscription](c, ns, name); s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == p.UID {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +102,7 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 	generated := subscription("b", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
 	})
-	unowned := subscription("c", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = 9 })
+	unowned := subscription("d", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = 9 })
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.InstallPlan)
 		subs   []*v1alpha1.Subscription
@@ -116,7 +117,7 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 		"one is elsewhere, earlier":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-1", 1)}, unclear},
 		"one does not refer to any":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), subscription("b")}, unclear},
 		"it made one that does not refer yet":         {packages("a"), []*v1alpha1.Subscription{follows("a", "install-y", 3), generated}, unclear},
-		"its Subscription is gone":                    {packages("a"), []*v1alpha1.Subscription{nil, follows("c", "install-y", 3)}, unclear},
+		"its Subscription is gone":                    {packages("a"), []*v1alpha1.Subscription{follows("c", "install-y", 3)}, unclear},
 		"an unknown generation":                       {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Spec.Generation = 0 }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 		"a step was applied":                          {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Status.Plan[0].Status = notPresent }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 		"it started, and a write may have been lost": {func(p *v1alpha1.InstallPlan) {
@@ -139,8 +140,10 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 						p.Spec.Generation = 2
 					}
 				})
-				in := input(p, func(in *installplan.Input) { in.Subscriptions, in.OperatorGroups = c.subs, nil })
-				require.NoError(t, invariant.Laws(installplan.Reconcile, in))
+				in := input(p, func(in *installplan.Input) {
+					in.Subscriptions, in.OperatorGroups = olmcore.Found(c.subs...), olmcore.Found[*operatorsv1.OperatorGroup]()
+				})
+				require.NoError(t, invariant.Laws(reconcileResult, in))
 				r := reconcile(t, in)
 				if c.by == "" {
 					require.NotEqual(t, failed, statusOf(in, r).Phase)

@@ -36,24 +36,24 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 	tenants := pullCatalog("pull")
 	tenants.Namespace = ns
 	for name, c := range map[string]struct {
-		kind    corev1.SecretType
-		catalog *v1alpha1.CatalogSource
-		copied  bool
+		kind     corev1.SecretType
+		catalogs []*v1alpha1.CatalogSource
+		copied   bool
 	}{
-		"registry credentials that a catalog lists":             {corev1.SecretTypeDockerConfigJson, pullCatalog("x", "pull"), true},
-		"registry credentials of the old form":                  {corev1.SecretTypeDockercfg, pullCatalog("pull"), true},
-		"registry credentials that no catalog lists":            {corev1.SecretTypeDockerConfigJson, pullCatalog("x"), false},
-		"registry credentials that a catalog listed that goes":  {corev1.SecretTypeDockerConfigJson, going, false},
-		"registry credentials that a catalog of a tenant lists": {corev1.SecretTypeDockerConfigJson, tenants, false},
-		"a certificate":       {corev1.SecretTypeTLS, pullCatalog("pull"), false},
-		"a token":             {corev1.SecretTypeServiceAccountToken, pullCatalog("pull"), false},
-		"a Secret of no type": {"", pullCatalog("pull"), false},
+		"registry credentials that a catalog lists":             {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x", "pull")}, true},
+		"registry credentials of the old form":                  {corev1.SecretTypeDockercfg, []*v1alpha1.CatalogSource{pullCatalog("pull")}, true},
+		"registry credentials that no catalog lists":            {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x")}, false},
+		"registry credentials that a catalog listed that goes":  {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{going}, false},
+		"registry credentials that a catalog of a tenant lists": {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{tenants}, false},
+		"a certificate":       {corev1.SecretTypeTLS, []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},
+		"a token":             {corev1.SecretTypeServiceAccountToken, []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},
+		"a Secret of no type": {"", []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},
 		"registry credentials, no catalog at all": {corev1.SecretTypeDockerConfigJson, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-			in.PullSecrets = []*corev1.Secret{{ObjectMeta: inOLM("pull"), Type: c.kind, Data: map[string][]byte{"key": []byte("secret")}}}
-			in.CatalogSources = []*v1alpha1.CatalogSource{nil, c.catalog}
+			in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: inOLM("pull"), Type: c.kind, Data: map[string][]byte{"key": []byte("secret")}})
+			in.CatalogSources = olmcore.Found(c.catalogs...)
 			r := reconcile(t, in)
 			if c.copied {
 				require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(r))
@@ -87,7 +87,7 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 				l.CatalogSourceRef = &corev1.ObjectReference{Namespace: namespace, Name: "cool"}
 				p.Status.BundleLookups = []v1alpha1.BundleLookup{l}
 			})
-			in := input(p, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} })
+			in := input(p, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](cm) })
 			r := reconcile(t, in)
 			if allowed {
 				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, describe(r))
@@ -96,8 +96,8 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 				require.Contains(t, statusOf(in, r).Message, "no plan of namespace ops may refer to namespace victim")
 			}
 
-			in.ConfigMaps = nil
-			lost, err := installplan.LostBundles(in)
+			in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()
+			lost, err := lostBundles(in)
 			require.NoError(t, err)
 			require.Equal(t, allowed, len(lost) == 1, "unpacked again")
 
@@ -107,18 +107,18 @@ func TestAPlanRefersToNoBundleOfAnotherTenant(t *testing.T) {
 			bound(contained.InstallPlan)
 			of(&contained)
 			contained.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
-			lost, err = installplan.LostBundles(contained)
+			lost, err = lostBundles(contained)
 			require.NoError(t, err)
 			require.Equal(t, namespace == ns, len(lost) == 1, "unpacked again by a plan under an account")
 
 			gathered, err := installplan.Gather(t.Context(), reader(t, p, cm, group()), key, installplan.Config{})
 			require.NoError(t, err)
-			require.Equal(t, allowed, len(gathered.ConfigMaps) == 1, "read")
+			require.Equal(t, allowed, len(gathered.ConfigMaps.Items) == 1, "read")
 
 			doomed := p.DeepCopy()
 			doomed.DeletionTimestamp, doomed.Finalizers = ago(0), []string{installplan.Finalizer}
 			r = reconcile(t, input(doomed, func(in *installplan.Input) {
-				in.ConfigMaps, in.OtherPlans = []*corev1.ConfigMap{cm}, olmcore.Found[*v1alpha1.InstallPlan]()
+				in.ConfigMaps, in.OtherPlans = olmcore.Found[*corev1.ConfigMap](cm), olmcore.Found[*v1alpha1.InstallPlan]()
 			}))
 			deletes := 0
 			for _, a := range r.Actions {
@@ -160,14 +160,11 @@ func TestAForgedHashHidesNoOwner(t *testing.T) {
 		s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
 		g := group()
 		g.Namespace = evil
-		return reconcile(t, installplan.Input{
-			Now:                       noon,
-			InstallPlan:               plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Namespace = evil }),
-			OperatorGroups:            []*operatorsv1.OperatorGroup{g},
-			ClusterServiceVersions:    []*v1alpha1.ClusterServiceVersion{in(evil)},
-			Alongside:                 []*v1alpha1.ClusterServiceVersion{in(victim)},
-			CustomResourceDefinitions: []*definition{have},
-		})
+		p := plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Namespace = evil })
+		return reconcile(t, input(p, func(all *installplan.Input) {
+			all.OperatorGroups, all.ClusterServiceVersions = olmcore.Found(g), olmcore.Found(in(evil))
+			all.Alongside, all.CustomResourceDefinitions = olmcore.Found(in(victim)), olmcore.Found(have)
+		}))
 	}
 	r := round(have)
 	require.Len(t, r.Actions, 1)
@@ -200,7 +197,7 @@ func TestWhatIsRecordedOnADefinitionHasBounds(t *testing.T) {
 		}
 		in := input(plan(installing, steps, started(time.Second)))
 		if have != nil {
-			in.CustomResourceDefinitions = []*definition{have}
+			in.CustomResourceDefinitions = olmcore.Found[*definition](have)
 		}
 		return in, reconcile(t, in)
 	}
@@ -230,7 +227,7 @@ func TestWhatIsRecordedOnADefinitionHasBounds(t *testing.T) {
 		require.Contains(t, describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
 	}
 	in, _ := made(full, names[20])
-	in.ClusterServiceVersions = versions
+	in.ClusterServiceVersions = olmcore.Found(versions...)
 	r := reconcile(t, in)
 	require.Equal(t, []string{status}, describe(r))
 	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
@@ -324,7 +321,7 @@ func TestATenantsPlanShowsNothingOfOthersResources(t *testing.T) {
 			of(&in)
 			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
 		}
-		in.CustomResources = []installplan.ResourceVerdict{verdict}
+		in.CustomResources = olmcore.Found[installplan.ResourceVerdict](verdict)
 		return statusOf(in, reconcile(t, in)).Message
 	}
 	const prefix = `retrying execution due to error: error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing `
@@ -337,7 +334,7 @@ func TestATenantsPlanShowsNothingOfOthersResources(t *testing.T) {
 	have.Annotations = recordedFor("victim/b.v1")
 	theirs := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, theirs))
-	changes, err := installplan.SchemaChanges(in)
+	changes, err := schemaChanges(in)
 	require.NoError(t, err)
 	require.Empty(t, changes)
 }
@@ -373,7 +370,7 @@ func TestAPlanWrittenByHandHasTheRightsOfTheGroup(t *testing.T) {
 		p.Spec.Approved = true
 	})
 	in := input(p, with(csv("a.v1")), func(in *installplan.Input) {
-		in.OperatorGroups, in.ServiceAccount = []*operatorsv1.OperatorGroup{scoped("weak")}, &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+		in.OperatorGroups, in.ServiceAccount = olmcore.Found[*operatorsv1.OperatorGroup](scoped("weak")), &corev1.ServiceAccount{ObjectMeta: meta("weak")}
 	})
 	written := 0
 	for _, a := range reconcile(t, in).Actions {

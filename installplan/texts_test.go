@@ -58,7 +58,7 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 					pull := &corev1.Secret{ObjectMeta: inOLM("x"), Type: corev1.SecretTypeDockerConfigJson}
 					objects = nil
 					in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), func(in *installplan.Input) {
-						in.PullSecrets, in.CatalogSources = []*corev1.Secret{pull}, []*v1alpha1.CatalogSource{pullCatalog("x")}
+						in.PullSecrets, in.CatalogSources = olmcore.Found[*corev1.Secret](pull), olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("x"))
 					})
 					in.LastRun = outcomes(t, in, class)
 					return statusOf(in, reconcile(t, in))
@@ -110,10 +110,6 @@ func TestWhatIsSaidBesides(t *testing.T) {
 		installplan.ReasonStepNotVisible: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)), func(in *installplan.Input) {
 			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Count: 1}}
 		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
-		installplan.ReasonObjectIgnored: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), func(in *installplan.Input) {
-			in.Objects = []olmcore.Object{nil}
-			in.ClusterServiceVersions = []*v1alpha1.ClusterServiceVersion{nil}
-		}), "2 entries of the input are nil", ""},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			r := reconcile(t, c.in)
@@ -155,7 +151,7 @@ func TestClocks(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(-time.Hour)))
 	r := reconcile(t, in)
 	require.Equal(t, installing, statusOf(in, r).Phase)
-	require.Equal(t, installplan.DefaultRetryInterval, r.RequeueAfter)
+	require.Equal(t, 5*time.Second, r.RequeueAfter)
 
 	in = input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(1e6*time.Hour)))
 	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)

@@ -26,7 +26,7 @@ func TestWhereUnpackedContentIsLookedFor(t *testing.T) {
 	elsewhere := cm.DeepCopy()
 	elsewhere.Namespace = "elsewhere"
 	round := func(s *v1alpha1.Step, cms ...*corev1.ConfigMap) (installplan.Input, olmcore.Result) {
-		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), func(in *installplan.Input) { in.ConfigMaps = cms })
+		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), func(in *installplan.Input) { in.ConfigMaps = olmcore.Found(cms...) })
 		return in, reconcile(t, in)
 	}
 	_, r := round(reference(""), elsewhere, cm)
@@ -49,7 +49,7 @@ func TestWhichLookupsAreLost(t *testing.T) {
 	other, elsewhere := lookup(t), lookup(t)
 	other.Path = "another"
 	elsewhere.CatalogSourceRef = &corev1.ObjectReference{Namespace: "elsewhere", Name: "cool"}
-	lost, err := installplan.LostBundles(input(plan(installing, []*v1alpha1.Step{ref, ref.DeepCopy()}, started(time.Second), func(p *v1alpha1.InstallPlan) {
+	lost, err := lostBundles(input(plan(installing, []*v1alpha1.Step{ref, ref.DeepCopy()}, started(time.Second), func(p *v1alpha1.InstallPlan) {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{other, elsewhere, lookup(t)}
 	})))
 	require.NoError(t, err)

@@ -94,7 +94,7 @@ func TestAPlanInstallsWhatWasPlanned(t *testing.T) {
 					}
 				}
 			}
-			in := input(p, func(in *installplan.Input) { in.ConfigMaps, in.Config = []*corev1.ConfigMap{cm}, things })
+			in := input(p, func(in *installplan.Input) { in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm), things })
 			got := reconcile(t, in)
 			require.Contains(t, statusOf(in, got).Message, c.want)
 			for _, a := range got.Actions {

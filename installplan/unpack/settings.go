@@ -3,7 +3,6 @@
 package unpack
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/olmcore/olm/installplan"
@@ -25,10 +24,10 @@ func (out *Outcome) timeout(in Input) time.Duration {
 	switch d, set := out.setting(in, AnnotationTimeout, "timeout"); {
 	case set && d >= 0:
 		return d
-	case in.Config.UnpackTimeoutDisabled:
-		return 0
+	case in.Config.UnpackTimeout != nil:
+		return *in.Config.UnpackTimeout
 	}
-	return cmp.Or(in.Config.UnpackTimeout, installplan.DefaultUnpackTimeout)
+	return installplan.DefaultUnpackTimeout
 }
 
 func (out *Outcome) retryInterval(in Input) time.Duration {

@@ -76,3 +76,25 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	}
 	return up && named
 }
+
+// Of returns the row of a kind that every API server serves, of those that steps have.
+func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
+	for _, table := range [...]map[string]Kind{Known, Supported} {
+		for _, k := range table {
+			if k.GVK == gvk {
+				return k, true
+			}
+		}
+	}
+	return Kind{}, false
+}
+
+// IsSupported reports whether steps may have a kind that is no row of Known: one of
+// supported, where that is nil a row of Supported.
+func IsSupported(supported []string, kind string) bool {
+	if supported == nil {
+		_, known := Supported[kind]
+		return known
+	}
+	return slices.Contains(supported, kind)
+}

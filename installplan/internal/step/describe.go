@@ -81,10 +81,10 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	} else {
 		kind, v = genericKind(w, s, m.GVK)
 	}
-	if v.Outcome != Pending {
-		return nil, v
-	}
 	said := m.said
+	if v.Outcome != Pending {
+		return nil, v.saying(said...)
+	}
 	var keys []olmcore.KeyCase
 	m.Object, keys = olmcore.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
 	for _, key := range keys {
@@ -176,7 +176,7 @@ func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verd
 // genericKind returns how a kind is applied that is no row of the table, with a pending
 // Verdict; any other Verdict says why it cannot be applied now.
 func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (kinds.Kind, Verdict) {
-	if !w.supports(s.Resource.Kind) {
+	if !kinds.IsSupported(w.SupportedKinds, s.Resource.Kind) {
 		return kinds.Kind{}, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: InvalidPlan}
 	}
 	if gvk.Kind != s.Resource.Kind {

@@ -155,15 +155,6 @@ func (w *world) wrote(key olmcore.Key) bool {
 	return ran && last.Class == olmcore.ClassNone
 }
 
-// supports reports whether steps may have a kind that is no row of the table.
-func (w *world) supports(kind string) bool {
-	if w.SupportedKinds == nil {
-		_, supported := kinds.Supported[kind]
-		return supported
-	}
-	return slices.Contains(w.SupportedKinds, kind)
-}
-
 // identity is the account that writes objects of a kind, nil for the controller.
 func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
 	if k.ByController {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// cleanupGrace bounds how long the finalizer holds a deleted plan.
+const cleanupGrace = time.Minute
+
+// clean is the round of a plan that is being deleted: first what it leaves behind, then
+// its finalizer, alone. What its steps created has a life of its own and is never touched.
+func (d *decision) clean(in *Input) {
+	d.state = StateDeleting
+	plan := in.InstallPlan
+	if !relation.HasFinalizer(plan) {
+		return
+	}
+	marked, bundles := relation.Marked(plan, in.Subscriptions.Items), in.unusedBundles()
+	if in.terminating() {
+		marked, bundles = nil, nil // package sweep finds what is not in the namespace
+	}
+	cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "nothing is left to clean up"}
+	if len(marked)+len(bundles) > 0 {
+		end := plan.DeletionTimestamp.Add(cleanupGrace)
+		if in.Now.Before(end) {
+			for _, s := range marked {
+				d.result.Actions = append(d.result.Actions,
+					relation.Unmark(s, olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}))
+				d.sayForbidden(in, s)
+			}
+			for _, cm := range bundles {
+				d.result.Actions = append(d.result.Actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
+				d.sayForbidden(in, cm)
+			}
+			d.result.Requeue(end.Sub(in.Now))
+			return
+		}
+		cause.Message = "the time for its clean-up is over"
+	}
+	if len(marked) > 0 {
+		d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "annotation %s is left on Subscription %s",
+			AnnotationGeneratedBy, joinNames(marked))
+	}
+	if len(bundles) > 0 {
+		d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "ConfigMap %s is left", joinNames(bundles))
+	}
+	d.release(in, cause)
+}
+
+// abandon is the round of a plan in a namespace that is being deleted.
+func (d *decision) abandon(in *Input) {
+	d.state = StateNamespaceTerminating
+	if plan := in.InstallPlan; !relation.Terminal(plan) {
+		d.say(olmcore.Info, ReasonNamespaceTerminating, "", "namespace %s is being deleted", plan.Namespace)
+	}
+	d.release(in, olmcore.Cause{Reason: ReasonNamespaceTerminating, Message: "the namespace is being deleted"})
+}
+
+// release asks for the plan without its finalizer.
+func (d *decision) release(in *Input, cause olmcore.Cause) {
+	plan := in.InstallPlan
+	if !relation.HasFinalizer(plan) {
+		return
+	}
+	after := plan.DeepCopy()
+	relation.RemoveFinalizer(after)
+	d.result.Actions = append(d.result.Actions, olmcore.UpdateOf(plan, after, cause))
+}
+
+// mustRelease: the plan has the finalizer, and is done or plans shall have none.
+func (in *Input) mustRelease() bool {
+	return in.Config.DisableFinalizer && relation.HasFinalizer(in.InstallPlan) || relation.Terminal(in.InstallPlan) && in.releasable()
+}
+
+// releasable: the plan has the finalizer, and nothing but what runs needs it.
+func (in *Input) releasable() bool {
+	return relation.HasFinalizer(in.InstallPlan) && len(relation.Marked(in.InstallPlan, in.Subscriptions.Items)) == 0
+}
+
+// unusedBundles returns the unpacked bundles that the plan is the last to refer to, and
+// that are old enough that no other is about to, sorted by name.
+func (in *Input) unusedBundles() []*corev1.ConfigMap {
+	plan := in.InstallPlan
+	if !in.OtherPlans.Complete {
+		return nil
+	}
+	referred, others := bundle.Referred(plan), map[types.NamespacedName]bool{}
+	for _, p := range in.OtherPlans.Items {
+		if p.Name != plan.Name || p.Namespace != plan.Namespace {
+			for key := range bundle.Needed(p) {
+				others[key] = true
+			}
+		}
+	}
+	var unused []*corev1.ConfigMap
+	for _, cm := range in.ConfigMaps.Items {
+		key := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+		if referred[key] && !others[key] && in.Config.mayRefer(plan.Namespace, key.Namespace) &&
+			bundle.IsUnpacked(cm) && bundle.Retained(cm, in.Now) <= 0 {
+			unused = append(unused, cm)
+		}
+	}
+	slices.SortFunc(unused, func(a, b *corev1.ConfigMap) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return unused
+}
+
+func (d *decision) sayForbidden(in *Input, o olmcore.Object) {
+	if last := in.LastRun[olmcore.KeyOf(o)]; last.Class == olmcore.Forbidden {
+		d.say(olmcore.Warning, ReasonCleanupForbidden, "", "%s: %s", olmcore.KeyOf(o), last.Message)
+	}
+}
+
+func joinNames[T olmcore.Object](objects []T) string {
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = o.GetName()
+	}
+	return strings.Join(names, ", ")
+}

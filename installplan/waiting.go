@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	// checkInterval is the time between two checks of missing OperatorGroups, and of the
+	// custom resources that a plan failed of.
+	checkInterval = 30 * time.Second
+	// orphanGrace is how old a plan without steps may get before it is reported.
+	orphanGrace = 5 * time.Minute
+)
+
+// withoutSteps is the round of a plan that has no steps.
+func (d *decision) withoutSteps(in *Input) {
+	plan := in.InstallPlan
+	d.state = StateWithoutStatus
+	if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		d.state = StateFailed
+		return
+	}
+	if left := plan.CreationTimestamp.Add(orphanGrace).Sub(in.Now); left > 0 {
+		d.result.Requeue(left)
+		return
+	}
+	d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", orphanGrace)
+}
+
+// successor returns the name of the plan that superseded the plan, empty when none did. A
+// plan that started is not superseded, as a step of it may have been applied: half an
+// operator helps less than two versions.
+func (in *Input) successor() string {
+	plan := in.InstallPlan
+	if relation.Terminal(plan) || plan.Spec.Generation <= 0 || len(plan.Status.Plan) == 0 || !relation.Untouched(plan) {
+		return ""
+	}
+	return relation.Successor(plan, in.Subscriptions.Items)
+}
+
+// supersede ends a plan whose place another one took: it is never executed, approved or
+// not.
+func (d *decision) supersede(in *Input, by string) {
+	d.state, d.reason = StateSuperseded, ReasonSuperseded
+	d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseFailed, "superseded by InstallPlan "+by
+	setCondition(&d.status, v1alpha1.InstallPlanCondition{
+		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
+		Reason: ReasonSuperseded, Message: d.status.Message,
+	}, in.Now)
+	d.say(olmcore.Info, ReasonSuperseded, "", "no Subscription refers to it, InstallPlan %s took its place", by)
+}
+
+// check reports whether the OperatorGroup of the namespace lets a plan go on, and records
+// what it finds.
+func (d *decision) check(in *Input) bool {
+	account, problem := relation.AccountOf(in.OperatorGroups.Items)
+	if problem == "" {
+		problem = relation.AccountChange(in.InstallPlan, account)
+	}
+	if problem != "" {
+		d.state = StateCheckFailed
+		setCondition(&d.status, v1alpha1.InstallPlanCondition{
+			Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
+			Reason: v1alpha1.InstallPlanReasonInstallCheckFailed, Message: problem,
+		}, in.Now)
+		d.say(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", problem)
+		d.result.Requeue(checkInterval)
+		return false
+	}
+	removeConditions(&d.status, func(c v1alpha1.InstallPlanCondition) bool {
+		return c.Type == v1alpha1.InstallPlanInstalled && c.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed
+	})
+	if !apiequality.Semantic.DeepEqual(account, d.status.AttenuatedServiceAccountRef) {
+		d.state = StateServiceAccountChanged
+		d.status.AttenuatedServiceAccountRef = account.DeepCopy()
+		d.result.Requeue(retryInterval)
+		return false
+	}
+	return true
+}
+
+// awaitApproval is the round of a plan in phase RequiresApproval.
+func (d *decision) awaitApproval(in *Input) {
+	plan := in.InstallPlan
+	if plan.Spec.Approved {
+		d.state = StateApproved
+		d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, ""
+		d.result.Requeue(retryInterval)
+		return
+	}
+	d.state = StateRequiresApproval
+	owners := slices.DeleteFunc(slices.Clone(in.Subscriptions.Items), func(s *v1alpha1.Subscription) bool { return !olmcore.OwnedBy(plan, s.UID) })
+	if len(owners) > 0 && !slices.ContainsFunc(owners, relation.WantsManual) {
+		d.say(olmcore.Info, ReasonPendingPlanCouldBeAutomatic, "spec.approval",
+			"no Subscription that owns the plan wants manual approval any more")
+	}
+	e := d.evaluate(in, true)
+	for i, v := range e.Verdicts {
+		if v.Refused() {
+			d.say(olmcore.Warning, ReasonStepRefused, e.Path(i), "%s", message.Clip(v.Message))
+		}
+	}
+}
+
+// conditionOf returns the condition of a type, nil when there is none.
+func conditionOf(status *v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanConditionType) *v1alpha1.InstallPlanCondition {
+	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &status.Conditions[i]
+}
+
+// retryingSince returns the transition time of condition Retrying; ok is false when there
+// is none.
+func retryingSince(status *v1alpha1.InstallPlanStatus) (since time.Time, ok bool) {
+	c := conditionOf(status, ConditionRetrying)
+	if c == nil || c.LastTransitionTime == nil {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+func removeConditions(status *v1alpha1.InstallPlanStatus, which func(v1alpha1.InstallPlanCondition) bool) {
+	if status.Conditions = slices.DeleteFunc(status.Conditions, which); len(status.Conditions) == 0 {
+		status.Conditions = nil
+	}
+}
+
+func removeRetrying(status *v1alpha1.InstallPlanStatus) {
+	removeConditions(status, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == ConditionRetrying })
+}
+
+// setCondition records a condition, once, and keeps its times as long as status, reason
+// and message stay the same. lastTransitionTime follows the status alone.
+func setCondition(status *v1alpha1.InstallPlanStatus, c v1alpha1.InstallPlanCondition, now time.Time) {
+	at := olmcore.Timestamp(now)
+	c.LastUpdateTime, c.LastTransitionTime = &at, &at
+	have := conditionOf(status, c.Type)
+	if have == nil {
+		status.Conditions = append(status.Conditions, c)
+		return
+	}
+	if have.Status == c.Status {
+		c.LastTransitionTime = have.LastTransitionTime
+		if have.Reason == c.Reason && have.Message == c.Message {
+			c = *have
+		}
+	}
+	*have = c
+	first := true
+	removeConditions(status, func(other v1alpha1.InstallPlanCondition) bool {
+		again := other.Type == c.Type && !first
+		first = first && other.Type != c.Type
+		return again
+	})
+}
