@@ -70,13 +70,12 @@ func newPast(t *rapid.T) *past {
 	}
 	p.c.AutoCreateNamespaces = true
 	require.NoError(t, p.c.Load(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}}))
-	contributors := rapid.Bool().Draw(t, "contributors only")
 	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
 		w := &teller{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][]*tale{}}
 		w.olm.Resolve, w.olm.Fingerprint, w.olm.Sweeps = p.resolve, p.fingerprint, true
 		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
-		w.olm.InstallPlan.DisableFinalizer, w.olm.InstallPlan.ContributorsOnly = true, contributors
+		w.olm.InstallPlan.DisableFinalizer = true
 		for _, controller := range w.olm.Controllers() {
 			w.all[controller.Name] = controller
 		}

@@ -180,7 +180,6 @@ func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 		}
 		for _, w := range workers {
 			w.olm.Resolve = resolveAll
-			w.olm.InstallPlan.ContributorsOnly = rapid.Bool().Draw(t, "contributors only")
 			for _, controller := range w.olm.Controllers() {
 				if controller.Name == controllers.Subscription || controller.Name == controllers.InstallPlan {
 					w.all = append(w.all, controller)

@@ -121,13 +121,6 @@ func (w *workers) commands() map[string]scenario.Command {
 		},
 		// approve: every plan that waits for it.
 		"approve": func(*scenario.World, args, []byte) (string, error) { return "", w.approveAll() },
-		// owners contributors|namespace: the scope of new plans.
-		"owners": func(_ *scenario.World, a args, _ []byte) (string, error) {
-			for _, k := range w.of {
-				k.olm.InstallPlan.ContributorsOnly = a[0] == "contributors"
-			}
-			return "", nil
-		},
 		// resolver lists-again
 		"resolver": func(_ *scenario.World, a args, _ []byte) (string, error) {
 			w.listsAgain = a[0] == "lists-again"

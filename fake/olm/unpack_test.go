@@ -52,7 +52,7 @@ func TestABundleImageIsUnpackedAndInstalled(t *testing.T) {
 		return name
 	}
 	end(batchv1.JobFailed)
-	w.run(t, installplan.DefaultUnpackRetryInterval+time.Minute)
+	w.run(t, 5*time.Minute+time.Minute)
 	require.Empty(t, w.plans())
 	name := end(batchv1.JobComplete)
 	require.NoError(t, fake.Edit(w.cluster, "olm", name, func(cm *corev1.ConfigMap) {

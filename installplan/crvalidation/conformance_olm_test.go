@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/installplan"
@@ -33,13 +34,17 @@ func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefini
 			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: after.Name, Manifest: string(manifest)}}}}
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group", UID: "g"}}
 	group.Status.Namespaces = []string{"ops"}
-	in := installplan.Input{Now: now, InstallPlan: p, OperatorGroups: []*operatorsv1.OperatorGroup{group},
-		CustomResourceDefinitions: []*apiextensionsv1.CustomResourceDefinition{before}}
-	changes, err := installplan.SchemaChanges(in)
+	world, err := olmcore.NewSnapshot([]olmcore.Object{p, group, before}, olmcore.Everything)
 	require.NoError(t, err)
-	in.CustomResources, err = crvalidation.Judge(t.Context(), reader{objects: []olmcore.Object{resource}}, changes, crvalidation.Limits{})
+	in, err := installplan.Gather(t.Context(), world, types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, installplan.Config{})
 	require.NoError(t, err)
+	in.Now = now
 	r, err := installplan.Reconcile(in)
+	require.NoError(t, err)
+	judged, err := crvalidation.Judge(t.Context(), reader{objects: []olmcore.Object{resource}}, r.SchemaChanges, crvalidation.Limits{})
+	require.NoError(t, err)
+	in.CustomResources = olmcore.Found(judged...)
+	r, err = installplan.Reconcile(in)
 	require.NoError(t, err)
 	written := len(r.Actions) == 2
 	if !written && len(r.Actions) == 1 {

@@ -2,14 +2,15 @@
 
 // Package crvalidation judges custom resources by the schemas of a
 // CustomResourceDefinition that an InstallPlan is about to change, as the API
-// server would: set installplan.Input.CustomResources to what [Judge] returns for
-// installplan.SchemaChanges.
+// server would: call installplan.Reconcile again with what [Judge] returns for the
+// SchemaChanges of its Outcome.
 //
-//	changes, err := installplan.SchemaChanges(in)
+//	out, err := installplan.Reconcile(in)
 //	...
-//	in.CustomResources, err = crvalidation.Judge(ctx, reader, changes, crvalidation.Limits{})
+//	verdicts, err := crvalidation.Judge(ctx, reader, out.SchemaChanges, crvalidation.Limits{})
 //	...
-//	result, err := installplan.Reconcile(in)
+//	in.CustomResources = olmcore.Found(verdicts...)
+//	out, err = installplan.Reconcile(in)
 //
 // It is a module of its own, so that only those who want it build the
 // validation of the API server.
