@@ -113,7 +113,7 @@ func TestDeletedPlanKeepsConfigMapsThatAreNoUnpackedBundle(t *testing.T) {
 		cm := unpackedBundle(25 * time.Hour)
 		change(cm)
 		p := plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", "ConfigMap", "x", reference())}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
-		in := input(p, func(in *installplan.Input) { in.ConfigMaps = []*corev1.ConfigMap{cm} })
+		in := input(p, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](cm) })
 		require.IsType(t, olmcore.Update{}, reconcile(t, in).Actions[0], name)
 	}
 }

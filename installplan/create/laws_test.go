@@ -37,7 +37,6 @@ func anyCreateInput(t *rapid.T) create.Input {
 		}
 	}
 	in.Resolution = installs(operators...)(subs)
-	in.Config.ContributorsOnly = maybe(t, "contributors only")
 	out, err := create.Plan(completed(in))
 	if err != nil || len(out.Actions) == 0 || maybe(t, "no plan") {
 		return in
@@ -95,7 +94,7 @@ func TestNewPlansAreOwnedLabelledAndNumbered(t *testing.T) {
 			for _, s := range in.Subscriptions.Items {
 				require.Less(t, s.Status.InstallPlanGeneration, p.Spec.Generation)
 				manual = manual || s.DeletionTimestamp == nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
-				if s.UID != "" && !in.Config.ContributorsOnly {
+				if s.UID != "" {
 					require.True(t, olmcore.OwnedBy(p, s.UID))
 				}
 			}

@@ -56,7 +56,7 @@ func TestTimeoutsOfAJob(t *testing.T) {
 	two := unpacking(t, annotated(unpack.AnnotationTimeout, "2m"))
 	two.OperatorGroups.Items = append(two.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
 	require.EqualValues(t, 600, *unpackRound(t, two).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
-	never := unpacking(t, func(in *unpack.Input) { in.Config.UnpackTimeoutDisabled = true })
+	never := unpacking(t, func(in *unpack.Input) { in.Config.UnpackTimeout = new(time.Duration(0)) })
 	require.Nil(t, unpackRound(t, never).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
 }
 

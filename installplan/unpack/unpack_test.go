@@ -185,8 +185,8 @@ func TestInputErrors(t *testing.T) {
 		"Lookup.catalogSourceRef": func(in *unpack.Input) { in.Lookup.CatalogSourceRef = nil },
 		"Config.OPMImage":         func(in *unpack.Input) { in.Config.OPMImage = "" },
 		"Config.UtilImage":        func(in *unpack.Input) { in.Config.UtilImage = "" },
-		"Config.MaxUnpackJobs":    func(in *unpack.Input) { in.Config.MaxUnpackJobs = -1 },
-		"Config.UnpackJobTTL":     func(in *unpack.Input) { in.Config.UnpackJobTTL = -1 },
+		"Config.RunAsUser":        func(in *unpack.Input) { in.Config.RunAsUser = -1 },
+		"Config.UnpackTimeout":    func(in *unpack.Input) { in.Config.UnpackTimeout = new(-time.Second) },
 	} {
 		_, err := unpack.Bundle(allRead(unpacking(t, change)))
 		var problem *olmcore.InputError
