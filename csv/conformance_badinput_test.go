@@ -162,18 +162,6 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestADeletionInTheFuture: a clock that went back makes no wait longer, and no
-// object too old.
-func TestADeletionInTheFuture(t *testing.T) {
-	in := leaving(t)
-	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
-	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
-	require.Equal(t, []string{"delete Deployment cool"}, does(t, in))
-	out, err := reconcileCleanup(in)
-	require.NoError(t, err)
-	require.Equal(t, 5*time.Second, out.RequeueAfter)
-}
-
 // TestPartsThatAreMissingAreNotLookedInto: whatever an API server can leave out of
 // an object is taken for missing.
 func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -48,107 +47,6 @@ func TestForbiddenWebhookRules(t *testing.T) {
 		rows[name] = r
 	}
 	run(t, rows)
-}
-
-// TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every
-// mode but the orphaning one, unless a live version has a webhook for it.
-func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
-	reset := []string{"update CustomResourceDefinition cools.example.com"}
-	claim := func(v *v1alpha1.ClusterServiceVersion) {
-		v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"cools.example.com"}}}
-	}
-	for name, c := range map[string]struct {
-		change func(in *csv.Input)
-		want   []string
-	}{
-		"uninstalled":                     {func(*csv.Input) {}, reset},
-		"replaced, and nobody claims it":  {func(in *csv.Input) { successorOf(in, succeeded) }, reset},
-		"replaced, the successor does":    {func(in *csv.Input) { claim(successorOf(in, succeeded)) }, release},
-		"replaced by one that is leaving": {func(in *csv.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
-		"a version of another namespace says so": {func(in *csv.Input) {
-			s := successorOf(in, succeeded)
-			claim(s)
-			s.Namespace, s.Spec.Replaces = "evil", ""
-		}, reset},
-		"a version of another namespace that it came with, too": {func(in *csv.Input) {
-			s := successorOf(in, succeeded)
-			claim(s)
-			s.Namespace, s.Spec.Replaces = "there", ""
-			crd := in.CustomResourceDefinitions.Items[0]
-			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
-		}, reset},
-		"without group annotations": {func(in *csv.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
-		"the CRD is leaving too":    {func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
-		"the CRD is not ours":       {func(in *csv.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
-		"it is another operator's service": {func(in *csv.Input) {
-			in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service.Name = "hot-service"
-		}, release},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := leaving(t)
-			in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
-			in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
-			c.change(&in)
-			require.Equal(t, c.want, does(t, in))
-		})
-	}
-}
-
-// TestBindingsForCertificatesAreOursByName, in kube-system as in the cluster.
-func TestBindingsForCertificatesAreOursByName(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(o *rbacv1.RoleBinding, in *csv.Input)
-		ours   bool
-	}{
-		"ours": {func(*rbacv1.RoleBinding, *csv.Input) {}, true},
-		"labelled as ours": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.managed"] = "true"
-		}, true},
-		"labelled as another's": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner"] = "cool.v2"
-			o.Labels["olm.managed"] = "true"
-		}, false},
-		"labelled in another namespace": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner.namespace"], o.Labels["olm.managed"] = "other", "true"
-		}, false},
-		"labelled as a group's": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner.kind"], o.Labels["olm.managed"] = "OperatorGroup", "true"
-		}, false},
-		"labelled by another incarnation": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner.uid"], o.Labels["olm.managed"] = "before", "true"
-		}, false},
-		"nobody manages it":    {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Labels = nil }, false},
-		"another Deployment's": {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Name = "hot-service-auth-reader" }, false},
-		"another account too": {func(o *rbacv1.RoleBinding, _ *csv.Input) {
-			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
-		}, false},
-		"a user":                   {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Subjects[0].Kind = "User" }, false},
-		"nobody is bound":          {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Subjects = nil }, false},
-		"younger":                  {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.CreationTimestamp = *ago(0) }, false},
-		"in another namespace":     {func(o *rbacv1.RoleBinding, _ *csv.Input) { o.Namespace = "ns" }, false},
-		"the successor has it too": {func(_ *rbacv1.RoleBinding, in *csv.Input) { successorOf(in, succeeded) }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := leaving(t)
-			in.Deployments.Items = nil
-			o := &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cool-service-auth-reader", UID: "reader", ResourceVersion: "1", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
-			}
-			c.change(o, &in)
-			in.Deletion.WellKnown.Items = []olmcore.Object{o}
-			want := release
-			if c.ours {
-				want = []string{"delete RoleBinding cool-service-auth-reader"}
-			}
-			require.Equal(t, want, does(t, in))
-		})
-	}
 }
 
 func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {

@@ -101,7 +101,7 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := group()
 			g.Spec, g.Status = c.spec, operatorsv1.OperatorGroupStatus{}
-			res, err := reconcileGroup(operatorgroup.Input{Now: now, OperatorGroup: g, Namespaces: olmcore.Found(c.namespaces...)})
+			res, err := operatorgroup.Reconcile(operatorgroup.Input{Now: now, OperatorGroup: g, Namespaces: olmcore.Found(c.namespaces...)})
 			require.NoError(t, err)
 			computed, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.True(t, ok)

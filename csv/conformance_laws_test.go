@@ -26,7 +26,8 @@ func anyWorld(t *rapid.T) csv.Input {
 		return distinct(arbitrary(t, false))
 	}
 	if rapid.IntRange(0, 3).Draw(t, "deleted") == 0 {
-		return dying(t)
+		in := likely(t)
+		return deleted(in)
 	}
 	return likely(t)
 }

@@ -17,7 +17,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -276,7 +275,7 @@ func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
 	in.Deployments.Items = append(in.Deployments.Items, old)
 	first, err := csv.Reconcile(in)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Deployment ns/old"}, deletions(cleanup.Outcome{Result: first.Result}))
+	require.Equal(t, []string{"Deployment ns/old"}, deletions(first.Actions))
 	in.LastRun = olmcore.LastResults{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: now, Last: now}}
 	again, err := csv.Reconcile(in)
 	require.NoError(t, err)

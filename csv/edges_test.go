@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -75,64 +71,6 @@ func TestAPILabelsOfEverySort(t *testing.T) {
 	require.False(t, again, "they are as they should be")
 }
 
-// TestAbandonNamesAllThatItLeaves: objects outside the namespace and operands, what
-// was waited for and what was not reached yet.
-func TestAbandonNamesAllThatItLeaves(t *testing.T) {
-	in := leaving(t)
-	in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
-	in.Deletion.ClusterObjects.Items = belongings()[:6]
-	require.Equal(t, []string{
-		"APIService v1.api", "ClusterRole role", "ClusterRoleBinding binding", "MutatingWebhookConfiguration mutating", "RoleBinding reader", "ValidatingWebhookConfiguration validating",
-	}, leftBehind(t, in))
-
-	in = leaving(t)
-	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
-	in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Minute)
-	in.ClusterServiceVersion.DeletionTimestamp = ago(time.Minute)
-	in.Deletion.Copies.Items = []*v1alpha1.ClusterServiceVersion{copied("elsewhere")}
-	require.Equal(t, []string{"ClusterServiceVersion cool.v1"}, leftBehind(t, in))
-}
-
-// leftBehind lists what the release of a CSV says that it leaves.
-func leftBehind(t *testing.T, in csv.Input) []string {
-	t.Helper()
-	out, err := reconcileCleanup(in)
-	require.NoError(t, err)
-	require.True(t, releases(t, out))
-	var names []string
-	for _, d := range out.Diagnostics {
-		if d.Reason == cleanup.ReasonCleanupSkipped {
-			names = append(names, d.Target.Kind+" "+d.Target.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first
-// that is.
-func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
-	v := func(name string, served, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
-		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: storage}
-	}
-	for want, versions := range map[string][]apiextensionsv1.CustomResourceDefinitionVersion{
-		"v2": {v("v1", true, false), v("v2", true, true), v("v3", true, false)},
-		"v3": {v("v2", false, true), v("v3", true, false), v("v4", true, false)},
-		"":   {v("v1", false, true)},
-	} {
-		in := leaving(t)
-		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
-		in.CustomResourceDefinitions.Items[0].Spec.Versions = versions
-		out, err := reconcileCleanup(in)
-		require.NoError(t, err)
-		if want == "" {
-			require.True(t, releases(t, out))
-			continue
-		}
-		require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: want, Kind: "Cool"}}, out.Operands)
-	}
-}
-
 // TestAnObjectListedTwiceIsRefused: a group that is there twice would be two groups, and
 // which of two Deployments counts depends on chance. The order of a list means nothing.
 func TestAnObjectListedTwiceIsRefused(t *testing.T) {
@@ -177,19 +115,23 @@ func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
 	c.DeletionTimestamp = ago(time.Minute)
 	other := operator("other.v1", 1)
 	other.Spec.CustomResourceDefinitions.Owned = nil
+	delegator := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", ResourceVersion: "3", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
+	}
 	for name, want := range map[string]int{"cool": 1, "warm": 0} {
 		other := other.DeepCopy()
 		other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name
-		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, delegator(), namespace("ns", nil), group()}, olmcore.Everything)
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, delegator, namespace("ns", nil), group()}, olmcore.Everything)
 		require.NoError(t, err)
 		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
 		in.Now = now
 		require.Len(t, in.Neighbours.Items, want)
 		require.Len(t, in.Deletion.WellKnown.Items, 1)
-		out, err := reconcileCleanup(in)
+		out, err := csv.Reconcile(in)
 		require.NoError(t, err)
-		require.Len(t, deletions(out), 1-want, name)
+		require.Len(t, deletions(out.Actions), 1-want, name)
 	}
 }
 
@@ -454,32 +396,4 @@ func TestAMiddleVersionStaysWhileALaterOneRuns(t *testing.T) {
 	require.Equal(t, "WaitingForOlderVersions", assess(t, in).Rule)
 	in.ClusterServiceVersion.Spec.Replaces = ""
 	require.Equal(t, deleting, assess(t, in).Phase, "it is the oldest now")
-}
-
-// TestTheLongestNameIsNotTooLong: 63 characters fit a label, 64 do not.
-func TestTheLongestNameIsNotTooLong(t *testing.T) {
-	for length, said := range map[int]bool{63: false, 64: true} {
-		in := leaving(t)
-		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
-		out, err := reconcileCleanup(in)
-		require.NoError(t, err)
-		require.True(t, releases(t, out))
-		require.Equal(t, said, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == cleanup.ReasonNameTooLong }))
-	}
-}
-
-// TestTheOrderOfWhatIsPending is that of names, whatever that of the list.
-func TestTheOrderOfWhatIsPending(t *testing.T) {
-	in := leaving(t)
-	second := in.Deployments.Items[0].DeepCopy()
-	second.Name, second.UID = "a", "a"
-	in.Deployments.Items = append(in.Deployments.Items, second)
-	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
-	want, err := reconcileCleanup(in)
-	require.NoError(t, err)
-	require.Len(t, want.Actions, 3)
-	slices.Reverse(in.Deployments.Items)
-	got, err := reconcileCleanup(in)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
 }

@@ -9,13 +9,8 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -69,48 +64,4 @@ func ExampleAssess() {
 	// RequirementsNotMet Pending RequirementsNotMet <nil>
 	// CustomResourceDefinition cools.example.com NotPresent
 	// ServiceAccount cool Present
-}
-
-// Group computes what the operators of a namespace may watch.
-func Example_operatorGroup() {
-	group := &operatorsv1.OperatorGroup{}
-	group.Namespace, group.Name, group.UID, group.ResourceVersion = "operators", "team", "u2", "3"
-	group.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
-	res, err := reconcileGroup(operatorgroup.Input{
-		Now:           time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		OperatorGroup: group,
-		Namespaces: olmcore.Found(
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}},
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bank", Labels: map[string]string{"team": "b"}}},
-		),
-	})
-	if err != nil {
-		panic(err)
-	}
-	printRecords(res)
-	// Output:
-	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","namespace":"operators","name":"team"},"cause":{"reason":"StatusChanged","message":"the targets, the ServiceAccount or the conditions changed"},"patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","namespaces":["shop"]}}}
-}
-
-// Cleanup is what Reconcile does with a CSV that is being deleted: here there is
-// nothing outside its namespace, so it is released at once.
-func Example_cleanup() {
-	c := operator("cool.v1", 1)
-	c.DeletionTimestamp = ago(time.Second)
-	out, err := reconcileCleanup(csv.Input{
-		Now: now, ClusterServiceVersion: c,
-		Neighbours:  olmcore.Found[*v1alpha1.ClusterServiceVersion](),
-		Deployments: olmcore.Found[*appsv1.Deployment](),
-		Deletion: cleanup.Deletion{
-			Namespaces:     olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
-			ClusterObjects: olmcore.Found[olmcore.Object](),
-			WellKnown:      olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	printRecords(out.Result)
-	// Output:
-	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"ns","name":"cool.v1"},"cause":{"reason":"CleanupComplete","message":"nothing is left to clean up"},"patch":{"metadata":{"finalizers":null}}}
 }

@@ -98,7 +98,7 @@ func (h *history) checkHolds(t *rapid.T) {
 			continue
 		}
 		require.NotEqual(t, cleanup.StageRelease, assessed.Stage, "%s would leave %v", v.Name, allowed)
-		out, err := reconcileCleanup(in)
+		out, err := csv.Reconcile(in)
 		require.NoError(t, err)
 		require.Positive(t, out.RequeueAfter, "it looks again")
 		require.LessOrEqual(t, assessed.Pending, len(allowed))

@@ -53,7 +53,7 @@ func sweepCluster(w *scenario.World, args []string, _ []byte) (string, error) {
 		return "", err
 	}
 	in.Now = w.Cluster.Now()
-	res, err := reconcileSweep(in)
+	res, err := sweep.Reconcile(in)
 	if err != nil {
 		return "", err
 	}

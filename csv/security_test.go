@@ -51,7 +51,7 @@ func deletes(t require.TestingT, world []olmcore.Object) []string {
 	in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
 	in.Now = now
-	out, err := reconcileCleanup(in)
+	out, err := csv.Reconcile(in)
 	require.NoError(t, err)
 	require.Empty(t, out.Operands, "Gather answers what the clean-up asks for")
 	var found []string

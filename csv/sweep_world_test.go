@@ -33,7 +33,7 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	in, err := sweep.Gather(ctx, cluster, cleanup.Config{SweepDelete: true})
 	require.NoError(t, err)
 	in.Now = cluster.Now()
-	res, err := reconcileSweep(in)
+	res, err := sweep.Reconcile(in)
 	require.NoError(t, err)
 	require.NoError(t, olmcore.Run(ctx, cluster, res.Actions))
 	require.Empty(t, clusterObjectsOf(cluster, live))
@@ -44,7 +44,7 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	in, err = sweep.Gather(ctx, cluster, cleanup.Config{})
 	require.NoError(t, err)
 	in.Now = cluster.Now()
-	res, err = reconcileSweep(in)
+	res, err = sweep.Reconcile(in)
 	require.NoError(t, err)
-	require.Empty(t, res)
+	require.Empty(t, res.Result)
 }

@@ -48,7 +48,8 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			return reconcileGroup(in)
+			out, err := operatorgroup.Reconcile(in)
+			return out.Result, err
 		},
 	}, {
 		Name: "csv", Kind: csvKind.GroupKind(), Keys: fake.KeysOf(csvKind),

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package csv_test
+package cleanup_test
 
 import (
 	"fmt"
@@ -8,32 +8,88 @@ import (
 	"slices"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 
-var coolKind = schema.GroupKind{Group: "example.com", Kind: "Cool"}
+var phases = []v1alpha1.ClusterServiceVersionPhase{v1alpha1.CSVPhaseNone, pending, v1alpha1.CSVPhaseInstalling, succeeded, v1alpha1.CSVPhaseFailed, replacing, deleting}
+
+func phaseOf(t *rapid.T, label string) v1alpha1.ClusterServiceVersionPhase {
+	return rapid.SampledFrom(phases).Draw(t, label)
+}
+
+// anyPast draws a version in any phase, with any past, among any others of its namespace.
+func anyPast(t *rapid.T) cleanup.Input {
+	in := leaving()
+	c := in.ClusterServiceVersion
+	why := rapid.SampledFrom([]reason{"InstallSucceeded", "RequirementsNotMet", "BeingReplaced", "Replaced", "WaitingOnCleanup"}).Draw(t, "reason")
+	age := time.Duration(rapid.SampledFrom([]int{0, 1, 5, 30, 3600}).Draw(t, "age")) * time.Second
+	hold(c, phaseOf(t, "phase"), why, "words", age)
+	for range rapid.IntRange(0, 2).Draw(t, "past") {
+		before := rapid.SampledFrom([]reason{"InstallSucceeded", "Replaced", "WaitingOnCleanup"}).Draw(t, "before")
+		c.Status.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: deleting, Reason: before}}, c.Status.Conditions...)
+	}
+	switch rapid.IntRange(0, 7).Draw(t, "deployment") {
+	case 0:
+		in.Deployments.Items = nil
+	case 1:
+		in.Deployments.Items[0].Status.Conditions = nil
+	case 2:
+		in.Deployments.Items[0].DeletionTimestamp = ago(time.Duration(rapid.SampledFrom([]int{0, 29, 30}).Draw(t, "stopped for")) * time.Second)
+	case 3:
+		in.Deployments.Items[0].Labels["olm.owner"] = "other.v1"
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"successor", "predecessor", "rival.v1"}), 0, 2, rapid.ID).Draw(t, "others") {
+		o := operator(name, 2)
+		hold(o, phaseOf(t, name), "", "", time.Minute)
+		switch name {
+		case "successor":
+			o.Spec.Replaces = c.Name
+			o.Spec.CustomResourceDefinitions.Owned = nil
+		case "predecessor":
+			c.Spec.Replaces = name
+			o.Spec.CustomResourceDefinitions.Owned = nil
+		}
+		if rapid.IntRange(0, 2).Draw(t, "goes, too") == 0 {
+			o.DeletionTimestamp = ago(0)
+		}
+		in.Neighbours.Items = append(in.Neighbours.Items, o)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "webhook") == 0 {
+		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+		in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
+	}
+	switch rapid.IntRange(0, 29).Draw(t, "not read") {
+	case 0:
+		in.Neighbours = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+	case 1:
+		in.CustomResourceDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
+	case 2:
+		in.Deployments = olmcore.Observed[*appsv1.Deployment]{}
+	case 3:
+		in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{}
+	}
+	return in
+}
 
 // dying draws the world of a CSV that is being deleted, with some of the things
-// that a clean-up looks for.
-func dying(t *rapid.T) csv.Input {
-	in := likely(t)
+// that a cleanup looks for.
+func dying(t *rapid.T) cleanup.Input {
+	in := anyPast(t)
 	c := in.ClusterServiceVersion
 	for _, crd := range in.CustomResourceDefinitions.Items {
-		if rapid.IntRange(0, 9).Draw(t, "came alongside") > 0 {
-			cameAlongside(crd, "ns/cool.v1")
+		if rapid.IntRange(0, 9).Draw(t, "came alongside") == 0 {
+			crd.Annotations = nil
 		}
 	}
 	deleted := time.Duration(rapid.SampledFrom([]int{0, 1, 10, 29, 30, 61, 300, 600, 3600}).Draw(t, "deleted for")) * time.Second
@@ -43,7 +99,7 @@ func dying(t *rapid.T) csv.Input {
 	if v := rapid.SampledFrom([]string{"", "", "", cleanup.OverrideAbandon, cleanup.OverrideSkipOperands, "nonsense"}).Draw(t, "override"); v != "" {
 		c.Annotations[cleanup.AnnotationCleanup] = v
 	}
-	home := namespace("ns", nil)
+	home := namespace("ns")
 	if rapid.IntRange(0, 5).Draw(t, "namespace") == 0 {
 		home.Status.Phase = corev1.NamespaceTerminating
 	}
@@ -84,15 +140,15 @@ func dying(t *rapid.T) csv.Input {
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		*lists[name] = rapid.IntRange(0, 19).Draw(t, name) > 0
 	}
-	in.Config.Cleanup = cleanup.Config{
+	in.Config = cleanup.Config{
 		Disabled:       rapid.IntRange(0, 19).Draw(t, "disabled") == 0,
 		OperandTimeout: time.Duration(rapid.SampledFrom([]int{0, 0, 60}).Draw(t, "timeout")) * time.Second,
 	}
-	return withoutUnread(distinct(in))
+	return withoutUnread(in)
 }
 
 // withoutUnread takes the items off the lists that were not read.
-func withoutUnread(in csv.Input) csv.Input {
+func withoutUnread(in cleanup.Input) cleanup.Input {
 	d := &in.Deletion
 	if !d.Peers.Complete {
 		d.Peers.Items = nil
@@ -106,50 +162,16 @@ func withoutUnread(in csv.Input) csv.Input {
 	return in
 }
 
-// copied is what a copy of input's CSV looks like.
-func copied(namespace string) *v1alpha1.ClusterServiceVersion {
-	c := operator("cool.v1", 1)
-	c.Namespace, c.UID, c.Finalizers, c.Labels = namespace, types.UID("copy-"+namespace), nil, map[string]string{"olm.copiedFrom": "ns"}
-	hold(c, succeeded, "Copied", "The operator is running in ns but is managing this namespace", time.Hour)
-	return c
-}
-
-func operandsOf(items ...olmcore.Object) map[schema.GroupKind]olmcore.Observed[olmcore.Object] {
-	return map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found(items...)}
-}
-
-func unreadForCleanup(in *csv.Input) map[string]*bool {
+func unreadForCleanup(in *cleanup.Input) map[string]*bool {
 	return map[string]*bool{
 		"Namespaces": &in.Deletion.Namespaces.Complete, "objects with owner labels": &in.Deletion.ClusterObjects.Complete,
 		"copies of the ClusterServiceVersion": &in.Deletion.Copies.Complete, "ClusterRoleBindings and RoleBindings for serving certificates": &in.Deletion.WellKnown.Complete, "ClusterServiceVersions of all namespaces": &in.Deletion.Peers.Complete,
 	}
 }
 
-// belongings are an object of each sort that carries the owner labels of input's
-// CSV.
-func belongings() []olmcore.Object {
-	reader := ours("reader")
-	reader.Namespace = "kube-system"
-	return []olmcore.Object{
-		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ours("validating")},
-		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: ours("mutating")},
-		&apiregistrationv1.APIService{ObjectMeta: ours("v1.api")},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}, &rbacv1.ClusterRole{ObjectMeta: ours("role")},
-		&rbacv1.RoleBinding{ObjectMeta: reader}, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: ours("class")}, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")},
-	}
-}
-
-// delegator is what serving certificates need in the cluster: nobody labels it.
-func delegator() *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", ResourceVersion: "3", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
-	}
-}
-
-// aged gives an object a state in which a clean-up can find it: there, leaving
+// aged gives an object a state in which a cleanup can find it: there, leaving
 // for some time, or refused.
-func aged(t *rapid.T, in *csv.Input, o olmcore.Object, i int) olmcore.Object {
+func aged(t *rapid.T, in *cleanup.Input, o olmcore.Object, i int) olmcore.Object {
 	before := in.ClusterServiceVersion.DeletionTimestamp.Time
 	o.SetCreationTimestamp(metav1.NewTime(before.Add(-time.Hour)))
 	switch rapid.IntRange(0, 7).Draw(t, fmt.Sprint("state ", i)) {

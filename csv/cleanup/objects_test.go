@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestOnlyOurOwnObjectsAreDeleted(t *testing.T) {
+	for name, change := range map[string]func(m *metav1.ObjectMeta){
+		"another owner":             func(m *metav1.ObjectMeta) { m.Labels["olm.owner"] = "other" },
+		"another namespace":         func(m *metav1.ObjectMeta) { m.Labels["olm.owner.namespace"] = "other" },
+		"another kind of owner":     func(m *metav1.ObjectMeta) { m.Labels["olm.owner.kind"] = "OperatorGroup" },
+		"a label is missing":        func(m *metav1.ObjectMeta) { delete(m.Labels, "olm.owner.kind") },
+		"another incarnation":       func(m *metav1.ObjectMeta) { m.Labels["olm.owner.uid"] = "before" },
+		"younger than the deletion": func(m *metav1.ObjectMeta) { m.CreationTimestamp = *ago(9 * time.Second) },
+		"owned by another CSV": func(m *metav1.ObjectMeta) {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "x"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			m := ours("role")
+			change(&m)
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: m}}
+			require.Equal(t, release, does(t, in))
+		})
+	}
+}
+
+// TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an
+// object of any sort outlives the whole cleanup; without the difference only a
+// CRD, which is never deleted, and everything after an orphaning deletion does.
+func TestOthersObjectsStayInEveryMode(t *testing.T) {
+	differences := map[string]func(o olmcore.Object){
+		"none":                      func(olmcore.Object) {},
+		"another owner":             label("olm.owner", "cool.v2"),
+		"another namespace":         label("olm.owner.namespace", "other"),
+		"another kind of owner":     label("olm.owner.kind", "OperatorGroup"),
+		"another incarnation":       label("olm.owner.uid", "before"),
+		"no owner":                  func(o olmcore.Object) { o.SetLabels(map[string]string{"olm.managed": "true"}) },
+		"younger than the deletion": func(o olmcore.Object) { o.SetCreationTimestamp(*ago(9 * time.Second)) },
+		"owned by another version":  func(o olmcore.Object) { o.SetOwnerReferences(ownerCSV("other")) },
+	}
+	for mode, enter := range cleanupModes {
+		for name, differ := range differences {
+			for i := range belongings() {
+				o := belongings()[i]
+				key := olmcore.KeyOf(o)
+				t.Run(fmt.Sprintf("%s/%s/%s", mode, key.Kind, name), func(t *testing.T) {
+					in := leaving()
+					enter(&in)
+					differ(o)
+					in.Deletion.ClusterObjects.Items = []olmcore.Object{o}
+					end := finish(t, in)
+					deleted := name == "none" && key.Kind != "CustomResourceDefinition" && mode != cleanup.ModeOrphan
+					require.Equal(t, !deleted, len(end.Deletion.ClusterObjects.Items) == 1)
+				})
+			}
+		}
+	}
+}
+
+// TestBindingsForCertificatesAreOursByName, in kube-system as in the cluster.
+func TestBindingsForCertificatesAreOursByName(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *rbacv1.RoleBinding, in *cleanup.Input)
+		ours   bool
+	}{
+		"ours": {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
+		"labelled as ours": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.managed"] = "true"
+		}, true},
+		"labelled as another's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner"] = "cool.v2"
+			o.Labels["olm.managed"] = "true"
+		}, false},
+		"labelled in another namespace": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner.namespace"], o.Labels["olm.managed"] = "other", "true"
+		}, false},
+		"labelled as a group's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner.kind"], o.Labels["olm.managed"] = "OperatorGroup", "true"
+		}, false},
+		"labelled by another incarnation": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.owner.uid"], o.Labels["olm.managed"] = "before", "true"
+		}, false},
+		"nobody manages it":    {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
+		"another Deployment's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Name = "hot-service-auth-reader" }, false},
+		"another account too": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
+		}, false},
+		"a user":                   {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
+		"nobody is bound":          {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
+		"younger":                  {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
+		"in another namespace":     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Namespace = "ns" }, false},
+		"the successor has it too": {func(_ *rbacv1.RoleBinding, in *cleanup.Input) { successorOf(in, succeeded) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			in.Deployments.Items = nil
+			o := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cool-service-auth-reader", UID: "reader", ResourceVersion: "1", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
+			}
+			c.change(o, &in)
+			in.Deletion.WellKnown.Items = []olmcore.Object{o}
+			want := release
+			if c.ours {
+				want = []string{"delete RoleBinding cool-service-auth-reader"}
+			}
+			require.Equal(t, want, does(t, in))
+		})
+	}
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestOperands(t *testing.T) {
+	answer := func(in *cleanup.Input, items ...olmcore.Object) {
+		in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{Group: "example.com", Kind: "Cool"}: olmcore.Found(items...)}
+	}
+	other := func(in *cleanup.Input) *v1alpha1.ClusterServiceVersion {
+		p := operator("other.v1", 1)
+		p.Namespace, p.Annotations = "elsewhere", nil
+		in.Deletion.Peers.Items = append(in.Deletion.Peers.Items, p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		change func(in *cleanup.Input)
+		want   []string
+	}{
+		"they are deleted":       {func(*cleanup.Input) {}, []string{"delete Cool one", "delete Cool two"}},
+		"cleanup is not enabled": {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.Cleanup.Enabled = false }, release},
+		"they are skipped by annotation": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
+		}, release},
+		"a newer version goes on":  {func(in *cleanup.Input) { successorOf(in, pending) }, release},
+		"the version was replaced": {func(in *cleanup.Input) { in.ClusterServiceVersion.Status.Reason = "Replaced" }, release},
+		"a Subscription still has it": {func(in *cleanup.Input) {
+			in.Subscriptions.Items = []*v1alpha1.Subscription{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}}}
+		}, release},
+		"another operator owns the CRD": {func(in *cleanup.Input) { other(in) }, release},
+		"another operator requires it": {func(in *cleanup.Input) {
+			d := &other(in).Spec.CustomResourceDefinitions
+			d.Owned, d.Required = nil, d.Owned
+		}, release},
+		"the other operator is leaving too": {func(in *cleanup.Input) { other(in).DeletionTimestamp = ago(0) }, []string{"delete Cool one", "delete Cool two"}},
+		"the CRD is being deleted":          {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
+		"the CRD is gone":                   {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items = nil }, release},
+		"the targets are unknown":           {func(in *cleanup.Input) { delete(in.ClusterServiceVersion.Annotations, "olm.targetNamespaces") }, release},
+		"the kind is cluster-scoped": {func(in *cleanup.Input) {
+			in.CustomResourceDefinitions.Items[0].Spec.Scope = apiextensionsv1.ClusterScoped
+		}, release},
+		"they lie in other namespaces": {func(in *cleanup.Input) {
+			o := cool("one")
+			o.SetNamespace("elsewhere")
+			answer(in, o)
+		}, release},
+		"one is kept": {func(in *cleanup.Input) {
+			o := cool("one")
+			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
+			answer(in, o, cool("two"))
+		}, []string{"delete Cool two"}},
+		"one has a finalizer, and its operator is on its way out": {func(in *cleanup.Input) {
+			in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
+			answer(in, cool("one", "example.com/x"), cool("two"))
+		}, []string{"delete Cool two"}},
+		"one has a finalizer, and another operator runs": {func(in *cleanup.Input) {
+			in.Deployments.Items[0].Labels["olm.owner"] = "other.v1"
+			answer(in, cool("one", "example.com/x"), cool("two"))
+		}, []string{"delete Cool two"}},
+		"one is kept, but on its way out": {func(in *cleanup.Input) {
+			o := cool("one", "example.com/x")
+			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
+			o.SetDeletionTimestamp(ago(time.Second))
+			answer(in, o)
+		}, nil},
+		"one has a finalizer and nobody to remove it": {func(in *cleanup.Input) {
+			in.Deployments.Items[0].Status.Conditions = []appsv1.DeploymentCondition{}
+			answer(in, cool("one", "example.com/x"), cool("two"))
+		}, []string{"delete Cool two"}},
+		"one is Terminating already": {func(in *cleanup.Input) {
+			o := cool("one", "example.com/x")
+			o.SetDeletionTimestamp(ago(time.Hour))
+			answer(in, o)
+		}, nil},
+		"nobody knows whether the operator runs": {func(in *cleanup.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} }, nil},
+		"nobody knows who subscribed":            {func(in *cleanup.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} }, nil},
+		"nobody knows who else owns the CRD":     {func(in *cleanup.Input) { in.Deletion.Peers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"nobody knows the CRD": {func(in *cleanup.Input) {
+			in.CustomResourceDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
+		}, nil},
+		"the one after the next version goes on": {func(in *cleanup.Input) {
+			next := successorOf(in, succeeded)
+			next.DeletionTimestamp = ago(time.Second)
+			last := operator("cool.v3", 3)
+			last.Spec.Replaces = next.Name
+			in.Neighbours.Items = append(in.Neighbours.Items, last)
+			for _, n := range in.Neighbours.Items {
+				n.Spec.CustomResourceDefinitions.Owned = nil
+			}
+		}, release},
+		"their time is over": {func(in *cleanup.Input) { in.Config.OperandTimeout = 10 * time.Second }, release},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+			answer(&in, cool("two"), cool("one"))
+			c.change(&in)
+			require.Equal(t, c.want, does(t, in))
+		})
+	}
+	in := leaving()
+	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+	out, err := cleanup.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Cool"}}, out.Operands, "an unread kind is asked for")
+	require.Empty(t, out.Actions)
+}
+
+// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and nobody else
+// alive has the CRD.
+func TestOperandsGoOnlyWhenAsked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := dying(t)
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		c := in.ClusterServiceVersion
+		if !slices.ContainsFunc(deletions(out), func(s string) bool { return strings.Contains(s, "Cool") }) {
+			return
+		}
+		require.True(t, c.Spec.Cleanup.Enabled)
+		require.NotContains(t, []string{cleanup.OverrideAbandon, cleanup.OverrideSkipOperands}, c.Annotations[cleanup.AnnotationCleanup])
+		require.NotContains(t, c.Finalizers, "orphan")
+		require.False(t, terminatingNamespace(&in))
+		require.NotEqual(t, replacing, c.Status.Phase)
+		require.NotContains(t, []reason{"Replaced", "BeingReplaced"}, c.Status.Reason)
+		require.Empty(t, in.Deletion.Peers.Items, "another one owns the CRD")
+		require.Empty(t, in.Subscriptions.Items, "a Subscription has it installed")
+		for _, n := range in.Neighbours.Items {
+			require.True(t, n.Name != "rival.v1" || n.DeletionTimestamp != nil, "a neighbour owns the CRD")
+			require.False(t, n.Spec.Replaces == c.Name && n.DeletionTimestamp == nil && c.Spec.Replaces != n.Name, "%s goes on", n.Name)
+		}
+	})
+}
+
+// TestASupersededVersionLeavesItsOperands, whatever spec.cleanup says.
+func TestASupersededVersionLeavesItsOperands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := dying(t)
+		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+		why := rapid.SampledFrom([]string{"phase", "reason", "successor"}).Draw(t, "why")
+		switch why {
+		case "phase":
+			in.ClusterServiceVersion.Status.Phase = replacing
+		case "reason":
+			hold(in.ClusterServiceVersion, deleting, rapid.SampledFrom([]reason{"Replaced", "BeingReplaced"}).Draw(t, "reason"), "", time.Hour)
+		case "successor":
+			in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
+			in.ClusterServiceVersion.Spec.Replaces = ""
+			successorOf(&in, phaseOf(t, "successor"))
+		}
+		for range 8 {
+			out, err := cleanup.Reconcile(in)
+			require.NoError(t, err)
+			for _, key := range deletions(out) {
+				require.NotContains(t, key, "Cool", why)
+			}
+			require.Empty(t, out.Operands)
+			var gone bool
+			if in, gone = applied(t, in, out.Actions); gone || len(out.Actions) == 0 {
+				return
+			}
+		}
+	})
+}
+
+// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first
+// that is.
+func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
+	v := func(name string, served, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: storage}
+	}
+	for want, versions := range map[string][]apiextensionsv1.CustomResourceDefinitionVersion{
+		"v2": {v("v1", true, false), v("v2", true, true), v("v3", true, false)},
+		"v3": {v("v2", false, true), v("v3", true, false), v("v4", true, false)},
+		"":   {v("v1", false, true)},
+	} {
+		in := leaving()
+		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+		in.CustomResourceDefinitions.Items[0].Spec.Versions = versions
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		if want == "" {
+			require.True(t, releases(t, out))
+			continue
+		}
+		require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: want, Kind: "Cool"}}, out.Operands)
+	}
+}

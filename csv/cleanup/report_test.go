@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestTheModeDoesNotChangeThroughOurOwnStatus(t *testing.T) {
+	for name, change := range map[string]func(in *cleanup.Input){
+		"uninstall":  func(*cleanup.Input) {},
+		"superseded": func(in *cleanup.Input) { hold(in.ClusterServiceVersion, deleting, "Replaced", "", time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
+			change(&in)
+			before := reconciled(t, in)
+			out, err := cleanup.Reconcile(in)
+			require.NoError(t, err)
+			after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+			require.True(t, ok)
+			require.Len(t, after.Status.Cleanup.PendingDeletion, 1)
+			in.ClusterServiceVersion = after
+			require.Equal(t, before.Mode, reconciled(t, in).Mode)
+			require.Equal(t, cleanup.StageWorkload, reconciled(t, in).Stage)
+		})
+	}
+}
+
+// TestOurOwnStatusNeverChangesTheMode of a cleanup.
+func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := dying(t)
+		before := reconciled(t, in)
+		for range 3 {
+			out, err := cleanup.Reconcile(in)
+			require.NoError(t, err)
+			after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+			if !written {
+				return
+			}
+			in.ClusterServiceVersion = after
+			in.Now = in.Now.Add(10 * time.Second)
+			require.Equal(t, before.Mode, reconciled(t, in).Mode)
+		}
+	})
+}
+
+// TestASupersededVersionKeepsItsPhase: its cleanup writes down what it waits for, and
+// nothing else.
+func TestASupersededVersionKeepsItsPhase(t *testing.T) {
+	for _, was := range []struct {
+		phase v1alpha1.ClusterServiceVersionPhase
+		why   reason
+	}{{replacing, "BeingReplaced"}, {replacing, "Odd"}, {deleting, "Replaced"}} {
+		in := leaving()
+		hold(in.ClusterServiceVersion, was.phase, was.why, "words", time.Minute)
+		in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](belongings()[0])
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		require.Empty(t, out.Transitions)
+		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+		require.True(t, written)
+		want := in.ClusterServiceVersion.Status.DeepCopy()
+		want.LastUpdateTime = ago(0)
+		want.Cleanup.PendingDeletion = []v1alpha1.ResourceList{{
+			Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Instances: []v1alpha1.ResourceInstance{{Name: "validating"}},
+		}}
+		require.Equal(t, *want, after.Status)
+		in.ClusterServiceVersion = after
+		require.Equal(t, cleanup.ModeSuperseded, reconciled(t, in).Mode)
+	}
+}
+
+// TestWaitingHidesNoReason: behind the reason that a cleanup writes, the one before
+// it tells whether the version was replaced.
+func TestWaitingHidesNoReason(t *testing.T) {
+	for before, mode := range map[reason]cleanup.Mode{
+		"Replaced": cleanup.ModeSuperseded, "BeingReplaced": cleanup.ModeSuperseded, "InstallSucceeded": cleanup.ModeUninstall, "ComponentUnhealthy": cleanup.ModeUninstall,
+	} {
+		in := leaving()
+		hold(in.ClusterServiceVersion, deleting, "WaitingOnCleanup", "", time.Minute)
+		entries := &in.ClusterServiceVersion.Status.Conditions
+		*entries = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: deleting, Reason: "Replaced"}, {Phase: deleting, Reason: before}}, *entries...)
+		require.Equal(t, mode, reconciled(t, in).Mode, before)
+	}
+}
+
+// TestThePendingListIsBounded: fifty at most, operands first, sorted, each once,
+// and the message names five.
+func TestThePendingListIsBounded(t *testing.T) {
+	for _, n := range []int{1, 5, 6, 50, 51, 120} { // none is a multiple of 7
+		in := leaving()
+		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+		var all []olmcore.Object
+		var want []v1alpha1.ResourceInstance
+		for i := range n {
+			o := cool(fmt.Sprintf("c%03d", (i*7)%n))
+			all = append(all, o)
+			want = append(want, v1alpha1.ResourceInstance{Namespace: "ns", Name: fmt.Sprintf("c%03d", i)})
+		}
+		in.Deletion.Operands = operandsOf(all...)
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		require.Len(t, deletions(out), min(n, 100))
+		after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+		require.Equal(t, []v1alpha1.ResourceList{{Group: "example.com", Kind: "Cool", Instances: want[:min(n, 50)]}}, after.Status.Cleanup.PendingDeletion)
+		require.Equal(t, n > 5, strings.HasSuffix(after.Status.Message, fmt.Sprintf(" and %d more", n-5)), after.Status.Message)
+		require.Equal(t, min(n, 5), strings.Count(after.Status.Message, "Cool.example.com ns/"))
+	}
+}
+
+func soundPending(t require.TestingT, lists []v1alpha1.ResourceList, pending int) {
+	var names, sorted []string
+	for _, l := range lists {
+		for _, i := range l.Instances {
+			names = append(names, strings.Join([]string{l.Group, l.Kind, i.Namespace, i.Name}, "/"))
+		}
+	}
+	sorted = slices.Clone(names)
+	slices.Sort(sorted)
+	require.Equal(t, sorted, names)
+	require.Len(t, slices.Compact(sorted), min(pending, 50))
+}
+
+// TestAbandonNamesAllThatItLeaves: objects outside the namespace and operands, what
+// was waited for and what was not reached yet.
+func TestAbandonNamesAllThatItLeaves(t *testing.T) {
+	in := leaving()
+	in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
+	in.Deletion.ClusterObjects.Items = belongings()[:6]
+	require.Equal(t, []string{
+		"APIService v1.api", "ClusterRole role", "ClusterRoleBinding binding", "MutatingWebhookConfiguration mutating", "RoleBinding reader", "ValidatingWebhookConfiguration validating",
+	}, leftBehind(t, in))
+
+	in = leaving()
+	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+	in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Minute)
+	in.ClusterServiceVersion.DeletionTimestamp = ago(time.Minute)
+	in.Deletion.Copies.Items = []*v1alpha1.ClusterServiceVersion{copied("elsewhere")}
+	require.Equal(t, []string{"ClusterServiceVersion cool.v1"}, leftBehind(t, in))
+}
+
+// leftBehind lists what the release of a CSV says that it leaves.
+func leftBehind(t *testing.T, in cleanup.Input) []string {
+	t.Helper()
+	out, err := cleanup.Reconcile(in)
+	require.NoError(t, err)
+	require.True(t, releases(t, out))
+	var names []string
+	for _, d := range out.Diagnostics {
+		if d.Reason == cleanup.ReasonCleanupSkipped {
+			names = append(names, d.Target.Kind+" "+d.Target.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestTheOrderOfWhatIsPending is that of names, whatever that of the list.
+func TestTheOrderOfWhatIsPending(t *testing.T) {
+	in := leaving()
+	second := in.Deployments.Items[0].DeepCopy()
+	second.Name, second.UID = "a", "a"
+	in.Deployments.Items = append(in.Deployments.Items, second)
+	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
+	want, err := cleanup.Reconcile(in)
+	require.NoError(t, err)
+	require.Len(t, want.Actions, 3)
+	slices.Reverse(in.Deployments.Items)
+	got, err := cleanup.Reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}

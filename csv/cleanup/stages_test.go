@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/olmcore"
+)
+
+func TestStages(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}
+	for name, c := range map[string]struct {
+		change func(in *cleanup.Input)
+		want   []string
+	}{
+		"nothing outside the namespace: released at once": {func(*cleanup.Input) {}, release},
+		"the operator stops before its permissions go": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, binding}
+		}, []string{"delete Deployment cool"}},
+		"then the permissions, bindings first": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items, in.Deployments.Items = []olmcore.Object{role, binding}, nil
+		}, []string{"delete ClusterRoleBinding binding", "delete ClusterRole role"}},
+		"an operator that does not stop is not waited for long": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+			in.Deployments.Items[0].DeletionTimestamp = ago(30 * time.Second)
+		}, []string{"delete ClusterRole role"}},
+		"webhooks go before the operator": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ours("hook")}}
+		}, []string{"delete ValidatingWebhookConfiguration hook"}},
+		"an APIService goes before the operator": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, &apiregistrationv1.APIService{ObjectMeta: ours("v1.api")}}
+		}, []string{"delete APIService v1.api"}},
+		"a dead conversion webhook is taken out": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+			in.CustomResourceDefinitions.Items[0].Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "cool-service"},
+				}},
+			}
+		}, []string{"update CustomResourceDefinition cools.example.com"}},
+		"other cluster-scoped objects go last": {func(in *cleanup.Input) {
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}}
+			m := ours("class")
+			u.SetName(m.Name)
+			u.SetUID(m.UID)
+			u.SetLabels(m.Labels)
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{u}
+		}, []string{"delete PriorityClass class"}},
+		"copies go, and nobody else's": {func(in *cleanup.Input) {
+			original, another, leaving := copied("two"), copied("three"), copied("four")
+			original.Labels, original.Status.Reason, original.Annotations = nil, "InstallSucceeded", map[string]string{"olm.operatorNamespace": "two"}
+			another.Labels["olm.copiedFrom"] = "other"
+			leaving.DeletionTimestamp = ago(time.Hour)
+			renamed := copied("five")
+			renamed.Name = "cool.v2"
+			in.Deletion.Copies = olmcore.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
+		}, []string{"delete ClusterServiceVersion cool.v1"}},
+		"a copy on its way out is not waited for": {func(in *cleanup.Input) {
+			leaving := copied("four")
+			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
+			in.Deletion.Copies = olmcore.Found(leaving)
+		}, release},
+		"copies that are made again and again hold for a minute": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+			late, early := copied("evil"), copied("one")
+			late.CreationTimestamp, early.CreationTimestamp = *ago(0), *ago(10*time.Minute - 30*time.Second)
+			in.Deletion.Copies = olmcore.Found(late, early)
+		}, []string{"delete ClusterServiceVersion cool.v1"}},
+		"copies that are made again after a minute hold no more": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+			late := copied("evil")
+			late.CreationTimestamp = *ago(0)
+			in.Deletion.Copies = olmcore.Found(late)
+		}, release},
+		"bindings that were not read hold": {func(in *cleanup.Input) { in.Deletion.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
+		"two Deployments, in the order of their names": {func(in *cleanup.Input) {
+			second := in.Deployments.Items[0].DeepCopy()
+			second.Name, second.UID = "a", "a"
+			in.Deployments.Items = append(in.Deployments.Items, second)
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, []string{"delete Deployment a", "delete Deployment cool"}},
+		"copies that were not read hold": {func(in *cleanup.Input) { in.Deletion.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"a CRD is never deleted, whatever its labels": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")}}
+		}, release},
+		"nor is a Namespace": {func(in *cleanup.Input) {
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}
+		}, release},
+		"a copy has nothing to clean up": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Labels["olm.copiedFrom"] = "other"
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, release},
+		"a binding for serving certificates is ours by its name": {func(in *cleanup.Input) {
+			b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", Labels: map[string]string{"olm.managed": "true"}}}
+			b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}}
+			in.Deletion.WellKnown.Items, in.Deployments.Items = []olmcore.Object{b}, nil
+		}, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"but not when it binds another too": {func(in *cleanup.Input) {
+			b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", Labels: map[string]string{"olm.managed": "true"}}}
+			b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}, {Kind: "ServiceAccount", Namespace: "other", Name: "cool"}}
+			in.Deletion.WellKnown.Items = []olmcore.Object{b}
+		}, release},
+		"deleted with orphan propagation": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Finalizers = append(in.ClusterServiceVersion.Finalizers, "orphan")
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, release},
+		"abandoned by annotation": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, release},
+		"cleanup is switched off": {func(in *cleanup.Input) {
+			in.Config.Disabled = true
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, release},
+		"the namespace goes: no drain": {func(in *cleanup.Input) {
+			in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Second)
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, []string{"delete ClusterRole role"}},
+		"the namespace goes: not held for long": {func(in *cleanup.Input) {
+			in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Second)
+			in.ClusterServiceVersion.DeletionTimestamp = ago(30 * time.Second)
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+		}, release},
+		"a name that is too long has labelled nothing": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Name = "a234567890123456789012345678901234567890123456789012345678901234"
+		}, []string{"update ClusterServiceVersion a234567890123456789012345678901234567890123456789012345678901234"}},
+		"what was not read holds":                      {func(in *cleanup.Input) { in.Deletion.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
+		"without the finalizer there is nothing to do": {func(in *cleanup.Input) { in.ClusterServiceVersion.Finalizers = []string{"other"} }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			c.change(&in)
+			require.Equal(t, c.want, does(t, in))
+		})
+	}
+}
+
+// TestACleanupTakesEightCallsAtMost: a stage for each of them, when each object is
+// gone at the next call; one when there is nothing.
+func TestACleanupTakesEightCallsAtMost(t *testing.T) {
+	in := leaving()
+	calls := func(in cleanup.Input) (stages []cleanup.Stage) {
+		for len(stages) < 20 {
+			stages = append(stages, reconciled(t, in).Stage)
+			out, err := cleanup.Reconcile(in)
+			require.NoError(t, err)
+			if releases(t, out) {
+				return stages
+			}
+			in, _ = applied(t, in, out.Actions)
+		}
+		return stages
+	}
+	require.Equal(t, []cleanup.Stage{cleanup.StageRelease}, calls(in))
+	full(&in)
+	require.Equal(t, []cleanup.Stage{
+		cleanup.StageOperands, cleanup.StageAdmission, cleanup.StageConversion, cleanup.StageAPIServices, cleanup.StageWorkload, cleanup.StageRBAC, cleanup.StageOthers, cleanup.StageRelease,
+	}, calls(in))
+}
+
+// stageOf is the place of an object's stage in the order of a cleanup, counted
+// from 1; 0 for what is never deleted.
+func stageOf(key olmcore.Key) int {
+	switch key.Kind {
+	case "Cool":
+		return 1
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		return 2
+	case "APIService":
+		return 4
+	case "Deployment":
+		return 5
+	case "ClusterRole", "ClusterRoleBinding", "RoleBinding":
+		return 6
+	case "PriorityClass", "ClusterServiceVersion":
+		return 7
+	}
+	return 0
+}
+
+// belongs says once more which cluster objects are a CSV's: by label, UID, age and
+// owner.
+func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
+	l := o.GetLabels()
+	uid, named := l["olm.owner.uid"]
+	created := o.GetCreationTimestamp()
+	owners := o.GetOwnerReferences()
+	return l["olm.owner"] == c.Name && l["olm.owner.namespace"] == c.Namespace && l["olm.owner.kind"] == "ClusterServiceVersion" &&
+		(!named || uid == string(c.UID)) && !created.After(c.DeletionTimestamp.Time) && len(owners) == 0 && stageOf(olmcore.KeyOf(o)) > 0
+}
+
+// holding says once more whether such an object holds a CSV: what deletes it next
+// can succeed, and the patience with it is not over.
+func holding(in *cleanup.Input, o olmcore.Object) bool {
+	others := stageOf(olmcore.KeyOf(o)) == 7
+	limit := func(d time.Duration) time.Duration {
+		if others {
+			return min(d, time.Minute)
+		}
+		return d
+	}
+	if deleted := o.GetDeletionTimestamp(); deleted != nil {
+		return in.Now.Sub(deleted.Time) < limit(5*time.Minute)
+	}
+	last, tried := in.LastRun[olmcore.KeyOf(o)]
+	if !tried || last.Last.Before(in.ClusterServiceVersion.DeletionTimestamp.Time) {
+		return true
+	}
+	switch last.Class {
+	case olmcore.Gone, olmcore.NoMatch, olmcore.Invalid:
+		return false
+	case olmcore.Forbidden, olmcore.Webhook:
+		return last.Last.Sub(last.First) < limit(10*time.Minute)
+	}
+	return !others || last.Last.Sub(last.First) < time.Minute
+}
+
+// held are the cluster objects that hold a CSV.
+func held(in *cleanup.Input) (list []olmcore.Object) {
+	for _, o := range in.Deletion.ClusterObjects.Items {
+		if belongs(in.ClusterServiceVersion, o) && holding(in, o) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func terminatingNamespace(in *cleanup.Input) bool {
+	return slices.ContainsFunc(in.Deletion.Namespaces.Items, func(n *corev1.Namespace) bool { return n.Status.Phase == corev1.NamespaceTerminating })
+}
+
+// letGo says whether a CSV may go whatever is left.
+func letGo(in *cleanup.Input) bool {
+	c := in.ClusterServiceVersion
+	return in.Config.Disabled || slices.Contains(c.Finalizers, "orphan") || c.Annotations[cleanup.AnnotationCleanup] == cleanup.OverrideAbandon ||
+		terminatingNamespace(in) && in.Now.Sub(c.DeletionTimestamp.Time) >= 30*time.Second
+}
+
+// TestReleasedOnlyWhenNothingHolds: all lists were read, and whatever is ours is
+// gone, was skipped by the rules, or had its time.
+func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := dying(t)
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		if !releases(t, out) || letGo(&in) {
+			return
+		}
+		require.Empty(t, held(&in))
+		for list, complete := range unreadForCleanup(&in) {
+			switch list {
+			case "ClusterServiceVersions of all namespaces": // only operands and conversions ask for it
+				wants := in.ClusterServiceVersion.Spec.Cleanup.Enabled && reconciled(t, in).Mode == cleanup.ModeUninstall && in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] == ""
+				require.True(t, *complete || !wants, list)
+			case "objects for serving certificates":
+				require.True(t, *complete || len(in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0, list)
+			default:
+				require.True(t, *complete, list)
+			}
+		}
+	})
+}
+
+// TestAStageWaitsForTheOneBefore: nothing of an earlier stage holds, though what was
+// given up there is tried again.
+func TestAStageWaitsForTheOneBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := dying(t)
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		stage := 0
+		holds := map[olmcore.Key]bool{}
+		for _, o := range held(&in) {
+			holds[olmcore.KeyOf(o)] = true
+		}
+		var written []olmcore.Key
+		for _, a := range out.Actions {
+			d, ok := a.(olmcore.Delete)
+			if !ok {
+				verb, target, _ := a.Describe()
+				require.Contains(t, []string{"update ClusterServiceVersion", "updateStatus ClusterServiceVersion", "update CustomResourceDefinition"}, string(verb)+" "+target.Kind, "cleanup makes nothing")
+				continue
+			}
+			require.NotZero(t, stageOf(d.Target.Key()), d.Target)
+			stage = max(stage, stageOf(d.Target.Key()))
+			written = append(written, d.Target.Key())
+		}
+		for key := range holds {
+			require.False(t, stage > stageOf(key), "stage %d before %s", stage, key)
+		}
+		for _, key := range written {
+			_, tried := in.LastRun[key]
+			require.True(t, stageOf(key) == stage || tried && !holds[key], "two stages in one result: %v", out.Actions)
+		}
+	})
+}
+
+// TestTheLongestNameIsNotTooLong: 63 characters fit a label, 64 do not.
+func TestTheLongestNameIsNotTooLong(t *testing.T) {
+	for length, said := range map[int]bool{63: false, 64: true} {
+		in := leaving()
+		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
+		out, err := cleanup.Reconcile(in)
+		require.NoError(t, err)
+		require.True(t, releases(t, out))
+		require.Equal(t, said, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == cleanup.ReasonNameTooLong }))
+	}
+}
