@@ -115,7 +115,7 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		for range 3 { // nearer to rest
-			carryOut(t, &in, outcomeOf(t, in))
+			carryOut(&in, outcomeOf(t, in))
 		}
 		require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
 	})

@@ -28,7 +28,7 @@ type Catalogs struct {
 	// is healthy when that is READY.
 	Probes map[types.NamespacedName]Probe
 	// Entries are the bundles of the packages that the Subscriptions name, with
-	// what their catalogs say of their deprecation; nil when nobody knows.
+	// what their catalogs say of their deprecation; nil when that is not known.
 	Entries []Entry
 }
 
@@ -202,7 +202,7 @@ func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealt
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
 // catalogHealth and UpdateHealth. Differs: every change of health shows, with the lasting
 // reason at once; the message names what is unhealthy; no change writes nothing, also
-// without catalogs; a probe that fails changes nothing and stops nobody.
+// without catalogs; a probe that fails changes nothing.
 func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
 	target := spec.CatalogSourceNamespace + "/" + spec.CatalogSource
 	switch {

@@ -33,7 +33,7 @@ func present(reason, message string) want {
 // nothing is known.
 type facts struct {
 	spec *v1alpha1.SubscriptionSpec
-	plan stage.Sighting
+	plan stage.PlanState
 	// resolution, unpacking and unpackFailed are what the answer to a ResolveRequest says.
 	resolution, unpacking, unpackFailed want
 	catalogs                            *catalogsHealth

@@ -45,7 +45,7 @@ func TestPlanDeletion(t *testing.T) {
 		requeue time.Duration
 		reason  string
 	}{
-		"nobody leaves":                     {[]olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "RequiresApproval")}, "", 0, ""},
+		"none is deleted":                   {[]olmcore.Object{newSub("a", follows("p", "etcd.v1")), newPlan("p", "RequiresApproval")}, "", 0, ""},
 		"without the finalizer":             {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.DeletionTimestamp = secondp(50) }), newPlan("p", "RequiresApproval")}, "", 0, ""},
 		"without a plan":                    {[]olmcore.Object{newSub("a", leaving(50))}, "update Subscription a", 0, ""},
 		"a plan in progress goes first":     {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), leaving(50)), newPlan("p", "RequiresApproval")}, "delete InstallPlan p", 5 * time.Second, ""},

@@ -36,7 +36,7 @@
 //	any stage ──► NoPlan    the reference was cleared or moved to another plan
 //
 // (Planning, between NotYetReconciled and the two after it, occurs on plans of
-// old releases only.) Every other edge is out of band: somebody edited a status.
+// old releases only.) Every other edge is out of band: a status was edited.
 //
 // Each stage but NoPlan and Complete shows as one of the conditions
 // InstallPlanPending, InstallPlanFailed and InstallPlanMissing, with the stage's

@@ -137,7 +137,7 @@ func (n *namespace) overtaken(old *v1alpha1.InstallPlan, csv string) string {
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog,
 // ensureSubscriptionInstallPlanState. Differs: a plan that can bring nothing any
-// more is not adopted, and one that is not there stops nobody.
+// more is not adopted, and one that is not there stops no other Subscription.
 func (n *namespace) adopted(f following) (following, []olmcore.Diagnostic) {
 	name := f.sub.Annotations[relation.AnnotationGeneratedBy]
 	if f.sub.Status.Install != nil || f.sub.DeletionTimestamp != nil || name == "" {

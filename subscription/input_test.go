@@ -78,7 +78,7 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 	}
 }
 
-// oddInputs are inputs that nobody means and that must not do harm.
+// oddInputs are inputs that make no sense and must not do harm.
 var oddInputs = map[string]func(*subscription.Input){
 	"no spec":             func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = nil },
 	"an empty spec":       func(in *subscription.Input) { in.Subscriptions.Items[0].Spec = &v1alpha1.SubscriptionSpec{} },
@@ -135,9 +135,9 @@ var oddInputs = map[string]func(*subscription.Input){
 		in.Observations = []subscription.Observation{{Plan: other}, {Plan: newPlan("q", "Failed")}, {Plan: &v1alpha1.InstallPlan{}, Deleted: true}}
 	},
 	"a resolution of nothing": func(in *subscription.Input) { in.Resolution = &subscription.Resolved{} },
-	"decisions about strangers": func(in *subscription.Input) {
+	"decisions about other Subscriptions": func(in *subscription.Input) {
 		in.Resolution = bring(*in, "x", "a")
-		in.Resolution.Resolution.Decisions[0].Name = "stranger"
+		in.Resolution.Resolution.Decisions[0].Name = "unrelated"
 	},
 	"a decision for an empty CSV": func(in *subscription.Input) { in.Resolution = bring(*in, "", "a") },
 	"a failure without words": func(in *subscription.Input) {
@@ -217,4 +217,68 @@ func TestAssessAgreesWithReconcile(t *testing.T) {
 	require.Equal(t, want, a.Status)
 	require.Equal(t, out.Transitions, a.Transitions)
 	require.Equal(t, out.Diagnostics, a.Diagnostics)
+}
+
+// TestBadInput is what no sane writer makes, and what becomes of it.
+func TestBadInput(t *testing.T) {
+	latest := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
+		return newSub("a", append([]func(*v1alpha1.Subscription){follows("p", "etcd.v1"), installed}, change...)...)
+	}
+	complete, csv := newPlan("p", "Complete"), newCSV("etcd.v1")
+	strange := newPlan("p", "Complete")
+	strange.Namespace = "elsewhere"
+	for name, tc := range map[string]struct {
+		in      subscription.Input
+		change  func(*subscription.Input)
+		reasons string
+		writes  bool
+	}{
+		"an unknown approval is Automatic": {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = "Perhaps" }), complete, csv)},
+		"no package":                       {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.Package, s.Labels = "", nil }), complete, csv), reasons: "InvalidSpec"},
+		"no source":                        {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" }), complete, csv), reasons: "InvalidSpec"},
+		"no source's place":                {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Spec.CatalogSourceNamespace = "" }), complete, csv), reasons: "InvalidSpec"},
+		"catalogs without UID": {in: inputOf(latest(records(newCatalog("olm", "cool", true)), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), complete, csv), change: func(in *subscription.Input) {
+			in.Catalogs = sources(newCatalog("olm", "cool", true))
+			in.Catalogs.Sources.Items[0].UID, in.Subscriptions.Items[0].Status.CatalogHealth[0].CatalogSourceRef.UID = "", ""
+		}},
+		"two catalogs of one UID": {in: inputOf(latest(records(newCatalog("olm", "cool", true), newCatalog(ns, "cool", true)), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), complete, csv),
+			change: func(in *subscription.Input) {
+				in.Catalogs = sources(newCatalog("olm", "cool", true), newCatalog(ns, "cool", true))
+			}},
+		"a clock that went back": {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(9999) }), complete, csv)},
+		"observations of another namespace": {in: inputOf(latest(), complete, csv), change: func(in *subscription.Input) {
+			in.Histories, in.Observations = historyOf(subscription.StageComplete), []subscription.Observation{{At: second(50).Time, Plan: strange}}
+		}, reasons: "ObservationIgnored"},
+		"a history of another plan": {in: inputOf(latest(), complete, csv), change: func(in *subscription.Input) {
+			h := known(subscription.StageComplete)
+			h.PlanUID, h.PlanName = "old", "old"
+			in.Histories = map[types.UID]subscription.History{"a-uid": h}
+		}},
+		"a plan with nil steps": {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) { p.Status.Plan = []*v1alpha1.Step{nil} }), csv)},
+		"a plan of versions that were not asked for": {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
+			p.Spec.ClusterServiceVersionNames = append(p.Spec.ClusterServiceVersionNames, "lib.v1")
+		}), csv)},
+		"the highest generation":         {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = math.MaxInt }), csv), writes: true},
+		"a negative generation":          {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -1 }), csv)},
+		"a Subscription that is deleted": {in: inputOf(latest(func(s *v1alpha1.Subscription) { s.DeletionTimestamp, s.Labels = secondp(9), nil }, pending("Installing", 6)), complete, csv), writes: true},
+		"a plan that is deleted": {in: inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) {
+			p.DeletionTimestamp, p.OwnerReferences = secondp(9), nil
+		})), writes: true},
+		"owner references without flags": {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
+			p.OwnerReferences[0].Controller, p.OwnerReferences[0].BlockOwnerDeletion = nil, nil
+		}), csv)},
+		"an empty list of OperatorGroups": {in: inputOf(newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "found 0 operatorGroups, expected 1", 6))),
+			change: func(in *subscription.Input) { in.OperatorGroups.Items = []*operatorsv1.OperatorGroup{} }, reasons: "OperatorGroupCount"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.change != nil {
+				tc.change(&tc.in)
+			}
+			out := reconcile(t, tc.in)
+			require.Equal(t, tc.reasons, reasons(out.Result))
+			require.Equal(t, tc.writes, len(out.Actions) > 0, "%+v", out.Actions)
+			carryOut(&tc.in, out)
+			require.Empty(t, reconcile(t, tc.in).Actions, "written twice")
+		})
+	}
 }

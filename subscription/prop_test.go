@@ -4,6 +4,7 @@ package subscription_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/health"
 )
 
 func vocabulary(hostile bool) gen.Vocabulary {
@@ -186,7 +188,7 @@ func TestANamespaceComesToRest(t *testing.T) {
 			checkSafety(t, in)
 			out, err := subscription.Reconcile(in)
 			require.NoError(t, err)
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			require.LessOrEqual(t, round, 50, "not at rest: %s", invariant.Describe(out.Result))
 			if len(out.Actions)+len(out.Transitions) > 0 {
 				quiet = 0
@@ -203,43 +205,6 @@ func TestANamespaceComesToRest(t *testing.T) {
 		require.Empty(t, out.Actions)
 		require.Empty(t, out.Transitions)
 	})
-}
-
-// carryOut writes the actions of an Outcome into an Input.
-func carryOut(t require.TestingT, in *subscription.Input, out subscription.Outcome) {
-	for uid, h := range out.Histories {
-		in.Histories[uid] = h
-	}
-	for _, a := range out.Actions {
-		var after olmcore.Object
-		switch a := a.(type) {
-		case olmcore.Delete:
-			in.InstallPlans.Items = slices.DeleteFunc(slices.Clone(in.InstallPlans.Items), func(p *v1alpha1.InstallPlan) bool { return p.UID == a.Target.UID })
-			continue
-		case olmcore.UpdateStatus:
-			after = a.After
-		case olmcore.Update:
-			after = a.After
-		default:
-			require.Fail(t, "another action", "%v", a)
-		}
-		for i, s := range in.Subscriptions.Items {
-			if after.GetUID() == s.UID {
-				in.Subscriptions.Items[i] = after.(*v1alpha1.Subscription)
-			}
-		}
-		in.InstallPlans.Items = slices.Clone(in.InstallPlans.Items)
-		for i, p := range in.InstallPlans.Items {
-			if after.GetUID() == p.UID {
-				in.InstallPlans.Items[i] = after.(*v1alpha1.InstallPlan)
-			}
-		}
-		for i, c := range in.ClusterServiceVersions.Items {
-			if after.GetUID() == c.UID {
-				in.ClusterServiceVersions.Items[i] = after.(*v1alpha1.ClusterServiceVersion)
-			}
-		}
-	}
 }
 
 // rounds is the settling law's bound: a status, its labels, those of what the CSV
@@ -313,4 +278,96 @@ func solving() fake.Controller {
 		return solve(ctx, r, key, now, last)
 	}
 	return c
+}
+
+// TestEveryAnswerIsOne: any namespace gets a phase for each Subscription, and
+// only Installed blocks on nothing.
+func TestEveryAnswerIsOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		all, err := health.Of(in)
+		require.NoError(t, err)
+		require.Len(t, all, len(in.Subscriptions.Items))
+		for _, h := range all {
+			require.NotEmpty(t, h.Phase)
+			require.Equal(t, h.Phase == health.Installed, h.Blocking == olmcore.Ref{})
+			require.False(t, h.Since.After(in.Now.Add(time.Hour)))
+		}
+	})
+}
+
+// stored returns an object as it comes back from where it was stored.
+func stored[T any](t require.TestingT, o *T) *T {
+	data, err := json.Marshal(o)
+	require.NoError(t, err)
+	back := new(T)
+	require.NoError(t, json.Unmarshal(data, back))
+	return back
+}
+
+// TestStoredObjectsGiveTheSameResult: what JSON does to objects and histories
+// changes no decision.
+func TestStoredObjectsGiveTheSameResult(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		again := in
+		again.Subscriptions.Items, again.InstallPlans.Items, again.ClusterServiceVersions.Items = nil, nil, nil
+		for _, s := range in.Subscriptions.Items {
+			again.Subscriptions.Items = append(again.Subscriptions.Items, stored(t, s))
+		}
+		for _, p := range in.InstallPlans.Items {
+			again.InstallPlans.Items = append(again.InstallPlans.Items, stored(t, p))
+		}
+		for _, c := range in.ClusterServiceVersions.Items {
+			again.ClusterServiceVersions.Items = append(again.ClusterServiceVersions.Items, stored(t, c))
+		}
+		one, err := subscription.Reconcile(in)
+		require.NoError(t, err)
+		two, err := subscription.Reconcile(again)
+		require.NoError(t, err)
+		require.Equal(t, toJSON(t, one), toJSON(t, two))
+		for _, h := range one.Histories {
+			back, err := subscription.DecodeHistory(h.Encode())
+			require.NoError(t, err)
+			require.Equal(t, h, back)
+		}
+	})
+}
+
+// toJSON prints an Outcome, its actions as records.
+func toJSON(t require.TestingT, out subscription.Outcome) string {
+	var records []olmcore.Record
+	for _, a := range out.Actions {
+		r, err := olmcore.RecordOf(a)
+		require.NoError(t, err)
+		records = append(records, r)
+	}
+	data, err := json.Marshal([]any{records, out.Transitions, out.Diagnostics, out.RequeueAfter, out.Resolve, out.Histories})
+	require.NoError(t, err)
+	return string(data)
+}
+
+func reconcileAll(t require.TestingT, in subscription.Input) subscription.Outcome {
+	out, err := subscription.Reconcile(in)
+	require.NoError(t, err)
+	return out
+}
+
+// TestAnUnrelatedSubscriptionChangesNothing: another Subscription changes nothing of what the
+// others say, unless the namespace is resolved with it.
+func TestAnUnrelatedSubscriptionChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		in.Resolution = nil
+		with := in
+		unrelated := vault(rapid.SampledFrom([]string{"0", "bb", "z"}).Draw(t, "name"))
+		if rapid.Bool().Draw(t, "refers") {
+			follows("q", "vault.v1")(unrelated)
+		}
+		with.Subscriptions.Items = append(slices.Clone(in.Subscriptions.Items), unrelated)
+		alone, both := reconcileAll(t, in), reconcileAll(t, with)
+		for _, s := range in.Subscriptions.Items {
+			require.Equal(t, statusOf(t, in, alone, s.Name), statusOf(t, with, both, s.Name))
+		}
+	})
 }

@@ -308,7 +308,7 @@ func TestTheNewestOfDoubleConditionsStays(t *testing.T) {
 	for _, kept := range []v1alpha1.SubscriptionConditionType{"ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed", "CatalogSourcesUnhealthy", "PackageDeprecated", "Deprecated"} {
 		in := inputOf(newSub("a", withCondition(kept, "Old", "", 3), withCondition("Foreign", "X", "", 1), withCondition(kept, "New", "", 8), withCondition("Foreign", "Y", "", 1)))
 		require.Equal(t, []v1alpha1.SubscriptionCondition{condition(kept, "New", "", 8), condition("Foreign", "X", "", 1), condition("Foreign", "Y", "", 1)},
-			statusOf(t, in, reconcile(t, in), "a").Conditions, "what nobody judges")
+			statusOf(t, in, reconcile(t, in), "a").Conditions, "what is not judged")
 	}
 }
 
@@ -397,7 +397,7 @@ func TestAdoption(t *testing.T) {
 		"complete, the CSV does not":       {"", newPlan("p", "Complete"), false, false, false, "", "GeneratedByStale"},
 		"complete, installed before":       {"etcd.v0", newPlan("p", "Complete"), true, false, false, "", "GeneratedByStale"},
 		"an unknown phase":                 {"", newPlan("p", "Melting"), true, false, false, "", "GeneratedByStale"},
-		"not there, which stops nobody":    {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
+		"not there, which stops no other":  {"", newPlan("other", "Complete"), true, false, false, "", "GeneratedByDangling"},
 		"deleted before it did its work":   {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(9) }), false, false, false, "", "GeneratedByStale"},
 		"a newer generation is taken over": {"", newPlan("p", "Installing", func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 4 }), false, false, true, "UpgradePending", ""},
 	} {
@@ -460,7 +460,7 @@ func TestALeftMirrorGoesBeforeAPlanIsAdopted(t *testing.T) {
 	for _, want := range []string{"RefMirrorMismatch", ""} {
 		out := reconcile(t, in)
 		require.Equal(t, want, reasons(out.Result))
-		carryOut(t, &in, out)
+		carryOut(&in, out)
 	}
 	require.Equal(t, refTo("p"), in.Subscriptions.Items[0].Status.InstallPlanRef)
 }
@@ -546,4 +546,60 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 			require.Equal(t, "ConditionWithoutRef", reasons(out.Result))
 		}
 	})
+}
+
+// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in
+// it; that of another namespace is not followed.
+func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.Subscription){
+		"another namespace": func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "victim" },
+		"another kind":      func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Kind = "Secret" },
+		"no name":           func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Name = "" },
+	} {
+		in := inputOf(newSub("a", follows("p", "etcd.v1"), change), newPlan("p", "RequiresApproval", manual(1)))
+		out := reconcile(t, in)
+		require.Contains(t, reasons(out.Result), "RefInvalid", name)
+		require.Empty(t, stages(out.Result), name)
+	}
+}
+
+// TestOLMsOwnCases are cases of OLM's own tests that no other table has.
+func TestOLMsOwnCases(t *testing.T) {
+	const missing = "Missing/ReferencedInstallPlanNotFound"
+	unhealthy := withCondition(v1alpha1.SubscriptionCatalogSourcesUnhealthy, "X", "", 1)
+	latest := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
+		return newSub("a", append([]func(*v1alpha1.Subscription){follows("p", "etcd.v1"), installed}, change...)...)
+	}
+	for name, tc := range map[string]struct {
+		in     subscription.Input
+		want   string // plan conditions
+		others int    // conditions besides
+		writes bool
+	}{
+		"an absent plan":               {inputOf(latest(), newCSV("etcd.v1")), missing, 0, true},
+		"an absent plan, and no state": {inputOf(newSub("a", func(s *v1alpha1.Subscription) { follows("p", "")(s); s.Status.State = "" })), missing, 0, true},
+		"an absent plan, all three conditions there": {inputOf(latest(withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 6), withCondition("InstallPlanFailed", "X", "", 6),
+			pending("Installing", 6)), newCSV("etcd.v1")), missing, 0, true},
+		"an absent plan that is known to be":       {inputOf(latest(withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 6)), newCSV("etcd.v1")), missing, 0, false},
+		"an absent plan beside other conditions":   {inputOf(latest(unhealthy), newCSV("etcd.v1")), missing, 1, true},
+		"no reference, no conditions":              {inputOf(newSub("a")), "", 0, false},
+		"no reference, conditions of others":       {inputOf(newSub("a", unhealthy)), "", 1, false},
+		"no reference, conditions of a plan":       {inputOf(newSub("a", unhealthy, pending("Installing", 6), withCondition("InstallPlanFailed", "X", "", 6))), "", 1, true},
+		"a Subscription with nothing but its name": {inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec, s.Labels = &v1alpha1.SubscriptionSpec{}, nil })), "", 0, false},
+		"a complete plan after a pending one":      {inputOf(latest(pending("Installing", 6)), newPlan("p", "Complete"), newCSV("etcd.v1")), "", 0, true},
+		"a complete plan, nothing said":            {inputOf(latest(), newPlan("p", "Complete"), newCSV("etcd.v1")), "", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := reconcile(t, tc.in)
+			status := statusOf(t, tc.in, out, "a")
+			require.Equal(t, tc.want, planConditions(status))
+			wants := 0
+			if tc.want != "" {
+				wants = 1
+			}
+			require.Len(t, status.Conditions, wants+tc.others)
+			require.Equal(t, tc.writes, len(out.Actions) > 0)
+			require.Equal(t, tc.writes, status.LastUpdated.Time.Equal(now))
+		})
+	}
 }

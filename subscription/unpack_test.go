@@ -89,7 +89,7 @@ func TestUnpackingShows(t *testing.T) {
 			tc.change(in.Resolution)
 			out := reconcile(t, in)
 			require.Nil(t, out.Resolve)
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			out = reconcile(t, in)
 			require.Empty(t, out.Actions, "said once")
 			require.Equal(t, tc.requeue, out.RequeueAfter)
@@ -191,7 +191,7 @@ func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
 			require.Equal(t, "q", a.Install.Name)
 			require.Equal(t, 2, a.InstallPlanGeneration)
 			require.Equal(t, "etcd.v1", a.CurrentCSV)
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			require.Empty(t, reconcile(t, in).Actions)
 		})
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
-// Sighting is what is known of the InstallPlan that a Subscription refers to. Stage is
+// PlanState is what is known of the InstallPlan that a Subscription refers to. Stage is
 // the one that is believed, Shown the one that the conditions are to show; Plan is nil
 // unless the plan is visible, UID and Name identify it in any case.
-type Sighting = stage.Sighting
+type PlanState = stage.PlanState
 
 // Verdict is the decision about one Subscription: what was observed, and what its status
 // should say. What it points to must not be changed.
@@ -25,7 +25,7 @@ type Verdict struct {
 	// Subscription is the one that was judged, as observed.
 	Subscription *v1alpha1.Subscription
 	// Plan is what is known of the plan that it refers to.
-	Plan Sighting
+	Plan PlanState
 	// CSV is the version that it follows; nil unless that is there and no copy.
 	CSV *v1alpha1.ClusterServiceVersion
 	// Status is what its status should be, but for lastUpdated. Writes: that is another
@@ -109,8 +109,8 @@ func (j *judgement) requeue(after time.Duration) {
 	j.RequeueAfter = r.RequeueAfter
 }
 
-// take keeps a Sighting, and what was said with it.
-func (j *judgement) take(s Sighting) {
+// take keeps a PlanState, and what was said with it.
+func (j *judgement) take(s PlanState) {
 	j.Diagnostics = append(j.Diagnostics, s.Diagnostics...)
 	j.requeue(s.Wait)
 	s.Diagnostics, s.Wait = nil, 0

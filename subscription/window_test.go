@@ -105,7 +105,7 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 			told, requeue := stages(out.Result), out.RequeueAfter
 			if name == "the window is old, the list was edited" { // suspect at first
 				require.Empty(t, told)
-				carryOut(t, &in, out)
+				carryOut(&in, out)
 				in.Now = in.Now.Add(out.RequeueAfter)
 				out = reconcile(t, in)
 				told, requeue = stages(out.Result), out.RequeueAfter
@@ -114,7 +114,7 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 			require.Equal(t, tc.gaps, gaps(out.Result))
 			require.Equal(t, tc.shown, planConditions(statusOf(t, in, out, "a")))
 			require.Equal(t, tc.requeue, requeue)
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			if tc.shown != "" { // a reference that is cleared is told too
 				require.Empty(t, stages(reconcile(t, in).Result), "told twice")
 			}
@@ -331,14 +331,14 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	in.Observations = []subscription.Observation{sawAt(60, in.InstallPlans.Items[0])}
 	out := reconcile(t, in)
 	require.Equal(t, "N>I", stages(out.Result))
-	carryOut(t, &in, out)
+	carryOut(&in, out)
 
 	in.Now = second(30).Time
 	in.InstallPlans.Items[0] = again
 	in.Observations = append(in.Observations, sawAt(29, failedPlan), sawAt(30, again))
 	out = reconcile(t, in)
 	require.Equal(t, "I>F F>I", stages(out.Result))
-	carryOut(t, &in, out)
+	carryOut(&in, out)
 	require.Empty(t, stages(reconcile(t, in).Result), "once")
 
 	in.InstallPlans.Items[0], in.Observations = failedPlan, nil

@@ -199,8 +199,8 @@ func (a *audit) planPairs() {
 }
 
 // withoutDuplicate deletes a plan that brings the same as others, or else all the
-// others; nothing when a Subscription refers to one of either, or somebody has
-// approved it.
+// others; nothing when a Subscription refers to one of either, or it is
+// approved.
 func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.InstallPlan) []olmcore.Action {
 	if a.isUnwanted(p) {
 		return removalOf(p)

@@ -33,8 +33,8 @@ type InstallPlans struct {
 	Window Window
 }
 
-// Sighting is what is known of the plan that a Subscription refers to.
-type Sighting struct {
+// PlanState is what is known of the plan that a Subscription refers to.
+type PlanState struct {
 	// Stage is the one that is believed, Shown the one that the conditions are to show:
 	// Unverified and Unknown keep what they show.
 	Stage, Shown Stage
@@ -60,17 +60,17 @@ type Sighting struct {
 }
 
 // IsOver reports whether the plan brings nothing any more.
-func (s *Sighting) IsOver() bool {
+func (s *PlanState) IsOver() bool {
 	return s.Stage == Complete || s.Stage == Failed || s.Stage == Missing && s.Lasting
 }
 
-func (s *Sighting) requeue(after time.Duration) {
+func (s *PlanState) requeue(after time.Duration) {
 	if after > 0 && (s.Wait == 0 || after < s.Wait) {
 		s.Wait = after
 	}
 }
 
-func (s *Sighting) report(severity olmcore.Severity, reason, path, format string, args ...any) {
+func (s *PlanState) report(severity olmcore.Severity, reason, path, format string, args ...any) {
 	s.Diagnostics = append(s.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(s.sub), path, format, args...))
 }
 
@@ -80,8 +80,8 @@ func ValidReference(ref *corev1.ObjectReference, namespace string) bool {
 }
 
 // Look returns what is known of the plan that a reference names; nil is no plan.
-func (p *InstallPlans) Look(sub *v1alpha1.Subscription, ref *corev1.ObjectReference, m Memory) Sighting {
-	s := Sighting{sub: sub, Memory: m, Stage: NoPlan}
+func (p *InstallPlans) Look(sub *v1alpha1.Subscription, ref *corev1.ObjectReference, m Memory) PlanState {
+	s := PlanState{sub: sub, Memory: m, Stage: NoPlan}
 	if ref == nil {
 		return s
 	}
@@ -111,7 +111,7 @@ func (p *InstallPlans) Look(sub *v1alpha1.Subscription, ref *corev1.ObjectRefere
 
 // miss decides what it means that the plan is not visible: nothing yet within the
 // grace period, because a cache may be stale; then that it was deleted.
-func (p *InstallPlans) miss(s *Sighting) {
+func (p *InstallPlans) miss(s *PlanState) {
 	s.Stage = Missing
 	if p.Live || p.Window.Gone(s.UID, s.Name) {
 		s.Proven, s.Lasting = true, true
@@ -145,7 +145,7 @@ func (p *InstallPlans) miss(s *Sighting) {
 // newest returns the newest version of the plan that the Subscription refers to: the
 // listed one, unless the window goes on after it or shows, for as long as a cache may be
 // stale, a later one; nil for a plan whose deletion was witnessed.
-func (p *InstallPlans) newest(s *Sighting, listed *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
+func (p *InstallPlans) newest(s *PlanState, listed *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
 	uid, name := s.UID, s.Name
 	if listed != nil {
 		uid, name = listed.UID, listed.Name
@@ -172,7 +172,7 @@ func (p *InstallPlans) newest(s *Sighting, listed *v1alpha1.InstallPlan) *v1alph
 // believe returns the plan's stage, or Unverified where a stale cache is the likelier
 // explanation of what is seen. Only a caller who keeps a memory and has no ordered
 // window needs to suspect it.
-func (p *InstallPlans) believe(s *Sighting) Stage {
+func (p *InstallPlans) believe(s *PlanState) Stage {
 	plan, h := s.Plan, &s.Memory.Before
 	stage := Of(plan)
 	if !s.Memory.Kept {
@@ -223,7 +223,7 @@ func (h *History) contradicts(plan *v1alpha1.InstallPlan, stage, last Stage) (is
 
 // waits reports whether a stage has been suspect for less than the grace period, and
 // remembers since when it is.
-func (p *InstallPlans) waits(s *Sighting, stage Stage, grace time.Duration) bool {
+func (p *InstallPlans) waits(s *PlanState, stage Stage, grace time.Duration) bool {
 	left, h := grace, &s.Memory.Before
 	if h.SuspectStage == stage && !h.SuspectSince.After(p.Now) {
 		left -= Since(h.SuspectSince, p.Now)
@@ -249,7 +249,7 @@ func (p *InstallPlans) observed(h *History, plan *v1alpha1.InstallPlan, stage St
 
 // last returns the stage of the visible plan that is known already: what is remembered,
 // else what the status says, which another writer may have written.
-func (s *Sighting) last() (last Stage, ok bool) {
+func (s *PlanState) last() (last Stage, ok bool) {
 	h, ref := &s.Memory.Before, s.sub.Status.InstallPlanRef
 	switch {
 	case s.Memory.Known && h.isAbout(s.Plan.UID, s.Plan.Name):

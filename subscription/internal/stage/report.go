@@ -14,7 +14,7 @@ import (
 
 // Publish decides which stage the conditions are to show, and remembers it. ref is what
 // the Subscription is to refer to.
-func (p *InstallPlans) Publish(s Sighting, ref *corev1.ObjectReference) Sighting {
+func (p *InstallPlans) Publish(s PlanState, ref *corev1.ObjectReference) PlanState {
 	switch {
 	case ref == nil || s.Invalid:
 		s.Shown = NoPlan
@@ -47,7 +47,7 @@ func showsPlan(conditions []v1alpha1.SubscriptionCondition) bool {
 
 // lacksOwnWrite reports whether the conditions still show what they did before the last
 // call changed them: a cache that has not seen that write yet.
-func (p *InstallPlans) lacksOwnWrite(s *Sighting, ref *corev1.ObjectReference) bool {
+func (p *InstallPlans) lacksOwnWrite(s *PlanState, ref *corev1.ObjectReference) bool {
 	h := &s.Memory.Before
 	if p.Live || h.Published == "" || !h.isAbout(ref.UID, ref.Name) {
 		return false
@@ -73,7 +73,7 @@ type origin struct {
 
 // recorded returns what the status says of the plan's stage, or the history when the
 // status says nothing. A condition that is older than the plan is about another one.
-func (s *Sighting) recorded() origin {
+func (s *PlanState) recorded() origin {
 	status, h := &s.sub.Status, &s.Memory.Before
 	ref := status.InstallPlanRef
 	if ref == nil || s.Invalid {
@@ -94,7 +94,7 @@ func (s *Sighting) recorded() origin {
 }
 
 // known returns where the last report of transitions ended.
-func (s *Sighting) known() origin {
+func (s *PlanState) known() origin {
 	if !s.Memory.Known {
 		return s.recorded()
 	}
@@ -109,12 +109,12 @@ type Written struct {
 	Cleared bool
 }
 
-// Report returns the transitions of the plan's stage, and the Sighting with what is
+// Report returns the transitions of the plan's stage, and the PlanState with what is
 // remembered of them: all that are new to a caller who remembers, else those up to what
 // the status is made to show by this very result. To a caller who remembers, a plan is
 // reported once it is seen to be referred to: the write of the reference may be lost, and
 // a cache be stale.
-func (p *InstallPlans) Report(s Sighting, w Written) (Sighting, []olmcore.Transition) {
+func (p *InstallPlans) Report(s PlanState, w Written) (PlanState, []olmcore.Transition) {
 	from := s.known()
 	m := &s.Memory
 	isNew := w.Reference || w.State || s.Shown != Unverified && s.Shown != s.recorded().stage
@@ -143,7 +143,7 @@ func (p *InstallPlans) Report(s Sighting, w Written) (Sighting, []olmcore.Transi
 
 // isQuiet reports whether nothing happened since the last report: then the memory
 // stays as it is, whatever was written to the plan meanwhile.
-func (p *InstallPlans) isQuiet(s *Sighting, from origin) bool {
+func (p *InstallPlans) isQuiet(s *PlanState, from origin) bool {
 	switch {
 	case from.stage != s.Stage || len(p.Window.list) > 0:
 		return false
@@ -155,7 +155,7 @@ func (p *InstallPlans) isQuiet(s *Sighting, from origin) bool {
 
 // reportMessage reports, to a caller who remembers, that the plan itself has something
 // new to say; the conditions do not show status.message.
-func (p *InstallPlans) reportMessage(s *Sighting, reported []olmcore.Transition) {
+func (p *InstallPlans) reportMessage(s *PlanState, reported []olmcore.Transition) {
 	if s.Plan == nil || digest(s.Plan.Status.Message) == s.Memory.After.LastMessage {
 		return
 	}
@@ -168,7 +168,7 @@ func (p *InstallPlans) reportMessage(s *Sighting, reported []olmcore.Transition)
 
 // path reconstructs what happened to the plan since origin: every version that a watch
 // delivered, then the one that is there now, and between them what must have happened.
-func (p *InstallPlans) path(s *Sighting, from origin) chain {
+func (p *InstallPlans) path(s *PlanState, from origin) chain {
 	c := chain{
 		target: olmcore.RefOf(s.sub).Unversioned(), now: p.Now, from: from.stage, fromAt: from.at,
 		installedAt: from.lastDone, knows: from.knows, remembers: from.knows,
@@ -198,7 +198,7 @@ func (p *InstallPlans) path(s *Sighting, from origin) chain {
 // the first one on that is news. A window that begins before the chain does, as one may
 // that was read by another way than the plan itself, is entered where it shows the
 // chain's stage.
-func (p *InstallPlans) news(s *Sighting, uid types.UID, name string, c *chain) []Observation {
+func (p *InstallPlans) news(s *PlanState, uid types.UID, name string, c *chain) []Observation {
 	if name == "" {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (c *chain) isNews(o *Observation, h *History) bool {
 }
 
 // remember notes where the report ends.
-func (p *InstallPlans) remember(s *Sighting, c *chain) {
+func (p *InstallPlans) remember(s *PlanState, c *chain) {
 	h := &s.Memory.After
 	if n := len(c.list); n > 0 || h.LastStage == "" {
 		h.Seq += int64(n)
@@ -272,7 +272,7 @@ func (p *InstallPlans) remember(s *Sighting, c *chain) {
 
 // lastObserved returns the time up to which observations of the plan are known: that of
 // the newest one, or now where the list knows more.
-func (p *InstallPlans) lastObserved(s *Sighting) (at time.Time) {
+func (p *InstallPlans) lastObserved(s *PlanState) (at time.Time) {
 	last, listed := p.Window.last(s.UID, s.Name), p.ByName[s.Name]
 	switch {
 	case last == nil && s.Memory.After.LastObserved.IsZero():

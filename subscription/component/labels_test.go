@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subscription_test
+package component_test
 
 import (
 	"fmt"
@@ -99,7 +99,7 @@ func TestWhoGetsAComponentLabel(t *testing.T) {
 		"a CRD that the CSV does not own":       {clusterWide(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("vaults.example.com")}), false},
 		"a CRD that the CSV owns":               {clusterWide(crd("ops/etcd.v1")), true},
 		"a CRD that the CSV claims":             {clusterWide(crd("other/etcd.v1")), false},
-		"somebody else's":                       {&corev1.Service{ObjectMeta: meta("x")}, false},
+		"owned by another":                      {&corev1.Service{ObjectMeta: meta("x")}, false},
 		"owned by an earlier CSV of that name": {func() olmcore.Object {
 			o := byReference(&corev1.Service{ObjectMeta: meta("x")})
 			o.GetOwnerReferences()[0].UID = "older"
@@ -174,21 +174,6 @@ func TestLabelKeys(t *testing.T) {
 		require.Equal(t, map[string][]string{"Subscription/a": {key}}, labelsAfter(out), pkg)
 		sub.Labels = map[string]string{key: "any value counts"}
 		require.Empty(t, reconcile(t, answered(inputOf(sub))).Actions, pkg)
-	}
-}
-
-// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in
-// it; that of another namespace is not followed.
-func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.Subscription){
-		"another namespace": func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "victim" },
-		"another kind":      func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Kind = "Secret" },
-		"no name":           func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Name = "" },
-	} {
-		in := inputOf(newSub("a", follows("p", "etcd.v1"), change), newPlan("p", "RequiresApproval", manual(1)))
-		out := reconcile(t, in)
-		require.Contains(t, reasons(out.Result), "RefInvalid", name)
-		require.Empty(t, stages(out.Result), name)
 	}
 }
 

@@ -5,6 +5,7 @@ package subscription_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,20 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
-
-func newCatalog(namespace, name string, healthy bool) *v1alpha1.CatalogSource {
-	c := &v1alpha1.CatalogSource{ObjectMeta: meta(name)}
-	c.Namespace = namespace
-	c.Status.GRPCConnectionState = &v1alpha1.GRPCConnectionState{LastObservedState: "CONNECTING"}
-	if healthy {
-		c.Status.GRPCConnectionState.LastObservedState = "READY"
-	}
-	return c
-}
 
 func invalidCatalog(namespace, name string) *v1alpha1.CatalogSource {
 	c := newCatalog(namespace, name, true)
@@ -128,7 +120,7 @@ func TestCatalogHealth(t *testing.T) {
 			}
 			require.Equal(t, tc.health, strings.Join(health, " "))
 			for range 2 {
-				carryOut(t, &in, reconcile(t, in))
+				carryOut(&in, reconcile(t, in))
 			}
 			require.Empty(t, reconcile(t, in).Actions, "at rest")
 		})
@@ -177,7 +169,7 @@ func TestManyCatalogs(t *testing.T) {
 	require.Empty(t, reconcile(t, in).Actions, "the last known health stands")
 }
 
-func TestAProbeThatFailsChangesNothingAndStopsNobody(t *testing.T) {
+func TestAFailedProbeChangesNothing(t *testing.T) {
 	cool := newCatalog("olm", "cool", true)
 	in := answered(inputOf(newSub("a", records(cool), saysHealth("False", "AllCatalogSourcesHealthy", allHealthy)), newSub("b")))
 	in.Catalogs = sources(cool)
@@ -241,7 +233,7 @@ func TestDeprecation(t *testing.T) {
 		"another catalog's entry":         {newSub("a", has), []subscription.Entry{{Catalog: types.NamespacedName{Namespace: "olm", Name: "hot"}, Package: "etcd", Channel: "stable", Bundle: "etcd.v1", BundleDeprecation: new("b")}}, "", ""},
 		"another channel's entry":         {newSub("a", has, func(s *v1alpha1.Subscription) { s.Spec.Channel = "alpha" }), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
 		"nothing is installed":            {newSub("a"), []subscription.Entry{entryOf("etcd.v1", nil, nil, new("b"))}, "", ""},
-		"nobody knows the entries":        {newSub("a", has, says("BundleDeprecated", "b")), nil, "BundleDeprecated=b", "DeprecationUnknown"},
+		"the entries are not known":       {newSub("a", has, says("BundleDeprecated", "b")), nil, "BundleDeprecated=b", "DeprecationUnknown"},
 		"the installed one, of others":    {newSub("a", has), []subscription.Entry{entryOf("etcd.v0", nil, nil, new("0")), entryOf("etcd.v1", nil, nil, new("1")), entryOf("etcd.v3", nil, nil, new("3"))}, "BundleDeprecated=olm.bundle/etcd.v1: 1 Deprecated=olm.bundle/etcd.v1: 1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,10 +254,76 @@ func TestDeprecation(t *testing.T) {
 			}
 			require.Equal(t, tc.want, strings.Join(got, " "))
 			require.Equal(t, tc.reason, reasons(out.Result))
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			require.Empty(t, reconcile(t, in).Actions)
 			if tc.reason == "" {
 			}
 		})
+	}
+}
+
+// TestWhatIsSaidOfCatalogs compares the conditions about catalogs and deprecation
+// of any namespace with what they are for.
+func TestWhatIsSaidOfCatalogs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		if in.Catalogs == nil {
+			in.Catalogs = sources()
+		}
+		for _, s := range in.Subscriptions.Items {
+			if rapid.Bool().Draw(t, "any channel") {
+				s.Spec.Channel = ""
+			}
+		}
+		var bad []string
+		target := false
+		for _, c := range in.Catalogs.Sources.Items {
+			if c.Status.GRPCConnectionState.LastObservedState != "READY" {
+				bad = append(bad, c.Name)
+			}
+			target = target || c.Name == "cool"
+		}
+		out, err := subscription.Reconcile(in)
+		require.NoError(t, err)
+		for _, s := range in.Subscriptions.Items {
+			status := statusOf(t, in, out, s.Name)
+			c := status.GetCondition(v1alpha1.SubscriptionCatalogSourcesUnhealthy)
+			healthy := len(in.Catalogs.Sources.Items) > 0 && target && len(bad) == 0
+			require.Equal(t, healthy, c.Status == corev1.ConditionFalse, c)
+			require.Equal(t, !healthy, c.Status == corev1.ConditionTrue, c)
+			if !healthy && len(in.Catalogs.Sources.Items) > 0 {
+				require.True(t, !target && strings.Contains(c.Message, "cool") || slices.ContainsFunc(bad, func(name string) bool { return strings.Contains(c.Message, name) }), c.Message)
+			}
+			require.Len(t, status.CatalogHealth, len(in.Catalogs.Sources.Items))
+			for i, h := range status.CatalogHealth {
+				require.Equal(t, in.Catalogs.Sources.Items[i].UID, h.CatalogSourceRef.UID)
+				require.Equal(t, !slices.Contains(bad, h.CatalogSourceRef.Name), h.Healthy)
+			}
+			if s.Status.InstalledCSV == "etcd.v1" && len(in.Catalogs.Entries) > 0 {
+				checkRollUp(t, s, status)
+			}
+		}
+		carryOut(&in, out)
+		for _, a := range reconcileAll(t, in).Actions {
+			if u, ok := a.(olmcore.UpdateStatus); ok {
+				require.Equal(t, u.Before.(*v1alpha1.Subscription).Status.CatalogHealth, u.After.(*v1alpha1.Subscription).Status.CatalogHealth, "written twice")
+			}
+		}
+	})
+}
+
+// checkRollUp: the condition Deprecated joins the three levels, in their order.
+func checkRollUp(t require.TestingT, s *v1alpha1.Subscription, status v1alpha1.SubscriptionStatus) {
+	var present []string
+	for _, level := range []v1alpha1.SubscriptionConditionType{"PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"} {
+		if c := status.GetCondition(level); c.Status == "True" {
+			present = append(present, c.Message)
+		}
+	}
+	all := status.GetCondition("Deprecated")
+	require.Equal(t, len(present) > 0, all.Status == "True")
+	require.Equal(t, strings.Join(present, "; "), all.Message)
+	if s.Spec.Channel == "" {
+		require.NotEqual(t, "True", string(status.GetCondition("ChannelDeprecated").Status))
 	}
 }

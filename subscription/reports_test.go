@@ -82,7 +82,7 @@ func TestWrittenConditionsAreTold(t *testing.T) {
 				require.Equal(t, metav1.NewTime(now), tr.At)
 				require.Equal(t, tr.To, string(tr.Status))
 			}
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			out = reconcile(t, in)
 			require.Empty(t, out.Transitions, "told once")
 		})
@@ -128,7 +128,7 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 
 // TestACatalogsChangeTellsNothingOfPlans: without memory a status write tells what it
 // shows of the plan, and a write about catalogs shows nothing of it; not even of a plan
-// that is tried again, of which nobody knows whether it was told.
+// that is tried again, of which it is not known whether it was reported.
 func TestACatalogsChangeTellsNothingOfPlans(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
 	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))
@@ -159,7 +159,7 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 			got += d.Message
 		}
 		require.Equal(t, step.want, got, i)
-		carryOut(t, &in, out)
+		carryOut(&in, out)
 	}
 	whole := healthOf(t, in)
 	require.Equal(t, "retry: denied", whole.Message)
@@ -169,6 +169,6 @@ func TestWhatAPlanSaysIsTold(t *testing.T) {
 	out := reconcile(t, fresh)
 	require.Equal(t, "retry: denied", out.Transitions[len(out.Transitions)-1].Message)
 	require.Empty(t, reasons(out.Result), "the transition says so")
-	carryOut(t, &fresh, out)
+	carryOut(&fresh, out)
 	require.Empty(t, reasons(reconcile(t, fresh).Result), "and it is not told again")
 }

@@ -111,7 +111,7 @@ func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subsc
 }
 
 // fingerprint says which versions there are, as resolve looks at them: a version that
-// somebody deletes changes what a namespace needs, and no Subscription says so.
+// a person deletes changes what a namespace needs, and no Subscription says so.
 func (p *past) fingerprint(ctx context.Context, reader olmcore.Reader, _ string) (string, error) {
 	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, reader, ns, nil)
 	var names []string
@@ -505,14 +505,14 @@ func (p *past) step() {
 		if plan := anyPlan(); plan != nil && rapid.IntRange(0, 2).Draw(t, "really") == 0 {
 			require.NoError(t, p.c.Delete(olmcore.RefOf(plan).Unversioned()))
 		}
-	case "disown": // somebody takes owners and labels off a plan
+	case "disown": // a person takes owners and labels off a plan
 		if plan := anyPlan(); plan != nil {
 			require.NoError(t, fake.Edit(p.c, ns, plan.Name, func(plan *v1alpha1.InstallPlan) {
 				plan.OwnerReferences = plan.OwnerReferences[:rapid.IntRange(0, len(plan.OwnerReferences)).Draw(t, "owners")]
 				plan.Labels = nil
 			}))
 		}
-	case "uninstall": // somebody deletes a version
+	case "uninstall": // a person deletes a version
 		n := name()
 		if csv := fake.Find[*v1alpha1.ClusterServiceVersion](p.c, ns, fmt.Sprintf("%s.v%d", n, p.heads[n])); csv != nil && p.reinstalls {
 			require.NoError(t, p.c.Delete(olmcore.RefOf(csv).Unversioned()))

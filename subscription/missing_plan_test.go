@@ -311,7 +311,7 @@ func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 			var out subscription.Outcome
 			for range 4 {
 				out = reconcile(t, in)
-				carryOut(t, &in, out)
+				carryOut(&in, out)
 				in.Now = in.Now.Add(max(out.RequeueAfter, time.Second))
 			}
 			got := in.Subscriptions.Items[0].Status
@@ -336,27 +336,6 @@ func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 			require.False(t, findings[0].Safe)
 		})
 	}
-}
-
-func TestHistoryIsOneString(t *testing.T) {
-	h := known(subscription.StageInstalling)
-	h.Seq, h.MissingSince, h.SuspectStage, h.SuspectSince = 4, now, subscription.StageFailed, now.Add(time.Nanosecond)
-	back, err := subscription.DecodeHistory(h.Encode())
-	require.NoError(t, err)
-	require.Equal(t, h, back)
-	require.Equal(t, "{}", subscription.History{}.Encode())
-	for _, text := range []string{"", "x", `{"lastStage":"Dancing"}`, `[1]`} {
-		_, err := subscription.DecodeHistory(text)
-		require.ErrorIs(t, err, olmcore.ErrInvalidInput, text)
-	}
-}
-
-func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
-	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing"))
-	in.Histories = map[types.UID]subscription.History{"a-uid": {LastStage: "Dancing", PlanUID: "p-uid"}}
-	out := reconcile(t, in)
-	require.Equal(t, "HistoryInvalid", reasons(out.Result))
-	require.Equal(t, subscription.StageInstalling, out.Histories["a-uid"].LastStage)
 }
 
 func historyOf(stage subscription.Stage) map[types.UID]subscription.History {

@@ -80,7 +80,7 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 				plan = got.InstallPlanRef.Name
 			}
 			require.Equal(t, tc.want, got.CurrentCSV+" "+got.InstalledCSV+" "+string(got.State)+" "+plan)
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
 		})
 	}

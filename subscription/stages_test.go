@@ -148,13 +148,13 @@ func TestAWindowOfOneSecondIsToldOnce(t *testing.T) {
 	}
 	out := reconcile(t, in)
 	require.Equal(t, "I>F F>I I>F F>I", stages(out.Result))
-	carryOut(t, &in, out)
+	carryOut(&in, out)
 
 	in.Observations = append(in.Observations, at(500, newPlan("p", "Failed", started(11), failed(11))))
 	in.InstallPlans.Items = []*v1alpha1.InstallPlan{newPlan("p", "Failed", started(11), failed(11))}
 	out = reconcile(t, in)
 	require.Equal(t, "I>F", stages(out.Result))
-	carryOut(t, &in, out)
+	carryOut(&in, out)
 	require.Empty(t, stages(reconcile(t, in).Result))
 }
 

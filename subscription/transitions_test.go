@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// known is the history of somebody who saw the plan "p" in a stage at second 10.
+// known is the history of a caller who saw the plan "p" in a stage at second 10.
 func known(stage subscription.Stage) subscription.History {
 	h := subscription.History{LastStage: stage, LastAt: second(10).Time, PlanUID: "p-uid", PlanName: "p", Published: stage, PublishedAt: second(10).Time}
 	if stage == subscription.StageNoPlan {
@@ -179,7 +179,7 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 				require.Equal(t, tc.want, stages(out.Result))
 			}
 			require.Equal(t, tc.gaps, gaps(out.Result))
-			carryOut(t, &in, out)
+			carryOut(&in, out)
 			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
 		})
 	}
@@ -234,7 +234,7 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 			from: "Failed", lastDone: 8, plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I:Proven I>F:Proven F>I", gaps: "AtLeastOnce"},
 		"a failed plan found installing with its failure was tried once": {
 			from: "Failed", lastDone: 20, plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I"},
-		"a failure that nobody dated may be the known one": {
+		"a failure without a time may be the known one": {
 			from: "Failed", plan: newPlan("p", "Installing", started(3), failed(20)), want: "F>I"},
 		"a refused check is no failure": {
 			from: "Installing", plan: newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no group", 20)), want: ""},
@@ -242,7 +242,7 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 			from: "Failed", lastDone: 8, plan: newPlan("p", "Failed", started(3), failed(20)), want: "F>I:Proven I>F", gaps: "AtLeastOnce"},
 		"a failure that gets its condition late is no other try": {
 			from: "Failed", plan: newPlan("p", "Failed", failed(20)), want: ""},
-		"a newer completion proves that somebody ran it again": {
+		"a newer completion proves that it ran again": {
 			from: "Complete", lastDone: 8, plan: newPlan("p", "Complete", started(3), done(20)), want: "C>I:Proven! I>C", gaps: "OutOfBandEdit AtLeastOnce"},
 		"times that contradict each other are dropped": {
 			from: "NoPlan", plan: newPlan("p", "Complete", started(1), done(30)), want: "->N:Proven N>I:Proven I>C", gaps: "ClockSkew"},
@@ -401,7 +401,7 @@ func TestTransitionTimes(t *testing.T) {
 		"restored": {history: known("Missing"), plan: newPlan("p", "Installing", started(20)), want: []string{
 			"Installing 1m0s NotAfter True PlanRestored",
 		}},
-		"an end that nobody dated": {plan: newPlan("p", "Complete", started(20)), want: []string{
+		"an end without a time": {plan: newPlan("p", "Complete", started(20)), want: []string{
 			"NotYetReconciled 2s Exact True InstallPlanNotYetReconciled",
 			"Installing 20s NotAfter True Installing",
 			"Complete 1m0s NotAfter False InstallPlanComplete",

@@ -5,10 +5,12 @@ package subscription_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -104,4 +106,38 @@ func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
 	require.Equal(t, map[types.UID]subscription.History{
 		"a-uid": {LastStage: subscription.StageNoPlan, LastAt: now, Published: subscription.StageNoPlan, PublishedAt: now},
 	}, reconcile(t, in).Histories)
+}
+
+// TestSeqCountsWhatWasTold: every transition has a number of its own.
+func TestSeqCountsWhatWasTold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWatcher()
+		for _, v := range walk(t, true) {
+			if rapid.Bool().Draw(t, "look") {
+				w.look(t, v.at, v.plan)
+				require.EqualValues(t, len(w.told), w.in.Histories["a-uid"].Seq)
+			}
+		}
+	})
+}
+
+func TestHistoryIsOneString(t *testing.T) {
+	h := known(subscription.StageInstalling)
+	h.Seq, h.MissingSince, h.SuspectStage, h.SuspectSince = 4, now, subscription.StageFailed, now.Add(time.Nanosecond)
+	back, err := subscription.DecodeHistory(h.Encode())
+	require.NoError(t, err)
+	require.Equal(t, h, back)
+	require.Equal(t, "{}", subscription.History{}.Encode())
+	for _, text := range []string{"", "x", `{"lastStage":"Dancing"}`, `[1]`} {
+		_, err := subscription.DecodeHistory(text)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, text)
+	}
+}
+
+func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), newPlan("p", "Installing"))
+	in.Histories = map[types.UID]subscription.History{"a-uid": {LastStage: "Dancing", PlanUID: "p-uid"}}
+	out := reconcile(t, in)
+	require.Equal(t, "HistoryInvalid", reasons(out.Result))
+	require.Equal(t, subscription.StageInstalling, out.Histories["a-uid"].LastStage)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package subscription_test
+package component_test
 
 import (
 	"context"
@@ -198,7 +198,7 @@ func TestEveryKindIsListed(t *testing.T) {
 }
 
 // TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while
-// labels come and go, and while somebody deletes it.
+// labels come and go, and while it is deleted.
 func TestOperatorRefsFollowTheLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)
