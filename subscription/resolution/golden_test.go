@@ -140,12 +140,13 @@ func eachLine[T any](t testing.TB, file string, visit func(T)) {
 const (
 	backwardSkipRange = "A skipRange may lead to the installed version itself, or back to an older one."
 	anotherReason     = "A failure names some rules that contradict each other: another set each time, and not always a smallest."
+	replacesItself    = "With a skipRange that holds its own version an operator replaces itself."
 	copiesInAnyOrder  = "A bundle in several channels has copies in random order for a Subscription without a channel."
 )
 
 // ofThePart says what differs in the part of the random namespaces that is
 // published: how often, by deviation.
-var ofThePart = map[string]int{backwardSkipRange: 7, anotherReason: 8, copiesInAnyOrder: 3}
+var ofThePart = map[string]int{backwardSkipRange: 7, anotherReason: 8, copiesInAnyOrder: 3, replacesItself: 6}
 
 func TestEveryRandomNamespaceResolvesAsInOLM(t *testing.T) {
 	cases, differs := 0, map[string]int{}
@@ -154,7 +155,7 @@ func TestEveryRandomNamespaceResolvesAsInOLM(t *testing.T) {
 		in := g.input(t)
 		in.Policy = resolution.UpstreamPolicy()
 		res := resolution.Resolve(in)
-		compareGolden(t, g.ID+" under OLM's policy", res, g.Satisfiable, g.Install)
+		compareGolden(t, g.ID+" under OLM's policy", res, g.Satisfiable, notItself(g.Install, res, differs))
 		if !g.Satisfiable && !slices.ContainsFunc(res.Cores, func(c resolution.Core) bool { return c.Message == g.UpstreamMessage }) {
 			why := anotherReason
 			if slices.ContainsFunc(in.Subscriptions, func(s *v1alpha1.Subscription) bool { return s.Spec.Channel == "" }) && sameCandidates(res, g.UpstreamMessage) {
@@ -180,6 +181,20 @@ func TestEveryRandomNamespaceResolvesAsInOLM(t *testing.T) {
 	for why := range differs {
 		requireDeviation(t, why)
 	}
+}
+
+// notItself is what OLM installs; where something is to replace itself, it has
+// what we say that it replaces, which is not itself.
+func notItself(theirs []install, res resolution.Result, differs map[string]int) []install {
+	theirs = slices.Clone(theirs)
+	for i, x := range theirs {
+		at := slices.IndexFunc(res.Operators, func(op olmcore.Operator) bool { return op.Name == x.Name && op.Package == x.Package })
+		if x.Replaces == x.Name && at >= 0 && res.Operators[at].Replaces != x.Name {
+			theirs[i].Replaces = res.Operators[at].Replaces
+			differs[replacesItself]++
+		}
+	}
+	return theirs
 }
 
 // requireDeviation looks a deviation up where they are written down.

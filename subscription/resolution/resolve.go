@@ -23,7 +23,7 @@ import (
 // Policy for the rest.
 func Resolve(in Input) Result {
 	s, res := resolve(&in)
-	if s.picks != nil && !in.Policy.OmitHeldBack {
+	if s.served && !in.Policy.OmitHeldBack {
 		res.HeldBack = explain.HeldBackOf(&s.View, &s.limits.heldBack)
 	}
 	finish(s, &res)
@@ -41,7 +41,7 @@ func resolve(in *Input) (*service, Result) {
 		return stopped(p, Failed, p.Failure)
 	}
 	s := serve(p)
-	if s.picks == nil {
+	if !s.served {
 		return s, refused(s)
 	}
 	res := solution(s)

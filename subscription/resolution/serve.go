@@ -16,10 +16,10 @@ import (
 // service is how far the Subscriptions of a namespace can be served.
 type service struct {
 	explain.View
-	// picks are the solution for those that are not left out; nil when nobody is
-	// served.
-	picks []search.Pick
-	cores []Core
+	// picks are the solution for those that are not left out, if any is served.
+	picks  []search.Pick
+	served bool
+	cores  []Core
 	// failures are those of the Subscriptions that are left out, by name.
 	failures map[string]*olmcore.ResolutionFailure
 	limits   limits
@@ -73,7 +73,7 @@ func (s *service) question() search.Question {
 func (s *service) done(picks []search.Pick) {
 	served := slices.ContainsFunc(s.Subs, func(sub *model.Subscription) bool { return !s.Scope.Failed(sub) })
 	if len(s.cores) == 0 || served && !s.Policy.AllOrNothing {
-		s.picks = append([]search.Pick{}, picks...)
+		s.picks, s.served = picks, true
 		return
 	}
 	s.Targets = nil
@@ -147,21 +147,15 @@ func (s *service) tooHard() []Core {
 // targets notes what a solution gives each Subscription.
 func targets(p *model.Problem, picks []search.Pick) []model.Ref {
 	list := make([]model.Ref, len(p.Subs))
-	selected := map[model.Ref]bool{}
-	for _, pick := range picks {
-		if pick.Node != nil {
-			selected[pick.Node.Ref] = true
-		}
-	}
 	for _, pick := range picks {
 		switch sub := pick.Choice.Sub; {
 		case sub == nil:
 		case pick.Node != nil:
 			list[sub.Index] = pick.Node.Ref
-		default:
-			for r := range pick.Choice.Refs {
-				if selected[r] {
-					list[sub.Index] = r
+		default: // it has what was selected before
+			for _, earlier := range picks {
+				if earlier.Node != nil && pick.Choice.Contains(earlier.Node.Ref) {
+					list[sub.Index] = earlier.Node.Ref
 					break
 				}
 			}

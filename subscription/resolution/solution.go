@@ -92,7 +92,8 @@ func install(p *service, n *model.Node, matching []*model.Subscription) olmcore.
 }
 
 // replaces returns the current operator that an entry takes over from, else what
-// the channel says. Of several the one that is nearer to the head.
+// the channel says. Of several the one that is nearer to the head. A skipRange that
+// holds the version itself makes it take over from nothing.
 func replaces(p *service, n *model.Node) string {
 	var over *model.Subscription
 	position := func(s *model.Subscription) int32 {
@@ -102,7 +103,7 @@ func replaces(p *service, n *model.Node) string {
 		return 1 << 30
 	}
 	for _, s := range p.Subs {
-		if p.Scope.Failed(s) || s.Current == nil || p.Targets[s.Index] != n.Ref {
+		if p.Scope.Failed(s) || s.Current == nil || p.Targets[s.Index] != n.Ref || s.Current.Object.Name == n.Entry.Name {
 			continue
 		}
 		if over == nil || position(s) <= position(over) {
@@ -151,7 +152,9 @@ func decide(p *service, res *Result, changed map[string]string) {
 		}
 		switch {
 		case p.Scope.Failed(s):
-			t.Target = t.Current
+			if !replacedByOther(p, s) {
+				t.Target = t.Current
+			}
 			d.Failure = p.failures[name]
 		case p.Targets[s.Index].Entry != nil:
 			t.Target = p.Targets[s.Index].Entry.Name
@@ -166,6 +169,14 @@ func decide(p *service, res *Result, changed map[string]string) {
 		res.Decisions = append(res.Decisions, d)
 		res.Targets = append(res.Targets, t)
 	}
+}
+
+// replacedByOther reports whether another Subscription moves on from the operator that a
+// failed one has, too.
+func replacedByOther(p *service, s *model.Subscription) bool {
+	return s.Current != nil && slices.ContainsFunc(s.Current.Owners, func(other *model.Subscription) bool {
+		return !p.Scope.Failed(other) && p.Targets[other.Index].Entry != s.Current.Entry
+	})
 }
 
 // published is what of a bundle reaches the cluster: the properties without

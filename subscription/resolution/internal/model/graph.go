@@ -96,8 +96,8 @@ type Node struct {
 type Group struct {
 	// Kind is OnePerPackage, OnePerAPI or OnePerName.
 	Kind RuleKind
-	Name string // of the package or the ClusterServiceVersion
-	API  content.API
+	Name string       // of the package or the ClusterServiceVersion
+	API  *content.API // of OnePerAPI
 }
 
 // graph holds the entries that one call has looked at.
@@ -106,19 +106,38 @@ type graph struct {
 	byID     []*Node
 	store    []Node
 	groups   []Group
-	groupIDs map[Group]int32
+	packages map[string]int32 // the numbers of groups
+	apis     map[content.API]int32
+	names    map[string]int32
 	offers   map[offerKey]*Offer
 	programs map[string]CELProgram
 	closure  []*Node
 	Rules    RuleTable
 }
 
-// GroupID returns the number of a group; -1 when nothing that was looked at is in it.
-func (p *Problem) GroupID(g Group) int32 {
-	if id, ok := p.groupIDs[g]; ok {
+// PackageGroup returns the number of a package's group, APIGroup that of an API; -1 when
+// nothing that was looked at is in it.
+func (p *Problem) PackageGroup(name string) int32 { return numberOf(p.packages, name) }
+
+// APIGroup returns the number of an API's group.
+func (p *Problem) APIGroup(api content.API) int32 { return numberOf(p.apis, api) }
+
+func numberOf[K comparable](ids map[K]int32, key K) int32 {
+	if id, ok := ids[key]; ok {
 		return id
 	}
 	return -1
+}
+
+// number returns the number of a group, a new one when it has none.
+func number[K comparable](p *Problem, ids map[K]int32, key K, g Group) int32 {
+	id, ok := ids[key]
+	if !ok {
+		id = int32(len(p.groups))
+		ids[key] = id
+		p.groups = append(p.groups, g)
+	}
+	return id
 }
 
 // GroupOf returns the group of a number.
@@ -157,26 +176,19 @@ func (p *Problem) Node(r Ref, owner int32) *Node {
 }
 
 func groupsOf(p *Problem, r Ref) []int32 {
-	list := make([]int32, 0, len(r.Entry.Packages)+len(r.Entry.Provides)+1)
-	add := func(g Group) {
-		id, ok := p.groupIDs[g]
-		if !ok {
-			id = int32(len(p.groups))
-			p.groupIDs[g] = id
-			p.groups = append(p.groups, g)
-		}
-		if !slices.Contains(list, id) {
+	e := r.Entry
+	list := make([]int32, 0, len(e.Packages)+len(e.Provides)+1)
+	for i := range e.Packages {
+		name := e.Packages[i].Name
+		if id := number(p, p.packages, name, Group{Kind: OnePerPackage, Name: name}); !slices.Contains(list, id) {
 			list = append(list, id)
 		}
 	}
-	for i := range r.Entry.Packages {
-		add(Group{Kind: OnePerPackage, Name: r.Entry.Packages[i].Name})
-	}
-	for _, api := range r.Entry.Provides {
-		add(Group{Kind: OnePerAPI, API: api})
+	for i := range e.Provides {
+		list = append(list, number(p, p.apis, e.Provides[i], Group{Kind: OnePerAPI, API: &e.Provides[i]}))
 	}
 	if r.Source != ExistingSource {
-		add(Group{Kind: OnePerName, Name: r.Entry.Name})
+		list = append(list, number(p, p.names, e.Name, Group{Kind: OnePerName, Name: e.Name}))
 	}
 	return list
 }

@@ -14,7 +14,7 @@ import (
 // any search is in Blocked and Failure.
 func Read(in *Input) *Problem {
 	p := &Problem{In: in, Policy: in.Policy}
-	p.nodes, p.groupIDs = map[Ref]*Node{}, map[Group]int32{}
+	p.nodes, p.packages, p.apis, p.names = map[Ref]*Node{}, map[string]int32{}, map[content.API]int32{}, map[string]int32{}
 	p.offers, p.programs = map[offerKey]*Offer{}, map[string]CELProgram{}
 	p.Blocked = readGroup(p)
 	readSubscriptions(p)

@@ -102,6 +102,10 @@ func failForward(p *Problem, successor map[string]*CSV) (failure string) {
 		}
 		if last != c && last.Object.Status.Phase == v1alpha1.CSVPhaseFailed && c.Object.Status.Phase == v1alpha1.CSVPhaseReplacing {
 			c.LeftOut = true
+			for _, sub := range c.Owners { // what it names takes no part, so it begins anew
+				sub.Current = nil
+			}
+			c.Owners = nil
 		}
 	}
 	return ""

@@ -261,9 +261,9 @@ func (w *walk) met(c *model.Choice) bool {
 	meets := func(n *model.Node) bool { return Eligible(n) && w.p.Satisfies(n.Entry, q) }
 	switch q.Kind {
 	case content.IsGVK:
-		return w.holds(w.p.GroupID(model.Group{Kind: model.OnePerAPI, API: q.Api}), meets)
+		return w.holds(w.p.APIGroup(q.Api), meets)
 	case content.IsPackage:
-		return w.holds(w.p.GroupID(model.Group{Kind: model.OnePerPackage, Name: q.Name}), meets)
+		return w.holds(w.p.PackageGroup(q.Name), meets)
 	}
 	for i := range w.frames {
 		if n := w.frames[i].selected; n != nil && meets(n) {
@@ -294,6 +294,6 @@ func (w *walk) metRoot(c *model.Choice) bool {
 	if c.Sub.Pkg == nil {
 		return false
 	}
-	group := w.p.GroupID(model.Group{Kind: model.OnePerPackage, Name: c.Sub.Pkg.Name})
+	group := w.p.PackageGroup(c.Sub.Pkg.Name)
 	return w.holds(group, func(n *model.Node) bool { return c.Contains(n.Ref) })
 }
