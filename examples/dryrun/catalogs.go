@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,10 @@ func (c catalogRead) print(b *strings.Builder) {
 	fmt.Fprintf(b, "\nCatalog %s: %s, %s, %s\n", c.Name, count(c.Packages, "package"), count(c.Channels, "channel"), count(c.Bundles, "bundle"))
 	const most = 5
 	for _, problem := range c.Problems[:min(most, len(c.Problems))] {
-		fmt.Fprintf(b, "  not used     %s\n", problem)
+		fmt.Fprintf(b, "  problem      %s\n", problem)
 	}
 	if n := len(c.Problems) - most; n > 0 {
-		fmt.Fprintf(b, "  not used     and %d more (--output json names all)\n", n)
+		fmt.Fprintf(b, "  problem      and %d more (--output json names all)\n", n)
 	}
 }
 
@@ -129,17 +130,14 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 	if input, ok := reader.(*observed); ok && input.guessing {
 		return result.Resolution, nil
 	}
-	explained := resolution.Explanation{}
-	if r.catalogs.explain != "" {
-		explained = resolution.Explain(in, "", r.catalogs.explain)
-	}
-	for i, s := range in.Subscriptions {
+	for _, s := range in.Subscriptions {
 		found := r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
-		found.Resolution = answerFor(s.Name, result)
-		if explained.Subscription == s.Name || explained.Subscription == "" && i == 0 {
-			found.Resolution.Explanation = explained.Summary
+		answer := answerFor(s.Name, result)
+		if found.Resolution != nil {
+			answer.Explanation = found.Resolution.Explanation
 		}
-		r.catalogs.find(found.Resolution, in, s)
+		found.Resolution = answer
+		r.catalogs.find(answer, in, s)
 	}
 	return result.Resolution, nil
 }
@@ -157,6 +155,41 @@ func (c *catalogs) find(a *answer, in resolution.Input, s *v1alpha1.Subscription
 		return
 	}
 	a.Path = &found
+}
+
+// explain answers --explain in each namespace of Subscriptions, whether they were
+// resolved or not, at the Subscription that the answer is about, else at the first.
+func (r *runner) explain(reader olmcore.Reader) error {
+	if r.catalogs.explain == "" {
+		return nil
+	}
+	explained := map[string]resolution.Explanation{}
+	for _, s := range r.subscriptions("") {
+		x, known := explained[s.Namespace]
+		if !known {
+			in, err := r.input(r.ctx, reader, s.Namespace)
+			if errors.Is(err, olmcore.ErrNotRead) {
+				continue // what is missing is said elsewhere
+			}
+			if err != nil {
+				return err
+			}
+			x = resolution.Explain(in, "", r.catalogs.explain)
+			if x.Subscription == "" {
+				x.Subscription = s.Name
+			}
+			explained[s.Namespace] = x
+		}
+		if x.Subscription != s.Name {
+			continue
+		}
+		found := r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+		if found.Resolution == nil {
+			found.Resolution = &answer{}
+		}
+		found.Resolution.Explanation = x.Summary
+	}
+	return nil
 }
 
 // known says what is known of the catalogs of a namespace: nothing, when the input
@@ -233,6 +266,9 @@ func answerFor(name string, result resolution.Result) *answer {
 	for _, h := range result.HeldBack {
 		if h.Subscription == name {
 			a.Reasons = append(a.Reasons, h.Summary)
+			for _, remedy := range h.Remedies {
+				a.Help = append(a.Help, remedy.Message)
+			}
 		}
 	}
 	return a
@@ -257,11 +293,9 @@ func installedFor(subscription string, operators []olmcore.Operator) []olmcore.O
 
 // print writes the answer as lines of a table.
 func (a *answer) print(b *strings.Builder) {
-	target := a.Target
-	if target == "" {
-		target = "nothing"
+	if target := cmp.Or(a.Target, "nothing"); a.Outcome != "" {
+		fmt.Fprintf(b, "  resolves     to %s\n", target)
 	}
-	fmt.Fprintf(b, "  resolves     to %s\n", target)
 	for _, install := range a.Install {
 		fmt.Fprintf(b, "  installs     %s\n", install)
 	}

@@ -96,7 +96,7 @@ func TestResolvesAgainstAPublishedCatalog(t *testing.T) {
 		"  installs     authorino-operator.v0.13.0 from channel stable of olm/community-operators, for kuadrant-operator.v0.11.1",
 		"  because      Subscription shipwright cannot be resolved: shipwright-operator.v0.15.2 needs an operator that provides TektonConfig (operator.tekton.dev/v1alpha1), and no catalog visible from namespace apps has one.",
 		"  would help   Add a catalog that has an operator that provides TektonConfig (operator.tekton.dev/v1alpha1).",
-		"  because      Subscription prometheus asks for package prometheus-operator, which catalog olm/community-operators does not have. It has prometheus.",
+		"  because      Subscription prometheus asks for package prometheus-operator, which catalog olm/community-operators does not have. Did you mean prometheus?",
 	} {
 		require.Contains(t, got, "\n"+line+"\n")
 	}
@@ -113,8 +113,8 @@ func TestABrokenCatalogIsReadAndSaysSo(t *testing.T) {
 	code, got, errs := runDry(t, "", "--complete", "--catalog", "olm/community="+file, "testdata/resolve/subscriptions.yaml")
 	require.Zero(t, code, errs)
 	require.Contains(t, got, "Catalog olm/community: 3 packages, 4 channels, 4 bundles\n")
-	require.Contains(t, got, "  not used     "+file+": document 11: package: is empty\n")
-	require.Contains(t, got, "  not used     package backup, channel stable: a second channel \"stable\" is left out\n")
+	require.Contains(t, got, "  problem      "+file+": document 11: package: is empty\n")
+	require.Contains(t, got, "  problem      package backup, channel stable: a second channel \"stable\" is left out\n")
 	require.Contains(t, got, "  resolves     to backup.v2.0.0\n")
 }
 

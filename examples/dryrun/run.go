@@ -112,6 +112,9 @@ func (r *runner) look(input *observed) error {
 			r.requeue(c.Name, key, found.RequeueAfter)
 		}
 	}
+	if err := r.explain(input); err != nil {
+		return err
+	}
 	return r.audit()
 }
 
@@ -181,6 +184,9 @@ func (r *runner) settle(advance time.Duration) (*report, error) {
 	}
 	o, err := r.newOLM(r.asked)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.explain(r.cluster); err != nil {
 		return nil, err
 	}
 	d := &fake.Driver{Cluster: r.cluster, Controllers: tolerant(o.Controllers())}

@@ -91,7 +91,7 @@ func TestBuildReportsWhatIsBroken(t *testing.T) {
 		`InvalidContent packages["a"]: package a has no channel "gone", its default channel; its channels are ordered by name`,
 		`DuplicateContent packages["a"].channels["s"]: a second channel "s" is left out`,
 		`InvalidContent packages["a"].channels["s"].bundles["ghost"]: entry ghost has no bundle and cannot be chosen`,
-		`InvalidContent packages["a"].channels["s"].bundles["ghost"]: entry ghost has the skipRange "~1.0", which is none and is ignored: Could not parse Range "~1.0": Could not parse comparator "~" in "~1.0"`,
+		`InvalidContent packages["a"].channels["s"].bundles["ghost"]: entry ghost stays, but no version upgrades by its skipRange "~1.0", which is no version range: Could not parse Range "~1.0": Could not parse comparator "~" in "~1.0"`,
 		`DuplicateContent packages["a"].channels["s"].bundles["a1"]: a second entry a1 is left out`,
 		`DuplicateContent packages["a"].bundles["a1"]: a second bundle a1 is left out`,
 		`InvalidContent packages["a"]: a bundle of package a without a name is left out`,

@@ -82,6 +82,7 @@ const (
 	ChangePackage                 = explain.ChangePackage
 	RepairCatalog                 = explain.RepairCatalog
 	ChangePin                     = explain.ChangePin
+	AdoptOrphanCSV                = explain.AdoptOrphanCSV
 	DeleteOrphanCSV               = explain.DeleteOrphanCSV
 	RemoveConflictingSubscription = explain.RemoveConflictingSubscription
 	ApproveOrFixFailed            = explain.ApproveOrFixFailed

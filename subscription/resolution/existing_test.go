@@ -80,6 +80,11 @@ func TestUpgradesInProgress(t *testing.T) {
 				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseReplacing)).csv("a", "a3", nil, replacing("a2"), phase(v1alpha1.CSVPhaseFailed)),
 			"Resolved\ninstall a4 from global/cat a/stable replacing a3 for a\na: a3 -> a4, currentCSV a4",
 		},
+		"with fail-forward a Subscription whose version is on its way out counts as new": {
+			newWorld(four()...).failForward().sub("a/stable", has("a1")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)),
+			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: @existing/ns//a2, cat/global/stable/a1, cat/global/stable/a2, cat/global/stable/a3 and cat/global/stable/a4 originate from package a, clusterserviceversion a2 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a4, cat/global/stable/a3, cat/global/stable/a2 or cat/global/stable/a1",
+		},
 		"OLM's text for a broken chain": {
 			newWorld(four()...).failForward().sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseSucceeded)).
 				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)).policy(resolution.UpstreamPolicy()),
@@ -376,4 +381,39 @@ func TestBadInput(t *testing.T) {
 		w := newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { change(s.Spec) })
 		require.Contains(t, resolution.Resolve(w.in).Failure.Message, name)
 	}
+}
+
+func TestWhatCannotBeReadStopsTheNamespaceAsInOLM(t *testing.T) {
+	badRule := property(resolution.PropertyConstraint, `{"cel":{"rule":"not a rule"}}`)
+	deprecated := []olmcore.Property{property(resolution.PropertyDeprecated, "{}"), requiresPackage("b", "^1")}
+	for name, lines := range map[string][]entry{
+		"a CEL rule that does not compile":        {line("a/s", "a1", "", badRule), line("a/s", "a2", "a1")},
+		"a deprecated bundle with an odd range":   {line("a/s", "a1", "", deprecated...), line("a/s", "a2", "a1")},
+		"the same two, and nothing else is wrong": {line("a/s", "a1", "", badRule), line("a/s", "a2", "a1", deprecated...)},
+	} {
+		w := newWorld(lines...).sub("a/s")
+		w.in.CEL = evaluator{}
+		w.in.Policy = resolution.UpstreamPolicy()
+		require.Equal(t, resolution.Failed, resolution.Resolve(w.in).Outcome, name)
+		w.in.CEL = nil
+		w.in.Policy = resolution.Policy{FailOnInvalidBundle: true}
+		withoutRule := resolution.Resolve(w.in)
+		require.Equal(t, name == "a CEL rule that does not compile", withoutRule.Outcome == resolution.Resolved, "%s: without a compiler a rule is no mistake", name)
+	}
+}
+
+func TestOfTwoSubscriptionsWithOneVersionTheFailedOneDoesNotKeepWhatIsReplaced(t *testing.T) {
+	w := newWorld(chain()...).sub("a/stable", has("a1")).sub("gone/stable", has("a1"), from("ns/x")).csv("a", "a1", nil)
+	w.in.Policy.FailOnMissingCatalog = true
+	res := resolution.Resolve(w.in)
+	require.Equal(t, []resolution.Target{{Subscription: "a", Current: "a1", Target: res.Operators[0].Name}, {Subscription: "gone", Current: "a1"}}, res.Targets)
+}
+
+func TestAnOperatorDoesNotReplaceItself(t *testing.T) {
+	w := newWorld(line("a/s", "a1", ""), entry{in: "a/s", name: "a2", version: "2.0.0", replaces: "a1", skipRange: ">=1.0.0 <3.0.0"}).sub("a/s", has("a2")).csv("a", "a2", nil)
+	w.in.Subscriptions[0].Status.CurrentCSV = ""
+	w.in.Policy.AllowBackwardSkipRange = true
+	res := resolution.Resolve(w.in)
+	require.Equal(t, "a2", res.Operators[0].Name)
+	require.Equal(t, "a1", res.Operators[0].Replaces)
 }

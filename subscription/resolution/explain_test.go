@@ -59,9 +59,9 @@ func TestExplain(t *testing.T) {
 func TestAPackageThatMayHaveBeenMeantIsNamed(t *testing.T) {
 	lines := []entry{line("kafka-operator/s", "a1", ""), line("mykafka/s", "b1", ""), line("other/s", "c1", "")}
 	for asked, want := range map[string]string{
-		"kafka":                    "Subscription a asks for package kafka, which catalog global/cat does not have. It has kafka-operator and mykafka.",
-		"Kafka-Operator":           "Subscription a asks for package Kafka-Operator, which catalog global/cat does not have. It has kafka-operator.",
-		"other-operator.community": "Subscription a asks for package other-operator.community, which catalog global/cat does not have. It has other.",
+		"kafka":                    "Subscription a asks for package kafka, which catalog global/cat does not have. Did you mean mykafka or kafka-operator?",
+		"Kafka-Operator":           "Subscription a asks for package Kafka-Operator, which catalog global/cat does not have. Did you mean kafka-operator?",
+		"other-operator.community": "Subscription a asks for package other-operator.community, which catalog global/cat does not have. Did you mean other?",
 		"unheard-of":               "Subscription a asks for package unheard-of, which catalog global/cat does not have.",
 	} {
 		require.Equal(t, want, resolution.Resolve(newWorld(lines...).sub(asked+"/s", named("a")).in).Cores[0].Summary)
@@ -73,7 +73,7 @@ func TestRemedies(t *testing.T) {
 		world *world
 		want  []resolution.RemedyCode
 	}{
-		"an orphan":          {newWorld(chain()...).sub("a/stable").csv("a", "a1", nil), []resolution.RemedyCode{resolution.DeleteOrphanCSV}},
+		"an orphan":          {newWorld(chain()...).sub("a/stable").csv("a", "a1", nil), []resolution.RemedyCode{resolution.DeleteOrphanCSV, resolution.AdoptOrphanCSV}},
 		"no such channel":    {newWorld(chain()...).sub("a/beta"), []resolution.RemedyCode{resolution.ChangeChannel}},
 		"no such package":    {newWorld(chain()...).sub("b/beta"), []resolution.RemedyCode{resolution.ChangePackage}},
 		"no such catalog":    {newWorld(chain()...).sub("a/stable", from("ns/x")), []resolution.RemedyCode{resolution.AddCatalog}},
@@ -118,4 +118,60 @@ func TestTheRemedyForWhatAFailedSubscriptionKeeps(t *testing.T) {
 	cores := resolution.Resolve(w.in).CoresFor("b")
 	require.Len(t, cores, 1)
 	require.Equal(t, []resolution.Remedy{{Code: resolution.ApproveOrFixFailed, Object: "a0", Message: "Repair Subscription a first."}}, cores[0].Remedies)
+}
+
+func TestRemediesHelp(t *testing.T) {
+	bare := func() []entry {
+		return []entry{line("kafka/stable", "kafka1", ""), line("kafka/stable", "kafka2", "kafka1")}
+	}
+	helps := func(w *world) (list []string) {
+		res := resolution.Resolve(w.in)
+		for _, c := range res.Cores {
+			for _, r := range c.Remedies {
+				list = append(list, r.Message)
+			}
+		}
+		for _, h := range res.HeldBack {
+			for _, r := range h.Remedies {
+				list = append(list, r.Message)
+			}
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		world *world
+		want  []string
+	}{
+		"a mistyped package":         {newWorld(bare()...).sub("kafak/stable"), []string{"Let Subscription kafak follow package kafka of catalog global/cat."}},
+		"a mistyped channel":         {newWorld(bare()...).sub("kafka/stabel"), []string{"Let Subscription kafka follow channel stable of package kafka."}},
+		"a mistyped bundle":          {newWorld(bare()...).sub("kafka/stable", starting("kafka3")), []string{"Let Subscription kafka start with kafka1.", "Let Subscription kafka start with kafka2.", "Take spec.startingCSV out of Subscription kafka."}},
+		"a package that is no help":  {newWorld(line("kafka/stable", "kafka1", "", requires("K"))).sub("kafak/stable"), nil},
+		"an orphan of other content": {newWorld(chain()...).sub("a/stable").csv("a", "a0", nil), []string{"Delete ClusterServiceVersion a0, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it."}},
+		"an orphan that is not alone": {newWorld(append(chain(), line("b/s", "b1", "", requires("K")))...).sub("a/stable").sub("b/s").csv("a", "a0", nil),
+			[]string{"Delete ClusterServiceVersion a0, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it.", "Add a catalog that has an operator that provides K (g/v1)."}},
+		"an older Subscription": {newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", ""), line("b/s", "b2", "b1", provides("K"))).sub("a/s", aged(1)).sub("b/s", aged(2)),
+			[]string{"Remove Subscription a, or let it follow another channel."}},
+		"a missing provider": {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s"), []string{"Add a catalog that has an operator that provides K (g/v1)."}},
+	} {
+		t.Run(name, func(t *testing.T) { require.ElementsMatch(t, c.want, helps(c.world)) })
+	}
+}
+
+func TestNewerBundlesWithOneReasonAreOneLine(t *testing.T) {
+	w := newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K")), line("a/s", "a3", "a2", requires("K")), line("a/s", "a4", "a3", requires("K"), requires("L"))).sub("a/s")
+	held := resolution.Resolve(w.in).HeldBack
+	require.Len(t, held, 1)
+	require.Equal(t, "a4", held[0].Candidate)
+	require.Equal(t, []string{"a3", "a2"}, held[0].Also)
+	require.Equal(t, "Subscription a does not get a4, a3 and a2: a4 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.", held[0].Summary)
+}
+
+func TestWhoConstrainsAVersionIsNamed(t *testing.T) {
+	w := newWorld(line("dns/s", "dns1", ""), line("dns/s", "dns2", "dns1"), line("kuadrant/s", "kuadrant1", "", requiresPackage("dns", "1.0.0"))).
+		sub("kuadrant/s", aged(1)).sub("dns/s", aged(2), has("dns1")).csv("dns", "dns1", nil)
+	w.in.Subscriptions[0].Status.InstalledCSV, w.in.Subscriptions[0].Status.CurrentCSV = "kuadrant1", "kuadrant1"
+	w.csv("kuadrant", "kuadrant1", []olmcore.Property{requiresPackage("dns", "1.0.0")})
+	held := resolution.Resolve(w.in).HeldBack
+	require.Len(t, held, 1)
+	require.Contains(t, held[0].Summary, "kuadrant1 needs exactly version 1.0.0 of package dns")
 }

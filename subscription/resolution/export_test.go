@@ -38,7 +38,9 @@ func CheckCore(in Input, learn bool) (rules int, err error) {
 		return 0, nil
 	}
 	found, _ := search.Reasons(*q, learn, &search.Budget{Limit: -1})
-	words := func() []Rule { return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules }
+	words := func() []Rule {
+		return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
+	}
 	verdict := func(rules []int32) search.Verdict {
 		part := *q
 		part.Only = model.SetOf(rules...)

@@ -19,7 +19,9 @@ type service struct {
 	// picks are the solution for those that are not left out, if any is served.
 	picks  []search.Pick
 	served bool
-	cores  []Core
+	// cores are why some are not served, found what they were made of.
+	cores []Core
+	found []search.Contradiction
 	// failures are those of the Subscriptions that are left out, by name.
 	failures map[string]*olmcore.ResolutionFailure
 	limits   limits
@@ -31,37 +33,43 @@ func serve(p *model.Problem) *service {
 		View: explain.View{Problem: p, Scope: &model.Scope{}}, failures: map[string]*olmcore.ResolutionFailure{},
 		limits: newLimits(p),
 	}
-	for {
-		share := s.limits.share()
-		answer := search.Decide(s.question(), &share)
-		s.limits.spent += share.Spent
-		s.Learn = s.Learn || answer.Learned
-		var cores []Core
-		switch answer.Verdict {
-		case search.Satisfiable:
-			s.Targets = targets(p, answer.Picks)
-			unsafe, found := s.unsafe(answer.Picks)
-			if !found {
-				s.done(answer.Picks)
-				return s
-			}
-			cores = []Core{unsafe}
-		case search.Unsatisfiable:
-			found, _ := search.Reasons(s.question(), s.Learn, &s.limits.explaining)
-			if s.waive(found) {
-				continue
-			}
-			cores = []Core{explain.CoreOf(&s.View, found)}
-			if len(found.Rules) == 0 {
-				cores = s.tooHard()
-			}
-		case search.Exhausted:
-			cores = s.tooHard()
-		}
-		if !s.leaveOut(cores) {
-			return s
+	for s.look() {
+	}
+	// What helps one is known when it is known who else is left out.
+	for i := range s.cores {
+		if found := s.found[i]; len(found.Rules) > 0 {
+			s.cores[i].Remedies = explain.RemediesFor(&s.View, &s.cores[i], found, &s.limits.explaining)
 		}
 	}
+	return s
+}
+
+// look looks for a solution once. true: Subscriptions were left out, and there may be
+// one now.
+func (s *service) look() (again bool) {
+	share := s.limits.share()
+	answer := search.Decide(s.question(), &share)
+	s.limits.spent += share.Spent
+	s.Learn = s.Learn || answer.Learned
+	switch answer.Verdict {
+	case search.Satisfiable:
+		s.Targets = targets(s.Problem, answer.Picks)
+		if unsafe, found := s.unsafe(answer.Picks); found {
+			return s.leaveOut(unsafe, search.Contradiction{})
+		}
+		s.done(answer.Picks)
+		return false
+	case search.Exhausted:
+		return s.leaveOutTooHard()
+	}
+	found, _ := search.Reasons(s.question(), s.Learn, &s.limits.explaining)
+	switch {
+	case len(found.Rules) == 0:
+		return s.leaveOutTooHard()
+	case s.waive(found):
+		return true
+	}
+	return s.leaveOut(explain.CoreOf(&s.View, found), found)
 }
 
 func (s *service) question() search.Question {
@@ -79,25 +87,19 @@ func (s *service) done(picks []search.Pick) {
 	s.Targets = nil
 }
 
-// leaveOut takes the Subscriptions of cores out of the problem; what they have
-// installed must stay. false: a core names none.
-func (s *service) leaveOut(cores []Core) bool {
+// leaveOut takes the Subscriptions of a core out of the problem; what they have
+// installed must stay. false: the core names none.
+func (s *service) leaveOut(core Core, why search.Contradiction) (found bool) {
 	s.Targets = nil
-	for i := range cores {
-		core, found := &cores[i], false
-		s.cores = append(s.cores, *core)
-		for _, sub := range s.Subs {
-			if !s.Scope.Failed(sub) && slices.Contains(core.Subscriptions, sub.Object.Name) {
-				found = true
-				s.Scope.LeaveOut(sub)
-				s.failures[sub.Object.Name] = failureOf(core)
-			}
-		}
-		if !found {
-			return false
+	s.cores, s.found = append(s.cores, core), append(s.found, why)
+	for _, sub := range s.Subs {
+		if !s.Scope.Failed(sub) && slices.Contains(core.Subscriptions, sub.Object.Name) {
+			found = true
+			s.Scope.LeaveOut(sub)
+			s.failures[sub.Object.Name] = failureOf(&core)
 		}
 	}
-	return true
+	return found
 }
 
 // waive gives up the requirements in a contradiction that no Subscription is
@@ -120,13 +122,13 @@ func (s *service) waive(found search.Contradiction) bool {
 	return len(waived) > 0
 }
 
-// tooHard finds the Subscriptions with which the others are too hard to decide, each
-// for itself; when there has been too much work, it is all that are left.
-func (s *service) tooHard() []Core {
+// leaveOutTooHard leaves out the Subscriptions with which the others are too hard to
+// decide, each for itself; when there has been too much work, all that are left.
+func (s *service) leaveOutTooHard() bool {
 	s.Learn = true
 	rest := slices.DeleteFunc(slices.Clone(s.Subs), s.Scope.Failed)
 	if len(rest) == 0 || s.limits.steps >= 0 && s.limits.spent > 2*together*s.limits.steps {
-		return []Core{explain.GivenUp(&s.View, rest, s.limits.steps)}
+		return s.leaveOut(explain.GivenUp(&s.View, rest, s.limits.steps), search.Contradiction{})
 	}
 	share := s.limits.shareOf(len(rest))
 	undecided, contradicts, spent := search.OneByOne(s.question(), share)
@@ -137,11 +139,10 @@ func (s *service) tooHard() []Core {
 		}
 		undecided = []*model.Subscription{contradicts}
 	}
-	var cores []Core
 	for _, sub := range undecided {
-		cores = append(cores, explain.GivenUp(&s.View, []*model.Subscription{sub}, share))
+		s.leaveOut(explain.GivenUp(&s.View, []*model.Subscription{sub}, share), search.Contradiction{})
 	}
-	return cores
+	return true
 }
 
 // targets notes what a solution gives each Subscription.

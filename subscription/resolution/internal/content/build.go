@@ -34,6 +34,7 @@ func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 		content.add(&packages[i])
 	}
 	b.catalog.digest = content.Total
+	b.catalog.HasRules = b.parser.hasRules
 	b.catalog.index()
 	slices.SortStableFunc(b.diagnostics, func(x, y olmcore.Diagnostic) int {
 		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Reason, y.Reason), cmp.Compare(x.Message, y.Message))
@@ -251,7 +252,7 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, path string) {
 	}
 	in, err := b.parser.parseRange(source.SkipRange)
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s has the skipRange %q, which is none and is ignored: %v", source.Name, Cut(source.SkipRange, 200), err)
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s stays, but no version upgrades by its skipRange %q, which is no version range: %v", source.Name, Cut(source.SkipRange, 200), err)
 		return
 	}
 	e.Skip = in

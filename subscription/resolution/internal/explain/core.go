@@ -30,7 +30,6 @@ func CoreOf(p *View, set search.Contradiction) Core {
 		c.Error, c.Message = true, text
 	}
 	c.Summary = summary(p, &c)
-	c.Remedies = remedies(p, &c)
 	return c
 }
 

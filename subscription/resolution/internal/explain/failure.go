@@ -47,7 +47,9 @@ type Rule struct {
 	Need, FailureMessage string
 }
 
-// Remedy is a hint at what would help.
+// Remedy is a change that helps: the Subscriptions were resolved with it before it is
+// named. Where it needs content that is not known, such as another catalog, that was
+// taken to be there.
 type Remedy struct {
 	Code RemedyCode
 	// Object is the name of what it is about: a ClusterServiceVersion, a
@@ -67,6 +69,7 @@ const (
 	ChangePackage                 RemedyCode = "ChangePackage"
 	RepairCatalog                 RemedyCode = "RepairCatalog"
 	ChangePin                     RemedyCode = "ChangePin"
+	AdoptOrphanCSV                RemedyCode = "AdoptOrphanCSV"
 	DeleteOrphanCSV               RemedyCode = "DeleteOrphanCSV"
 	RemoveConflictingSubscription RemedyCode = "RemoveConflictingSubscription"
 	ApproveOrFixFailed            RemedyCode = "ApproveOrFixFailed"
@@ -77,7 +80,9 @@ type HeldBack struct {
 	Subscription string
 	// Candidate is the bundle that it did not get; "" when there is none.
 	Candidate string
-	Code      model.HeldBackCode
+	// Also are the next ones in its order that it did not get for the same reason.
+	Also []string
+	Code model.HeldBackCode
 	// Blocker is the name of what stands in the way: a Subscription, a
 	// ClusterServiceVersion, a package or a catalog; or the version range, and where it
 	// stands.
@@ -85,6 +90,8 @@ type HeldBack struct {
 	// Summary says it for a person. Rules are why the candidate is impossible.
 	Summary string
 	Rules   []Rule
+	// Remedies would give it Candidate.
+	Remedies []Remedy
 }
 
 // Target is where one Subscription ends.

@@ -89,8 +89,30 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 	}
 	h.Rules = rulesOf(p, found)
 	h.Code, h.Blocker = classify(h.Rules, s.Object.Name, h.Candidate)
-	h.Summary = fmt.Sprintf("Subscription %s does not get %s: %s.", s.Object.Name, h.Candidate, causes(p, h.Rules, s.Object.Name))
+	h.Also = likewise(p, s, found)
+	h.Summary = fmt.Sprintf("Subscription %s does not get %s: %s.", s.Object.Name, someNames(append([]string{h.Candidate}, h.Also...)), causes(p, h.Rules, s.Object.Name))
+	h.Remedies = remediesFor(p, remedies, &trouble{rules: h.Rules, found: found, subs: []*model.Subscription{s}, candidate: candidate}, budget)
 	return h
+}
+
+// likewise returns the next candidates that a Subscription does not get for the same
+// reason: what its best one requires and nothing offers, they require, too.
+func likewise(p *View, s *model.Subscription, found search.Contradiction) (names []string) {
+	if len(found.Rules) != 1 || p.Rules.Key(found.Rules[0]).Kind != model.RuleBundle {
+		return nil
+	}
+	key := p.Rules.Key(found.Rules[0])
+	missing := p.NodeOf(key.A).Entry.Requirements[key.B]
+	for r := range s.Choice.Refs {
+		if r == s.Choice.First() {
+			continue
+		}
+		if r == p.target(s) || !slices.Contains(r.Entry.Requirements, missing) {
+			break
+		}
+		names = append(names, r.Entry.Name)
+	}
+	return names
 }
 
 // classify finds the rule that matters most to a person.
@@ -127,6 +149,9 @@ func classify(rules []Rule, subscription, candidate string) (model.HeldBackCode,
 		return model.NameConflict, r.Bundle
 	}
 	if r := find(model.BundleRequires, nil); r != nil {
+		if !own(r) { // another operator needs what the candidate is not
+			return model.RequirementUnmet, r.Bundle
+		}
 		return model.RequirementUnmet, r.Need
 	}
 	if r := find(model.OnePerPackage, nil); r != nil {

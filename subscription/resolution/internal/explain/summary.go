@@ -68,35 +68,21 @@ func impossibleSummary(p *View, s *model.Subscription) string {
 	case s.ImpossibleCode == model.ChannelMalformed:
 		return fmt.Sprintf("%s follows package %s, whose upgrade graph in catalog %s is broken: %s.", subject, spec.Package, catalog, content.Cut(s.Impossible, content.MaxDiagnostic))
 	case s.Pkg == nil:
-		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.%s", subject, spec.Package, catalog, alike(p, s))
+		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.%s", subject, spec.Package, catalog, meant(spec.Package, packagesIn(p, s)))
 	case s.Pkg.Channel(spec.Channel) == nil && spec.Channel != "":
-		var names []string
-		for _, ch := range s.Pkg.Channels {
-			names = append(names, ch.Name)
-		}
-		return fmt.Sprintf("%s asks for channel %s of package %s; catalog %s has %s.", subject, spec.Channel, spec.Package, catalog, some(names, " and "))
+		return fmt.Sprintf("%s asks for channel %s of package %s; catalog %s has %s.%s", subject, spec.Channel, spec.Package, catalog, some(channelNames(s), " and "), meant(spec.Channel, channelNames(s)))
 	case spec.StartingCSV != "":
-		return fmt.Sprintf("%s asks to start with %s, which catalog %s does not have in that channel of package %s.", subject, spec.StartingCSV, catalog, spec.Package)
+		return fmt.Sprintf("%s asks to start with %s, which catalog %s does not have in that channel of package %s.%s", subject, spec.StartingCSV, catalog, spec.Package, meant(spec.StartingCSV, bundleNames(s)))
 	}
 	return fmt.Sprintf("%s follows channel %q of package %s, which has no bundle that can be installed.", subject, spec.Channel, spec.Package)
 }
 
-// alike names packages of a Subscription's catalog that it may have meant.
-func alike(p *View, s *model.Subscription) string {
+// packagesIn returns the packages of a Subscription's catalog.
+func packagesIn(p *View, s *model.Subscription) []string {
 	if s.Source == model.NoSource {
-		return ""
+		return nil
 	}
-	want := strings.ToLower(s.Object.Spec.Package)
-	var names []string
-	for _, pkg := range p.Sources[s.Source].Content.Sorted {
-		if name := strings.ToLower(pkg.Name); strings.Contains(name, want) || strings.Contains(want, name) {
-			names = append(names, pkg.Name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" It has %s.", some(names, " and "))
+	return p.Sources[s.Source].Content.Packages()
 }
 
 // causes says what contradicts what, the most telling first. subscription is
@@ -204,83 +190,6 @@ func names(identifiers []string) string {
 		return list[0]
 	}
 	return some(list, " and ")
-}
-
-// remedies are hints at what would help.
-func remedies(p *View, c *Core) []Remedy {
-	var list []Remedy
-	add := func(code RemedyCode, object, format string, args ...any) {
-		r := Remedy{Code: code, Object: object, Message: fmt.Sprintf(format, args...)}
-		if !slices.Contains(list, r) {
-			list = append(list, r)
-		}
-	}
-	for _, r := range c.Rules {
-		switch r.Kind {
-		case model.SubscriptionImpossible:
-			impossibleRemedy(p, r, add)
-		case model.CSVExists:
-			if wanted(p, r.Package, c.Subscriptions) {
-				add(DeleteOrphanCSV, r.Bundle, "Delete ClusterServiceVersion %s, so that its Subscription can install it anew.", r.Bundle)
-			} else if kept := keptFor(p, r.Bundle); kept != nil {
-				add(ApproveOrFixFailed, r.Bundle, "Repair Subscription %s first.", kept.Object.Name)
-			}
-		case model.BundleRequires:
-			if len(r.Objects) == 0 {
-				add(AddCatalog, r.Need, "Add a catalog that has %s.", r.Need)
-			}
-		case model.CatalogUnavailable:
-			add(RepairCatalog, r.Catalog.String(), "Make catalog %s available again.", r.Catalog)
-		}
-	}
-	if len(c.Subscriptions) > 1 {
-		last := c.Subscriptions[len(c.Subscriptions)-1]
-		for _, s := range p.Subs {
-			if slices.Contains(c.Subscriptions, s.Object.Name) {
-				last = s.Object.Name // the youngest
-			}
-		}
-		add(RemoveConflictingSubscription, last, "Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumerate(c.Subscriptions, " and "), last)
-	}
-	return list
-}
-
-// wanted reports whether one of the Subscriptions follows a package.
-func wanted(p *View, pkg string, subscriptions []string) bool {
-	return slices.ContainsFunc(p.Subs, func(s *model.Subscription) bool {
-		return s.Object.Spec.Package == pkg && slices.Contains(subscriptions, s.Object.Name)
-	})
-}
-
-func impossibleRemedy(p *View, r Rule, add func(RemedyCode, string, string, ...any)) {
-	s := p.SubscriptionNamed(r.Subscription)
-	if missingOf(p, s) != nil {
-		add(RepairCatalog, r.Catalog.String(), "Make catalog %s available again.", r.Catalog)
-		return
-	}
-	switch s.ImpossibleCode {
-	case model.Pinned, model.PinInvalid:
-		add(ChangePin, r.Subscription, "Change the version range of Subscription %s.", r.Subscription)
-	case model.CatalogMissing:
-		add(AddCatalog, r.Catalog.String(), "Create CatalogSource %s, or name another one in Subscription %s.", r.Catalog, r.Subscription)
-	case model.ChannelMissing:
-		add(ChangeChannel, r.Subscription, "Let Subscription %s follow a channel of package %s that exists: %s.", r.Subscription, r.Package, some(channelNames(p, s), " or "))
-	case model.ChannelMalformed:
-		add(RepairCatalog, r.Catalog.String(), "Repair the channel in catalog %s.", r.Catalog)
-	default:
-		add(ChangePackage, r.Subscription, "Let Subscription %s follow a package of catalog %s, or another catalog.", r.Subscription, r.Catalog)
-	}
-}
-
-func channelNames(p *View, s *model.Subscription) []string {
-	if s.Pkg == nil {
-		return nil
-	}
-	var names []string
-	for _, ch := range s.Pkg.Channels {
-		names = append(names, ch.Name)
-	}
-	return names
 }
 
 // keptFor returns the Subscription for which an existing operator stays although it

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/blang/semver/v4"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -192,6 +193,9 @@ func words(q *content.Predicate) string {
 	case content.IsGVK:
 		return "an operator that provides " + q.Api.String()
 	case content.IsPackage:
+		if _, err := semver.Parse(strings.TrimLeft(q.In.Text, "= ")); err == nil {
+			return fmt.Sprintf("exactly version %s of package %s", strings.TrimLeft(q.In.Text, "= "), q.Name)
+		}
 		return fmt.Sprintf("an operator of package %s in version %s", q.Name, q.In.Text)
 	case content.IsLabel:
 		return "an operator with the label " + q.Name

@@ -45,7 +45,7 @@ func (s *Scope) SideBySide(a, b *Node) bool {
 // LeaveOut takes a Subscription out; what it has installed must stay.
 func (s *Scope) LeaveOut(sub *Subscription) {
 	if s.failed == nil {
-		s.failed, s.kept, s.waived = map[*Subscription]bool{}, map[*content.Entry]*Subscription{}, map[RuleKey]bool{}
+		s.failed, s.kept = map[*Subscription]bool{}, map[*content.Entry]*Subscription{}
 	}
 	s.failed[sub] = true
 	c := sub.Current
@@ -57,8 +57,15 @@ func (s *Scope) LeaveOut(sub *Subscription) {
 	}
 }
 
-// Waive gives a rule up.
-func (s *Scope) Waive(key RuleKey) { s.waived[key] = true }
+// Waive gives rules up.
+func (s *Scope) Waive(keys ...RuleKey) {
+	if s.waived == nil {
+		s.waived = map[RuleKey]bool{}
+	}
+	for _, key := range keys {
+		s.waived[key] = true
+	}
+}
 
 // Clone returns a copy for further changes.
 func (s *Scope) Clone() *Scope {

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
+)
+
+// remedy is one kind of help.
+type remedy struct {
+	code RemedyCode
+	// propose returns changes that may help against what a trouble is made of.
+	propose func(*View, *trouble) []proposal
+}
+
+// trouble is what a remedy is looked for: why some Subscriptions are not served, or
+// why one of them does not get its best candidate.
+type trouble struct {
+	rules []Rule
+	found search.Contradiction
+	subs  []*model.Subscription // oldest first
+	// candidate is what the only Subscription should get; without entry anything will
+	// do.
+	candidate model.Ref
+}
+
+// proposal is a change, and what to say when it helps.
+type proposal struct {
+	object, message string
+	// input makes the change to a copy of the input; scope makes it to what is to be
+	// solved. Exactly one is set.
+	input func(*model.Input)
+	scope func(*model.Scope)
+}
+
+// remedies is the table of all kinds of help, in the order in which they are given.
+var remedies = []remedy{
+	{AddCatalog, missingCatalogs},
+	{RepairCatalog, brokenCatalogs},
+	{ChangePin, otherRanges},
+	{ChangePackage, otherPackages},
+	{ChangeChannel, otherChannels},
+	{AddCatalog, missingProviders},
+	{DeleteOrphanCSV, orphans},
+	{AdoptOrphanCSV, adoptions},
+	{ApproveOrFixFailed, keptOperators},
+	{RemoveConflictingSubscription, competitors},
+}
+
+// mostChecked bounds the changes that are tried for one trouble.
+const mostChecked = 12
+
+// RemediesFor returns what helps against a contradiction. It is asked when it is known
+// who is left out for other reasons.
+func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
+	t := trouble{rules: core.Rules, found: found}
+	for _, s := range v.Subs {
+		if slices.Contains(core.Subscriptions, s.Object.Name) {
+			t.subs = append(t.subs, s)
+		}
+	}
+	return remediesFor(v, remedies, &t, budget)
+}
+
+// remediesFor returns what helps. Each change is tried: the problem is solved again
+// with it, and it is given only when the Subscriptions are served then.
+func remediesFor(v *View, table []remedy, t *trouble, budget *search.Budget) []Remedy {
+	var list []Remedy
+	checked := 0
+	for _, row := range table {
+		var helpful []proposal
+		for _, p := range row.propose(v, t) {
+			if checked++; checked > mostChecked {
+				return append(list, merged(row.code, helpful)...)
+			}
+			if helps(v, t, &p, budget) {
+				helpful = append(helpful, p)
+			}
+		}
+		list = append(list, merged(row.code, helpful)...)
+	}
+	return list
+}
+
+// merged makes one Remedy of each message.
+func merged(code RemedyCode, helpful []proposal) (list []Remedy) {
+	for _, p := range helpful {
+		r := Remedy{Code: code, Object: p.object, Message: p.message}
+		if !slices.Contains(list, r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// helps solves the problem again with a change, without the Subscriptions that are
+// left out for other reasons.
+func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
+	problem := v.Problem
+	if p.input != nil {
+		in := *v.In
+		p.input(&in)
+		if problem = model.Read(&in); problem.Blocked != "" || problem.Failure != "" {
+			return false
+		}
+	}
+	scope := &model.Scope{}
+	for _, s := range v.Subs {
+		other := problem.SubscriptionNamed(s.Object.Name)
+		if other != nil && v.Scope.Failed(s) && !slices.Contains(t.subs, s) {
+			scope.LeaveOut(other)
+		}
+	}
+	if p.scope != nil {
+		p.scope(scope)
+	}
+	q := search.Question{Problem: problem, Scope: scope}
+	if t.candidate.Entry != nil {
+		sub := problem.SubscriptionNamed(t.subs[0].Object.Name)
+		if sub == nil || sub.Impossible != "" || !sub.Choice.Contains(t.candidate) {
+			return false
+		}
+		q.Demands = &search.Demands{Hard: sub, Candidate: t.candidate}
+	}
+	part := search.Budget{Limit: budget.Left(budget.Limit)}
+	if budget.Limit < 0 {
+		part.Limit = -1
+	}
+	verdict := search.Decide(q, &part).Verdict
+	budget.Spent += part.Spent
+	return verdict == search.Satisfiable
+}
+
+// changed replaces a Subscription of an input by one with a change.
+func changed(name string, change func(*v1alpha1.Subscription)) func(*model.Input) {
+	return func(in *model.Input) {
+		in.Subscriptions = slices.Clone(in.Subscriptions)
+		for i, s := range in.Subscriptions {
+			if s != nil && s.Name == name && s.Namespace == in.Namespace {
+				in.Subscriptions[i] = s.DeepCopy()
+				change(in.Subscriptions[i])
+			}
+		}
+	}
+}
+
+// withoutSubscription leaves a Subscription out.
+func withoutSubscription(s *model.Subscription) func(*model.Scope) {
+	return func(scope *model.Scope) { scope.LeaveOut(s) }
+}
+
+// impossible returns the Subscriptions that nothing matches for one of some reasons.
+func impossible(v *View, t *trouble, codes ...model.HeldBackCode) []*model.Subscription {
+	return slices.DeleteFunc(slices.Clone(t.subs), func(s *model.Subscription) bool {
+		return s.Impossible == "" || !slices.Contains(codes, s.ImpossibleCode)
+	})
+}
+
+func missingCatalogs(v *View, t *trouble) (list []proposal) {
+	for _, s := range impossible(v, t, model.CatalogMissing) {
+		if key := catalogKey(s.Object.Spec); missingOf(v, s) == nil {
+			list = append(list, proposal{
+				object: key.String(), message: fmt.Sprintf("Create CatalogSource %s, or name another one in Subscription %s.", key, s.Object.Name),
+				scope: withoutSubscription(s),
+			})
+		}
+	}
+	return list
+}
+
+func brokenCatalogs(v *View, t *trouble) (list []proposal) {
+	for _, s := range t.subs {
+		key := catalogKey(s.Object.Spec)
+		p := proposal{object: key.String(), scope: withoutSubscription(s)}
+		switch {
+		case missingOf(v, s) != nil && s.Impossible != "":
+			p.message = fmt.Sprintf("Make catalog %s available again.", key)
+		case s.ImpossibleCode == model.ChannelMalformed:
+			p.message = fmt.Sprintf("Repair the channel in catalog %s.", key)
+		default:
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// otherRanges proposes to change a version range that leaves nothing.
+func otherRanges(v *View, t *trouble) (list []proposal) {
+	for _, s := range impossible(v, t, model.Pinned, model.PinInvalid) {
+		name := s.Object.Name
+		list = append(list, proposal{object: name, message: fmt.Sprintf("Change the version range of Subscription %s.", name), input: func(in *model.Input) {
+			in.Pins = slices.DeleteFunc(slices.Clone(in.Pins), func(p model.Pin) bool { return p.Subscription == name })
+			changed(name, func(s *v1alpha1.Subscription) { delete(s.Annotations, model.AnnotationVersionRange) })(in)
+		}})
+	}
+	return list
+}
+
+func otherPackages(v *View, t *trouble) (list []proposal) {
+	for _, s := range impossible(v, t, model.PackageMissing) {
+		key, name := catalogKey(s.Object.Spec), s.Object.Name
+		if s.Source == model.NoSource {
+			continue
+		}
+		near := nearest(s.Object.Spec.Package, v.Sources[s.Source].Content.Packages())
+		for _, pkg := range near {
+			list = append(list, proposal{
+				object: name, message: fmt.Sprintf("Let Subscription %s follow package %s of catalog %s.", name, pkg, key),
+				input: changed(name, func(s *v1alpha1.Subscription) { s.Spec.Package, s.Spec.Channel, s.Spec.StartingCSV = pkg, "", "" }),
+			})
+		}
+		if len(near) == 0 {
+			list = append(list, proposal{
+				object: name, message: fmt.Sprintf("Let Subscription %s follow a package of catalog %s, or another catalog.", name, key),
+				scope: withoutSubscription(s),
+			})
+		}
+	}
+	return list
+}
+
+// otherChannels proposes channels of the package, the most alike first.
+func otherChannels(v *View, t *trouble) (list []proposal) {
+	for _, s := range impossible(v, t, model.ChannelMissing) {
+		if s.Pkg == nil {
+			continue
+		}
+		name, wrong := s.Object.Name, s.Object.Spec.Channel
+		names := channelNames(s)
+		near := nearest(wrong, names)
+		if s.Pkg.Channel(wrong) != nil || wrong == "" { // it is startingCSV that is wrong
+			list = append(list, otherStarts(s)...)
+			continue
+		}
+		message := fmt.Sprintf("Let Subscription %s follow a channel of package %s that exists: %s.", name, s.Pkg.Name, some(names, " or "))
+		if len(near) > 0 {
+			message = fmt.Sprintf("Let Subscription %s follow channel %s of package %s.", name, near[0], s.Pkg.Name)
+			names = near[:1]
+		}
+		for _, channel := range names {
+			list = append(list, proposal{object: name, message: message, input: changed(name, func(s *v1alpha1.Subscription) { s.Spec.Channel = channel })})
+		}
+	}
+	return list
+}
+
+// otherStarts proposes bundles for a startingCSV that the channel does not have.
+func otherStarts(s *model.Subscription) (list []proposal) {
+	name := s.Object.Name
+	for _, start := range append(nearest(s.Object.Spec.StartingCSV, bundleNames(s)), "") {
+		message := fmt.Sprintf("Let Subscription %s start with %s.", name, start)
+		if start == "" {
+			message = fmt.Sprintf("Take spec.startingCSV out of Subscription %s.", name)
+		}
+		list = append(list, proposal{object: name, message: message, input: changed(name, func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = start })})
+	}
+	return list
+}
+
+func channelNames(s *model.Subscription) (names []string) {
+	for _, ch := range s.Pkg.Channels {
+		names = append(names, ch.Name)
+	}
+	return names
+}
+
+// bundleNames are those in the channels that a Subscription follows.
+func bundleNames(s *model.Subscription) (names []string) {
+	for _, ch := range s.Pkg.Channels {
+		if spec := s.Object.Spec.Channel; spec == "" || spec == ch.Name {
+			for name := range ch.ByName {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// missingProviders proposes catalogs that have what is required.
+func missingProviders(v *View, t *trouble) (list []proposal) {
+	needs := map[string][]model.RuleKey{}
+	var order []string
+	for _, id := range t.found.Rules {
+		key := v.Rules.Key(id)
+		if key.Kind != model.RuleBundle || v.NodeOf(key.A).Choices[key.B].Total > 0 {
+			continue
+		}
+		need := words(v.NodeOf(key.A).Entry.Requirements[key.B].Predicate)
+		if needs[need] == nil {
+			order = append(order, need)
+		}
+		needs[need] = append(needs[need], key)
+	}
+	all := slices.Concat(slices.Collect(func(yield func([]model.RuleKey) bool) {
+		for _, need := range order {
+			if !yield(needs[need]) {
+				return
+			}
+		}
+	})...)
+	slices.Sort(order)
+	for _, need := range order {
+		list = append(list, proposal{
+			object: need, message: fmt.Sprintf("Add a catalog that has %s.", need),
+			scope: func(s *model.Scope) { s.Waive(all...) },
+		})
+	}
+	return list
+}
+
+// orphansOf returns the existing operators of a trouble that no Subscription refers
+// to and that are of the package of one of its Subscriptions.
+func orphansOf(v *View, t *trouble) (csvs []*model.CSV, of []*model.Subscription) {
+	for _, r := range t.rules {
+		if r.Kind != model.CSVExists || keptFor(v, r.Bundle) != nil {
+			continue
+		}
+		i := slices.IndexFunc(t.subs, func(s *model.Subscription) bool { return s.Object.Spec.Package == r.Package })
+		if i >= 0 {
+			csvs, of = append(csvs, v.ByName[r.Bundle]), append(of, t.subs[i])
+		}
+	}
+	return csvs, of
+}
+
+func withoutCSVs(csvs ...*model.CSV) func(*model.Input) {
+	return func(in *model.Input) {
+		in.CSVs = slices.DeleteFunc(slices.Clone(in.CSVs), func(c *v1alpha1.ClusterServiceVersion) bool {
+			return slices.ContainsFunc(csvs, func(gone *model.CSV) bool { return gone.Object == c })
+		})
+	}
+}
+
+func orphans(v *View, t *trouble) (list []proposal) {
+	csvs, _ := orphansOf(v, t)
+	for _, c := range csvs {
+		name := c.Object.Name
+		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it anew.", name), input: withoutCSVs(csvs...)})
+	}
+	return list
+}
+
+// adoptions proposes to tie an orphan to the Subscription that follows its package.
+func adoptions(v *View, t *trouble) (list []proposal) {
+	csvs, subs := orphansOf(v, t)
+	for i, c := range csvs {
+		name, sub := c.Object.Name, subs[i].Object.Name
+		if subs[i].Current != nil {
+			continue
+		}
+		list = append(list, proposal{
+			object: name, message: fmt.Sprintf("Adopt ClusterServiceVersion %s: set status.installedCSV of Subscription %s to it.", name, sub),
+			input: changed(sub, func(s *v1alpha1.Subscription) { s.Status.InstalledCSV, s.Status.CurrentCSV = name, name }),
+		})
+	}
+	return list
+}
+
+func keptOperators(v *View, t *trouble) (list []proposal) {
+	for _, r := range t.rules {
+		if r.Kind != model.CSVExists {
+			continue
+		}
+		if kept := keptFor(v, r.Bundle); kept != nil {
+			list = append(list, proposal{object: r.Bundle, message: fmt.Sprintf("Repair Subscription %s first.", kept.Object.Name), input: withoutCSVs(v.ByName[r.Bundle])})
+		}
+	}
+	return list
+}
+
+// competitors proposes to give up a Subscription that contradicts others, the youngest
+// first, or an older one that keeps what another one wants.
+func competitors(v *View, t *trouble) (list []proposal) {
+	if t.candidate.Entry != nil {
+		for _, r := range t.rules {
+			if s := v.SubscriptionNamed(r.Subscription); s != nil && s != t.subs[0] && (r.Kind == model.KeepsCandidate || r.Kind == model.SubscriptionExists) {
+				list = append(list, proposal{object: r.Subscription, message: fmt.Sprintf("Remove Subscription %s, or let it follow another channel.", r.Subscription), input: removed(s)})
+			}
+		}
+		return list
+	}
+	if len(t.subs) < 2 {
+		return nil
+	}
+	var names []string
+	for _, s := range t.subs {
+		names = append(names, s.Object.Name)
+	}
+	slices.Sort(names)
+	last := t.subs[len(t.subs)-1]
+	return []proposal{{
+		object:  last.Object.Name,
+		message: fmt.Sprintf("Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumerate(names, " and "), last.Object.Name),
+		scope:   withoutSubscription(last),
+	}}
+}
+
+// removed deletes a Subscription and what it has installed.
+func removed(sub *model.Subscription) func(*model.Input) {
+	return func(in *model.Input) {
+		in.Subscriptions = slices.DeleteFunc(slices.Clone(in.Subscriptions), func(s *v1alpha1.Subscription) bool { return s == sub.Object })
+		if sub.Current != nil {
+			withoutCSVs(sub.Current)(in)
+		}
+	}
+}
