@@ -160,7 +160,8 @@ type Set struct {
 
 	options     *Options
 	catalogs    memory[catalogMemory]
-	checkpoints memory[*olmcore.Checkpoint]
+	checkpoints memory[*olmcore.Checkpoint] // of ClusterServiceVersions
+	groups      memory[*olmcore.Checkpoint] // of OperatorGroups
 	judged      memory[*csv.Judged]
 	namespaces  namespaces
 }
@@ -240,6 +241,7 @@ func sweepAffected(o olmcore.Object) []types.NamespacedName {
 func (s *Set) Forget() {
 	s.catalogs.clear()
 	s.checkpoints.clear()
+	s.groups.clear()
 	s.judged.clear()
 	s.namespaces.clear()
 }

@@ -13,7 +13,7 @@
 //	             create.Plan, unpack.Bundle
 //	                               │ a plan, by its object
 //	                               v
-//	                          installplan ──> csv, csv.Group ──> csv.Sweep, sweep.Reconcile
+//	                          installplan ──> csv, operatorgroup ──> sweep
 //
 // New makes a Set, whose Runners read with an olmcore.Reader and act with an
 // olmcore.Executor. A framework supplies these two, watches of the kinds in

@@ -146,10 +146,14 @@ func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedN
 func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
 	in, err := operatorgroup.Gather(ctx, r, key)
 	if err != nil {
+		if olmcore.Classify(err) == olmcore.Gone {
+			s.groups.drop(key)
+		}
 		return olmcore.Result{}, err
 	}
-	in.Now = now
+	in.Now, in.Checkpoint = now, s.groups.get(key)
 	out, err := operatorgroup.Reconcile(in)
+	s.groups.set(key, out.Checkpoint)
 	return out.Result, err
 }
 

@@ -324,7 +324,7 @@ func belongings() []olmcore.Object {
 	}
 }
 
-// delegator is what serving certificates need in the cluster: nobody labels it.
+// delegator is what serving certificates need in the cluster, without owner labels.
 func delegator() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", ResourceVersion: "3", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},

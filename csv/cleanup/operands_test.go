@@ -123,8 +123,8 @@ func TestOperands(t *testing.T) {
 	require.Empty(t, out.Actions)
 }
 
-// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and nobody else
-// alive has the CRD.
+// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and no other
+// live version has the CRD.
 func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)

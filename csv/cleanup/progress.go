@@ -103,7 +103,7 @@ func (p progress) through(f *facts, s stage) progress {
 type attempt struct {
 	done, blocked bool
 	givenUp, why  string
-	wait          time.Duration // until the next try or the end of patience; 0: none
+	wait          time.Duration // until the next try or the end of its limit; 0: none
 }
 
 func (l limits) attempt(f *facts, t target) attempt {

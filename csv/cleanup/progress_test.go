@@ -125,7 +125,7 @@ func interruptible(t *rapid.T) cleanup.Input {
 	return in
 }
 
-// TestReleasedWhateverFails: nobody can delete anything, most lists cannot be read,
+// TestReleasedWhateverFails: every deletion fails, most lists cannot be read,
 // and the user, the caller, or the namespace wants the CSV to go.
 func TestReleasedWhateverFails(t *testing.T) {
 	for name, enter := range map[string]func(in *cleanup.Input){

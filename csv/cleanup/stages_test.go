@@ -207,7 +207,7 @@ func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 }
 
 // holding says once more whether such an object holds a CSV: what deletes it next
-// can succeed, and the patience with it is not over.
+// can succeed, and its limit is not over.
 func holding(in *cleanup.Input, o olmcore.Object) bool {
 	others := stageOf(olmcore.KeyOf(o)) == 7
 	limit := func(d time.Duration) time.Duration {
