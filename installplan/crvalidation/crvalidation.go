@@ -7,7 +7,7 @@
 //
 //	out, err := installplan.Reconcile(in)
 //	...
-//	verdicts, err := crvalidation.Judge(ctx, reader, out.SchemaChanges, crvalidation.Limits{})
+//	verdicts, err := crvalidation.Judge(ctx, reader, out.SchemaChanges)
 //	...
 //	in.CustomResources = olmcore.Found(verdicts...)
 //	out, err = installplan.Reconcile(in)
@@ -30,34 +30,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Defaults of Limits.
 const (
-	DefaultMaxResources = 10_000
-	DefaultMaxFindings  = 20
+	// maxResources is how many custom resources of one version are judged, the first by
+	// namespace and name. How many more there are is part of the result.
+	maxResources = 10_000
+	// maxFindings is how many things are said about one resource.
+	maxFindings = 20
 )
 
-// Limits bounds the work and its result. The zero value means the defaults;
-// negative numbers are an *olmcore.InputError.
-type Limits struct {
-	// MaxResources is how many custom resources of one version are judged, the
-	// first by namespace and name. How many more there are is part of the result. 0
-	// = 10,000.
-	MaxResources int
-	// MaxFindings is how many things are said about one resource. 0 = 20.
-	MaxFindings int
-}
-
-func (l Limits) complete() (Limits, error) {
-	switch {
-	case l.MaxResources < 0:
-		return l, &olmcore.InputError{Field: "Limits.MaxResources", Problem: "is negative"}
-	case l.MaxFindings < 0:
-		return l, &olmcore.InputError{Field: "Limits.MaxFindings", Problem: "is negative"}
-	}
-	l.MaxResources = cmp.Or(l.MaxResources, DefaultMaxResources)
-	l.MaxFindings = cmp.Or(l.MaxFindings, DefaultMaxFindings)
-	return l, nil
-}
+// bounds are how many resources of a version are judged, and how much is said of one.
+type bounds struct{ resources, findings int }
 
 // Judge reads the custom resources of every version of changes, of all
 // namespaces, and returns one verdict for each that the new schema finds wrong,
@@ -65,18 +47,18 @@ func (l Limits) complete() (Limits, error) {
 // API server would see it: pruned and defaulted by the schema, then held against
 // its types and bounds, its list types, embedded metadata and CEL rules, but for
 // those that compare with an older state. What cannot be read is a verdict with
-// a ReadError, and what is beyond the limits one with a number. The error is
+// a ReadError, and what is beyond 10,000 of a version one with a number. The error is
 // ctx's, or an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateExistingCRs.
 // Differs: versions whose schema stays the same are not looked at, the old schema
 // is asked too, all resources are named and not the first, defaults and CEL rules
 // count, and the number of resources is bounded.
-func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange, limits Limits) ([]installplan.ResourceVerdict, error) {
-	limits, err := limits.complete()
-	if err != nil {
-		return nil, err
-	}
+func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
+	return judgeWithin(ctx, r, changes, bounds{maxResources, maxFindings})
+}
+
+func judgeWithin(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange, most bounds) ([]installplan.ResourceVerdict, error) {
 	var verdicts []installplan.ResourceVerdict
 	left := &budget{rules: maxRules, pairs: maxPairs}
 	for i, change := range changes {
@@ -97,7 +79,7 @@ func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaCh
 				})
 				continue
 			}
-			found, err := compare(ctx, change, version, resources, limits, left)
+			found, err := compare(ctx, change, version, resources, most, left)
 			if err != nil {
 				return nil, err
 			}
@@ -134,10 +116,10 @@ type resource struct {
 }
 
 // compare holds the resources of one version against both schemas.
-func compare(ctx context.Context, change installplan.SchemaChange, version string, resources []resource, limits Limits, left *budget) ([]installplan.ResourceVerdict, error) {
+func compare(ctx context.Context, change installplan.SchemaChange, version string, resources []resource, most bounds, left *budget) ([]installplan.ResourceVerdict, error) {
 	verdict := installplan.ResourceVerdict{CustomResourceDefinition: change.Before.Name, Version: version}
 	var verdicts []installplan.ResourceVerdict
-	unread := max(0, len(resources)-limits.MaxResources)
+	unread := max(0, len(resources)-most.resources)
 	resources = resources[:len(resources)-unread]
 	if len(resources) == 0 {
 		return nil, nil
@@ -151,14 +133,14 @@ func compare(ctx context.Context, change installplan.SchemaChange, version strin
 		next := verdict
 		next.Namespace, next.Name = r.namespace, r.name
 		var judged bool
-		if next.New, judged = after.findings(ctx, r.object, limits.MaxFindings, left); judged && len(next.New) == 0 {
+		if next.New, judged = after.findings(ctx, r.object, most.findings, left); judged && len(next.New) == 0 {
 			continue
 		}
 		if judged {
 			if before == nil {
 				before = newJudge(change.Before, version)
 			}
-			next.Old, judged = before.findings(ctx, r.object, limits.MaxFindings, left)
+			next.Old, judged = before.findings(ctx, r.object, most.findings, left)
 		}
 		if !judged {
 			unread += len(resources) - i

@@ -39,7 +39,7 @@ func ExampleJudge() {
 		return
 	}
 	change := installplan.SchemaChange{Before: version(10), After: version(9), Versions: []string{"v1"}}
-	verdicts, err := crvalidation.Judge(context.Background(), reader, []installplan.SchemaChange{change}, crvalidation.Limits{})
+	verdicts, err := crvalidation.Judge(context.Background(), reader, []installplan.SchemaChange{change})
 	if err != nil {
 		fmt.Println(err)
 		return

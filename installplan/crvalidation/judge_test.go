@@ -83,14 +83,14 @@ func (r reader) List(_ context.Context, gvk schema.GroupVersionKind, namespace s
 	if gvk.Group != "example.com" || gvk.Kind != "Cron" || namespace != "" {
 		return nil, fmt.Errorf("unexpected list of %s in %q", gvk, namespace)
 	}
-	return r.objects, r.Fail
+	return r.objects, r.fail
 }
 
 // judge returns what Judge says about the change of version v1.
-func judge(t testing.TB, before, after *apiextensionsv1.CustomResourceDefinition, limits crvalidation.Limits, objects ...olmcore.Object) []installplan.ResourceVerdict {
+func judge(t testing.TB, before, after *apiextensionsv1.CustomResourceDefinition, objects ...olmcore.Object) []installplan.ResourceVerdict {
 	t.Helper()
 	verdicts, err := crvalidation.Judge(t.Context(), reader{objects: objects},
-		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1"}}}, limits)
+		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1"}}})
 	require.NoError(t, err)
 	return verdicts
 }
@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 				want = []installplan.ResourceVerdict{{CustomResourceDefinition: "crons.example.com", Version: "v1", Namespace: "ops", Name: "x", Old: c.old, New: c.new}}
 			}
 			kept := object.DeepCopy()
-			got := judge(t, definition(t, true, c.before), definition(t, true, c.after), crvalidation.Limits{}, object)
+			got := judge(t, definition(t, true, c.before), definition(t, true, c.after), object)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -160,7 +160,7 @@ func TestEachServedVersionIsJudged(t *testing.T) {
 	}
 	after := definition(t, true, strict("v1", "a"), strict("v2", "b"), strict("v3", "c"))
 	verdicts, err := crvalidation.Judge(t.Context(), reader{objects: []olmcore.Object{cron(t, "x", "{}")}},
-		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1", "v2"}}}, crvalidation.Limits{})
+		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1", "v2"}}})
 	require.NoError(t, err)
 	var got []string
 	for _, v := range verdicts {
@@ -169,11 +169,13 @@ func TestEachServedVersionIsJudged(t *testing.T) {
 	require.Equal(t, []string{"v1 [].spec.a: Required value", "v2 [].spec.b: Required value"}, got)
 }
 
-// TestLimits: what is not looked at is said.
-func TestLimits(t *testing.T) {
+// TestBounds: what is not looked at is said.
+func TestBounds(t *testing.T) {
 	before, after := definition(t, true, "v1: {type: object}"), definition(t, true, spec("a: {type: string}, b: {type: string}, c: {type: string}", "required: [a, b, c]"))
 	objects := []olmcore.Object{cron(t, "z", "{}"), cron(t, "y", "{}"), cron(t, "x", "{}"), nil}
-	got := judge(t, before, after, crvalidation.Limits{MaxResources: 2, MaxFindings: 1}, objects...)
+	got, err := crvalidation.JudgeWithin(t.Context(), reader{objects: objects},
+		[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1"}}}, 2, 1)
+	require.NoError(t, err)
 	verdict := installplan.ResourceVerdict{CustomResourceDefinition: "crons.example.com", Version: "v1"}
 	unread, x, y := verdict, verdict, verdict
 	unread.Unread = 1
@@ -181,13 +183,7 @@ func TestLimits(t *testing.T) {
 	y.Namespace, y.Name, y.New = "ops", "y", x.New
 	require.Equal(t, []installplan.ResourceVerdict{unread, x, y}, got)
 
-	for field, limits := range map[string]crvalidation.Limits{"Limits.MaxResources": {MaxResources: -1}, "Limits.MaxFindings": {MaxFindings: -1}} {
-		_, err := crvalidation.Judge(t.Context(), reader{}, nil, limits)
-		var breach *olmcore.InputError
-		require.ErrorAs(t, err, &breach)
-		require.Equal(t, field, breach.Field)
-	}
-	_, err := crvalidation.Judge(t.Context(), reader{}, []installplan.SchemaChange{{}}, crvalidation.Limits{})
+	_, err = crvalidation.Judge(t.Context(), reader{}, []installplan.SchemaChange{{}})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
@@ -219,7 +215,7 @@ func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
 			}
 			start := time.Now()
 			got := judge(t, definition(t, true, spec("l: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}, m: {x-kubernetes-preserve-unknown-fields: true}")),
-				definition(t, true, c.after), crvalidation.Limits{}, objects...)
+				definition(t, true, c.after), objects...)
 			unread := 0
 			for _, v := range got {
 				unread += v.Unread
@@ -243,19 +239,19 @@ func TestWhatCannotBeReadIsNoEmptyAnswer(t *testing.T) {
 		return []installplan.SchemaChange{{Before: definition(t, established, "v1: {type: object}"), After: after, Versions: []string{"v1"}}}
 	}
 	broken := reader{fail: errors.New("conversion webhook does not answer")}
-	got, err := crvalidation.Judge(t.Context(), broken, change(true), crvalidation.Limits{})
+	got, err := crvalidation.Judge(t.Context(), broken, change(true))
 	require.NoError(t, err)
 	require.Equal(t, []installplan.ResourceVerdict{{CustomResourceDefinition: "crons.example.com", Version: "v1",
 		ReadError: "error listing crons.example.com of version v1: conversion webhook does not answer"}}, got)
-	got, err = crvalidation.Judge(t.Context(), broken, change(false), crvalidation.Limits{})
+	got, err = crvalidation.Judge(t.Context(), broken, change(false))
 	require.NoError(t, err)
 	require.Empty(t, got)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = crvalidation.Judge(ctx, broken, change(true), crvalidation.Limits{})
+	_, err = crvalidation.Judge(ctx, broken, change(true))
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = crvalidation.Judge(ctx, reader{objects: []olmcore.Object{cron(t, "x", "{}")}}, change(true), crvalidation.Limits{})
+	_, err = crvalidation.Judge(ctx, reader{objects: []olmcore.Object{cron(t, "x", "{}")}}, change(true))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -270,7 +266,7 @@ func BenchmarkJudge(b *testing.B) {
 	changes := []installplan.SchemaChange{{Before: before, After: after, Versions: []string{"v1"}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if verdicts, err := crvalidation.Judge(b.Context(), reader{objects: objects}, changes, crvalidation.Limits{}); err != nil || len(verdicts) > 0 {
+		if verdicts, err := crvalidation.Judge(b.Context(), reader{objects: objects}, changes); err != nil || len(verdicts) > 0 {
 			b.Fatal(verdicts, err)
 		}
 	}
@@ -297,8 +293,8 @@ func FuzzJudge(f *testing.F) {
 		}
 		before, after := definition(t, true, "v1: {type: object}"), definition(t, true, "v1: {type: object}")
 		after.Spec.Versions[0].Schema.OpenAPIV3Schema = &props
-		first := judge(t, before, after, crvalidation.Limits{}, object)
-		again := judge(t, before, after, crvalidation.Limits{}, object)
+		first := judge(t, before, after, object)
+		again := judge(t, before, after, object)
 		if diff := cmp.Diff(first, again); diff != "" {
 			t.Fatal(diff)
 		}

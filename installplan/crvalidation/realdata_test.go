@@ -66,7 +66,7 @@ func TestPublishedUpgrades(t *testing.T) {
 			reader, err := olmcore.NewSnapshot([]olmcore.Object{o}, olmcore.Everything)
 			require.NoError(t, err)
 			verdicts, err := crvalidation.Judge(t.Context(), reader,
-				[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{gvk.Version}}}, crvalidation.Limits{})
+				[]installplan.SchemaChange{{Before: before, After: after, Versions: []string{gvk.Version}}})
 			require.NoError(t, err)
 			judged++
 			for _, v := range verdicts {

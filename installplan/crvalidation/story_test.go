@@ -51,7 +51,7 @@ spec:
 
 // cluster is a world in which the head of the operator is installed, and a
 // resource of it exists.
-func cluster(t testing.TB, head *olmcore.Operator, limits crvalidation.Limits) (*fake.Cluster, *fake.Driver) {
+func cluster(t testing.TB, head *olmcore.Operator, resources int) (*fake.Cluster, *fake.Driver) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
 	o := &olm.OLM{Options: controllers.Options{
@@ -70,7 +70,7 @@ func cluster(t testing.TB, head *olmcore.Operator, limits crvalidation.Limits) (
 			return answer, nil
 		},
 		Judge: func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
-			return crvalidation.Judge(ctx, r, changes, limits)
+			return crvalidation.JudgeWithin(ctx, r, changes, resources, 20)
 		},
 	}}
 	d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
@@ -117,7 +117,7 @@ func maximum(c *fake.Cluster) *float64 {
 // or incomplete fails, deprecated completes.
 func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
 	head := cronVersion(t, 1, "")
-	c, d := cluster(t, &head, crvalidation.Limits{})
+	c, d := cluster(t, &head, 100)
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
 
 	upgrade(t, c, d, &head, cronVersion(t, 2, ", maximum: 9"))
@@ -143,7 +143,7 @@ func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
 // limits would stand in the way of, which is said.
 func TestAnUpgradeThatBreaksNothingGoesOn(t *testing.T) {
 	head := cronVersion(t, 1, "")
-	c, d := cluster(t, &head, crvalidation.Limits{MaxResources: 1})
+	c, d := cluster(t, &head, 1)
 	upgrade(t, c, d, &head, cronVersion(t, 2, ", maximum: 10"))
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
 	require.Equal(t, 10.0, *maximum(c))

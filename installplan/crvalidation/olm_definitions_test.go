@@ -41,7 +41,7 @@ func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefini
 	in.Now = now
 	r, err := installplan.Reconcile(in)
 	require.NoError(t, err)
-	judged, err := crvalidation.Judge(t.Context(), reader{objects: []olmcore.Object{resource}}, r.SchemaChanges, crvalidation.Limits{})
+	judged, err := crvalidation.Judge(t.Context(), reader{objects: []olmcore.Object{resource}}, r.SchemaChanges)
 	require.NoError(t, err)
 	in.CustomResources = olmcore.Found(judged...)
 	r, err = installplan.Reconcile(in)
