@@ -30,27 +30,34 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	}
 	var keys []types.NamespacedName
 	add := func(name string) {
-		keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: name})
+		if name != "" {
+			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: name})
+		}
+	}
+	addWithout := func(suffix string) {
+		if name, ok := strings.CutSuffix(o.GetName(), suffix); ok {
+			add(name)
+		}
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		addNonEmpty(add, o.Labels[registry.LabelServing])
-		addNonEmpty(add, o.Labels[registry.LabelCandidate])
+		add(o.Labels[registry.LabelServing])
+		add(o.Labels[registry.LabelCandidate])
 		source, cut := registry.SourceOfPodName(o.Name)
 		if cut {
 			return []types.NamespacedName{{Namespace: o.Namespace}} // any name may begin so
 		}
-		addNonEmpty(add, source)
+		add(source)
 	case *corev1.ServiceAccount:
 		add(o.Name)
-		addOwner(add, o.Name, registry.SuffixAccount)
+		addWithout(registry.SuffixAccount)
 	case *rbacv1.Role:
-		addOwner(add, o.Name, registry.SuffixRole)
+		addWithout(registry.SuffixRole)
 	case *rbacv1.RoleBinding:
-		addOwner(add, o.Name, registry.SuffixBinding)
+		addWithout(registry.SuffixBinding)
 	case *networkingv1.NetworkPolicy:
-		addOwner(add, o.Name, registry.SuffixServerPolicy)
-		addOwner(add, o.Name, registry.SuffixUnpackPolicy)
+		addWithout(registry.SuffixServerPolicy)
+		addWithout(registry.SuffixUnpackPolicy)
 	case *corev1.Service, *policyv1.PodDisruptionBudget:
 		add(o.GetName())
 	default:
@@ -86,17 +93,4 @@ func affectedWhole(o olmcore.Object) (keys []types.NamespacedName, whole bool) {
 		return []types.NamespacedName{{Namespace: o.Spec.CatalogSourceNamespace, Name: o.Spec.CatalogSource}}, true
 	}
 	return nil, false
-}
-
-// addOwner adds the CatalogSource whose name a suffix was put to.
-func addOwner(add func(string), name, suffix string) {
-	if owner, ok := strings.CutSuffix(name, suffix); ok {
-		addNonEmpty(add, owner)
-	}
-}
-
-func addNonEmpty(add func(string), name string) {
-	if name != "" {
-		add(name)
-	}
 }

@@ -21,7 +21,7 @@ import (
 // Assessment is the decision of Reconcile without objects: for command lines,
 // metrics and tests.
 type Assessment struct {
-	// Recorded is the state that the status tells, State the one that is observed.
+	// Recorded is the recorded state, State the one that is observed.
 	Recorded, State State
 	// Pods are all Pods that are, or pretend to be, the catalog's, by name.
 	Pods []PodReport
@@ -29,10 +29,10 @@ type Assessment struct {
 	// of Pods serve now.
 	Replicas, Ready int
 	// Healthy: it serves, or starts for the first time within its deadline.
-	// UpstreamHealthy is what OLM would say, which looks at no Pod's readiness.
+	// UpstreamHealthy is OLM's answer, which looks at no Pod's readiness.
 	Healthy, UpstreamHealthy bool
-	// Connected: the gRPC client works; what the gauge catalogsource_ready of OLM
-	// tells, without its zero for clients that are idle.
+	// Connected: the gRPC client works, as in OLM's gauge catalogsource_ready, which is
+	// zero for idle clients.
 	Connected bool
 	// WaitingFor is what is under way, or what holds it up: the Reason and message of
 	// ConditionProgressing. Both are empty when nothing is left to do.
@@ -43,7 +43,7 @@ type Assessment struct {
 	// Conditions are those that Reconcile would write; their lastTransitionTime is
 	// not set.
 	Conditions []metav1.Condition
-	// Diagnostics say everything that is to be said, also when it is known already.
+	// Diagnostics are all that hold, also those that Reconcile reported before.
 	Diagnostics []olmcore.Diagnostic
 	// NextDeadline is when the decision may change by the clock alone; zero: never.
 	NextDeadline time.Time
@@ -118,8 +118,7 @@ func healthy(state State, list pods.List) bool {
 	return state == StateServing || state == StateUpdating || state == StateStarting && !late
 }
 
-// upstreamHealthy is what OLM would say: nothing about readiness, nodes or
-// connections.
+// upstreamHealthy is OLM's health, which leaves out readiness, nodes and connections.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
 // Differs: it deletes nothing, and the label of the ServiceAccount does not matter.

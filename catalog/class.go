@@ -15,7 +15,7 @@ const (
 	ClassTerminating = pods.ClassTerminating // being deleted
 	ClassOutdated    = pods.ClassOutdated    // made from another spec; it serves while it is ready
 	ClassDisrupted   = pods.ClassDisrupted   // about to be evicted; it serves while it is ready
-	ClassStuck       = pods.ClassStuck       // its node does not start it, for no reason that the Pod tells
+	ClassStuck       = pods.ClassStuck       // its node does not start it, and the Pod's status gives no reason
 	ClassUnhealthy   = pods.ClassUnhealthy   // not ready for a reason that another Pod would share
 	ClassStarting    = pods.ClassStarting    // not ready yet, or for a moment
 	ClassServing     = pods.ClassServing     // ready

@@ -20,7 +20,7 @@ func (pl *planner) planCleanup() {
 		}
 		switch p.Remove {
 		case pods.RemoveFinished:
-			// One that a finalizer holds has been told already.
+			// One that a finalizer holds was deleted already.
 			if !slices.Contains(pl.keep, p) && !p.Held() {
 				pl.delete(p, 0, ReasonPodTerminated, "the Pod has finished")
 			}

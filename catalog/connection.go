@@ -45,7 +45,7 @@ func (f *facts) connectionRequest() ConnectionRequest {
 	return ConnectionRequest{Verb: ConnectionConnect, Address: address}
 }
 
-// link is the connection that the status tells and the conditions follow from. Two
+// link is the connection that the status records and the conditions follow from. Two
 // controllers have a client each and one status, so each takes over what the other
 // wrote unless its own client knows better: it connected later, or lost its
 // connection later than the recorded one was made. Where neither is connected the
@@ -76,7 +76,7 @@ func linkOf(c *Connection) link {
 }
 
 // observeLink returns the connection to an address that counts: the caller's, or the one
-// that the status tells. Each may be nil.
+// that the status records. Each may be nil.
 func observeLink(own *Connection, recorded *v1alpha1.GRPCConnectionState, address string, now time.Time) link {
 	if own != nil && own.Address != address {
 		own = nil
@@ -134,9 +134,9 @@ func laterLink(have link, own *Connection, now time.Time) link {
 	return have
 }
 
-// connectionFailure says that the Pods are ready and the client is not, and how long it
-// is until that is said; empty: it is not. Once it is said it stays until there is a
-// connection.
+// connectionFailure returns the sentence of ConditionDegraded about ready Pods without a
+// connected client, empty for none, and how long it is until it holds. It stays until
+// there is a connection.
 func (f *facts) connectionFailure() (text string, wait time.Duration) {
 	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready() == 0 {
 		return "", 0

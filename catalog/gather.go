@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -11,9 +12,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +27,7 @@ import (
 // nothing can be decided; of others the Input has an Observed that is not complete.
 //
 // It reads the Pods and Subscriptions of whole namespaces and all Nodes: let r
-// be a cache. A Reader that can tell what an owner owns, as olmcore.Snapshot can,
+// be a cache. A Reader with an index by owner, as olmcore.Snapshot,
 // is asked for the Pods of this CatalogSource alone.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	in := Input{Config: config}
@@ -62,8 +60,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return in, err
 }
 
-// gatherNamespace reads the Namespace, without which the Pods of some CatalogSources can
-// be told, too.
+// gatherNamespace reads the Namespace. The Pods of some CatalogSources do not depend on it.
 func (in *Input) gatherNamespace(ctx context.Context, r olmcore.Reader) (err error) {
 	cs := in.CatalogSource
 	in.Namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", cs.Namespace)
@@ -128,37 +125,31 @@ func (in *Input) gatherPods(ctx context.Context, r olmcore.Reader) error {
 func (in *Input) gatherNamed(ctx context.Context, r olmcore.Reader) (err error) {
 	cs := in.CatalogSource
 	service := registry.ServiceName(cs.Name)
-	if in.Services, err = needNamed[*corev1.Service](ctx, r, cs.Namespace, service); err != nil {
-		return err
-	}
-	if in.ServiceAccounts, err = needNamed[*corev1.ServiceAccount](ctx, r, cs.Namespace, cs.Name, cs.Name+registry.SuffixAccount); err != nil {
-		return err
-	}
-	if in.NetworkPolicies, err = olmcore.ObserveNamed[*networkingv1.NetworkPolicy](ctx, r, cs.Namespace, cs.Name+registry.SuffixServerPolicy, cs.Name+registry.SuffixUnpackPolicy); err != nil {
-		return err
-	}
-	if in.Roles, err = olmcore.ObserveNamed[*rbacv1.Role](ctx, r, cs.Namespace, cs.Name+registry.SuffixRole); err != nil {
-		return err
-	}
-	if in.RoleBindings, err = olmcore.ObserveNamed[*rbacv1.RoleBinding](ctx, r, cs.Namespace, cs.Name+registry.SuffixBinding); err != nil {
-		return err
-	}
-	if in.PodDisruptionBudgets, err = olmcore.ObserveNamed[*policyv1.PodDisruptionBudget](ctx, r, cs.Namespace, service); err != nil {
-		return err
-	}
 	if cs.Spec.ConfigMap != "" {
 		in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, cs.Namespace, cs.Spec.ConfigMap)
 	}
+	return cmp.Or(err,
+		need(ctx, r, &in.Services, cs.Namespace, service),
+		need(ctx, r, &in.ServiceAccounts, cs.Namespace, cs.Name, cs.Name+registry.SuffixAccount),
+		observeNamed(ctx, r, &in.NetworkPolicies, cs.Namespace, cs.Name+registry.SuffixServerPolicy, cs.Name+registry.SuffixUnpackPolicy),
+		observeNamed(ctx, r, &in.Roles, cs.Namespace, cs.Name+registry.SuffixRole),
+		observeNamed(ctx, r, &in.RoleBindings, cs.Namespace, cs.Name+registry.SuffixBinding),
+		observeNamed(ctx, r, &in.PodDisruptionBudgets, cs.Namespace, service),
+	)
+}
+
+func observeNamed[T olmcore.Object](ctx context.Context, r olmcore.Reader, into *olmcore.Observed[T], namespace string, names ...string) (err error) {
+	*into, err = olmcore.ObserveNamed[T](ctx, r, namespace, names...)
 	return err
 }
 
-// needNamed is olmcore.ObserveNamed for objects without which nothing can be decided.
-func needNamed[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace string, names ...string) (olmcore.Observed[T], error) {
-	found, err := olmcore.ObserveNamed[T](ctx, r, namespace, names...)
-	if err == nil && !found.Complete {
+// need is observeNamed for objects without which nothing can be decided.
+func need[T olmcore.Object](ctx context.Context, r olmcore.Reader, into *olmcore.Observed[T], namespace string, names ...string) error {
+	err := observeNamed(ctx, r, into, namespace, names...)
+	if err == nil && !into.Complete {
 		_, err = olmcore.Get[T](ctx, r, namespace, names[0]) // the error says what was not read
 	}
-	return found, err
+	return err
 }
 
 // subscribers lists the other namespaces with a Subscription to a CatalogSource, as far

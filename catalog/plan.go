@@ -28,8 +28,8 @@ type plan struct {
 	phase, halt string
 	// verdict is what the last poll came to.
 	verdict polling.Verdict
-	// refused is what the API server said about the next Pod; backoff is how long that
-	// is to be waited for.
+	// refused is the API server's refusal of the next Pod; backoff is how long the next
+	// try waits.
 	refused string
 	backoff time.Duration
 	// wait is the time until a decision that waits may be taken; 0: none does.

@@ -51,7 +51,7 @@ const (
 	ReasonComplete                 = "Complete"                 // as many Pods are ready as asked for; nothing to do
 	ReasonBackOff                  = "BackOff"                  // a Pod failed, the next attempt waits; look at its logs
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded" // the new Pods did not become ready in time, the old ones keep serving; look at the new Pods, or take the change back
-	ReasonWaitingForNodes          = "WaitingForNodes"          // a node is in doubt or none is usable; it is decided when its grace period is over
+	ReasonWaitingForNodes          = "WaitingForNodes"          // a node does not answer or none is usable; the decision follows when the grace period is over
 
 	ReasonAsExpected          = "AsExpected"                // nothing is wrong
 	ReasonReplicasUnavailable = "ReplicasUnavailable"       // fewer Pods are ready than asked for, and no other cause is known yet; it usually passes
@@ -61,7 +61,7 @@ const (
 	ReasonCrashLooping        = pods.ReasonCrashLooping     // the registry does not stay up; look at the Pod's logs
 	ReasonStuckTerminating    = pods.ReasonStuckTerminating // a Pod outlives its deletion on a node that works, or a finalizer holds it; its replacement does not wait for it
 	ReasonForeignPod          = pods.ReasonForeignPod       // a Pod with the catalog's labels does not belong to it and may answer in its place; delete the Pod or its labels
-	ReasonNameConflict        = "NameConflict"              // an object with a name that the catalog needs belongs to somebody else and is left alone; rename one of the two
+	ReasonNameConflict        = "NameConflict"              // an object with a name that the catalog needs is unmanaged or owned by another and is left alone; rename one of the two
 	ReasonPodRejected         = "PodRejected"               // the API server refuses the Pod; correct what its message names
 	ReasonMassDisruption      = "MassDisruption"            // so many nodes fail at once that the fault may be in the control plane; replacements are limited until it passes
 
@@ -70,14 +70,14 @@ const (
 	ReasonPodConfigUnusual     = "PodConfigUnusual"     // a field of spec.grpcPodConfig has a value that is used as it is and seldom meant; check the field
 	ReasonInvalidInput         = "InvalidInput"         // the caller of Assess breaks the contract; correct the field that the message names
 	ReasonNotRead              = "NotRead"              // objects of a kind were not read, so that nothing is done about them; let the Reader read the kind that is named
-	ReasonServiceAccountShared = "ServiceAccountShared" // the ServiceAccount of the catalog's name belongs to somebody else and is used as it is; add the pull secrets to it yourself
+	ReasonServiceAccountShared = "ServiceAccountShared" // the ServiceAccount of the catalog's name is unmanaged or owned by another and is used as it is; add the pull secrets to it yourself
 	ReasonHAConfigInvalid      = "HAConfigInvalid"      // an annotation cannot be used, the default is; correct it
 )
 
 // Reasons of actions (Cause.Reason) beside those above.
 const (
 	ReasonPodMissing        = "PodMissing"                  // fewer Pods exist than asked for
-	ReasonPodTerminating    = pods.ReasonPodTerminating     // the Pod is being deleted by somebody
+	ReasonPodTerminating    = pods.ReasonPodTerminating     // the Pod is being deleted
 	ReasonPodTerminated     = pods.ReasonPodTerminated      // the Pod has finished and will not run again
 	ReasonPodStuck          = pods.ReasonPodStuck           // the Pod does not start on its node
 	ReasonPodOutdated       = pods.ReasonPodOutdated        // the Pod was made from another spec
@@ -92,7 +92,7 @@ const (
 	ReasonObjectDiffers     = registry.ReasonObjectDiffers  // an object that the catalog needs is not as it must be
 	ReasonBudgetObsolete    = registry.ReasonBudgetObsolete // one replica needs no PodDisruptionBudget
 	ReasonSourceTypeChanged = "SourceTypeChanged"           // the object served a former source type
-	ReasonStatusChanged     = "StatusChanged"               // the status no longer tells what is observed
+	ReasonStatusChanged     = "StatusChanged"               // the recorded status is not what is observed
 )
 
 // Why a Pod is lost; also reasons of the actions that follow.

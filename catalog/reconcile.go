@@ -63,7 +63,7 @@ type Notify struct {
 // order; while a Pod serves, no action takes the last one away.
 //
 // The error is an *olmcore.InputError for an input that breaks the contract. A
-// bad spec is no error: it is told in the status.
+// bad spec is no error: the status reports it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncCatalogSources, and
 // pkg/controller/registry/reconciler.

@@ -68,16 +68,16 @@ func (pl *planner) planSurplus() {
 	}
 	slices.SortFunc(ranked, byWorth)
 	spreadHosts(ranked, n)
-	trusted := 0
+	steady := 0
 	for _, p := range ranked {
 		if p.Stays() && p.Node != NodeRecovering && !p.Node.Doubtful() {
-			trusted++
+			steady++
 		}
 	}
 	for i := n; i < len(ranked); i++ {
 		// A Pod that still starts may be needed when the node of a ready one fails
 		// again.
-		if p := ranked[i]; p.Ready || trusted >= n {
+		if p := ranked[i]; p.Ready || steady >= n {
 			pl.delete(p, 1, ReasonPodSurplus, "better Pods serve already")
 		}
 	}

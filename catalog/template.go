@@ -50,7 +50,7 @@ type TemplateInput struct {
 
 // Template makes spec.image follow the annotation olm.catalogImageTemplate, in
 // which {kube_major_version}, {kube_minor_version} and {kube_patch_version} stand
-// for parts of the API server's version, and tells in two conditions how that went.
+// for parts of the API server's version, and reports in two conditions how that went.
 // Without the annotation it removes the two conditions. The conditions are written
 // once spec.image is observed to be right.
 //
@@ -82,45 +82,41 @@ func Template(in TemplateInput) (olmcore.Result, error) {
 		return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}}, nil
 	}
 	status, reason := metav1.ConditionTrue, ReasonAllTemplatesResolved
-	said := "catalog image reference was successfully resolved"
+	message := "catalog image reference was successfully resolved"
 	if problem != "" {
-		status, reason, said = metav1.ConditionFalse, ReasonUnableToResolve, problem
+		status, reason, message = metav1.ConditionFalse, ReasonUnableToResolve, problem
 	}
 	conditions := slices.Clone(cs.Status.Conditions)
-	conditions, first := olmcore.SetCondition(conditions, metav1.Condition{
-		Type: ConditionTemplatesHaveResolved, Status: status, Reason: reason, Message: said, ObservedGeneration: cs.Generation,
-	}, in.Now)
-	conditions, second := olmcore.SetCondition(conditions, metav1.Condition{
-		Type: ConditionResolvedImage, Status: status, Reason: reason, Message: clip(image, 32768), ObservedGeneration: cs.Generation,
-	}, in.Now)
-	if !first && !second {
+	c := metav1.Condition{
+		Type: ConditionTemplatesHaveResolved, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: cs.Generation, LastTransitionTime: olmcore.Timestamp(in.Now),
+	}
+	first := meta.SetStatusCondition(&conditions, c)
+	c.Type, c.Message = ConditionResolvedImage, clip(image, 32768)
+	if second := meta.SetStatusCondition(&conditions, c); !first && !second {
 		return olmcore.Result{}, nil
 	}
 	r := olmcore.Result{Actions: []olmcore.Action{templateStatus(cs, conditions)}}
 	if problem != "" {
-		r.Diagnostics = []olmcore.Diagnostic{{
-			Severity: olmcore.Warning, Reason: reason, Message: problem, Target: olmcore.RefOf(cs).Unversioned(),
-			Path: "metadata.annotations[" + annotationTemplate + "]",
-		}}
+		path := "metadata.annotations[" + annotationTemplate + "]"
+		r.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(cs), path, "%s", problem)}
 	}
 	return r, nil
 }
 
 func withoutTemplate(cs *v1alpha1.CatalogSource) olmcore.Result {
-	if meta.FindStatusCondition(cs.Status.Conditions, ConditionTemplatesHaveResolved) == nil &&
-		meta.FindStatusCondition(cs.Status.Conditions, ConditionResolvedImage) == nil {
+	kept := slices.Clone(cs.Status.Conditions)
+	first, second := meta.RemoveStatusCondition(&kept, ConditionTemplatesHaveResolved), meta.RemoveStatusCondition(&kept, ConditionResolvedImage)
+	if !first && !second {
 		return olmcore.Result{}
 	}
-	kept := slices.DeleteFunc(slices.Clone(cs.Status.Conditions), func(c metav1.Condition) bool {
-		return c.Type == ConditionTemplatesHaveResolved || c.Type == ConditionResolvedImage
-	})
 	return olmcore.Result{Actions: []olmcore.Action{templateStatus(cs, kept)}}
 }
 
 func templateStatus(cs *v1alpha1.CatalogSource, conditions []metav1.Condition) olmcore.Action {
 	after := cs.DeepCopy()
 	after.Status.Conditions = conditions
-	return olmcore.UpdateStatusOf(cs, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: "the status no longer tells what the image template gives"})
+	return olmcore.UpdateStatusOf(cs, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: "the recorded conditions are not those of the image template"})
 }
 
 // resolveTemplate returns what a template gives, with "missing" for what is not
@@ -148,8 +144,7 @@ func resolveTemplate(template, gitVersion string) (image, problem string) {
 		reasons = append(reasons, "variable(s) "+strings.Join(unknown, ", ")+" could not be resolved")
 	}
 	if !isImageReference(image) {
-		text := "one or more template(s) has improper syntax"
-		reasons = append(reasons, text)
+		reasons = append(reasons, "one or more template(s) has improper syntax")
 	}
 	if len(reasons) > 0 {
 		problem = "cannot construct catalog image reference, because " + strings.Join(reasons, " and ")

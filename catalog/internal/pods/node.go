@@ -27,8 +27,7 @@ const (
 	NodeHealthy      NodeState = "Healthy"
 )
 
-// NodeRecoveryWindow is how long a Node that came back is not trusted over a
-// replacement.
+// NodeRecoveryWindow is how long the replacement is kept when a Node came back.
 const NodeRecoveryWindow = 120 * time.Second
 
 // Doubtful reports whether the Node may be about to fail: then its grace period

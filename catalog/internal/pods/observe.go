@@ -101,7 +101,7 @@ func (o Observation) lost(p *Pod) (reason string, wait time.Duration) {
 	case p.Node == NodeGone:
 		reason, grace = ReasonNodeGone, o.Graces.Gone
 	// The node controller takes Ready from the Pods of a silent node. While a Pod
-	// still has it, the Pod is trusted.
+	// still has it, it counts as serving.
 	case p.Node == NodeUnreachable && !p.Ready:
 		reason, grace = ReasonNodeUnreachable, o.Graces.Unreachable
 	case p.Node == NodeNotReady && !p.Ready:

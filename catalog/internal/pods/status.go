@@ -59,7 +59,7 @@ func containers(pod *corev1.Pod) []corev1.ContainerStatus {
 }
 
 // Ran returns when the Pod's containers started last and when they finished.
-// A Pod that tells nothing finished when it stopped being ready, or never began.
+// A Pod without that status finished when it stopped being ready, or never began.
 func (p *Pod) Ran() (started, finished time.Time) {
 	for _, status := range p.Containers() {
 		if t := status.State.Terminated; t != nil && t.FinishedAt.After(finished) {

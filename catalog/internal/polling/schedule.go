@@ -17,7 +17,7 @@ import (
 // MaxInterval bounds spec.updateStrategy.registryPoll.interval.
 const MaxInterval = 10 * 365 * 24 * time.Hour
 
-// Schedule is when an image is polled. That a poll started is told by its Pod; the
+// Schedule is when an image is polled. A poll starts with the creation of its Pod; the
 // status remembers it.
 type Schedule struct {
 	// On: the image is to be polled.

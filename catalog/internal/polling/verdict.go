@@ -4,10 +4,13 @@ package polling
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog/internal/pods"
 )
@@ -18,10 +21,17 @@ const (
 	ReasonUpdatePromoted    = "UpdatePromoted"
 	ReasonCandidateFailed   = "CandidateFailed"
 	ReasonCandidateTimedOut = "CandidateTimedOut"
+
+	// Reasons without an outcome.
+	ReasonNeverPolled         = "NeverPolled"
+	ReasonPollingDisabled     = "PollingDisabled"
+	ReasonImagePinnedByDigest = "ImagePinnedByDigest"
 )
 
-// hopeless is how long a container may wait for a reason that does not pass.
-const hopeless = time.Minute
+var outcomes = []string{ReasonUpToDate, ReasonUpdatePromoted, ReasonCandidateFailed, ReasonCandidateTimedOut}
+
+// lastingWait is how long a container may wait for a reason that does not pass.
+const lastingWait = time.Minute
 
 // Step is what is to be done about a poll.
 type Step int
@@ -146,7 +156,7 @@ func failure(list pods.List, now time.Time) (v Verdict, wait time.Duration) {
 			continue
 		default:
 			var left time.Duration
-			why, left = hopelessWait(p, now)
+			why, left = waitsInVain(p, now)
 			wait = pods.Nearest(wait, left)
 		}
 		switch {
@@ -159,10 +169,10 @@ func failure(list pods.List, now time.Time) (v Verdict, wait time.Duration) {
 	return v, wait
 }
 
-// hopelessWait returns what a container waits for in vain, and how long it is until that
+// waitsInVain returns what a container waits for in vain, and how long it is until that
 // is certain.
-func hopelessWait(p *pods.Pod, now time.Time) (why string, wait time.Duration) {
-	left := p.Object.CreationTimestamp.Add(hopeless).Sub(now)
+func waitsInVain(p *pods.Pod, now time.Time) (why string, wait time.Duration) {
+	left := p.Object.CreationTimestamp.Add(lastingWait).Sub(now)
 	for _, status := range p.Containers() {
 		reason := ""
 		if w := status.State.Waiting; w != nil {
@@ -179,4 +189,49 @@ func hopelessWait(p *pods.Pod, now time.Time) (why string, wait time.Duration) {
 		}
 	}
 	return "", wait
+}
+
+// Condition returns what became of the last poll, without its type; nil when none is
+// asked for. recorded is the one in the status, or nil.
+func (s Schedule) Condition(spec *v1alpha1.CatalogSourceSpec, v Verdict, list pods.List, recorded *metav1.Condition) *metav1.Condition {
+	switch {
+	case !hasStrategy(spec):
+		return nil
+	case !isImage(spec):
+		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonPollingDisabled, Message: "only images are polled"}
+	case !Wanted(spec):
+		return &metav1.Condition{
+			Status: metav1.ConditionFalse, Reason: ReasonImagePinnedByDigest, Message: "the image is pinned by its digest and cannot change",
+		}
+	}
+	c := &metav1.Condition{Status: metav1.ConditionFalse}
+	switch {
+	case v.Outcome != "":
+		c.Reason, c.Message = v.Outcome, Text(v)
+	case list.Any(func(p *pods.Pod) bool {
+		created := p.Object.CreationTimestamp
+		return p.Serves() && p.MadeToPoll() && !created.IsZero() && created.Time.Equal(s.Last)
+	}):
+		c.Reason = ReasonUpdatePromoted
+		c.Message = Text(Verdict{Outcome: c.Reason})
+	case recorded != nil && slices.Contains(outcomes, recorded.Reason): // it stays until the next poll has ended
+		c.Reason, c.Message = recorded.Reason, recorded.Message
+	default:
+		return &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonNeverPolled, Message: "the image has not been polled yet"}
+	}
+	if c.Reason == ReasonUpToDate || c.Reason == ReasonUpdatePromoted {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+// Text says what a poll came to.
+func Text(v Verdict) string {
+	switch v.Outcome {
+	case ReasonUpToDate:
+		return "the last poll found the content that is served" + v.Text
+	case ReasonUpdatePromoted:
+		return "the last poll found newer content, which is served now" + v.Text
+	}
+	return "the pod of the last poll " + v.Text
 }

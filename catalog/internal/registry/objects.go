@@ -128,7 +128,7 @@ func (r Registry) serviceSpec() corev1.ServiceSpec {
 	return spec
 }
 
-// serverPolicySpec lets the registry answer on its port and ask nobody, unless it reads
+// serverPolicySpec lets the registry answer on its port and open no connection, unless it reads
 // a ConfigMap.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, DesiredGRPCServerNetworkPolicy.
@@ -139,12 +139,12 @@ func (r Registry) serverPolicySpec() networkingv1.NetworkPolicySpec {
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, port)}}},
 	}
 	if FromConfigMap(r.Source) {
-		spec.Egress = askAnybody()
+		spec.Egress = connectAnywhere()
 	}
 	return spec
 }
 
-// unpackPolicySpec lets the Pods that unpack bundles ask everybody and be asked by none.
+// unpackPolicySpec lets the Pods that unpack bundles connect to everything and be reached by nothing.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, DesiredUnpackBundlesNetworkPolicy.
 func unpackPolicySpec() networkingv1.NetworkPolicySpec {
@@ -154,12 +154,12 @@ func unpackPolicySpec() networkingv1.NetworkPolicySpec {
 			{Key: olmcore.LabelManaged, Operator: metav1.LabelSelectorOpIn, Values: []string{"true"}},
 		}},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-		Egress:      askAnybody(),
+		Egress:      connectAnywhere(),
 	}
 }
 
-// askAnybody lists, as OLM does, the ports of DNS besides everything.
-func askAnybody() []networkingv1.NetworkPolicyEgressRule {
+// connectAnywhere lists, as OLM does, the ports of DNS besides everything.
+func connectAnywhere() []networkingv1.NetworkPolicyEgressRule {
 	return []networkingv1.NetworkPolicyEgressRule{{}, {Ports: []networkingv1.NetworkPolicyPort{
 		policyPort(corev1.ProtocolTCP, 53), policyPort(corev1.ProtocolUDP, 53),
 		policyPort(corev1.ProtocolTCP, 5353), policyPort(corev1.ProtocolUDP, 5353),

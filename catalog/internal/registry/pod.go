@@ -84,7 +84,7 @@ func (r Registry) podAnnotations(request PodRequest) map[string]string {
 // serveConfigMap completes a Pod: what OLM sets after it has computed the hash.
 func (r Registry) serveConfigMap(pod *corev1.Pod) {
 	pod.Labels[labelConfigMapVersion] = r.ConfigMap.ResourceVersion
-	pod.Annotations[keyConfigMapHash] = r.contentHash()
+	pod.Annotations[keyConfigMapHash] = r.ContentHash
 	pod.Spec.ServiceAccountName = r.Source.Name + SuffixAccount
 	pod.Spec.Containers[0].Command = []string{"configmap-server", "-c", r.Source.Spec.ConfigMap, "-n", r.Source.Namespace}
 }

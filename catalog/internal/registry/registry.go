@@ -91,8 +91,9 @@ type Registry struct {
 	AccountShared bool
 	// PullSecrets are the entries that the ServiceAccount has, or will have.
 	PullSecrets []corev1.LocalObjectReference
-	// Hash is that of the Pod's spec, which new Pods carry as a label.
-	Hash string
+	// Hash is that of the Pod's spec, which new Pods carry as a label, ContentHash that
+	// of what the ConfigMap holds; its metadata do not matter.
+	Hash, ContentHash string
 }
 
 // For returns the Registry with what follows from its observed ServiceAccount, which may
@@ -101,6 +102,13 @@ func (r Registry) For(account *corev1.ServiceAccount) Registry {
 	r.AccountShared = account != nil && (len(account.OwnerReferences) == 0 || ClaimOf(r.Source, account) == ClaimOther)
 	r.PullSecrets = r.pullSecrets(account)
 	r.Hash = r.shape().hash(profileMain)
+	if cm := r.ConfigMap; cm != nil {
+		r.ContentHash, _ = olmcore.Hash(struct {
+			Name       string
+			Data       map[string]string
+			BinaryData map[string][]byte
+		}{cm.Name, cm.Data, cm.BinaryData})
+	}
 	return r
 }
 
@@ -136,7 +144,7 @@ func (r Registry) Current(pod *corev1.Pod) bool {
 	case label != r.Hash && !slices.ContainsFunc(profiles[1:], func(p profile) bool { return r.shape().hash(p) == label }):
 		return false
 	}
-	return r.ConfigMap == nil || pod.Annotations[keyConfigMapHash] == r.contentHash()
+	return r.ConfigMap == nil || pod.Annotations[keyConfigMapHash] == r.ContentHash
 }
 
 // madeOfVersion reports whether a Pod that OLM made serves this version of the
@@ -148,16 +156,6 @@ func (r Registry) madeOfVersion(pod *corev1.Pod) bool {
 	command := pod.Spec.Containers[0].Command
 	i := slices.Index(command, "-c")
 	return i >= 0 && i+1 < len(command) && command[i+1] == r.ConfigMap.Name
-}
-
-// contentHash is that of what the ConfigMap holds; its metadata do not matter.
-func (r Registry) contentHash() string {
-	hash, _ := olmcore.Hash(struct {
-		Name       string
-		Data       map[string]string
-		BinaryData map[string][]byte
-	}{r.ConfigMap.Name, r.ConfigMap.Data, r.ConfigMap.BinaryData})
-	return hash
 }
 
 const podSuffix = 10

@@ -166,8 +166,8 @@ func repair[T any, O object[T]](actions []olmcore.Action, r Registry, observed, 
 	return append(actions, olmcore.UpdateOf(observed, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: what}))
 }
 
-// replaceBinding deletes a RoleBinding with another roleRef, which the API server lets
-// nobody change.
+// replaceBinding deletes a RoleBinding with another roleRef, which the API server does not
+// change.
 func replaceBinding(cs *v1alpha1.CatalogSource, observed, needed *rbacv1.RoleBinding) olmcore.Action {
 	if observed == nil || needed == nil || observed.DeletionTimestamp != nil || ClaimOf(cs, observed) == ClaimOther || observed.RoleRef == needed.RoleRef {
 		return nil
