@@ -25,7 +25,7 @@ func FuzzResolve(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(catalog.Bytes(), `{"properties":[{"type":"olm.gvk","value":{"group":"g","kind":"K","version":"v1"}}]}`, "a", "s", "a1")
-	f.Add([]byte(`{"schema":"olm.package","name":"a","defaultChannel":"s"}{"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a2","skipRange":">1.0.0 || || <0.1.0","replaces":"a2"},{"name":"a2"}]}{"schema":"olm.bundle","package":"a","name":"a2","properties":[{"type":"olm.constraint","value":{"not":{"constraints":[]}}},{"type":"olm.package","value":null}]}`),
+	f.Add([]byte(`{"schema":"olm.package","name":"a","defaultChannel":"s"}{"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a2","skipRange":">1.0.0 || || <0.1.0","replaces":"a2"},{"name":"a2"}]}{"schema":"olm.bundle","package":"a","name":"a2","image":"i","properties":[{"type":"olm.constraint","value":{"not":{"constraints":[]}}},{"type":"olm.package","value":null}]}`),
 		`{"properties":[{"type":"olm.constraint","value":{"any":{"constraints":[]}}}]}`, "a", "", "a2")
 	f.Fuzz(func(t *testing.T, catalog []byte, annotation, pkg, channel, installed string) {
 		packages, _, err := fbc.Read("fuzz", bytes.NewReader(catalog), fbc.Options{MaxDocumentBytes: 1 << 16, MaxDocuments: 50})

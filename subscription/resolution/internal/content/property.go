@@ -102,8 +102,9 @@ func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Fact
 		}
 	}
 	f.Provides = make([]API, 0, apis)
+	known := make(map[any]bool, len(properties))
 	for i := range properties {
-		p.fact(&f, &properties[i], ignored)
+		p.fact(&f, known, &properties[i], ignored)
 	}
 	if len(f.Provides) == 0 {
 		f.Provides = nil
@@ -111,7 +112,8 @@ func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Fact
 	return f
 }
 
-func (p *Parser) fact(f *Facts, property *olmcore.Property, ignored func(string)) {
+// fact adds what a property says, but for what is known already.
+func (p *Parser) fact(f *Facts, known map[any]bool, property *olmcore.Property, ignored func(string)) {
 	switch property.Type {
 	case PropertyPackage:
 		if fact, err := p.packageFact(property.Value); err != nil {
@@ -122,13 +124,13 @@ func (p *Parser) fact(f *Facts, property *olmcore.Property, ignored func(string)
 	case PropertyGVK:
 		if g, err := p.gvk(property.Value); err != nil {
 			ignored(fmt.Sprintf("property olm.gvk is ignored: %v", err))
-		} else if !slices.Contains(f.Provides, g) {
+		} else if addKey(known, g) {
 			f.Provides = append(f.Provides, g)
 		}
 	case PropertyLabel:
 		if label, err := parseLabel(property.Value); err != nil {
 			ignored(fmt.Sprintf("property olm.label is ignored: %v", err))
-		} else if label = p.intern(label); !slices.Contains(f.Labels, label) {
+		} else if label = p.intern(label); addKey(known, label) {
 			f.Labels = append(f.Labels, label)
 		}
 	case PropertyDeprecated:
@@ -139,10 +141,19 @@ func (p *Parser) fact(f *Facts, property *olmcore.Property, ignored func(string)
 			if f.Invalid == "" {
 				f.Invalid = err.Error()
 			}
-		} else if !slices.Contains(f.Requirements, r) {
+		} else if addKey(known, r) {
 			f.Requirements = append(f.Requirements, r)
 		}
 	}
+}
+
+// addKey adds a key, and reports whether it is new.
+func addKey(known map[any]bool, key any) bool {
+	if known[key] {
+		return false
+	}
+	known[key] = true
+	return true
 }
 
 func samePackage(a, b PackageFact) bool {
