@@ -34,6 +34,7 @@ func present(reason, message string) want {
 type facts struct {
 	spec *v1alpha1.SubscriptionSpec
 	plan stage.PlanState
+	csv  *v1alpha1.ClusterServiceVersion // the version that it follows
 	// resolution, unpacking and unpackFailed are what the answer to a ResolveRequest says.
 	resolution, unpacking, unpackFailed want
 	catalogs                            *catalogsHealth

@@ -42,6 +42,25 @@
 // InstallPlanPending, InstallPlanFailed and InstallPlanMissing, with the stage's
 // or the plan's own reason.
 //
+// # Conditions
+//
+// Each condition that this package writes, with the fact that decides about it; a
+// Warning is bad news when it is True. Every change is reported as a [Transition] of the
+// condition's type, those about the InstallPlan as its stages. All other conditions
+// belong to other writers and stay as they are.
+//
+//	InstallPlanMissing       InstallPlan      Warning
+//	InstallPlanPending       InstallPlan
+//	InstallPlanFailed        InstallPlan      Warning
+//	ResolutionFailed         resolution       Warning
+//	BundleUnpacking          unpacking
+//	BundleUnpackFailed       unpacking        Warning
+//	CatalogSourcesUnhealthy  catalogs         Warning
+//	PackageDeprecated        catalog content
+//	ChannelDeprecated        catalog content
+//	BundleDeprecated         catalog content
+//	Deprecated               catalog content
+//
 // # What is seen and what is concluded
 //
 // A plan may run through several stages between two looks. Each transition says
@@ -71,24 +90,18 @@
 // Adapters make Kubernetes Events and log records of a result: one for each
 // transition, of a plan's stage (type [TransitionInstallPlan]), of status.state,
 // and of every other condition that a write changes, under the condition's type; a
-// Warning where that is a plan that failed or is missing, or ResolutionFailed,
-// BundleUnpackFailed or CatalogSourcesUnhealthy that becomes True; two or more of one
-// plan in one result are a fast transition that was reconstructed, and one that is
+// Warning where [IsWarning] says so; two or more of one plan in one result are a fast transition that was reconstructed, and one that is
 // only Assumed makes no Event. And one for each Diagnostic that the last result did not
 // have, of its severity; that of a failed resolution is about the Namespace.
 // Transitions come once, Diagnostics as long as they hold.
 //
-// # Operator objects
+// # Rooms
 //
-// [Operator] keeps the cluster-scoped Operator object of one component label, with
-// a list of everything that carries it. It has a key of its own.
-//
-// # Asking without writing
-//
-// [Assess] answers "is it installed yet?" for each Subscription, [Audit] reports
-// every broken relation with what repairs it, [PlanDeletion] is for callers who
-// put [Finalizer] on their Subscriptions, and [EffectiveConfig] says whose
-// spec.config a ClusterServiceVersion gets.
+// [Assess] returns the decisions without actions. Package health answers "is it installed
+// yet, and what blocks?", package audit reports every broken relation with what repairs
+// it, package component keeps labels and Operator objects. [PlanDeletion] is for callers
+// who put [Finalizer] on their Subscriptions, and [EffectiveConfig] says whose spec.config
+// a ClusterServiceVersion gets.
 //
 // [Transition]: https://pkg.go.dev/github.com/olmcore/olm/olmcore#Transition
 package subscription

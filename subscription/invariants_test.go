@@ -16,16 +16,17 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// controllerEdges is the state graph as the package comment draws it.
-var controllerEdges = map[string][]string{
-	"NoPlan":           {"NotYetReconciled"},
-	"NotYetReconciled": {"Planning", "RequiresApproval", "Installing"},
-	"Planning":         {"RequiresApproval", "Installing"},
-	"RequiresApproval": {"Installing"},
-	"Installing":       {"Complete", "Failed"},
-	"Failed":           {"Installing"},
-	"Complete":         {},
-}
+// controllerEdges are the edges of the graph by where they start. A plan that was
+// superseded needs a reason, which transitions_test.go has.
+var controllerEdges = func() map[string][]string {
+	edges := map[string][]string{"Complete": {}}
+	for _, e := range subscription.Graph {
+		if e.By != "superseded" {
+			edges[string(e.From)] = append(edges[string(e.From)], string(e.To))
+		}
+	}
+	return edges
+}()
 
 // checkSafety checks what must hold for every answer to every valid input.
 func checkSafety(t require.TestingT, in subscription.Input) {
@@ -122,10 +123,7 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 	require.Equal(t, foreignOf(b.Conditions), foreignOf(a.Conditions), "another writer's conditions")
 }
 
-var ours = []v1alpha1.SubscriptionConditionType{
-	"InstallPlanPending", "InstallPlanFailed", "InstallPlanMissing", "ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed",
-	"CatalogSourcesUnhealthy", "PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated",
-}
+var ours = subscription.Conditions()
 
 // checkTransitionTime: a condition that says the same keeps its time.
 func checkTransitionTime(t require.TestingT, before []v1alpha1.SubscriptionCondition, c v1alpha1.SubscriptionCondition) {

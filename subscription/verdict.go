@@ -251,7 +251,7 @@ func (j *judgement) removed(format string) {
 func (j *judgement) status() {
 	f, s := j.follows, j.Subscription.Status
 	conditions := j.conditionFacts(j.Subscription)
-	conditions.plan = j.Plan
+	conditions.plan, conditions.csv = j.Plan, j.CSV
 	health := catalogsHealth{list: s.CatalogHealth}
 	if j.catalogs != nil {
 		health = j.catalogs.health(j.Subscription, j.now)
