@@ -17,6 +17,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -159,18 +160,8 @@ func orDefault[T time.Duration | int](value, otherwise T) T {
 }
 
 func (in *Input) validate() error {
-	c := in.ClusterServiceVersion
-	switch {
-	case c == nil:
-		return &olmcore.InputError{Field: "ClusterServiceVersion", Problem: "is nil"}
-	case c.Name == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.name", Problem: "is empty"}
-	case c.Namespace == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.namespace", Problem: "is empty"}
-	case c.UID == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so nothing could refer to its owner"}
-	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+		return err
 	}
 	return cmp.Or(in.Config.validate(), in.validateLists())
 }

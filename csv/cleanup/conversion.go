@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -58,23 +59,12 @@ func isConvertedBy(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) 
 		return false
 	}
 	service := conversion.Webhook.ClientConfig.Service
-	if service.Namespace != c.Namespace {
-		return false
-	}
-	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if service.Name == serviceNames(spec.Name)[0] {
-			return true
-		}
-	}
-	return false
+	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+		return service.Name == serviceNames(d.Name)[0]
+	})
 }
 
 // converts reports whether c has a conversion webhook for a CRD.
 func converts(c *owned.CSV, crd string) bool {
-	for i := range c.Spec.WebhookDefinitions {
-		if slices.Contains(c.Spec.WebhookDefinitions[i].ConversionCRDs, crd) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool { return slices.Contains(w.ConversionCRDs, crd) })
 }

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -78,6 +79,41 @@ type Deletion struct {
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
 }
 
+// Config tunes what happens to what a ClusterServiceVersion leaves behind. The zero
+// value is right for most clusters. Whether custom resources are deleted at all says
+// spec.cleanup.enabled of the ClusterServiceVersion.
+type Config struct {
+	// Disabled releases every ClusterServiceVersion at once and deletes nothing: for a
+	// controller that is being removed for good.
+	Disabled bool
+	// OperandTimeout releases custom resources that are left after this time from the
+	// deletion of the ClusterServiceVersion on. 0: none; they hold it until they are gone.
+	OperandTimeout time.Duration
+	// ClusterKinds are kinds of cluster-scoped objects to look for by owner labels,
+	// besides those of RBAC, of admission webhooks, APIService, PriorityClass and the
+	// kinds of the OpenShift console.
+	ClusterKinds []schema.GroupVersionKind
+	// SweepDelete lets package sweep delete what it finds instead of reporting it alone.
+	SweepDelete bool
+}
+
+// Cover hands each field to a Coverage.
+func (c Config) Cover(coverage *olmcore.Coverage) {
+	olmcore.CoverValue(coverage, c.Disabled)
+	olmcore.CoverValue(coverage, c.OperandTimeout)
+	olmcore.CoverValues(coverage, c.ClusterKinds)
+	olmcore.CoverValue(coverage, c.SweepDelete)
+}
+
+// Validate returns the *olmcore.InputError of a Config that breaks its contract, nil for
+// none. Its field begins with "Config.Cleanup".
+func (c Config) Validate() error {
+	if c.OperandTimeout < 0 {
+		return &olmcore.InputError{Field: "Config.Cleanup.OperandTimeout", Problem: "is negative"}
+	}
+	return nil
+}
+
 // Outcome is a Result, what Reconcile asks its caller for, and how far it got.
 type Outcome struct {
 	olmcore.Result
@@ -113,18 +149,8 @@ func (d *Deletion) Cover(c *olmcore.Coverage) {
 }
 
 func (in *Input) validate() error {
-	c := in.ClusterServiceVersion
-	switch {
-	case c == nil:
-		return &olmcore.InputError{Field: "ClusterServiceVersion", Problem: "is nil"}
-	case c.Name == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.name", Problem: "is empty"}
-	case c.Namespace == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.namespace", Problem: "is empty"}
-	case c.UID == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so nothing could refer to its owner"}
-	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+		return err
 	}
 	return cmp.Or(
 		in.Config.Validate(),

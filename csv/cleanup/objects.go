@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,23 +110,16 @@ func findAdmission(f *facts) found {
 func findAPIServices(f *facts) found {
 	objects, all := labelled(f, isAPIService)
 	for _, o := range objects {
-		takenOver := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return ownsAPIService(p, o.GetName()) })
-		if takenOver {
+		providesIt := func(p *owned.CSV) bool {
+			return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == o.GetName() })
+		}
+		if f.superseded && f.hasNeighbour(providesIt) {
 			all.skipped = append(all.skipped, skip(o, "a newer version provides it too, and takes it over"))
 			continue
 		}
 		all.targets = append(all.targets, deletionOf(f, o))
 	}
 	return all
-}
-
-func ownsAPIService(c *owned.CSV, name string) bool {
-	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		if d.GetName() == name {
-			return true
-		}
-	}
-	return false
 }
 
 // findWorkload returns the Deployments, so that the operator stops before its permissions
@@ -172,16 +166,11 @@ func rbacObjects(f *facts) ([]olmcore.Object, found) {
 	case len(f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0:
 		all.unread = append(all.unread, "ClusterRoleBindings and RoleBindings for serving certificates")
 	}
-	isRole := func(o olmcore.Object) int {
-		if strings.HasSuffix(olmcore.KeyOf(o).Kind, "Binding") {
-			return 0
-		}
-		return 1
-	}
 	sortObjects(objects)
 	objects = slices.CompactFunc(objects, func(a, b olmcore.Object) bool { return olmcore.KeyOf(a) == olmcore.KeyOf(b) })
-	slices.SortStableFunc(objects, func(a, b olmcore.Object) int { return isRole(a) - isRole(b) })
-	return objects, all
+	isRole := func(o olmcore.Object) bool { return !strings.HasSuffix(olmcore.KeyOf(o).Kind, "Binding") }
+	roles := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool { return !isRole(o) })
+	return append(slices.DeleteFunc(objects, isRole), roles...), all
 }
 
 const (
@@ -194,15 +183,15 @@ const (
 // the namespace.
 func servingBindings(f *facts) (bindings []olmcore.Object) {
 	for _, o := range f.in.Deletion.WellKnown.Items {
+		ours := false
 		switch b := o.(type) {
 		case *rbacv1.ClusterRoleBinding:
-			if isServingBinding(f, o, suffixAuthDelegator, b.Subjects) {
-				bindings = append(bindings, o)
-			}
+			ours = isServingBinding(f, o, suffixAuthDelegator, b.Subjects)
 		case *rbacv1.RoleBinding:
-			if b.Namespace == metav1.NamespaceSystem && isServingBinding(f, o, suffixAuthReader, b.Subjects) {
-				bindings = append(bindings, o)
-			}
+			ours = b.Namespace == metav1.NamespaceSystem && isServingBinding(f, o, suffixAuthReader, b.Subjects)
+		}
+		if ours {
+			bindings = append(bindings, o)
 		}
 	}
 	return bindings

@@ -11,7 +11,6 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -157,25 +156,17 @@ func markedNamespaces(in *Input) []orphan {
 	const message = "it carries the label of an OperatorGroup that does not exist"
 	var marked []orphan
 	for _, n := range in.Namespaces.Items {
-		if after := withoutLabels(n, isStray); n.DeletionTimestamp == nil && after != nil {
-			marked = append(marked, orphan{
-				ref: olmcore.RefOf(n), path: "metadata.labels", message: message,
-				removal: olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}),
-			})
+		labels := maps.Clone(n.Labels)
+		if maps.DeleteFunc(labels, isStray); n.DeletionTimestamp != nil || len(labels) == len(n.Labels) {
+			continue
 		}
+		after := n.DeepCopy()
+		after.Labels = labels
+		marked = append(marked, orphan{
+			ref: olmcore.RefOf(n), path: "metadata.labels", message: message,
+			removal: olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}),
+		})
 	}
 	slices.SortFunc(marked, func(a, b orphan) int { return a.ref.Compare(b.ref) })
 	return marked
-}
-
-// withoutLabels returns a copy of a namespace without some labels, nil when it has none
-// of them.
-func withoutLabels(n *corev1.Namespace, drop func(key, value string) bool) *corev1.Namespace {
-	labels := maps.Clone(n.Labels)
-	if maps.DeleteFunc(labels, drop); len(labels) == len(n.Labels) {
-		return nil
-	}
-	after := n.DeepCopy()
-	after.Labels = labels
-	return after
 }

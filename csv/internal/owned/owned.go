@@ -7,6 +7,7 @@ package owned
 import (
 	"slices"
 	"strings"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -24,6 +25,24 @@ type CSV = v1alpha1.ClusterServiceVersion
 
 // Finalizer holds a CSV until its cleanup is done.
 const Finalizer = "operators.coreos.com/csv-cleanup"
+
+// Validate returns the *olmcore.InputError of an Input about a CSV that lacks what every
+// decision needs, nil for none.
+func Validate(c *CSV, now time.Time) error {
+	switch {
+	case c == nil:
+		return &olmcore.InputError{Field: "ClusterServiceVersion", Problem: "is nil"}
+	case c.Name == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.name", Problem: "is empty"}
+	case c.Namespace == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.namespace", Problem: "is empty"}
+	case c.UID == "":
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so nothing could refer to its owner"}
+	case now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return nil
+}
 
 // By returns the owner that the labels of what belongs to a CSV name.
 func By(c *CSV) olmcore.Owner {
