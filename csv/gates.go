@@ -45,7 +45,10 @@ var gates = []rule{
 const ruleMetadata = "MetadataOutdated"
 
 func neighboursUnread(f *facts) (decision, bool) {
-	return f.unobserved("ClusterServiceVersions"), !f.Neighbours.Complete
+	if f.Neighbours.Complete {
+		return decision{}, false
+	}
+	return f.unobserved("ClusterServiceVersions")
 }
 
 // metadataOutdated brings finalizer and group annotations about in one write. The API
@@ -126,7 +129,10 @@ func invalidSpec(f *facts) (decision, bool) {
 }
 
 func groupsUnread(f *facts) (decision, bool) {
-	return f.unobserved("OperatorGroups"), !f.OperatorGroups.Complete
+	if f.OperatorGroups.Complete {
+		return decision{}, false
+	}
+	return f.unobserved("OperatorGroups")
 }
 
 func noGroup(f *facts) (decision, bool) {
@@ -177,9 +183,9 @@ func otherGroupsUnread(f *facts) (decision, bool) {
 	case len(group.Provided(f.csv)) == 0:
 		return decision{}, false
 	case !f.OtherGroups.Complete:
-		return f.unobserved("OperatorGroups of all namespaces"), true
+		return f.unobserved("OperatorGroups of all namespaces")
 	case f.claim.Conflict != nil && f.claim.Listed && !f.OtherProviders.Complete:
-		return f.unobserved("ClusterServiceVersions of other namespaces"), true
+		return f.unobserved("ClusterServiceVersions of other namespaces")
 	}
 	return decision{}, false
 }
@@ -201,7 +207,7 @@ func apiConflict(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	if !f.Deployments.Complete {
-		return f.unobserved("Deployments"), true
+		return f.unobserved("Deployments")
 	}
 	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.message})
 	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.reason {

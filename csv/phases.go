@@ -45,8 +45,7 @@ func failForward(f *facts) (decision, bool) {
 }
 
 func requirementsUnread(f *facts) (decision, bool) {
-	list := requirement.Unread(&f.needs)
-	return f.unobserved(list), list != ""
+	return f.unobserved(requirement.Unread(&f.needs))
 }
 
 // upgradeablePace is how often a CSV looks whether its predecessor allows the upgrade.
@@ -61,7 +60,7 @@ func notUpgradeable(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	if !f.OperatorConditions.Complete {
-		return f.unobserved("OperatorConditions"), true
+		return f.unobserved("OperatorConditions")
 	}
 	condition, ok := owned.Find(f.OperatorConditions.Items, f.csv.Namespace, f.predecessor.Name)
 	if !ok {
@@ -173,12 +172,11 @@ func requirementsUnmet(f *facts) (decision, bool) {
 }
 
 func deploymentsUnread(f *facts) (decision, bool) {
-	list := f.deploymentsUnread()
-	d := f.unobserved(list)
+	d, unread := f.unobserved(f.deploymentsUnread())
 	if f.phase == v1alpha1.CSVPhasePending {
 		d = f.reporting(d)
 	}
-	return d, list != ""
+	return d, unread
 }
 
 func conflicting(f *facts) (decision, bool) {

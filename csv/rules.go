@@ -164,11 +164,14 @@ func (f *facts) reporting(d decision) decision {
 // notReadPace is how soon a caller who did not read a list is asked again.
 const notReadPace = 5 * time.Second
 
-// unobserved keeps everything until the caller reads a list.
-func (f *facts) unobserved(list string) decision {
+// unobserved keeps everything until the caller reads a list; an empty list is none.
+func (f *facts) unobserved(list string) (decision, bool) {
+	if list == "" {
+		return decision{}, false
+	}
 	d := f.waitFor(notReadPace)
 	d.rule = "NotObserved"
 	d.diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
 		"the list of %s was not read, so nothing is decided", list)}
-	return d
+	return d, true
 }

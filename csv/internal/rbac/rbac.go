@@ -136,8 +136,9 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 // What RoleBindings grant on URLs does not count: Kubernetes ignores it too.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// allow asks for one combination after the other, so that a rule with millions of them
-// ends at the first that is not granted.
+// allow looks for the rule as it is, which installed roles repeat, and else asks for one
+// combination after the other: one with millions of them ends at the first that is not
+// granted.
 func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	if len(rule.NonResourceURLs) > 0 {
 		return each(rule.NonResourceURLs, func(url string) bool {
@@ -145,6 +146,9 @@ func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool
 				return covers(g.cluster, rbacv1.PolicyRule{NonResourceURLs: []string{url}, Verbs: []string{verb}})
 			})
 		})
+	}
+	if slices.ContainsFunc(granted, func(g rbacv1.PolicyRule) bool { return isSame(g, rule) }) {
+		return true
 	}
 	return each(rule.APIGroups, func(group string) bool {
 		return each(rule.Resources, func(resource string) bool {
@@ -155,6 +159,14 @@ func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool
 			})
 		})
 	})
+}
+
+// isSame reports whether a granted rule is the one that is needed, word for word. One
+// without API groups or resources grants nothing, not even itself.
+func isSame(granted, rule rbacv1.PolicyRule) bool {
+	return len(rule.APIGroups) > 0 && len(rule.Resources) > 0 &&
+		slices.Equal(granted.Verbs, rule.Verbs) && slices.Equal(granted.APIGroups, rule.APIGroups) &&
+		slices.Equal(granted.Resources, rule.Resources) && slices.Equal(granted.ResourceNames, rule.ResourceNames)
 }
 
 func covers(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
