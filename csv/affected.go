@@ -30,7 +30,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
 	}
-	keys := append(concerned(o), requirement.Concerned(o)...)
+	keys := append(concerned(o), requirement.All.Concerned(o)...)
 	if slices.Contains(keys, types.NamespacedName{}) {
 		return []types.NamespacedName{{}}
 	}

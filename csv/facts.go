@@ -76,7 +76,7 @@ func factsOf(in *Input) *facts {
 	}
 	switch f.phase {
 	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
-		f.report, f.met = requirement.Judge(&f.needs)
+		f.report, f.met = requirement.All.Judge(&f.needs)
 	}
 	return f
 }
@@ -105,7 +105,7 @@ func (f *facts) hasRun() bool {
 // upgradeBegan returns the successor that may take over from a CSV which was Succeeded
 // before and whose only fault is that the upgrade has begun; nil when there is none.
 func (f *facts) upgradeBegan() *version {
-	if f.successor == nil || f.csv.Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !f.hasRun() || !requirement.TakenBy(&f.needs, f.successor) {
+	if f.successor == nil || f.csv.Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !f.hasRun() || !requirement.All.TakenBy(&f.needs, f.successor) {
 		return nil
 	}
 	return f.successor

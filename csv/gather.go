@@ -45,7 +45,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in := Input{ClusterServiceVersion: c, Config: config}
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, c.Namespace, nil)
 	in.OtherGroups, in.OtherProviders = readOtherGroups(reads, c)
-	in.setNeeds(requirement.Gather(reads, c))
+	in.setNeeds(requirement.All.Gather(reads, c))
 	in.Deployments = readDeployments(reads, c)
 	in.Neighbours = readNeighbours(reads, &in)
 	in.OperatorConditions = read.Named[*operatorsv2.OperatorCondition](reads, c.Namespace, []string{c.Spec.Replaces})

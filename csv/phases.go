@@ -45,7 +45,7 @@ func failForward(f *facts) (decision, bool) {
 }
 
 func requirementsUnread(f *facts) (decision, bool) {
-	return f.unobserved(requirement.Unread(&f.needs))
+	return f.unobserved(requirement.All.Unread(&f.needs))
 }
 
 // upgradeablePace is how often a CSV looks whether its predecessor allows the upgrade.

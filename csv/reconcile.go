@@ -79,7 +79,7 @@ func (f *facts) repair(d decision) []olmcore.Action {
 	}
 	account, _ := olmcore.AccountOf(f.group)
 	var actions []olmcore.Action
-	for _, o := range requirement.Heal(&f.needs) {
+	for _, o := range requirement.All.Heal(&f.needs) {
 		deployment.LabelComponents(o, f.csv)
 		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
 			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",

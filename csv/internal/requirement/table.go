@@ -45,8 +45,11 @@ type Requirement struct {
 	Heal func(*Observed) []olmcore.Object
 }
 
-// requirements is the table, in the order of the report.
-var requirements = []Requirement{
+// Table is a list of rows, in the order of the report.
+type Table []Requirement
+
+// All is the table: a new requirement is one row more.
+var All = Table{
 	kubernetesVersion,
 	customResourceDefinitions,
 	requiredAPIServices,
@@ -72,9 +75,9 @@ type Observed struct {
 }
 
 // Gather reads the lists of an Observed with this CSV.
-func Gather(r *read.Reads, c *owned.CSV) Observed {
+func (t Table) Gather(r *read.Reads, c *owned.CSV) Observed {
 	o := Observed{CSV: c}
-	for _, row := range requirements {
+	for _, row := range t {
 		if row.Gather != nil {
 			row.Gather(r, &o)
 		}
@@ -84,8 +87,8 @@ func Gather(r *read.Reads, c *owned.CSV) Observed {
 
 // Unread names a list that the requirements need and that was not read; empty when all
 // were.
-func Unread(o *Observed) string {
-	for _, row := range requirements {
+func (t Table) Unread(o *Observed) string {
+	for _, row := range t {
 		if row.Unread == nil {
 			continue
 		}
@@ -98,12 +101,8 @@ func Unread(o *Observed) string {
 
 // Judge evaluates everything that the CSV needs, met or not, in a fixed order, and
 // reports whether all is met.
-func Judge(o *Observed) (report []v1alpha1.RequirementStatus, met bool) {
-	return judge(requirements, o)
-}
-
-func judge(table []Requirement, o *Observed) (report []v1alpha1.RequirementStatus, met bool) {
-	for _, row := range table {
+func (t Table) Judge(o *Observed) (report []v1alpha1.RequirementStatus, met bool) {
+	for _, row := range t {
 		report = append(report, row.Judge(o)...)
 	}
 	return report, AllMet(report)
@@ -114,8 +113,8 @@ func AllMet(report []v1alpha1.RequirementStatus) bool { return !slices.ContainsF
 
 // TakenBy reports whether all that is unmet is so because the upgrade to a successor
 // has begun.
-func TakenBy(o *Observed, successor *owned.CSV) bool {
-	for _, row := range requirements {
+func (t Table) TakenBy(o *Observed, successor *owned.CSV) bool {
+	for _, row := range t {
 		for _, r := range row.Judge(o) {
 			if isUnmet(r) && (row.TakenBy == nil || !row.TakenBy(o, successor, r)) {
 				return false
@@ -127,9 +126,9 @@ func TakenBy(o *Observed, successor *owned.CSV) bool {
 
 // Heal returns what an InstallPlan made for the unmet requirements and does not exist
 // any more.
-func Heal(o *Observed) []olmcore.Object {
+func (t Table) Heal(o *Observed) []olmcore.Object {
 	var objects []olmcore.Object
-	for _, row := range requirements {
+	for _, row := range t {
 		if row.Heal != nil && slices.ContainsFunc(row.Judge(o), isUnmet) {
 			objects = append(objects, row.Heal(o)...)
 		}
@@ -139,9 +138,9 @@ func Heal(o *Observed) []olmcore.Object {
 
 // Concerned returns the keys of the CSVs whose requirements the change of an object
 // concerns.
-func Concerned(o olmcore.Object) []types.NamespacedName {
+func (t Table) Concerned(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
-	for _, row := range requirements {
+	for _, row := range t {
 		if row.Concerns != nil {
 			keys = append(keys, row.Concerns(o)...)
 		}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/csv/internal/requirement"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// eachList visits the fields of a struct that are lists of objects or kinds.
+func eachList(in reflect.Value, visit func(name string, list reflect.Value)) {
+	for i := range in.NumField() {
+		if list := in.Field(i); list.Kind() == reflect.Struct && list.FieldByName("Complete").IsValid() {
+			visit(in.Type().Field(i).Name, list)
+		}
+	}
+}
+
+// TestEachListOfARequirementIsPassedOn names a list that needs or setNeeds forgets.
+func TestEachListOfARequirementIsPassedOn(t *testing.T) {
+	var in Input
+	eachList(reflect.ValueOf(&in).Elem(), func(_ string, list reflect.Value) { list.FieldByName("Complete").SetBool(true) })
+	eachList(reflect.ValueOf(in.needs()), func(name string, list reflect.Value) {
+		require.True(t, list.FieldByName("Complete").Bool(), "Input.needs leaves out %s", name)
+	})
+	var o requirement.Observed
+	eachList(reflect.ValueOf(&o).Elem(), func(_ string, list reflect.Value) { list.FieldByName("Complete").SetBool(true) })
+	in = Input{}
+	in.setNeeds(o)
+	eachList(reflect.ValueOf(&o).Elem(), func(name string, _ reflect.Value) {
+		if name == "ServedAPIs" { // it is the caller's to fill in
+			return
+		}
+		require.True(t, reflect.ValueOf(in).FieldByName(name).FieldByName("Complete").Bool(), "Input.setNeeds leaves out %s", name)
+	})
+}
+
+// TestEachListIsValidated names a list of objects that validateLists forgets.
+func TestEachListIsValidated(t *testing.T) {
+	c := &version{}
+	c.Namespace, c.Name, c.UID = "ns", "cool.v1", "u"
+	in := Input{Now: time.Unix(0, 0), ClusterServiceVersion: c}
+	require.NoError(t, in.validate())
+	eachList(reflect.ValueOf(in), func(name string, list reflect.Value) {
+		if list.FieldByName("Items").Type().Elem().Kind() != reflect.Pointer {
+			return
+		}
+		broken := in
+		items := reflect.ValueOf(&broken).Elem().FieldByName(name).FieldByName("Items")
+		items.Set(reflect.MakeSlice(items.Type(), 1, 1)) // an entry that is nil, of a read that was not completed
+		var wrong *olmcore.InputError
+		require.True(t, errors.As(broken.validate(), &wrong), "validateLists leaves out %s", name)
+		require.Equal(t, name, wrong.Field)
+	})
+}
+
+// TestRulesHaveNames: an Assessment tells by the name of a rule what decided.
+func TestRulesHaveNames(t *testing.T) {
+	for _, table := range [][]rule{gates, rules} {
+		for _, r := range table {
+			require.NotEmpty(t, r.name)
+			require.NotNil(t, r.decide, r.name)
+		}
+	}
+}
+
+// TestTheFirstRuleThatDecidesIsTheDecision, of those that apply in the phase.
+func TestTheFirstRuleThatDecidesIsTheDecision(t *testing.T) {
+	decides := func(*facts) (decision, bool) { return decision{message: "decided"}, true }
+	passes := func(*facts) (decision, bool) { return decision{message: "passed"}, false }
+	table := []rule{{"Other", pending, decides}, {"Passes", nil, passes}, {"Decides", failed, decides}, {"Later", failed, decides}}
+	d, decided := firstOf(table, &facts{phase: failed[0]})
+	require.True(t, decided)
+	require.Equal(t, "Decides", d.rule)
+	_, decided = firstOf(table, &facts{phase: succeeded[0]})
+	require.False(t, decided)
+}
