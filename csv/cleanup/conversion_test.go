@@ -23,10 +23,10 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 		change func(in *cleanup.Input)
 		want   []string
 	}{
-		"uninstalled":                     {func(*cleanup.Input) {}, reset},
-		"replaced, and nobody claims it":  {func(in *cleanup.Input) { successorOf(in, succeeded) }, reset},
-		"replaced, the successor does":    {func(in *cleanup.Input) { claim(successorOf(in, succeeded)) }, release},
-		"replaced by one that is leaving": {func(in *cleanup.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
+		"uninstalled":                      {func(*cleanup.Input) {}, reset},
+		"replaced, and no other claims it": {func(in *cleanup.Input) { successorOf(in, succeeded) }, reset},
+		"replaced, the successor does":     {func(in *cleanup.Input) { claim(successorOf(in, succeeded)) }, release},
+		"replaced by one that is leaving":  {func(in *cleanup.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
 		"a version of another namespace says so": {func(in *cleanup.Input) {
 			s := successorOf(in, succeeded)
 			claim(s)

@@ -98,13 +98,13 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 			o.Labels = ours("").Labels
 			o.Labels["olm.owner.uid"], o.Labels["olm.managed"] = "before", "true"
 		}, false},
-		"nobody manages it":    {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
+		"not managed":          {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
 		"another Deployment's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Name = "hot-service-auth-reader" }, false},
 		"another account too": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
 		}, false},
 		"a user":                   {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
-		"nobody is bound":          {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
+		"without subjects":         {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
 		"younger":                  {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
 		"in another namespace":     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Namespace = "ns" }, false},
 		"the successor has it too": {func(_ *rbacv1.RoleBinding, in *cleanup.Input) { successorOf(in, succeeded) }, false},

@@ -80,7 +80,7 @@ func TestOperands(t *testing.T) {
 			o.SetDeletionTimestamp(ago(time.Second))
 			answer(in, o)
 		}, nil},
-		"one has a finalizer and nobody to remove it": {func(in *cleanup.Input) {
+		"one has a finalizer, and its operator is not available": {func(in *cleanup.Input) {
 			in.Deployments.Items[0].Status.Conditions = []appsv1.DeploymentCondition{}
 			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
@@ -89,10 +89,10 @@ func TestOperands(t *testing.T) {
 			o.SetDeletionTimestamp(ago(time.Hour))
 			answer(in, o)
 		}, nil},
-		"nobody knows whether the operator runs": {func(in *cleanup.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} }, nil},
-		"nobody knows who subscribed":            {func(in *cleanup.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} }, nil},
-		"nobody knows who else owns the CRD":     {func(in *cleanup.Input) { in.Deletion.Peers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
-		"nobody knows the CRD": {func(in *cleanup.Input) {
+		"the Deployments were not read":   {func(in *cleanup.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} }, nil},
+		"the Subscriptions were not read": {func(in *cleanup.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} }, nil},
+		"the peers were not read":         {func(in *cleanup.Input) { in.Deletion.Peers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"the CRDs were not read": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
 		}, nil},
 		"the one after the next version goes on": {func(in *cleanup.Input) {
@@ -143,7 +143,7 @@ func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 		require.Empty(t, in.Deletion.Peers.Items, "another one owns the CRD")
 		require.Empty(t, in.Subscriptions.Items, "a Subscription has it installed")
 		for _, n := range in.Neighbours.Items {
-			require.True(t, n.Name != "rival.v1" || n.DeletionTimestamp != nil, "a neighbour owns the CRD")
+			require.True(t, n.Name != "claimant.v1" || n.DeletionTimestamp != nil, "a neighbour owns the CRD")
 			require.False(t, n.Spec.Replaces == c.Name && n.DeletionTimestamp == nil && c.Spec.Replaces != n.Name, "%s goes on", n.Name)
 		}
 	})

@@ -63,7 +63,7 @@ func TestStages(t *testing.T) {
 			u.SetLabels(m.Labels)
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{u}
 		}, []string{"delete PriorityClass class"}},
-		"copies go, and nobody else's": {func(in *cleanup.Input) {
+		"copies go, and no others": {func(in *cleanup.Input) {
 			original, another, leaving := copied("two"), copied("three"), copied("four")
 			original.Labels, original.Status.Reason, original.Annotations = nil, "InstallSucceeded", map[string]string{"olm.operatorNamespace": "two"}
 			another.Labels["olm.copiedFrom"] = "other"

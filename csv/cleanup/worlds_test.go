@@ -49,7 +49,7 @@ func anyPast(t *rapid.T) cleanup.Input {
 	case 3:
 		in.Deployments.Items[0].Labels["olm.owner"] = "other.v1"
 	}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"successor", "predecessor", "rival.v1"}), 0, 2, rapid.ID).Draw(t, "others") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"successor", "predecessor", "claimant.v1"}), 0, 2, rapid.ID).Draw(t, "others") {
 		o := operator(name, 2)
 		hold(o, phaseOf(t, name), "", "", time.Minute)
 		switch name {

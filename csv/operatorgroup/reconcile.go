@@ -22,8 +22,9 @@ const unreadPace = 5 * time.Second
 // ClusterRoles that aggregate what its operators provide; and the annotation that lists
 // those APIs, from which it takes what no operator provides any more. Without it no
 // ClusterServiceVersion of the namespace is installed, because what its operator is to
-// watch is not known. What a list that was not read would decide stays as it is. The
-// zero Outcome means that nothing is to be done; the error is an *olmcore.InputError.
+// watch is not known. What a list that was not read would decide stays as it is. An
+// Outcome with nothing but a Checkpoint, or a time, means that nothing is to be done. The
+// error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
 // Differs: the targets are sorted, and a change of targets keeps the ServiceAccount.

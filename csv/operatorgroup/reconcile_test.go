@@ -19,6 +19,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// TestStatusOfAnOperatorGroup has OLM's cases of syncOperatorGroups: a selector that
+// matches, one that matches nothing, explicit targets, all namespaces, a missing
+// ServiceAccount, a second group.
 func TestStatusOfAnOperatorGroup(t *testing.T) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "sa"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
@@ -172,6 +175,8 @@ func groupInput(t *testing.T) operatorgroup.Input {
 	return in
 }
 
+// TestTheClusterRolesOfAGroup has OLM's cases of aggregation: sorted selectors, and none
+// without APIs (TestRolesOfAGroupWithoutAPIs).
 func TestTheClusterRolesOfAGroup(t *testing.T) {
 	in := groupInput(t)
 	var names []string
@@ -196,6 +201,8 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
 }
 
+// TestLabelsRolesAndProvidedAPIs has OLM's cases of namespace labels (added, removed, left
+// alone), of ClusterRoles (created, kept, relabelled) and of static groups.
 func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *operatorgroup.Input)

@@ -32,8 +32,8 @@ const (
 // or OperatorGroup that does not exist, and labels on namespaces of groups that do not
 // exist. It reports them as Diagnostics and, with Config.SweepDelete, removes them. An
 // object younger than ten minutes, and one whose owner an unfinished InstallPlan is about
-// to create, is left alone. The zero Outcome means that nothing was left behind; the
-// error is an *olmcore.InputError.
+// to create, is left alone. An Outcome with nothing but a Checkpoint, or a time, means that
+// nothing was left behind. The error is an *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
 	c := in.Checkpoint.Compare(in.Now)
 	in.cover(&c)

@@ -160,7 +160,7 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// TestSweepFindsAPIServices of versions, and of namespaces, that are gone.
+// TestSweepFindsAPIServices has OLM's case of an APIService without namespace or version: of versions, and of namespaces, that are gone.
 func TestSweepFindsAPIServices(t *testing.T) {
 	in := cluster()
 	for name, owner := range map[string]olmcore.Owner{
