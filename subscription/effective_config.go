@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -23,49 +24,32 @@ import (
 // findOwnerSubscription. Differs: OLM takes the first of an unordered list, and
 // only by installedCSV, so that a new version is rolled out twice.
 func EffectiveConfig(subs []*v1alpha1.Subscription, namespace, csv string) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {
-	if csv == "" {
-		return nil, nil
-	}
-	owners := ownersOf(subs, namespace, csv, func(s *v1alpha1.Subscription) string { return s.Status.InstalledCSV })
-	if len(owners) == 0 {
-		owners = ownersOf(subs, namespace, csv, func(s *v1alpha1.Subscription) string { return s.Status.CurrentCSV })
-	}
-	if len(owners) == 0 {
-		return nil, nil
-	}
-	var diagnostics []olmcore.Diagnostic
-	if len(owners) > 1 {
-		diagnostics = []olmcore.Diagnostic{sharedCSV(owners, csv)}
-	}
-	if owners[0].Spec == nil {
-		return nil, diagnostics
-	}
-	return owners[0].Spec.Config.DeepCopy(), diagnostics
-}
-
-// ownersOf returns the Subscriptions that name a CSV, the one that counts first.
-func ownersOf(subs []*v1alpha1.Subscription, namespace, csv string, named func(*v1alpha1.Subscription) string) []*v1alpha1.Subscription {
-	var owners []*v1alpha1.Subscription
-	for _, s := range subs {
-		if s != nil && s.Namespace == namespace && named(s) == csv {
-			owners = append(owners, s)
+	for _, version := range []func(s *v1alpha1.SubscriptionStatus) string{
+		func(s *v1alpha1.SubscriptionStatus) string { return s.InstalledCSV },
+		func(s *v1alpha1.SubscriptionStatus) string { return s.CurrentCSV },
+	} {
+		owners := slices.DeleteFunc(slices.Clone(subs), func(s *v1alpha1.Subscription) bool {
+			return s == nil || s.Namespace != namespace || csv == "" || version(&s.Status) != csv
+		})
+		if len(owners) == 0 {
+			continue
 		}
-	}
-	slices.SortFunc(owners, func(a, b *v1alpha1.Subscription) int {
-		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-			return c
+		oldest := slices.MinFunc(owners, func(a, b *v1alpha1.Subscription) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		})
+		var said []olmcore.Diagnostic
+		if len(owners) > 1 {
+			names := make([]string, len(owners))
+			for i, s := range sorted(owners) {
+				names[i] = s.Name
+			}
+			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(oldest), "status.installedCSV",
+				"Subscriptions %s have installed CSV %s; spec.config of %s counts", strings.Join(names, ", "), csv, oldest.Name))
 		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return owners
-}
-
-func sharedCSV(owners []*v1alpha1.Subscription, csv string) olmcore.Diagnostic {
-	names := make([]string, len(owners))
-	for i, s := range owners {
-		names[i] = s.Name
+		if oldest.Spec == nil {
+			return nil, said
+		}
+		return oldest.Spec.Config.DeepCopy(), said
 	}
-	slices.Sort(names)
-	return olmcore.Diagnose(olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(owners[0]), "status.installedCSV",
-		"Subscriptions %s have installed CSV %s; spec.config of %s counts", strings.Join(names, ", "), csv, owners[0].Name)
+	return nil, nil
 }

@@ -81,10 +81,7 @@ func (n *namespace) outcome(verdicts []Verdict) Outcome {
 	var out Outcome
 	for i := range verdicts {
 		v := &verdicts[i]
-		out.append(olmcore.Result{Transitions: v.Transitions, Diagnostics: v.Diagnostics, RequeueAfter: v.RequeueAfter})
-		if v.Writes {
-			out.Actions = append(out.Actions, v.Update(n.now, v.cause))
-		}
+		out.append(v.Result)
 		if v.Plan.Stage == StageUnverified {
 			out.Verify = append(out.Verify, olmcore.Ref{
 				APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: v.Plan.Name, UID: v.Plan.UID,

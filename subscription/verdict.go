@@ -36,13 +36,10 @@ type Verdict struct {
 	Kept []v1alpha1.SubscriptionConditionType
 	// Waits: it does not need the namespace to be resolved.
 	Waits bool
-	// Transitions and Diagnostics are what is reported, RequeueAfter the next deadline.
-	Transitions  []olmcore.Transition
-	Diagnostics  []olmcore.Diagnostic
-	RequeueAfter time.Duration
+	// Result is what Reconcile asks for and reports because of it.
+	olmcore.Result
 
-	held  bool // a resolution has to wait for the write
-	cause olmcore.Cause
+	held bool // a resolution has to wait for the write
 }
 
 // Update returns the write of the status, for a reason.
@@ -103,17 +100,11 @@ func (j *judgement) report(severity olmcore.Severity, reason, path, format strin
 	j.Diagnostics = append(j.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(j.Subscription), path, format, args...))
 }
 
-func (j *judgement) requeue(after time.Duration) {
-	r := olmcore.Result{RequeueAfter: j.RequeueAfter}
-	r.Requeue(after)
-	j.RequeueAfter = r.RequeueAfter
-}
-
 // take keeps a PlanState, and what was said with it.
 func (j *judgement) take(s PlanState) {
 	j.Diagnostics = append(j.Diagnostics, s.Diagnostics...)
-	j.requeue(s.Wait)
-	s.Diagnostics, s.Wait = nil, 0
+	j.Requeue(s.RequeueAfter)
+	s.Result = olmcore.Result{}
 	j.Plan = s
 }
 
@@ -237,7 +228,7 @@ func (j *judgement) removed(format string) {
 		start = at
 	}
 	if left := AuditGrace - stage.Since(start, j.now); left > 0 {
-		j.requeue(left)
+		j.Requeue(left)
 		return
 	}
 	if j.reinstalls {
@@ -273,14 +264,14 @@ func (j *judgement) status() {
 	j.Status.CatalogHealth, j.Status.Conditions = health.list, m.list
 	moved := f.csv != s.CurrentCSV || f.installed != s.InstalledCSV || f.state != s.State || f.generation != s.InstallPlanGeneration ||
 		f.isMoved() || !mirror
-	j.held, j.Writes, j.Kept, j.cause = moved || m.held, moved || health.changed || m.changed, m.kept, f.cause
+	j.held, j.Writes, j.Kept = moved || m.held, moved || health.changed || m.changed, m.kept
 	if j.Writes && !f.isMoved() && !mirror {
 		j.report(olmcore.Info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
 	}
 	j.Transitions = m.transitions(j.table, j.Subscription, j.now)
 	j.Waits = j.waits()
-	if j.cause.Reason == "" {
-		j.cause = j.observedCause(conditions.resolution)
+	if j.follows.cause.Reason == "" {
+		j.follows.cause = j.observedCause(conditions.resolution)
 	}
 }
 
@@ -335,8 +326,11 @@ func (j *judgement) told() {
 	j.take(s)
 	if is != was {
 		t := olmcore.Moved(olmcore.RefOf(j.Subscription), TransitionState, string(was), string(is), j.now)
-		t.Status, t.Reason, t.Bound = metav1.ConditionTrue, j.cause.Reason, olmcore.NotAfter
+		t.Status, t.Reason, t.Bound = metav1.ConditionTrue, j.follows.cause.Reason, olmcore.NotAfter
 		stages = append(stages, t)
 	}
 	j.Transitions = append(stages, j.Transitions...)
+	if j.Writes {
+		j.Actions = []olmcore.Action{j.Update(j.now, j.follows.cause)}
+	}
 }

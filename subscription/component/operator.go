@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package component keeps what belongs to an operator together: by the component label
+// that [Labels] puts on a Subscription, the ClusterServiceVersion that it installed and
+// what that owns, and by the cluster-scoped Operator object of the label, which
+// [Reconcile] keeps.
+//
+// Objects are made with their labels by packages installplan and csv; what is put here
+// repairs. So nothing of a ClusterServiceVersion is labelled while package csv writes it.
 package component
 
 import (
@@ -199,3 +206,27 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	}
 	return keys
 }
+
+// Reasons of actions.
+const (
+	// ReasonLabelMissing: an object of an operator lacks the operator's component label.
+	ReasonLabelMissing = "ComponentLabelMissing"
+	// ReasonLabelStale: a Subscription carries the component label of a package that it
+	// does not follow any more.
+	ReasonLabelStale = "ComponentLabelStale"
+	// ReasonOperatorMissing: something carries a component label whose Operator object
+	// does not exist.
+	ReasonOperatorMissing = "OperatorMissing"
+	// ReasonStatusObserved: the status follows what was observed.
+	ReasonStatusObserved = "StatusObserved"
+)
+
+// Reasons of Diagnostics.
+const (
+	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object,
+	// give no valid label key, so the operator's objects stay unlabelled. Use another name.
+	ReasonLabelKeyInvalid = "LabelKeyInvalid"
+	// ReasonOperatorRefsCut: an Operator object does not list all its components, because
+	// there are too many. Select them by their label instead.
+	ReasonOperatorRefsCut = "OperatorRefsCut"
+)

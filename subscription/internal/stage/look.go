@@ -51,10 +51,9 @@ type PlanState struct {
 	// was witnessed: then the absence is Proven.
 	Lasting, Proven bool
 
-	Memory      Memory
-	Diagnostics []olmcore.Diagnostic
-	// Wait is the time to the next look, 0 for none.
-	Wait time.Duration
+	Memory Memory
+	// Result has what is reported, and the time to the next look.
+	olmcore.Result
 
 	sub *v1alpha1.Subscription
 }
@@ -62,12 +61,6 @@ type PlanState struct {
 // IsOver reports whether the plan brings nothing any more.
 func (s *PlanState) IsOver() bool {
 	return s.Stage == Complete || s.Stage == Failed || s.Stage == Missing && s.Lasting
-}
-
-func (s *PlanState) requeue(after time.Duration) {
-	if after > 0 && (s.Wait == 0 || after < s.Wait) {
-		s.Wait = after
-	}
 }
 
 func (s *PlanState) report(severity olmcore.Severity, reason, path, format string, args ...any) {
@@ -103,7 +96,7 @@ func (p *InstallPlans) Look(sub *v1alpha1.Subscription, ref *corev1.ObjectRefere
 	}
 	s.Stage = p.believe(&s)
 	if s.Stage == Unknown {
-		s.requeue(UnknownRetry)
+		s.Requeue(UnknownRetry)
 		s.report(olmcore.Warning, ReasonUnknownPhase, "status.conditions", "InstallPlan %s has the unknown phase %s", plan.Name, plan.Status.Phase)
 	}
 	return s
@@ -133,12 +126,12 @@ func (p *InstallPlans) miss(s *PlanState) {
 	left := min(p.Grace-elapsed, Recheck)
 	if shown, _, _ := Shown(s.sub.Status.Conditions); shown == Missing { // published already: a clock that moved takes nothing back
 		if s.sub.Status.State == v1alpha1.SubscriptionStateUpgradePending {
-			s.requeue(left)
+			s.Requeue(left)
 		}
 		return
 	}
 	s.Stage = Unverified
-	s.requeue(left)
+	s.Requeue(left)
 	s.report(olmcore.Info, ReasonPlanUnverified, "status.installPlanRef", "InstallPlan %s is not visible", s.Name)
 }
 
@@ -165,7 +158,7 @@ func (p *InstallPlans) newest(s *PlanState, listed *v1alpha1.InstallPlan) *v1alp
 	if left <= 0 && (listed == nil || !isOlderVersion(listed.ResourceVersion, last.Plan.ResourceVersion)) {
 		return listed
 	}
-	s.requeue(left)
+	s.Requeue(left)
 	return last.Plan
 }
 
@@ -230,7 +223,7 @@ func (p *InstallPlans) waits(s *PlanState, stage Stage, grace time.Duration) boo
 	} else {
 		s.Memory.After.SuspectStage, s.Memory.After.SuspectSince = stage, instant(p.Now)
 	}
-	s.requeue(min(left, Recheck))
+	s.Requeue(min(left, Recheck))
 	return left > 0
 }
 

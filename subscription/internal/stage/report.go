@@ -57,7 +57,7 @@ func (p *InstallPlans) lacksOwnWrite(s *PlanState, ref *corev1.ObjectReference) 
 		return false
 	}
 	left := Recheck - Since(h.PublishedAt, p.Now)
-	s.requeue(left)
+	s.Requeue(left)
 	return left > 0
 }
 
