@@ -95,6 +95,10 @@ type Options struct {
 	Asked func(controller string, key types.NamespacedName, request any)
 }
 
+// ReconcileFunc gathers and decides about one key; last is what became of the last
+// actions.
+type ReconcileFunc func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
+
 // Controller is a reconcile function with all around it that does not depend on
 // who runs it. Different keys may run at the same time.
 type Controller struct {
@@ -113,7 +117,7 @@ type Controller struct {
 	// Every is how often a key is reconciled although nothing changed; 0: never.
 	Every time.Duration
 	// Reconcile gathers and decides. NotFound means that the object is gone.
-	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
+	Reconcile ReconcileFunc
 
 	// namespaces are those of the shard; empty: all.
 	namespaces []string
@@ -158,12 +162,9 @@ func (c Controller) keys(ctx context.Context, r olmcore.Reader, keep func(olmcor
 type Set struct {
 	Controllers []Controller
 
-	options     *Options
-	catalogs    memory[catalogMemory]
-	checkpoints memory[*olmcore.Checkpoint] // of ClusterServiceVersions
-	groups      memory[*olmcore.Checkpoint] // of OperatorGroups
-	judged      memory[*csv.Judged]
-	namespaces  namespaces
+	options    *Options
+	known      memory[knownKey, known]
+	namespaces namespaces
 }
 
 // New returns the controllers, with an empty memory. Which there are is settled
@@ -172,24 +173,24 @@ type Set struct {
 func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
 	s.Controllers = []Controller{
-		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.catalog},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.subscription, notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.installPlan, concerns: plansConcerned},
-		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.group},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.csv, concerns: versionsConcerned},
+		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.remembering(Catalog, s.catalog)},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), notice: s.notice},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: plansConcerned},
+		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, s.group)},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: versionsConcerned},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(plansweep.Affected), Reconcile: s.sweep},
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(Sweep, s.sweep)},
 			Controller{
 				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
-				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.sweepCSVs,
+				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(CSVSweep, s.sweepCSVs),
 			})
 	}
 	if o.Operators {
 		s.Controllers = append(s.Controllers, Controller{
 			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
-			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.operator,
+			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.remembering(Operator, s.operator),
 		})
 	}
 	for i := range s.Controllers {
@@ -239,10 +240,7 @@ func sweepAffected(o olmcore.Object) []types.NamespacedName {
 
 // Forget drops all memory, as a restart does.
 func (s *Set) Forget() {
-	s.catalogs.clear()
-	s.checkpoints.clear()
-	s.groups.clear()
-	s.judged.clear()
+	s.known.clear()
 	s.namespaces.clear()
 }
 
@@ -253,17 +251,17 @@ func (s *Set) ask(controller string, key types.NamespacedName, request any) {
 }
 
 // memory is a map that different keys may use at the same time.
-type memory[V any] struct{ values sync.Map }
+type memory[K comparable, V any] struct{ values sync.Map }
 
-func (m *memory[V]) get(key types.NamespacedName) (value V) {
+func (m *memory[K, V]) get(key K) (value V) {
 	if found, ok := m.values.Load(key); ok {
 		value = found.(V)
 	}
 	return value
 }
 
-func (m *memory[V]) set(key types.NamespacedName, value V) { m.values.Store(key, value) }
+func (m *memory[K, V]) set(key K, value V) { m.values.Store(key, value) }
 
-func (m *memory[V]) drop(key types.NamespacedName) { m.values.Delete(key) }
+func (m *memory[K, V]) drop(key K) { m.values.Delete(key) }
 
-func (m *memory[V]) clear() { m.values.Clear() }
+func (m *memory[K, V]) clear() { m.values.Clear() }

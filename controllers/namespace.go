@@ -38,7 +38,6 @@ type namespace struct {
 	basis     string      // what the answer depends on besides the Subscriptions
 	seen      []subscription.Observation
 	outdated  bool // a catalog changed since the answer
-	rest      *olmcore.Checkpoint
 }
 
 // maxSeen bounds the observations of one namespace between two reconciles. The
@@ -166,7 +165,8 @@ func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
 
 // subscription reconciles a namespace: the Subscriptions ask, Resolve answers,
 // the answer becomes a plan, and the Subscriptions refer to it before it runs.
-func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	key, now, last := p.key, p.now, p.last
 	n, seen := s.namespaces.recall(key.Namespace)
 	n.learn(last)
 	if err := s.check(ctx, r, key.Namespace, n); err != nil {
@@ -184,7 +184,7 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 		return olmcore.Result{}, err
 	}
 	in.Now, in.Histories, in.Observations, in.Resolution = now, n.histories, seen, n.answer
-	in.Live, in.Checkpoint = s.options.Live, n.rest
+	in.Live, in.Checkpoint = s.options.Live, p.checkpoint
 	out, err := subscription.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -207,7 +207,7 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, key types.Name
 			return olmcore.Result{}, err
 		}
 	}
-	n.rest = out.Checkpoint
+	p.checkpoint = out.Checkpoint
 	maps.Copy(n.histories, out.Histories)
 	if len(n.histories) > len(in.Subscriptions.Items) { // some are gone
 		maps.DeleteFunc(n.histories, func(uid types.UID, _ subscription.History) bool {

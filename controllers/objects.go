@@ -21,47 +21,78 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// catalogMemory is what is known of one CatalogSource.
-type catalogMemory struct {
-	address    string // what its gRPC client shall dial
-	checkpoint *olmcore.Checkpoint
+// pass is one reconcile of a key: what it is told, and what it remembers for the
+// next.
+type pass struct {
+	key  types.NamespacedName
+	now  time.Time
+	last olmcore.LastResults
+	known
 }
 
-func (s *Set) catalog(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+// known is the memory about a key besides that about namespaces.
+type known struct {
+	checkpoint *olmcore.Checkpoint
+	address    string      // what the gRPC client of a CatalogSource shall dial
+	judged     *csv.Judged // of a ClusterServiceVersion
+}
+
+// knownKey is a key of a controller.
+type knownKey struct {
+	controller string
+	types.NamespacedName
+}
+
+// remembering hands a reconcile what it remembered of the key last time, and forgets
+// keys whose object is gone.
+func (s *Set) remembering(controller string, reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) ReconcileFunc {
+	return func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		id := knownKey{controller, key}
+		p := &pass{key: key, now: now, last: last, known: s.known.get(id)}
+		result, err := reconcile(ctx, r, p)
+		switch {
+		case olmcore.Classify(err) == olmcore.Gone || p.known == (known{}):
+			s.known.drop(id)
+		case err == nil:
+			s.known.set(id, p.known)
+		}
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		return result, nil
+	}
+}
+
+func (s *Set) catalog(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	config := s.options.Catalog
 	config.GlobalCatalogNamespace = cmp.Or(config.GlobalCatalogNamespace, s.options.GlobalNamespace)
-	in, err := catalog.Gather(ctx, r, key, config)
+	in, err := catalog.Gather(ctx, r, p.key, config)
 	if err != nil {
-		if olmcore.Classify(err) == olmcore.Gone {
-			s.catalogs.drop(key)
-		}
 		return olmcore.Result{}, err
 	}
-	template, err := s.template(in.CatalogSource, now)
+	template, err := s.template(in.CatalogSource, p.now)
 	if err != nil || changesSpec(template.Actions) {
 		return template, err // the Pods follow the image that is served next
 	}
-	known := s.catalogs.get(key)
-	in.Now, in.LastRun, in.Checkpoint = now, last, known.checkpoint
-	in.Connection = s.connection(in, known.address)
+	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
+	in.Connection = s.connection(in, p.address)
 	out, err := catalog.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	if out.Connection.Verb != catalog.ConnectionKeep {
-		s.ask(Catalog, key, out.Connection)
+		s.ask(Catalog, p.key, out.Connection)
 	}
 	if out.Connection.Verb != catalog.ConnectionKeep && s.options.Connection != nil {
-		known.address = out.Connection.Address
-		in.Connection = s.connection(in, known.address)
+		p.address = out.Connection.Address
+		in.Connection = s.connection(in, p.address)
 		if out, err = catalog.Reconcile(in); err != nil {
 			return olmcore.Result{}, err
 		}
 	}
-	known.checkpoint = out.Checkpoint
-	s.catalogs.set(key, known)
+	p.checkpoint = out.Checkpoint
 	s.namespaces.outdate(out.Notify.ResolveNamespaces...)
-	return withTemplate(out.Result, template, key), nil
+	return withTemplate(out.Result, template, p.key), nil
 }
 
 // template makes spec.image follow the image template of a CatalogSource.
@@ -105,12 +136,12 @@ func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
 	return s.options.Connection(in, address)
 }
 
-func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-	in, err := installplan.Gather(ctx, r, key, s.options.planConfig())
+func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := installplan.Gather(ctx, r, p.key, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now, in.LastRun = now, last
+	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
 	out, err := installplan.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -126,72 +157,67 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, key types.Names
 		}
 	}
 	for _, lookup := range out.LostBundles {
-		if _, err := s.unpack(ctx, r, key.Namespace, lookup, now, &out.Result); err != nil {
+		if _, err := s.unpack(ctx, r, p.key.Namespace, lookup, p.now, &out.Result); err != nil {
 			return olmcore.Result{}, err
 		}
 	}
+	p.checkpoint = out.Checkpoint
 	return out.Result, nil
 }
 
-func (s *Set) sweep(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := plansweep.Gather(ctx, r, key.Namespace, s.options.planConfig())
+func (s *Set) sweep(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := plansweep.Gather(ctx, r, p.key.Namespace, s.options.planConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now = now
+	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := plansweep.Reconcile(in)
+	p.checkpoint = out.Checkpoint
 	return out.Result, err
 }
 
-func (s *Set) group(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := operatorgroup.Gather(ctx, r, key)
+func (s *Set) group(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := operatorgroup.Gather(ctx, r, p.key)
 	if err != nil {
-		if olmcore.Classify(err) == olmcore.Gone {
-			s.groups.drop(key)
-		}
 		return olmcore.Result{}, err
 	}
-	in.Now, in.Checkpoint = now, s.groups.get(key)
+	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := operatorgroup.Reconcile(in)
-	s.groups.set(key, out.Checkpoint)
+	p.checkpoint = out.Checkpoint
 	return out.Result, err
 }
 
-func (s *Set) csv(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-	in, err := csv.Gather(ctx, r, key, s.options.CSV)
+func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := csv.Gather(ctx, r, p.key, s.options.CSV)
 	if err != nil {
-		if olmcore.Classify(err) == olmcore.Gone {
-			s.checkpoints.drop(key)
-			s.judged.drop(key)
-		}
 		return olmcore.Result{}, err
 	}
-	in.Now, in.LastRun, in.KubernetesVersion = now, last, s.options.KubernetesVersion
-	in.Checkpoint, in.Judged = s.checkpoints.get(key), s.judged.get(key)
+	in.Now, in.LastRun, in.KubernetesVersion = p.now, p.last, s.options.KubernetesVersion
+	in.Checkpoint, in.Judged = p.checkpoint, p.judged
 	out, err := csv.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	for _, kind := range out.Operands {
-		s.ask(CSV, key, kind)
+		s.ask(CSV, p.key, kind)
 	}
-	s.checkpoints.set(key, out.Checkpoint)
-	s.judged.set(key, out.Judged)
+	p.checkpoint, p.judged = out.Checkpoint, out.Judged
 	return out.Result, nil
 }
 
-func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	in, err := sweep.Gather(ctx, r, s.options.CSV.Cleanup)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now = now
+	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := sweep.Reconcile(in)
+	p.checkpoint = out.Checkpoint
 	return out.Result, err
 }
 
-func (s *Set) operator(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-	in, err := component.Gather(ctx, r, key.Name)
+func (s *Set) operator(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := component.Gather(ctx, r, p.key.Name)
 	if err != nil {
 		return olmcore.Result{}, err
 	}

@@ -30,7 +30,7 @@ type Runner struct {
 	// Told, when set, hears what each reconcile came to that did or said something.
 	Told func(Report)
 
-	keys memory[remembered]
+	keys memory[types.NamespacedName, remembered]
 }
 
 // Runners returns a Runner for each controller of a Set, over one cluster.
