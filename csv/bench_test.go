@@ -10,14 +10,9 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // converged is the gathered Input of a CSV that is installed beside others.
@@ -179,44 +174,6 @@ func BenchmarkGather(b *testing.B) {
 			}
 		})
 	}
-}
-
-// dependants gives a CSV that is being deleted n cluster-scoped objects.
-func dependants(tb testing.TB, n int) csv.Input {
-	tb.Helper()
-	in := converged(tb, small(tb), 0)
-	c := in.ClusterServiceVersion.DeepCopy()
-	c.DeletionTimestamp = new(metav1.NewTime(in.Now))
-	in.ClusterServiceVersion, in.Deployments.Items = c, nil
-	in.Deletion.Namespaces = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-	in.Deletion.Peers, in.Deletion.Copies = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*v1alpha1.ClusterServiceVersion]()
-	in.Deletion.WellKnown = olmcore.Found[olmcore.Object]()
-	in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object]()
-	for i := range n {
-		m := metav1.ObjectMeta{Name: fmt.Sprintf("role-%04d", i), UID: types.UID(fmt.Sprintf("uid-%d", i))}
-		m.Labels = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: c.Namespace, Name: c.Name}.Labels()
-		in.Deletion.ClusterObjects.Items = append(in.Deletion.ClusterObjects.Items, &rbacv1.ClusterRole{ObjectMeta: m})
-	}
-	return in
-}
-
-func BenchmarkCleanup(b *testing.B) {
-	for _, n := range []int{0, 10, 1000} {
-		in := dependants(b, n)
-		b.Run(fmt.Sprintf("dependants=%d", n), func(b *testing.B) { reconcileBench(b, in, false) })
-	}
-}
-
-// TestNothingToCleanUpIsOneWrite: a deletion that leaves nothing behind is not
-// slowed down.
-func TestNothingToCleanUpIsOneWrite(t *testing.T) {
-	out, err := csv.Reconcile(dependants(t, 0))
-	require.NoError(t, err)
-	require.Len(t, out.Actions, 1)
-	require.NotContains(t, out.Actions[0].(olmcore.Update).After.GetFinalizers(), cleanup.Finalizer)
-	out, err = csv.Reconcile(dependants(t, 10))
-	require.NoError(t, err)
-	require.Len(t, out.Actions, 11, "all of a stage at once, and the status")
 }
 
 // BenchmarkSteps is one call in each phase, with the work that the phase has.

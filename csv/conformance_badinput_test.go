@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -165,17 +164,6 @@ func TestBadInput(t *testing.T) {
 // TestPartsThatAreMissingAreNotLookedInto: whatever an API server can leave out of
 // an object is taken for missing.
 func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
-	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
-		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},
-		"no client": {Webhook: &apiextensionsv1.WebhookConversion{}}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},
-		"another's service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"}}}},
-	}
-	for name, conversion := range conversions {
-		in := leaving(t)
-		webhook(func(w *v1alpha1.WebhookDescription) { w.Type = v1alpha1.ConversionWebhook })(t, &in)
-		in.CustomResourceDefinitions.Items[0].Spec.Conversion = conversion
-		require.Equal(t, release, does(t, in), name)
-	}
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1", Kind: "K"}}
 	in.APIServices = olmcore.Found(&apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.g"}})

@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/olmcore"
@@ -118,36 +116,6 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 			if c.rule == "UpgradeBegan" {
 				require.Equal(t, replacing, a.Phase)
 				require.Equal(t, "being replaced by csv: cool.v2", a.Message)
-			}
-		})
-	}
-}
-
-// TestAnUpgradeKeepsTheAPIServiceOfBoth: an old version that goes leaves the
-// APIService which the new one provides too; without a new one it goes.
-func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(in *csv.Input, next *v1alpha1.ClusterServiceVersion)
-		stays  bool
-	}{
-		"the newer version provides it": {func(*csv.Input, *v1alpha1.ClusterServiceVersion) {}, true},
-		"the newer version provides another": {func(_ *csv.Input, next *v1alpha1.ClusterServiceVersion) {
-			next.Spec.APIServiceDefinitions.Owned[0].Version = "v2"
-		}, false},
-		"the newer version is going, too": {func(_ *csv.Input, next *v1alpha1.ClusterServiceVersion) { next.DeletionTimestamp = ago(0) }, false},
-		"there is no newer version":       {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := leaving(t)
-			next := successorOf(&in, pending)
-			next.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Version: "v1", Group: "cool.example.com", Kind: "Cool"}}
-			service := &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: ours("v1.cool.example.com")}
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{service}
-			c.change(&in, next)
-			if c.stays {
-				require.Equal(t, release, does(t, in))
-			} else {
-				require.Equal(t, []string{"delete APIService v1.cool.example.com"}, does(t, in))
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
@@ -53,5 +54,21 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 			c.change(&in)
 			require.Equal(t, c.want, does(t, in))
 		})
+	}
+}
+
+// TestConversionsThatLackPartsStay: whatever an API server can leave out is taken for
+// missing.
+func TestConversionsThatLackPartsStay(t *testing.T) {
+	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
+		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},
+		"no client": {Webhook: &apiextensionsv1.WebhookConversion{}}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},
+		"another's service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"}}}},
+	}
+	for name, conversion := range conversions {
+		in := leaving()
+		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+		in.CustomResourceDefinitions.Items[0].Spec.Conversion = conversion
+		require.Equal(t, release, does(t, in), name)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
@@ -123,6 +125,36 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 				want = []string{"delete RoleBinding cool-service-auth-reader"}
 			}
 			require.Equal(t, want, does(t, in))
+		})
+	}
+}
+
+// TestAnUpgradeKeepsTheAPIServiceOfBoth: an old version that goes leaves the
+// APIService which the new one provides too; without a new one it goes.
+func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *cleanup.Input, next *v1alpha1.ClusterServiceVersion)
+		stays  bool
+	}{
+		"the newer version provides it": {func(*cleanup.Input, *v1alpha1.ClusterServiceVersion) {}, true},
+		"the newer version provides another": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) {
+			next.Spec.APIServiceDefinitions.Owned[0].Version = "v2"
+		}, false},
+		"the newer version is being deleted, too": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) { next.DeletionTimestamp = ago(0) }, false},
+		"there is no newer version":               {func(in *cleanup.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			next := successorOf(&in, pending)
+			next.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Version: "v1", Group: "cool.example.com", Kind: "Cool"}}
+			service := &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: ours("v1.cool.example.com")}
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{service}
+			c.change(&in, next)
+			if c.stays {
+				require.Equal(t, release, does(t, in))
+			} else {
+				require.Equal(t, []string{"delete APIService v1.cool.example.com"}, does(t, in))
+			}
 		})
 	}
 }
