@@ -108,7 +108,8 @@ func TestWordsOfACompoundNeed(t *testing.T) {
 
 func TestTheRemedyNamesTheChannelsThatThereAre(t *testing.T) {
 	w := newWorld(append(chain(), line("a/alpha", "a0", ""))...).sub("a/beta")
-	require.Equal(t, []resolution.Remedy{{Code: resolution.ChangeChannel, Object: "a", Message: "Let Subscription a follow a channel of package a that exists: stable or alpha."}},
+	require.Equal(t, []resolution.Remedy{{Code: resolution.ChangeChannel, Object: "a", Message: "Let Subscription a follow a channel of package a that exists: stable or alpha.",
+		Changes: []resolution.Change{{Subscription: "a", Channel: "stable"}}}},
 		resolution.Resolve(w.in).Cores[0].Remedies)
 }
 
@@ -124,16 +125,25 @@ func TestRemediesHelp(t *testing.T) {
 	bare := func() []entry {
 		return []entry{line("kafka/stable", "kafka1", ""), line("kafka/stable", "kafka2", "kafka1")}
 	}
+	after := func(w *world, subscription string, r resolution.Remedy) resolution.Standing {
+		d, err := resolution.WhatIf(w.in, r.Changes...)
+		require.NoError(t, err)
+		return d.After.Standing(subscription)
+	}
 	helps := func(w *world) (list []string) {
 		res := resolution.Resolve(w.in)
 		for _, c := range res.Cores {
 			for _, r := range c.Remedies {
 				list = append(list, r.Message)
+				for _, name := range c.Subscriptions {
+					require.Equal(t, r.Changes == nil, after(w, name, r).Failure != "", "%s: what it proposes is the change that helps", r.Message)
+				}
 			}
 		}
 		for _, h := range res.HeldBack {
 			for _, r := range h.Remedies {
 				list = append(list, r.Message)
+				require.Equal(t, r.Changes != nil, after(w, h.Subscription, r).Target.Target == h.Candidate, r.Message)
 			}
 		}
 		return list

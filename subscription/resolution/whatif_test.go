@@ -60,6 +60,8 @@ func TestWhatIf(t *testing.T) {
 		"a catalog without content": {newWorld(lines...).sub("a/stable"), resolution.Change{Content: &resolution.CatalogState{Key: types.NamespacedName{Namespace: "global", Name: "cat"}, Problem: "away"}},
 			"a: a3 -> nothing (failed)\n- a3\n"},
 		"another catalog": {newWorld(lines...).sub("a/stable"), resolution.Change{Subscription: "a", Catalog: catalog}, "a: a3 -> nothing (failed)\n- a3\n"},
+		"another package": {newWorld(lines...).sub("a/stable", starting("a1")), resolution.Change{Subscription: "a", Package: "b", Channel: "stable"}, "a: a1 -> nothing (failed)\n- a1\n"},
+		"no startingCSV":  {newWorld(lines...).sub("a/stable", starting("a1")), resolution.Change{Subscription: "a", StartingCSV: new("")}, "a: a1 -> a3\n+ a3\n- a1\n"},
 		"a version range": {newWorld(lines...).sub("a/stable"), resolution.Change{Subscription: "a", VersionRange: new("<3.0.0")}, "a: a3 -> a2 (Pinned)\n+ a2\n- a3\n"},
 		"no version range": {newWorld(lines...).sub("a/stable", within("<3.0.0")), resolution.Change{Subscription: "a", VersionRange: new("")},
 			"a: a2 (Pinned) -> a3\n+ a3\n- a2\n"},

@@ -57,6 +57,9 @@ type Remedy struct {
 	Object string
 	// Message says it for a person.
 	Message string
+	// Changes are what it does to the Input, for WhatIf; none where that cannot be said,
+	// such as for a catalog that is to be found.
+	Changes []model.Change
 }
 
 // RemedyCode is what kind of help a Remedy is.

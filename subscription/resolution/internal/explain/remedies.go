@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
@@ -33,10 +31,12 @@ type trouble struct {
 // proposal is a change, and what to say when it helps.
 type proposal struct {
 	object, message string
-	// input makes the change to a copy of the input; scope makes it to what is to be
-	// solved. Exactly one is set.
-	input func(*model.Input)
-	scope func(*model.Scope)
+	// changes are made to the input; scope makes a change to what is to be solved, where
+	// what would help cannot be named. Exactly one is set.
+	changes []model.Change
+	scope   func(*model.Scope)
+	// proxy: the changes have the effect of what the message says, and are not it.
+	proxy bool
 }
 
 // remedies is the table of all kinds of help, in the order in which they are given.
@@ -91,10 +91,14 @@ func remediesFor(v *View, table []remedy, t *trouble, budget *search.Budget) []R
 // merged makes one Remedy of each message.
 func merged(code RemedyCode, helpful []proposal) (list []Remedy) {
 	for _, p := range helpful {
-		r := Remedy{Code: code, Object: p.object, Message: p.message}
-		if !slices.Contains(list, r) {
-			list = append(list, r)
+		if slices.ContainsFunc(list, func(r Remedy) bool { return r.Object == p.object && r.Message == p.message }) {
+			continue
 		}
+		r := Remedy{Code: code, Object: p.object, Message: p.message}
+		if !p.proxy {
+			r.Changes = p.changes
+		}
+		list = append(list, r)
 	}
 	return list
 }
@@ -103,9 +107,11 @@ func merged(code RemedyCode, helpful []proposal) (list []Remedy) {
 // left out for other reasons.
 func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	problem := v.Problem
-	if p.input != nil {
-		in := *v.In
-		p.input(&in)
+	if p.changes != nil {
+		in, err := model.Changed(*v.In, p.changes...)
+		if err != nil {
+			return false
+		}
 		if problem = model.Read(&in); problem.Blocked != "" || problem.Failure != "" {
 			return false
 		}
@@ -135,19 +141,6 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	verdict := search.Decide(q, &part).Verdict
 	budget.Spent += part.Spent
 	return verdict == search.Satisfiable
-}
-
-// changed replaces a Subscription of an input by one with a change.
-func changed(name string, change func(*v1alpha1.Subscription)) func(*model.Input) {
-	return func(in *model.Input) {
-		in.Subscriptions = slices.Clone(in.Subscriptions)
-		for i, s := range in.Subscriptions {
-			if s != nil && s.Name == name && s.Namespace == in.Namespace {
-				in.Subscriptions[i] = s.DeepCopy()
-				change(in.Subscriptions[i])
-			}
-		}
-	}
 }
 
 // withoutSubscription leaves a Subscription out.
@@ -195,10 +188,10 @@ func brokenCatalogs(v *View, t *trouble) (list []proposal) {
 func otherRanges(v *View, t *trouble) (list []proposal) {
 	for _, s := range impossible(v, t, model.Pinned, model.PinInvalid) {
 		name := s.Object.Name
-		list = append(list, proposal{object: name, message: fmt.Sprintf("Change the version range of Subscription %s.", name), input: func(in *model.Input) {
-			in.Pins = slices.DeleteFunc(slices.Clone(in.Pins), func(p model.Pin) bool { return p.Subscription == name })
-			changed(name, func(s *v1alpha1.Subscription) { delete(s.Annotations, model.AnnotationVersionRange) })(in)
-		}})
+		list = append(list, proposal{
+			object: name, message: fmt.Sprintf("Change the version range of Subscription %s.", name),
+			changes: []model.Change{{Subscription: name, VersionRange: new("")}},
+		})
 	}
 	return list
 }
@@ -213,7 +206,7 @@ func otherPackages(v *View, t *trouble) (list []proposal) {
 		for _, pkg := range near {
 			list = append(list, proposal{
 				object: name, message: fmt.Sprintf("Let Subscription %s follow package %s of catalog %s.", name, pkg, key),
-				input: changed(name, func(s *v1alpha1.Subscription) { s.Spec.Package, s.Spec.Channel, s.Spec.StartingCSV = pkg, "", "" }),
+				changes: []model.Change{{Subscription: name, Package: pkg}},
 			})
 		}
 		if len(near) == 0 {
@@ -245,7 +238,7 @@ func otherChannels(v *View, t *trouble) (list []proposal) {
 			names = near[:1]
 		}
 		for _, channel := range names {
-			list = append(list, proposal{object: name, message: message, input: changed(name, func(s *v1alpha1.Subscription) { s.Spec.Channel = channel })})
+			list = append(list, proposal{object: name, message: message, changes: []model.Change{{Subscription: name, Channel: channel}}})
 		}
 	}
 	return list
@@ -259,7 +252,7 @@ func otherStarts(s *model.Subscription) (list []proposal) {
 		if start == "" {
 			message = fmt.Sprintf("Take spec.startingCSV out of Subscription %s.", name)
 		}
-		list = append(list, proposal{object: name, message: message, input: changed(name, func(s *v1alpha1.Subscription) { s.Spec.StartingCSV = start })})
+		list = append(list, proposal{object: name, message: message, changes: []model.Change{{Subscription: name, StartingCSV: &start}}})
 	}
 	return list
 }
@@ -331,19 +324,19 @@ func orphansOf(v *View, t *trouble) (csvs []*model.CSV, of []*model.Subscription
 	return csvs, of
 }
 
-func withoutCSVs(csvs ...*model.CSV) func(*model.Input) {
-	return func(in *model.Input) {
-		in.CSVs = slices.DeleteFunc(slices.Clone(in.CSVs), func(c *v1alpha1.ClusterServiceVersion) bool {
-			return slices.ContainsFunc(csvs, func(gone *model.CSV) bool { return gone.Object == c })
-		})
+// deleted is the change that ClusterServiceVersions are gone.
+func deleted(csvs ...*model.CSV) (changes []model.Change) {
+	for _, c := range csvs {
+		changes = append(changes, model.Change{DeleteCSV: c.Object.Name})
 	}
+	return changes
 }
 
 func orphans(v *View, t *trouble) (list []proposal) {
 	csvs, _ := orphansOf(v, t)
 	for _, c := range csvs {
 		name := c.Object.Name
-		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it anew.", name), input: withoutCSVs(csvs...)})
+		list = append(list, proposal{object: name, message: fmt.Sprintf("Delete ClusterServiceVersion %s, so that its Subscription can install it anew.", name), changes: deleted(csvs...)})
 	}
 	return list
 }
@@ -358,7 +351,7 @@ func adoptions(v *View, t *trouble) (list []proposal) {
 		}
 		list = append(list, proposal{
 			object: name, message: fmt.Sprintf("Adopt ClusterServiceVersion %s: set status.installedCSV of Subscription %s to it.", name, sub),
-			input: changed(sub, func(s *v1alpha1.Subscription) { s.Status.InstalledCSV, s.Status.CurrentCSV = name, name }),
+			changes: []model.Change{{Subscription: sub, Adopt: name}},
 		})
 	}
 	return list
@@ -370,7 +363,7 @@ func keptOperators(v *View, t *trouble) (list []proposal) {
 			continue
 		}
 		if kept := keptFor(v, r.Bundle); kept != nil {
-			list = append(list, proposal{object: r.Bundle, message: fmt.Sprintf("Repair Subscription %s first.", kept.Object.Name), input: withoutCSVs(v.ByName[r.Bundle])})
+			list = append(list, proposal{object: r.Bundle, message: fmt.Sprintf("Repair Subscription %s first.", kept.Object.Name), changes: deleted(v.ByName[r.Bundle]), proxy: true})
 		}
 	}
 	return list
@@ -382,7 +375,7 @@ func competitors(v *View, t *trouble) (list []proposal) {
 	if t.candidate.Entry != nil {
 		for _, r := range t.rules {
 			if s := v.SubscriptionNamed(r.Subscription); s != nil && s != t.subs[0] && (r.Kind == model.KeepsCandidate || r.Kind == model.SubscriptionExists) {
-				list = append(list, proposal{object: r.Subscription, message: fmt.Sprintf("Remove Subscription %s, or let it follow another channel.", r.Subscription), input: removed(s)})
+				list = append(list, proposal{object: r.Subscription, message: fmt.Sprintf("Remove Subscription %s, or let it follow another channel.", r.Subscription), changes: removed(s)})
 			}
 		}
 		return list
@@ -403,12 +396,11 @@ func competitors(v *View, t *trouble) (list []proposal) {
 	}}
 }
 
-// removed deletes a Subscription and what it has installed.
-func removed(sub *model.Subscription) func(*model.Input) {
-	return func(in *model.Input) {
-		in.Subscriptions = slices.DeleteFunc(slices.Clone(in.Subscriptions), func(s *v1alpha1.Subscription) bool { return s == sub.Object })
-		if sub.Current != nil {
-			withoutCSVs(sub.Current)(in)
-		}
+// removed is the change that a Subscription and what it has installed are gone.
+func removed(s *model.Subscription) []model.Change {
+	changes := []model.Change{{Subscription: s.Object.Name, Remove: true}}
+	if s.Current != nil {
+		changes = append(changes, deleted(s.Current)...)
 	}
+	return changes
 }
