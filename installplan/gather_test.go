@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
@@ -78,45 +76,6 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 	}
 	_, err := installplan.Gather(t.Context(), reader(t), key, installplan.Config{})
 	require.True(t, apierrors.IsNotFound(err))
-}
-
-func TestAffected(t *testing.T) {
-	inNamespace, everywhere := []types.NamespacedName{{Namespace: ns}}, []types.NamespacedName{{}}
-	named := metav1.ObjectMeta{Namespace: ns, Name: "x"}
-	thing := func(kind, namespace string) olmcore.Object {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
-		u.SetNamespace(namespace)
-		u.SetName("x")
-		return u
-	}
-	owning := csv("x", versioned("1.0.0"))
-	for name, c := range map[string]struct {
-		object olmcore.Object
-		want   []types.NamespacedName
-	}{
-		"a plan":                            {plan(complete, nil), []types.NamespacedName{key}},
-		"a namespace":                       {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, inNamespace},
-		"a Subscription":                    {subscription("x"), inNamespace},
-		"a group":                           {group(), inNamespace},
-		"a version":                         {csv("x"), inNamespace},
-		"a version that owns definitions":   {owning, everywhere},
-		"an account":                        {&corev1.ServiceAccount{ObjectMeta: named}, inNamespace},
-		"a role":                            {&rbacv1.Role{ObjectMeta: named}, inNamespace},
-		"a role of the cluster":             {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, everywhere},
-		"a definition":                      {crdObject("v1"), everywhere},
-		"registry credentials":              {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeDockerConfigJson}, everywhere},
-		"a catalog that lists pull Secrets": {pullCatalog("pull"), everywhere},
-		"a catalog without":                 {pullCatalog(), nil},
-		"a token":                           {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
-		"something of a namespace":          {thing("ServiceMonitor", ns), inNamespace},
-		"something of the cluster":          {thing("ConsoleLink", ""), everywhere},
-		"a Pod":                             {&corev1.Pod{ObjectMeta: named}, nil},
-		"nothing":                           {nil, nil},
-		"a nil plan in an interface value":  {(*v1alpha1.InstallPlan)(nil), nil},
-	} {
-		t.Run(name, func(t *testing.T) { same(t, c.want, installplan.Affected(c.object)) })
-	}
 }
 
 // TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of

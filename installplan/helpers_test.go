@@ -6,19 +6,26 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -143,4 +150,278 @@ func alongsideHash(s string) string {
 	h := fnv.New64a()
 	h.Write([]byte(s))
 	return fmt.Sprintf("%x", h.Sum64())
+}
+
+func bound(t require.TestingT, verbs map[string][]string, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) string {
+	require.Equal(t, name, ref.Name, "a binding has the name of its role")
+	require.Contains(t, verbs, ref.Kind+" "+ref.Name)
+	require.Len(t, subjects, 1)
+	require.Equal(t, rbacv1.Subject{Kind: "ServiceAccount", Name: subjects[0].Name, Namespace: "ops"}, subjects[0])
+	return ref.Kind + " " + subjects[0].Name + " [" + strings.Join(verbs[ref.Kind+" "+ref.Name], " ") + "]"
+}
+
+// written is the step of a manifest in YAML, as a bundle has it.
+func written(t testing.TB, resolving, manifest string) *v1alpha1.Step {
+	t.Helper()
+	o := parsed(t, manifest)
+	gvk := olmcore.GVKOf(o)
+	if gvk.Kind == "Secret" {
+		gvk.Kind = "BundleSecret"
+	}
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(t, err)
+	return step(resolving, gvk.Group, gvk.Version, gvk.Kind, o.GetName(), string(data))
+}
+
+func parsed(t testing.TB, manifest string) olmcore.Object {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	require.NoError(t, err)
+	o, err := olmcore.Decode(data)
+	require.NoError(t, err)
+	return o
+}
+
+// executed lets a plan of these steps run over objects that are there, and
+// returns the plan in the end.
+func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Step) *v1alpha1.InstallPlan {
+	t.Helper()
+	p := plan(installing, steps, func(p *v1alpha1.InstallPlan) { p.Name, p.UID = name, "" })
+	require.NoError(t, c.Load(p))
+	require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}).RunFor(t.Context(), 2*time.Minute))
+	return fake.Find[*v1alpha1.InstallPlan](c, ns, name)
+}
+
+const alongside = "operatorframework.io/installed-alongside-"
+
+// recordedFor are the annotations of a definition that versions have in common.
+func recordedFor(versions ...string) map[string]string {
+	annotations := map[string]string{}
+	for _, v := range versions {
+		annotations[alongside+alongsideHash(v)] = v
+	}
+	return annotations
+}
+
+func scopedTo(account *corev1.ObjectReference) (func(*v1alpha1.InstallPlan), func(*installplan.Input)) {
+	return func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account },
+		func(in *installplan.Input) {
+			in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) {
+				g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = account.Name, account
+			}))
+		}
+}
+
+// ran is the memory of a Role that was written.
+func ran(name string) olmcore.LastResults {
+	return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: name}: {Count: 1}}
+}
+
+// unpackingAgain is the controller of plans, with what unpacks lost bundles.
+func unpackingAgain(config installplan.Config) fake.Controller {
+	c := plans(config)
+	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		in, err := installplan.Gather(ctx, r, key, config)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		in.Now, in.LastRun = now, last
+		result, err := reconcileResult(in)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		lost, err := lostBundles(in)
+		for _, lookup := range lost {
+			in, err := unpack.Gather(ctx, r, key.Namespace, lookup, config)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now = now
+			out, err := unpack.Bundle(in)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			result.Actions = append(result.Actions, out.Actions...)
+			result.Requeue(out.RequeueAfter)
+		}
+		return result, err
+	}
+	return c
+}
+
+const stepHash = "olmcore/step-hash"
+
+// update returns what the plan of one step makes of an observed object; its mark
+// is taken off.
+func update[T olmcore.Object](t *testing.T, s *v1alpha1.Step, observed T, others ...olmcore.Object) (T, olmcore.Result) {
+	t.Helper()
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), observed), with(others...)))
+	for _, a := range r.Actions {
+		if u, ok := a.(olmcore.Update); ok {
+			after := u.After.DeepCopyObject().(T)
+			annotations := after.GetAnnotations()
+			require.NotEmpty(t, annotations[stepHash])
+			delete(annotations, stepHash)
+			after.SetAnnotations(annotations)
+			return after, r
+		}
+	}
+	t.Fatalf("no update in %v", describe(r))
+	return observed, r
+}
+
+func managed(o olmcore.Object) olmcore.Object {
+	o.SetLabels(map[string]string{"olm.managed": "true", "theirs": "kept"})
+	o.SetAnnotations(map[string]string{"theirs": "kept", "ours": "old"})
+	o.SetFinalizers([]string{"theirs"})
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"}})
+	return o
+}
+
+func versioned(v string, change ...func(*v1alpha1.ClusterServiceVersion)) func(*v1alpha1.ClusterServiceVersion) {
+	return func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(v)}
+		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com", Version: "v1"}}
+		for _, f := range change {
+			f(c)
+		}
+	}
+}
+
+type (
+	definition = apiextensionsv1.CustomResourceDefinition
+	props      = apiextensionsv1.JSONSchemaProps
+)
+
+// thing is the definition of another operator, with a field of each sort.
+func thing(change ...func(*definition)) *definition {
+	crd := crdObject("v1")
+	*schemaIn(crd) = props{Type: "object", Required: []string{"spec"}, Properties: map[string]props{
+		"spec": {Type: "object", Properties: map[string]props{
+			"image": {Type: "string", MaxLength: new(int64(100))}, "mode": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}},
+			"count": {Type: "integer", Minimum: new(1.0), Nullable: true},
+			"list":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "string"}}},
+			"map":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &props{Type: "string"}}},
+			"free":  {Type: "object", XPreserveUnknownFields: new(true)},
+		}},
+	}}
+	for _, f := range change {
+		f(crd)
+	}
+	return crd
+}
+
+func schemaIn(crd *definition) *props { return crd.Spec.Versions[0].Schema.OpenAPIV3Schema }
+
+// field changes a field of the spec of things.
+func field(name string, change func(*props)) func(*definition) {
+	return func(crd *definition) {
+		spec := schemaIn(crd).Properties["spec"]
+		f := spec.Properties[name]
+		change(&f)
+		spec.Properties[name] = f
+	}
+}
+
+func convertedBy(namespace, service string) func(*definition) {
+	return func(crd *definition) {
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("of " + service),
+				Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: service}},
+		}}
+	}
+}
+
+// monitoring are the CustomResourceDefinitions that published bundles take for
+// granted.
+func monitoring() []olmcore.Object {
+	var out []olmcore.Object
+	for kind, plural := range map[string]string{"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"} {
+		crd := crdObject("v1")
+		crd.Name = plural + ".monitoring.coreos.com"
+		crd.Spec.Group = "monitoring.coreos.com"
+		crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, ListKind: kind + "List", Singular: kind}
+		out = append(out, crd)
+	}
+	return out
+}
+
+// other gives a version of a definition another schema.
+func other(crd *apiextensionsv1.CustomResourceDefinition, versions ...int) *apiextensionsv1.CustomResourceDefinition {
+	for _, i := range versions {
+		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Description = "other"
+	}
+	return crd
+}
+
+func unserved(crd *apiextensionsv1.CustomResourceDefinition, i int) *apiextensionsv1.CustomResourceDefinition {
+	crd.Spec.Versions[i].Served = false
+	return crd
+}
+
+// marked gives an object the mark of another plan.
+func marked(o olmcore.Object) olmcore.Object {
+	annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{"olmcore/step-hash": "theirs"})
+	o.SetAnnotations(annotations)
+	return o
+}
+
+func verbs(r olmcore.Result) []string {
+	var out []string
+	for _, a := range r.Actions {
+		verb, _, _ := a.Describe()
+		out = append(out, string(verb))
+	}
+	return out
+}
+
+const status = "updateStatus InstallPlan ops/install-x (PlanProgressed)"
+
+// applied returns the object that a plan of this one step would have made.
+func applied(t *testing.T, s *v1alpha1.Step, others ...olmcore.Object) olmcore.Object {
+	t.Helper()
+	s = s.DeepCopy()
+	s.Status = unknown
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(others...))
+	for _, a := range reconcile(t, in).Actions {
+		if c, ok := a.(olmcore.Create); ok {
+			o := c.Object.DeepCopyObject().(olmcore.Object)
+			o.SetUID("uid-made")
+			o.SetResourceVersion("1")
+			o.SetCreationTimestamp(born)
+			if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
+				crd.Status = installed(crdObject("v1"), true).Status
+			}
+			return o
+		}
+	}
+	t.Fatal("nothing was made")
+	return nil
+}
+
+// follows is a Subscription to a package that refers to a plan.
+func follows(name, plan string, generation int) *v1alpha1.Subscription {
+	s := subscription(name, refersTo(plan))
+	s.Status.InstallPlanGeneration = generation
+	return s
+}
+
+func operatorOf(pkg, v string) olmcore.Operator {
+	o := operator(pkg)
+	o.Name, o.Version = pkg+"."+v, v
+	o.Bundle.Objects[0] = csv(o.Name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Name: o.Name} })
+	return o
+}
+
+func planNamed(t *testing.T, c *fake.Cluster, name string) *v1alpha1.InstallPlan {
+	p, err := olmcore.Get[*v1alpha1.InstallPlan](context.Background(), c, ns, name)
+	require.NoError(t, err)
+	require.NotNil(t, p)
+	return p
+}
+
+// pullCatalog is a catalog that all namespaces see and that needs a pull Secret.
+func pullCatalog(secrets ...string) *v1alpha1.CatalogSource {
+	return &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
 }

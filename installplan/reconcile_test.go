@@ -100,12 +100,12 @@ func TestGates(t *testing.T) {
 		in   installplan.Input
 		want olmcore.Result
 	}{
-		"G0: a plan that is being deleted and holds nothing is let go": {
+		"a plan that is being deleted and holds nothing is let go": {
 			in: input(doomed),
 			want: olmcore.Result{Actions: updated(doomed, installplan.ReasonPlanDeleted, "nothing is left to clean up",
 				func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })},
 		},
-		"G0: the mark on a generated Subscription goes first": {
+		"the mark on a generated Subscription goes first": {
 			in: input(doomed, with(generated)),
 			want: olmcore.Result{
 				Actions: []olmcore.Action{olmcore.UpdateOf(generated, unmarked, olmcore.Cause{
@@ -114,7 +114,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 50 * time.Second,
 			},
 		},
-		"G0: at the end of the grace the plan is let go whatever is left": {
+		"at the end of the grace the plan is let go whatever is left": {
 			in: input(overdue, with(generated)),
 			want: olmcore.Result{
 				Actions: updated(overdue, installplan.ReasonPlanDeleted, "the time for its clean-up is over", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
@@ -122,10 +122,10 @@ func TestGates(t *testing.T) {
 					"annotation olm.generated-by is left on Subscription g")},
 			},
 		},
-		"G0: without our finalizer there is nothing to do": {
+		"without our finalizer there is nothing to do": {
 			in: input(plan(complete, steps(), deleting)),
 		},
-		"G1: a namespace that is being deleted gets nothing installed": {
+		"a namespace that is being deleted gets nothing installed": {
 			in: input(busy, func(in *installplan.Input) {
 				in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 			}),
@@ -134,7 +134,7 @@ func TestGates(t *testing.T) {
 				Diagnostics: []olmcore.Diagnostic{diagnostic(busy, olmcore.Info, installplan.ReasonNamespaceTerminating, "", "namespace ops is being deleted")},
 			},
 		},
-		"G2: a Subscription that refers to the plan becomes its owner": {
+		"a Subscription that refers to the plan becomes its owner": {
 			in: input(unowned, with(a, subscription("b", refersTo("install-x")))),
 			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonRelationRepaired, relations, func(p *v1alpha1.InstallPlan) {
 				p.OwnerReferences = append(p.OwnerReferences, ownerRef(b))
@@ -142,29 +142,29 @@ func TestGates(t *testing.T) {
 				p.Annotations = map[string]string{"olmcore/contributors": "uid-b", "olmcore/packages": "b"}
 			})},
 		},
-		"G2: a finished plan lets its finalizer go": {
+		"a finished plan lets its finalizer go": {
 			in: input(holding),
 			want: olmcore.Result{Actions: updated(holding, installplan.ReasonRelationRepaired, relations,
 				func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other"} })},
 		},
-		"G2: a plan that has not started waits when an owner is Manual": {
+		"a plan that has not started waits when an owner is Manual": {
 			in: input(unowned, with(subscription("a", manual))),
 			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
 				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
-		"G3: a young plan without status is left to Create": {
+		"a young plan without status is left to Create": {
 			in:   input(young),
 			want: olmcore.Result{RequeueAfter: 4 * time.Minute},
 		},
-		"G3: an old plan without status is reported": {
+		"an old plan without status is reported": {
 			in: input(bare),
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(bare, olmcore.Warning, installplan.ReasonPlanWithoutStatus, "status.plan",
 				"the plan has no steps 5m0s after its creation")}},
 		},
-		"G4: a finished plan is history": {
+		"a finished plan is history": {
 			in: input(finished, with(a)),
 		},
-		"G6: without an OperatorGroup nothing goes on": {
+		"without an OperatorGroup nothing goes on": {
 			in: input(pending, func(in *installplan.Input) { in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]() }),
 			want: olmcore.Result{
 				Actions:      stored(pending, installplan.StateCheckFailed, failedCheck(noGroup)),
@@ -172,7 +172,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"G6: what was stored already is not stored again": {
+		"what was stored already is not stored again": {
 			in: input(recovered, func(in *installplan.Input) {
 				in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil }))
 			}),
@@ -181,7 +181,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"G6: more than one group": {
+		"more than one group": {
 			in: input(running, func(in *installplan.Input) {
 				in.OperatorGroups.Items = append(in.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
 			}),
@@ -192,12 +192,12 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"G6: a group that manages nothing does not count": {
+		"a group that manages nothing does not count": {
 			in: input(pending, func(in *installplan.Input) {
 				in.OperatorGroups.Items = append(in.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name, g.Status.Namespaces = "other", nil }))
 			}),
 		},
-		"G6: the group's account is not there": {
+		"the group's account is not there": {
 			in: input(running, func(in *installplan.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped" }),
 			want: olmcore.Result{
 				Actions: stored(running, installplan.StateCheckFailed, failedCheck("please make sure the service account exists. sa=scoped operatorgroup=ops/group")),
@@ -206,12 +206,12 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"G7: the condition goes when the check passes again": {
+		"the condition goes when the check passes again": {
 			in: input(recovered),
 			want: olmcore.Result{Actions: stored(recovered, installplan.StateRequiresApproval,
 				func(s *v1alpha1.InstallPlanStatus) { s.Conditions = nil })},
 		},
-		"G8: the account is stored before it is used": {
+		"the account is stored before it is used": {
 			in: input(running, func(in *installplan.Input) {
 				in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
 				in.OperatorGroups.Items[0].Status.ServiceAccountRef = account
@@ -222,7 +222,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"G8: a plan does not go on without the account that it was made under": {
+		"a plan does not go on without the account that it was made under": {
 			in: input(bound),
 			want: olmcore.Result{
 				Actions:      stored(bound, installplan.StateCheckFailed, failedCheck(unbound)),
@@ -230,7 +230,7 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"G9: a phase that does not exist is never left": {
+		"a phase that does not exist is never left": {
 			in: input(odd),
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(odd, olmcore.Warning, installplan.ReasonPlanPhaseUnknown, "status.phase",
 				`phase "Odd" is none that the plan could leave`)}},
@@ -315,29 +315,29 @@ func TestPhases(t *testing.T) {
 		in   installplan.Input
 		want olmcore.Result
 	}{
-		"A1: an approved plan starts, and applies nothing in the same round": {
+		"an approved plan starts, and applies nothing in the same round": {
 			in: input(approved),
 			want: olmcore.Result{
 				Actions:     only(approved, installplan.StateApproved, func(s *v1alpha1.InstallPlanStatus) { s.Phase = installing }),
 				Transitions: transition(approved, installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"A2: a plan that is not approved waits for ever": {in: input(waits)},
-		"A3: approval taken back before anything was applied": {
+		"a plan that is not approved waits for ever": {in: input(waits)},
+		"approval taken back before anything was applied": {
 			in: input(withdrawn),
 			want: olmcore.Result{
 				Actions:     only(withdrawn, installplan.StateWithdrawn, func(s *v1alpha1.InstallPlanStatus) { s.Phase = requiresApproval }),
 				Transitions: transition(withdrawn, requiresApproval, "", ""),
 			},
 		},
-		"I0: the time of the start is stored alone": {
+		"the time of the start is stored alone": {
 			in: input(fresh),
 			want: olmcore.Result{
 				Actions:      only(fresh, installplan.StateStarting, func(s *v1alpha1.InstallPlanStatus) { s.StartTime = ago(0) }),
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"I1: a step that can never be applied fails the plan at once": {
+		"a step that can never be applied fails the plan at once": {
 			in: input(hopeless),
 			want: olmcore.Result{
 				Actions: only(hopeless, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
@@ -348,7 +348,7 @@ func TestPhases(t *testing.T) {
 				Diagnostics: warnings(hopeless, installplan.ReasonStepRefused, "the InstallPlan contains invalid data"),
 			},
 		},
-		"I2: what is blocked for as long as the timeout fails the plan": {
+		"what is blocked for as long as the timeout fails the plan": {
 			in: input(late),
 			want: olmcore.Result{
 				Actions:     only(late, installplan.StateFailing, fails(notFound)),
@@ -356,7 +356,7 @@ func TestPhases(t *testing.T) {
 				Diagnostics: warnings(late, installplan.ReasonStepRefused, notFound),
 			},
 		},
-		"I2: an error that could have passed gets ten minutes": {
+		"an error that could have passed gets ten minutes": {
 			in: input(dead, lastRun(olmcore.Transient)),
 			want: olmcore.Result{
 				Actions: only(dead, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
@@ -370,7 +370,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 10 * time.Minute,
 			},
 		},
-		"I3: what is blocked is tried again until then": {
+		"what is blocked is tried again until then": {
 			in: input(blocked),
 			want: olmcore.Result{
 				Actions:      only(blocked, installplan.StateRetrying, message("retrying execution due to error: "+notFound)),
@@ -378,7 +378,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: time.Second,
 			},
 		},
-		"I3: a failed write is tried again": {
+		"a failed write is tried again": {
 			in: input(slow, lastRun(olmcore.Transient)),
 			want: olmcore.Result{
 				Actions: append(only(slow, installplan.StateRetrying,
@@ -387,7 +387,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"I4: a missing permission never fails the plan": {
+		"a missing permission never fails the plan": {
 			in: input(forbidden, lastRun(olmcore.Forbidden)),
 			want: olmcore.Result{
 				Actions:      []olmcore.Action{createCSV()},
@@ -399,21 +399,21 @@ func TestPhases(t *testing.T) {
 			in:   input(stale, lastRun(olmcore.Conflict)),
 			want: olmcore.Result{Actions: []olmcore.Action{createCSV()}, RequeueAfter: 5 * time.Second},
 		},
-		"I5: an object that is being deleted is waited for": {
+		"an object that is being deleted is waited for": {
 			in: input(leaving, with(gone)),
 			want: olmcore.Result{
 				Actions:      only(leaving, installplan.StateWaiting, message("waiting for ClusterServiceVersion a.v1 to finish deleting")),
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"I6: a message goes with its cause": {
+		"a message goes with its cause": {
 			in: input(healed, func(in *installplan.Input) { in.LastRun = ran("a") }),
 			want: olmcore.Result{
 				Actions:      append(only(healed, installplan.StateApplying, message("")), createCSV()),
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"I7: before the plan is complete its finalizer goes, so that it rests then": {
+		"before the plan is complete its finalizer goes, so that it rests then": {
 			in: input(holding, with(csv("a.v1"))),
 			want: olmcore.Result{
 				Actions: []olmcore.Action{olmcore.UpdateOf(holding, plan(installing, one(notPresent), started(time.Second)),
@@ -421,7 +421,7 @@ func TestPhases(t *testing.T) {
 				RequeueAfter: 5 * time.Second,
 			},
 		},
-		"I7: the plan is complete when every object was seen": {
+		"the plan is complete when every object was seen": {
 			in: input(last, with(csv("a.v1"))),
 			want: olmcore.Result{
 				Actions: only(last, installplan.StateCompleting, func(s *v1alpha1.InstallPlanStatus) {
@@ -431,25 +431,25 @@ func TestPhases(t *testing.T) {
 				Transitions: transition(last, complete, "", ""),
 			},
 		},
-		"F1: new permissions start a failed plan again": {
+		"new permissions start a failed plan again": {
 			in: input(scoped, func(in *installplan.Input) { in.RBACChanged = true }),
 			want: olmcore.Result{
 				Actions:     only(scoped, installplan.StateRetried, restarts),
 				Transitions: transition(scoped, installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"F1: without a change it stays failed": {in: input(scoped)},
-		"F2: the cause of the failure is gone": {
+		"without a change it stays failed": {in: input(scoped)},
+		"the cause of the failure is gone": {
 			in: input(healing, with(sub, csv("gone.v1"))),
 			want: olmcore.Result{
 				Actions:     only(healing, installplan.StateRetried, restarts),
 				Transitions: transition(healing, installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"F2: an answer of the API server does not go by itself": {in: input(plan(failed, missing(), ownedBy(sub), func(p *v1alpha1.InstallPlan) {
+		"an answer of the API server does not go by itself": {in: input(plan(failed, missing(), ownedBy(sub), func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "error updating unstructured object x: spec.selector: Invalid value: 1: field is immutable"
 		}), with(sub, csv("gone.v1")))},
-		"F2: the cause of the failure is still there": {in: input(healing, with(sub))},
+		"the cause of the failure is still there": {in: input(healing, with(sub))},
 	} {
 		t.Run(name, func(t *testing.T) { same(t, c.want, reconcile(t, c.in)) })
 	}

@@ -79,7 +79,7 @@ func resolver() fake.Controller {
 	}
 }
 
-// creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of Create by somebody who
+// creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of create.Plan by a controller that
 // sees these Subscriptions only and resolved them to version 1 of the package
 // INSTALLS; its actions are run and printed.
 func creator(w *scenario.World, args []string, _ []byte) (string, error) {

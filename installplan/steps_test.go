@@ -3,43 +3,46 @@
 package installplan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 )
 
-const status = "updateStatus InstallPlan ops/install-x (PlanProgressed)"
-
-// applied returns the object that a plan of this one step would have made.
-func applied(t *testing.T, s *v1alpha1.Step, others ...olmcore.Object) olmcore.Object {
-	t.Helper()
-	s = s.DeepCopy()
-	s.Status = unknown
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(others...))
-	for _, a := range reconcile(t, in).Actions {
-		if c, ok := a.(olmcore.Create); ok {
-			o := c.Object.DeepCopyObject().(olmcore.Object)
-			o.SetUID("uid-made")
-			o.SetResourceVersion("1")
-			o.SetCreationTimestamp(born)
-			if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
-				crd.Status = installed(crdObject("v1"), true).Status
-			}
-			return o
-		}
+func objectOf(a olmcore.Action) olmcore.Object {
+	switch a := a.(type) {
+	case olmcore.Create:
+		return a.Object
+	case olmcore.Update:
+		return a.After
+	case olmcore.UpdateStatus:
+		return a.After
 	}
-	t.Fatal("nothing was made")
 	return nil
+}
+
+const versionText = `
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: a.v1}
+spec: {displayName: Cool, install: {strategy: deployment}}
+`
+
+func crdStepNamed(name string) *v1alpha1.Step {
+	crd := crdObject("v1")
+	crd.Name, crd.Spec.Names.Kind = name, "Other"
+	return step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", name, crd)
 }
 
 // TestStepStatus has each row of the table of what is recorded, observed, and
@@ -127,59 +130,59 @@ func TestRefusals(t *testing.T) {
 		want     string
 		final    bool
 	}{
-		"R1: no step":                 {step: nil, want: invalidData, final: true},
-		"R1: no kind":                 {step: step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
-		"R1: no name":                 {step: step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
-		"R2: a status that is none":   {step: withStatus("Odd", roleStep("", "r")), want: invalidData, final: true},
-		"R2: an unsupported resource": {step: withStatus("UnsupportedResource", roleStep("", "r")), want: invalidData, final: true},
-		"R3: a bundle that was not unpacked": {
+		"no step":                 {step: nil, want: invalidData, final: true},
+		"no kind":                 {step: step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
+		"no name":                 {step: step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
+		"a status that is none":   {step: withStatus("Odd", roleStep("", "r")), want: invalidData, final: true},
+		"an unsupported resource": {step: withStatus("UnsupportedResource", roleStep("", "r")), want: invalidData, final: true},
+		"a bundle that was not unpacked": {
 			step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm","replaces":"","properties":"{}"}`),
 			want: "error finding unpacked bundle configmap for ref {ConfigMap h olm c olm  {}}: configmaps \"h\" not found",
 		},
-		"R8: a reference that lacks a field": {step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
+		"a reference that lacks a field": {step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
 			want: "error parsing step manifest: x: it has no metadata"},
-		"R8: a reference in a step of a generic kind": {step: step("", "policy", "v1", "PodDisruptionBudget", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
+		"a reference in a step of a generic kind": {step: step("", "policy", "v1", "PodDisruptionBudget", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
 			want: "error decoding x object to an unstructured object: it has no metadata"},
-		"R8: no JSON": {step: step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
+		"no JSON": {step: step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
 			want: "error parsing step manifest: x: unexpected end of JSON input"},
-		"R8: another kind": {step: step("", "", "v1", "Role", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}`), final: true,
+		"another kind": {step: step("", "", "v1", "Role", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}`), final: true,
 			want: "error parsing step manifest: x: kind is Service"},
-		"R8: a broken CRD": {step: step("", "", "v1", "CustomResourceDefinition", "x", `[]`), final: true,
+		"a broken CRD": {step: step("", "", "v1", "CustomResourceDefinition", "x", `[]`), final: true,
 			want: "v1 crd unmarshaling failed: json: cannot unmarshal array into Go value of type map[string]interface {}"},
-		"R9: a CRD version that never was": {step: step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v7","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
+		"a CRD version that never was": {step: step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v7","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "CRD APIVersion from manifest not supported: apiextensions.k8s.io/v7", final: true},
-		"R10: a CRD version that is gone": {step: step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
+		"a CRD version that is gone": {step: step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "api-server resource not found installing CustomResourceDefinition x: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
-		"R11: a kind that is not supported": {step: generic("Gizmo", "example.com/v1"), want: invalidData, final: true},
-		"R12: a version that is not served": {step: generic("ServiceMonitor", "monitoring.coreos.com/v1"),
+		"a kind that is not supported": {step: generic("Gizmo", "example.com/v1"), want: invalidData, final: true},
+		"a version that is not served": {step: generic("ServiceMonitor", "monitoring.coreos.com/v1"),
 			want: "api-server resource not found installing ServiceMonitor x: GroupVersionKind monitoring.coreos.com/v1, Kind=ServiceMonitor not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
-		"R13: a kind that its version does not have": {step: generic("ServiceMonitor", "policy/v1"),
+		"a kind that its version does not have": {step: generic("ServiceMonitor", "policy/v1"),
 			want: "Unable to find GVK in discovery: policy v1 ServiceMonitor"},
-		"R14: another owner of a CRD": {step: owner, observed: []olmcore.Object{stranger}, change: unnamed,
+		"another owner of a CRD": {step: owner, observed: []olmcore.Object{stranger}, change: unnamed,
 			want: "pre-existing CRD owners found for owned CRD(s) of dependent CSV a.v1"},
-		"R15: several owners of a CRD": {step: owner, change: unnamed,
+		"several owners of a CRD": {step: owner, change: unnamed,
 			observed: []olmcore.Object{stranger, csv("more.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec = stranger.Spec })},
 			want:     "error checking crd owners for: a.v1: Existing CSVs [more.v1 other.v1] in namespace ops all claim to own CRD things.example.com"},
-		"R16: a copy has the name": {step: csvStep("a.v1"),
+		"a copy has the name": {step: csvStep("a.v1"),
 			observed: []olmcore.Object{csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "there"} })},
 			want:     "a copy of ClusterServiceVersion a.v1 from namespace there exists here"},
-		"R17: a stored version would be lost": {step: crdStep("", "v1"), observed: []olmcore.Object{served},
+		"a stored version would be lost": {step: crdStep("", "v1"), observed: []olmcore.Object{served},
 			want: `risk of data loss updating "things.example.com": new CRD removes version v0 that is listed as a stored version on the existing CRD`},
-		"R17: no versions": {step: crdStep(""), want: "could not find any versions in the new CRD"},
-		"R17: the kind cannot change": {step: step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", func() any {
+		"no versions": {step: crdStep(""), want: "could not find any versions in the new CRD"},
+		"the kind cannot change": {step: step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", func() any {
 			crd := crdObject("v1")
 			crd.Spec.Names.Kind = "Object"
 			return crd
 		}()), observed: []olmcore.Object{installed(crdObject("v1"), true)},
 			want: "CustomResourceDefinition things.example.com: spec.names.kind is immutable"},
-		"R17: the scope cannot change": {step: clusterScoped,
+		"the scope cannot change": {step: clusterScoped,
 			observed: []olmcore.Object{func() olmcore.Object {
 				crd := installed(crdObject("v0"), true)
 				crd.Spec.Scope = apiextensionsv1.ClusterScoped
 				return crd
 			}()},
 			want: "CustomResourceDefinition things.example.com: spec.scope is immutable"},
-		"R17: a resource would become invalid": {step: crdStep("", "v1"), observed: []olmcore.Object{func() olmcore.Object {
+		"a resource would become invalid": {step: crdStep("", "v1"), observed: []olmcore.Object{func() olmcore.Object {
 			crd := installed(crdObject("v1"), true)
 			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "older"
 			return crd
@@ -188,9 +191,9 @@ func TestRefusals(t *testing.T) {
 				in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: "t", New: []string{"too big"}})
 			},
 			want: `error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing "n/t": updated validation is too restrictive: too big`},
-		"R18: the pull Secret is not there": {step: step("", "", "v1", "Secret", "pull", ``),
+		"the pull Secret is not there": {step: step("", "", "v1", "Secret", "pull", ``),
 			want: `secret pull does not exist - secrets "pull" not found`},
-		"R19: a label that is none": {step: step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,
+		"a label that is none": {step: step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,
 			want: `ClusterRole x: label olm.owner="a/b" is not valid`},
 		"an object without a name": {step: step("", "", "v1", "Service", "x-", `{"metadata":{"generateName":"x-"}}`),
 			want: "object of step x- has no name"},
@@ -243,14 +246,106 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func crdStepNamed(name string) *v1alpha1.Step {
-	crd := crdObject("v1")
-	crd.Name, crd.Spec.Names.Kind = name, "Other"
-	return step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", name, crd)
+// TestOneStep has steps that are judged by a detail: what is done about each, and
+// what the plan says.
+func TestOneStep(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	served := applied(t, crdStep("", "v1"))
+	thing := func(version string) *v1alpha1.Step {
+		return step("", "example.com", version, "Thing", "x", `{"apiVersion":"example.com/`+version+`","kind":"Thing","metadata":{"name":"x"}}`)
+	}
+	optional := func(s *v1alpha1.Step) *v1alpha1.Step { s.Optional = true; return s }
+	bound, scope := scopedTo(&corev1.ObjectReference{Namespace: ns, Name: "scoped"})
+	copiedFrom := func(change func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
+		return csv("a.v1", change)
+	}
+	misnamed := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)
+	for name, c := range map[string]struct {
+		steps    []*v1alpha1.Step
+		observed []olmcore.Object
+		change   func(*v1alpha1.InstallPlan)
+		in       func(*installplan.Input)
+		actions  []string
+		statuses []v1alpha1.StepStatus
+		message  string
+		phase    v1alpha1.InstallPlanPhase
+	}{
+		"a step that is none leaves the others in place": {steps: []*v1alpha1.Step{nil, roleStep("", "r")}, actions: []string{status},
+			statuses: []v1alpha1.StepStatus{unknown}, message: "the InstallPlan contains invalid data", phase: failed},
+		"kinds that a plan may define keep their place": {
+			steps:   []*v1alpha1.Step{step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`), roleStep("", "r")},
+			actions: []string{status, "create PodDisruptionBudget ops/x (StepAbsent)", "create Role ops/r (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent, notPresent}, phase: installing},
+		"what was created under another name stays Created": {steps: []*v1alpha1.Step{withStatus(created, misnamed)}, observed: []olmcore.Object{applied(t, misnamed)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{created}, phase: complete},
+		"a definition needs no account": {steps: []*v1alpha1.Step{crdStep("", "v1")}, change: bound, in: scope,
+			actions: []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent}, phase: installing},
+		"a version that became a copy": {steps: []*v1alpha1.Step{withStatus(present, csvStep("a.v1"))},
+			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "there"} })},
+			actions:  []string{status}, statuses: []v1alpha1.StepStatus{present}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: installing},
+		"a copy, as its status says": {steps: []*v1alpha1.Step{csvStep("a.v1")},
+			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })},
+			actions:  []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace  exists here", phase: installing},
+		"a copy, as its annotation says": {steps: []*v1alpha1.Step{csvStep("a.v1")},
+			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) {
+				c.Annotations = map[string]string{"olm.operatorNamespace": "there"}
+			})},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: installing},
+		"no copy, as it says where it runs": {steps: []*v1alpha1.Step{csvStep("a.v1")},
+			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) {
+				c.Annotations = map[string]string{"olm.operatorNamespace": ns}
+			})},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{present}, phase: complete},
+		"an optional step that was left out": {steps: []*v1alpha1.Step{optional(withStatus(v1alpha1.StepStatusNotCreated, thing("v1")))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: complete},
+		"a step that was left out and is not optional": {steps: []*v1alpha1.Step{withStatus(v1alpha1.StepStatusNotCreated, thing("v1"))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, message: "the InstallPlan contains invalid data", phase: failed},
+		"an optional step that is refused for another reason": {steps: []*v1alpha1.Step{optional(step("", "", "v1", "Role", "x", `{}`))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: it has no metadata", phase: failed},
+		"a namespace in the manifest of what has none": {steps: []*v1alpha1.Step{step("", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x","namespace":"there"}}`)},
+			actions: []string{status, "create ClusterRole x (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent}, phase: installing},
+		"a manifest of the same kind and another group": {steps: []*v1alpha1.Step{step("", rbac, "v1", "Role", "x", `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"x"}}`)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: kind is Role.example.com", phase: failed},
+		"a generic kind with the manifest of another": {steps: []*v1alpha1.Step{step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"}}`)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: kind is NetworkPolicy.networking.k8s.io", phase: failed},
+		"a version that the plan's definition does not have": {steps: []*v1alpha1.Step{crdStep("", "v1"), thing("v2")}, observed: []olmcore.Object{served},
+			in:      func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} },
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{present, unknown}, phase: installing,
+			message: "retrying execution due to error: api-server resource not found installing Thing x: GroupVersionKind example.com/v2, Kind=Thing not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
+		"a definition of the plan for the same kind of another group": {
+			steps: []*v1alpha1.Step{crdStep("", "v1"), step("", "other.com", "v1", "Thing", "x", `{"apiVersion":"other.com/v1","kind":"Thing","metadata":{"name":"x"}}`)},
+			in:    func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} }, actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown, unknown}, phase: installing,
+			message: "retrying execution due to error: api-server resource not found installing Thing x: GroupVersionKind other.com/v1, Kind=Thing not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
+		"the account default is the API server's": {steps: []*v1alpha1.Step{step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default","labels":{"a":"b"}}}`)},
+			observed: []olmcore.Object{&corev1.ServiceAccount{ObjectMeta: meta("default")}}, actions: []string{status}, statuses: []v1alpha1.StepStatus{present}, phase: complete},
+		"the account default is waited for": {steps: []*v1alpha1.Step{step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default"}}`)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "waiting for ServiceAccount default", phase: installing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(installing, c.steps, started(time.Second))
+			if c.change != nil {
+				c.change(p)
+			}
+			in := input(p, with(c.observed...))
+			if c.in != nil {
+				c.in(&in)
+			}
+			r := reconcile(t, in)
+			got := statusOf(in, r)
+			require.Equal(t, c.actions, describe(r))
+			require.Equal(t, c.statuses, statuses(got))
+			require.Equal(t, c.message, got.Message)
+			require.Equal(t, c.phase, got.Phase)
+			for _, a := range r.Actions {
+				if made, ok := a.(olmcore.Create); ok && made.Target.Kind == "ClusterRole" {
+					require.Empty(t, made.Object.GetNamespace())
+				}
+			}
+		})
+	}
 }
 
-// TestAnOptionalStepWithoutItsAPIIsLeftOut: the plan completes without it.
-func TestAnOptionalStepWithoutItsAPIIsLeftOut(t *testing.T) {
+// TestOptionalStepWithoutItsAPIIsLeftOut: the plan completes without it.
+func TestOptionalStepWithoutItsAPIIsLeftOut(t *testing.T) {
 	s := step("", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`)
 	s.Optional = true
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)))
@@ -260,9 +355,9 @@ func TestAnOptionalStepWithoutItsAPIIsLeftOut(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonOptionalStepSkipped}, reasons(r))
 }
 
-// TestAKindOfThePlanIsWaitedFor: a step whose kind another step defines is no
+// TestKindThatAnotherStepDefinesIsWaitedFor: a step whose kind another step defines is no
 // error before that is done.
-func TestAKindOfThePlanIsWaitedFor(t *testing.T) {
+func TestKindThatAnotherStepDefinesIsWaitedFor(t *testing.T) {
 	crd := crdObject("v1")
 	crd.Name, crd.Spec.Group = "consolelinks.example.com", "example.com"
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "ConsoleLink", Plural: "consolelinks"}
@@ -274,64 +369,187 @@ func TestAKindOfThePlanIsWaitedFor(t *testing.T) {
 	require.Equal(t, []string{status, "create ConsoleLink ops/l (StepAbsent)"}, describe(reconcile(t, in)))
 }
 
-// TestASubscriptionOfADependencyComesWithTheFirstObjects: before the version that
+// TestSubscriptionOfADependencyComesFirst: before the version that
 // needs it is there, so that nothing is AtLatestKnown without its dependencies.
-func TestASubscriptionOfADependencyComesWithTheFirstObjects(t *testing.T) {
+func TestSubscriptionOfADependencyComesFirst(t *testing.T) {
 	sub := step("a.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"dep"}}`)
 	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second))))
 	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)", "create Subscription ops/dep (StepAbsent)"}, describe(r))
 	require.Equal(t, "install-x", r.Actions[2].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
 }
 
-// TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are
-// shared by the whole cluster.
+// TestPlansAreExecuted: the steps that OLM's tests execute, on top of what is
+// there. Objects are compared whole.
 //
-// OLM's case: an account without rights: definitions yes, the rest once it may.
-func TestStepsRunAsTheGroupsAccount(t *testing.T) {
-	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
-	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1")}, started(time.Second), func(p *v1alpha1.InstallPlan) {
-		p.Status.AttenuatedServiceAccountRef = account
-	}))
-	in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
-	in.OperatorGroups.Items[0].Status.ServiceAccountRef = account
-	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
-	require.Equal(t, []string{
-		status,
-		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped",
-		"create CustomResourceDefinition things.example.com (StepAbsent)",
-	}, describe(reconcile(t, in)))
+// OLM's cases: a Service listed before its version: both are made; an account, a
+// ConfigMap and a Secret of the bundle are made; one account in two steps: merged, its
+// secrets stay; a PrometheusRule gets namespace, label and owner; a Service that has
+// an address is updated; budgets, priorities, autoscalers and network policies.
+func TestPlansAreExecuted(t *testing.T) {
+	const (
+		service    = `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}`
+		account    = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: x}}`
+		autoscaler = `{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {name: vpa}, spec: {targetRef: {kind: Deployment, name: d}}}`
+		crd        = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: verticalpodautoscalers.autoscaling.k8s.io},
+			spec: {group: autoscaling.k8s.io, scope: Namespaced, names: {kind: VerticalPodAutoscaler, plural: verticalpodautoscalers},
+			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
+	)
+	withTokens := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{"olm.managed": "true"}},
+		Secrets: []corev1.ObjectReference{{Name: "token"}}}
+	for name, c := range map[string]struct {
+		existing []olmcore.Object
+		steps    []*v1alpha1.Step
+		want     []string
+	}{
+		"a version alone": {steps: []*v1alpha1.Step{written(t, "a.v1", versionText)}},
+		"a Service, then its version": {
+			steps: []*v1alpha1.Step{written(t, "a.v1", service), written(t, "a.v1", versionText)},
+			want: []string{
+				`{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {namespace: ops, name: a.v1, labels: {olm.managed: "true"}},
+					spec: {displayName: Cool, install: {strategy: deployment, spec: {deployments: null}}, apiservicedefinitions: {}, cleanup: {enabled: false}, customresourcedefinitions: {}, provider: {}, version: 0.0.0}}`,
+				`{apiVersion: v1, kind: Service, metadata: {namespace: ops, name: s, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]},
+					spec: {type: ClusterIP, clusterIP: None, clusterIPs: [None], internalTrafficPolicy: Cluster, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{port: 80, protocol: TCP, targetPort: 80}], sessionAffinity: None}}`,
+			},
+		},
+		"an account, a ConfigMap and a Secret": {
+			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", account),
+				written(t, "a.v1", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}`),
+				written(t, "a.v1", `{apiVersion: v1, kind: Secret, metadata: {name: b}, type: Opaque, data: {a: Yg==}}`)},
+			want: []string{
+				`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ops, name: x, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}}`,
+				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ops, name: c, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}, data: {a: b}}`,
+				`{apiVersion: v1, kind: Secret, metadata: {namespace: ops, name: b, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}, type: Opaque, data: {a: Yg==}}`,
+			},
+		},
+		"an account twice": {existing: []olmcore.Object{withTokens},
+			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", account), written(t, "a.v1", account)},
+			want:  []string{`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ops, name: x, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}, secrets: [{name: token}]}`},
+		},
+		"an account twice, with other fields": {existing: []olmcore.Object{withTokens},
+			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", account),
+				written(t, "a.v1", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, annotations: {second: "yes"}}, automountServiceAccountToken: false}`)},
+			want: []string{`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ops, name: x, annotations: {second: "yes"}, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]},
+				automountServiceAccountToken: false, secrets: [{name: token}]}`},
+		},
+		"a PrometheusRule": {existing: monitoring(),
+			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", `{apiVersion: monitoring.coreos.com/v1, kind: PrometheusRule, metadata: {name: r}}`)},
+			want:  []string{`{apiVersion: monitoring.coreos.com/v1, kind: PrometheusRule, metadata: {namespace: ops, name: r, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}}`},
+		},
+		"budgets, priorities, autoscalers and policies": {
+			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", crd), written(t, "a.v1", autoscaler),
+				written(t, "a.v1", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: pdb}, spec: {minAvailable: 1}}`),
+				written(t, "a.v1", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: p}, value: 7}`),
+				written(t, "a.v1", `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: np}, spec: {podSelector: {}, policyTypes: [Ingress]}}`)},
+			want: []string{
+				`{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {namespace: ops, name: vpa, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}, spec: {targetRef: {kind: Deployment, name: d}}}`,
+				`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: ops, name: pdb, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}, spec: {minAvailable: 1}}`,
+				`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: p, labels: {olm.managed: "true", olm.owner: a.v1, olm.owner.kind: ClusterServiceVersion, olm.owner.namespace: ops, olm.owner.uid: some}}, value: 7}`,
+				`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: ops, name: np, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]}, spec: {podSelector: {}, policyTypes: [Ingress]}}`,
+			},
+		},
+		"a Service that has an address": {
+			existing: []olmcore.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s", Labels: map[string]string{"olm.managed": "true"}},
+				Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.9", Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 8080}}}}},
+			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ClusterIP, ports: [{port: 80}]}}`)},
+			want: []string{`{apiVersion: v1, kind: Service, metadata: {namespace: ops, name: s, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]},
+				spec: {type: ClusterIP, clusterIP: 10.0.0.9, clusterIPs: [10.0.0.9], internalTrafficPolicy: Cluster, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{port: 80, protocol: TCP, targetPort: 80}], sessionAffinity: None}}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := world(t, c.existing...)
+			p := executed(t, cluster, "install-x", c.steps...)
+			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			var want, got strings.Builder
+			for _, text := range c.want {
+				expected := parsed(t, text)
+				want.WriteString(normal(t, text) + "---\n")
+				for _, o := range cluster.Objects() {
+					if olmcore.KeyOf(o) == olmcore.KeyOf(expected) {
+						got.WriteString(normal(t, shown(t, cluster, o)) + "---\n")
+					}
+				}
+			}
+			if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
-// TestAPullSecretIsCopied from the namespace of OLM.
-func TestAPullSecretIsCopied(t *testing.T) {
-	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "pull", UID: "x", Annotations: map[string]string{"no": "no"}},
-		Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}})
-	in.CatalogSources = olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("pull"))
-	r := reconcile(t, in)
-	same(t, &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pull", Labels: map[string]string{"olm.managed": "true"}},
-		Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")},
-	}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
+// TestSupportedKinds besides those that are applied in a way of their own:
+// these, of whatever group, and no others.
+//
+// OLM's case: which kinds are supported.
+func TestSupportedKinds(t *testing.T) {
+	supported := map[string]bool{
+		"PrometheusRule": true, "ServiceMonitor": true, "PodDisruptionBudget": true, "PriorityClass": true, "VerticalPodAutoscaler": true,
+		"ConsoleYAMLSample": true, "ConsoleQuickStart": true, "ConsoleCLIDownload": true, "ConsoleLink": true, "ConsolePlugin": true, "NetworkPolicy": true,
+		"Deployment": false, "Pod": false, "Job": false, "Namespace": false, "Ingress": false, "CatalogSource": false, "OperatorGroup": false,
+		"MutatingWebhookConfiguration": false, "Thing": false, "prometheusrule": false,
+	}
+	for kind, want := range supported {
+		t.Run(kind, func(t *testing.T) {
+			crd := crdObject("v1")
+			crd.Name, crd.Spec.Names = "plural.example.com", apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: "plural"}
+			in := input(plan(installing, []*v1alpha1.Step{step("", "example.com", "v1", kind, "x", `{"apiVersion":"example.com/v1","kind":"`+kind+`","metadata":{"name":"x"}}`)},
+				started(time.Second)), with(installed(crd, true)))
+			r := reconcile(t, in)
+			if want {
+				require.Equal(t, []string{status, "create " + kind + " ops/x (StepAbsent)"}, describe(r))
+				return
+			}
+			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, v1alpha1.StepStatusUnsupportedResource, statusOf(in, r).Plan[0].Status)
+			require.Equal(t, "the InstallPlan contains invalid data", statusOf(in, r).Message)
+		})
+	}
 }
 
-// TestManifestsDecodeInAnyCase: as encoding/json reads them, and so OLM.
-func TestManifestsDecodeInAnyCase(t *testing.T) {
-	manifest := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},"spec":{"MinKubeVersion":"1.30.0",
-		"install":{"strategy":"deployment","spec":{"permissions":[{"serviceaccountname":"x","rules":[]}]}}}}`
-	in := input(plan(installing, []*v1alpha1.Step{step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1", manifest)}, started(time.Second)))
-	result := reconcile(t, in)
-	require.Equal(t, []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}, reasons(result))
-	var made *v1alpha1.ClusterServiceVersion
-	for _, a := range result.Actions {
-		if c, ok := a.(olmcore.Create); ok {
-			made = c.Object.(*v1alpha1.ClusterServiceVersion)
+// TestNewObjectsHaveComponentLabels, so that no second writer is
+// needed.
+func TestNewObjectsHaveComponentLabels(t *testing.T) {
+	const a, b = olmcore.ComponentLabelPrefix + "a." + ns, olmcore.ComponentLabelPrefix + "b." + ns
+	steps := []*v1alpha1.Step{
+		csvStep("a.v1"), csvStep("b.v1"), crdStep("a.v1", "v1"), roleStep("a.v1", "r"),
+		step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`),
+		step("b.v1", "", "v1", "ConfigMap", "new", `{"metadata":{"name":"new"}}`),
+		step("a.v1", "", "v1", "ConfigMap", "ours", `{"metadata":{"name":"ours"},"data":{"a":"1"}}`),
+		step("b.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"b","startingCSV":"b.v1"}}`),
+		step("", "", "v1", "ConfigMap", "of no version", `{"metadata":{"name":"of no version"}}`),
+	}
+	sub := subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
+	ours := managed(&corev1.ConfigMap{ObjectMeta: meta("ours")})
+	written := map[string]map[string]string{}
+	for _, versions := range [][]olmcore.Object{nil, {csv("a.v1"), csv("b.v1")}} {
+		in := input(plan(installing, steps, ownedBy(sub), started(time.Second)), with(sub, ours), with(versions...))
+		for _, action := range reconcile(t, in).Actions {
+			_, target, _ := action.Describe()
+			labels := map[string]string{}
+			for key := range objectOf(action).GetLabels() {
+				if key == a || key == b {
+					labels[key] = ""
+				}
+			}
+			written[target.Kind+" "+target.Name] = labels
 		}
 	}
-	require.Equal(t, "1.30.0", made.Spec.MinKubeVersion)
-	require.Equal(t, "x", made.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName)
+	delete(written, "InstallPlan install-x")
+	of := func(keys ...string) map[string]string {
+		labels := map[string]string{}
+		for _, key := range keys {
+			labels[key] = ""
+		}
+		return labels
+	}
+	same(t, map[string]map[string]string{
+		"ClusterServiceVersion a.v1": of(a), "ClusterServiceVersion b.v1": of(b), "Subscription dep": of(b),
+		"CustomResourceDefinition things.example.com": of(a), "Role r": of(a), "ClusterRole c": of(a),
+		"ConfigMap new": of(b), "ConfigMap ours": of(), "ConfigMap of no version": of(),
+	}, written)
 
-	role := step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "r", `{"metadata":{"name":"r"},"Rules":[{"Verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)
-	require.Equal(t, []string{"get"}, applied(t, role, csv("a.v1")).(*rbacv1.Role).Rules[0].Verbs)
+	// They are no content: an object that lacks one is not written for it.
+	done := applied(t, roleStep("a.v1", "r"), csv("a.v1"))
+	require.NotContains(t, done.GetLabels(), a)
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r")}, ownedBy(sub), started(time.Second)), with(sub, csv("a.v1"), done))
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
 }

@@ -244,3 +244,23 @@ func TestNamesOfPermissionsStayInRange(t *testing.T) {
 		}
 	})
 }
+
+// TestHashedNamesAreBitIdentical has the values that OLM's own tests have.
+//
+// OLM's case: generated names, bit for bit.
+func TestHashedNamesAreBitIdentical(t *testing.T) {
+	for _, c := range []struct {
+		base string
+		over []string
+		want string
+	}{
+		{"myname", []string{"something"}, "myname-5L9sNXi3Y6mcOevFzYY3WOLIukKOeZwz1pfUlT"},
+		{strings.Repeat("name", 25), []string{"something", "else"}, "namenamenamenamenamename-6XtefCelEzfYlFOD1fARIK5vhWVfWfGHja7H3q"},
+		{strings.Repeat("a", 25), []string{"something"}, "aaaaaaaaaaaaaaaaaaaaaaaaa-5L9sNXi3Y6mcOevFzYY3WOLIukKOeZwz1pfUlT"},
+	} {
+		got, err := olmcore.HashedName(c.base, c.over)
+		require.NoError(t, err)
+		same(t, c.want, got)
+	}
+	same(t, "install-johmmfoxkh", "install-"+olmcore.NameSuffix(10, strings.Repeat("0", 64), "1"))
+}

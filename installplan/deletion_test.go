@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,11 +13,13 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 )
 
-// TestWhatADeletedPlanLeavesBehind: the bundle that only it refers to goes first,
+// TestCleanupOfADeletedPlan: the bundle that only it refers to goes first,
 // then its finalizer, alone.
-func TestWhatADeletedPlanLeavesBehind(t *testing.T) {
+func TestCleanupOfADeletedPlan(t *testing.T) {
 	going := func(d time.Duration) *v1alpha1.InstallPlan {
 		s := csvStep("etcd.v1")
 		s.Resource.Manifest = reference()
@@ -72,9 +72,9 @@ func TestWhatADeletedPlanLeavesBehind(t *testing.T) {
 	}
 }
 
-// TestADeletedPlanTakesItsBundleAlong in a cluster, with what is owned by the
+// TestDeletedPlanDeletesItsBundle in a cluster, with what is owned by the
 // ConfigMap, and leaves that of another plan.
-func TestADeletedPlanTakesItsBundleAlong(t *testing.T) {
+func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 	for name, shared := range map[string]bool{"its own": false, "shared": true} {
 		t.Run(name, func(t *testing.T) {
 			o, cm := imageOf(t, rich())
@@ -115,5 +115,23 @@ func TestDeletedPlanKeepsConfigMapsThatAreNoUnpackedBundle(t *testing.T) {
 		p := plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", "ConfigMap", "x", reference())}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
 		in := input(p, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](cm) })
 		require.IsType(t, olmcore.Update{}, reconcile(t, in).Actions[0], name)
+	}
+}
+
+// TestFinishedPlanOfADeletedNamespace is let go even where a mark is left.
+func TestFinishedPlanOfADeletedNamespace(t *testing.T) {
+	marked := subscription("g", func(s *v1alpha1.Subscription) {
+		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
+	})
+	for name, namespace := range map[string]*corev1.Namespace{
+		"by its phase": {ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}},
+		"by its time":  {ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(0)}},
+	} {
+		p := plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(marked), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })
+		in := input(p, with(marked))
+		in.Namespace = olmcore.Found(namespace)
+		r := reconcile(t, in)
+		require.Len(t, r.Actions, 1, name)
+		require.Empty(t, r.Actions[0].(olmcore.Update).After.GetFinalizers(), name)
 	}
 }

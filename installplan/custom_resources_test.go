@@ -9,27 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 )
-
-// other gives a version of a definition another schema.
-func other(crd *apiextensionsv1.CustomResourceDefinition, versions ...int) *apiextensionsv1.CustomResourceDefinition {
-	for _, i := range versions {
-		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Description = "other"
-	}
-	return crd
-}
-
-func unserved(crd *apiextensionsv1.CustomResourceDefinition, i int) *apiextensionsv1.CustomResourceDefinition {
-	crd.Spec.Versions[i].Served = false
-	return crd
-}
 
 // TestSchemaChanges are those whose answers Reconcile would look at.
 func TestSchemaChanges(t *testing.T) {
@@ -150,9 +139,9 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
-// TestAPlanThatFailedOfResourcesLooksAgain, as nobody watches them, and goes on
+// TestFailedPlanLooksAtCustomResourcesAgain, as they are not watched, and goes on
 // once they are in order.
-func TestAPlanThatFailedOfResourcesLooksAgain(t *testing.T) {
+func TestFailedPlanLooksAtCustomResourcesAgain(t *testing.T) {
 	sub := subscription("a", refersTo("install-x"))
 	in := input(plan(failed, []*v1alpha1.Step{crdStep("a.v1", "v1")}, ownedBy(sub), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = `error validating existing CRs against new CRD's schema for "things.example.com": x`
@@ -164,4 +153,55 @@ func TestAPlanThatFailedOfResourcesLooksAgain(t *testing.T) {
 	require.Equal(t, 30*time.Second, r.RequeueAfter)
 	in.CustomResources = olmcore.Found[installplan.ResourceVerdict]()
 	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestResourcesInvalidBeforeRefuseNothing, nor does a webhook's schema.
+func TestResourcesInvalidBeforeRefuseNothing(t *testing.T) {
+	have := installed(crdObject("v1"), true)
+	have.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "older"
+	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(csv("a.v1"), have))
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: have.Name, Version: "v1", Name: "x", Old: []string{"bad"}, New: []string{"bad"}})
+	r := reconcile(t, in)
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	require.Equal(t, []string{installplan.ReasonExistingResourceInvalid}, reasons(r))
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: have.Name, Version: "v1", ReadError: "cannot list"})
+	require.Equal(t, []string{status}, describe(reconcile(t, in)))
+}
+
+// TestPlanWithAnAccountShowsNoValuesOfResources: findings about custom resources hold
+// values of them, and whoever reads the plan may not be allowed to read these.
+func TestPlanWithAnAccountShowsNoValuesOfResources(t *testing.T) {
+	narrower := thing(field("image", func(s *props) { s.MaxLength = new(int64(1)) }))
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", narrower)
+	bad := func(namespace string) installplan.ResourceVerdict {
+		return installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: namespace, Name: "name-of-one",
+			New: []string{`Invalid value: "secret"`}}
+	}
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
+	bound, of := scopedTo(account)
+	have := installed(thing(), true)
+	have.Annotations = recordedFor("ops/a.v1")
+	round := func(verdict installplan.ResourceVerdict, bind bool) string {
+		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have.DeepCopy()))
+		if bind {
+			bound(in.InstallPlan)
+			of(&in)
+			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
+		}
+		in.CustomResources = olmcore.Found[installplan.ResourceVerdict](verdict)
+		return statusOf(in, reconcile(t, in)).Message
+	}
+	const prefix = `retrying execution due to error: error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing `
+	require.Equal(t, prefix+`"of another namespace": updated validation is too restrictive: (not shown)`, round(bad("victim"), true))
+	require.Equal(t, prefix+`"of another namespace": updated validation is too restrictive: (not shown)`, round(bad(""), true))
+	require.Equal(t, prefix+`"ops/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad(ns), true))
+	require.Equal(t, prefix+`"victim/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad("victim"), false))
+
+	// Where the definition is another operator's, they are not read.
+	have.Annotations = recordedFor("victim/b.v1")
+	theirs := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, theirs))
+	changes, err := schemaChanges(in)
+	require.NoError(t, err)
+	require.Empty(t, changes)
 }

@@ -15,16 +15,17 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestBreachesOfContract name the field.
+// TestInputErrors name the field.
 //
 // OLM's case: a plan without namespace is a breach of contract.
-func TestBreachesOfContract(t *testing.T) {
+func TestInputErrors(t *testing.T) {
 	change := func(f func(*installplan.Input)) installplan.Input {
 		return input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), f)
 	}
@@ -86,8 +87,8 @@ func TestBreachesOfContract(t *testing.T) {
 	}
 }
 
-// TestOddObjectsAreSurvived: what a cluster may hold is no breach of contract.
-func TestOddObjectsAreSurvived(t *testing.T) {
+// TestIncompleteObjectsAreTolerated: what a cluster may hold is no breach of contract.
+func TestIncompleteObjectsAreTolerated(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, in := range map[string]installplan.Input{
 		"a Subscription without spec":   input(plan(installing, nil), with(subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Spec = nil }))),
@@ -117,75 +118,80 @@ func TestOddObjectsAreSurvived(t *testing.T) {
 	}
 }
 
-// TestManifestsThatAreNone: each is refused, and nothing is written.
-func TestManifestsThatAreNone(t *testing.T) {
-	for name, manifest := range map[string]string{
-		"empty": "", "a list": "[]", "a number": "1", "null": "null", "broken": "{", "only a separator": "---\n---", "a string": "metadata",
-		"metadata that is none": `{"metadata":1}`, "rules that are none": `{"metadata":{"name":"r"},"rules":"x"}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Role", "r", manifest)}, started(time.Second)))
-			r := reconcile(t, in)
-			require.Equal(t, []string{status}, describe(r))
-			if name != "empty" && name != "null" && name != "only a separator" {
-				require.Equal(t, failed, statusOf(in, r).Phase)
-				return
-			}
-			// OLM tries for a minute to read what holds nothing.
-			require.Equal(t, installing, statusOf(in, r).Phase)
-			require.Equal(t, "retrying execution due to error: error parsing step manifest: r: it is empty", statusOf(in, r).Message)
-			in.InstallPlan.Status, in.Now = statusOf(in, r), noon.Add(59*time.Second)
-			r = reconcile(t, in)
-			require.Equal(t, failed, statusOf(in, r).Phase)
-			require.Equal(t, "error parsing step manifest: r: it is empty", statusOf(in, r).Message)
-		})
-	}
-	several := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "# a\n---\nmetadata: {name: x}\n---\nmetadata: {name: y}\n")}, started(time.Second)))
-	r := reconcile(t, several)
-	require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, describe(r))
-	require.Equal(t, []string{installplan.ReasonExtraDocumentsIgnored}, reasons(r))
-
-	for name, manifest := range map[string]string{
-		"JSON, and more":              `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
-		"YAML that looks like JSON":   `{metadata: {name: x}, data: {1: a}}`,
-		"keys that are no strings":    "metadata: {name: x}\ndata:\n  1: a\n",
-		"a key that is there twice":   `{"metadata":{"name":"y","name":"x"},"data":{"1":"b","1":"a"}}`,
-		"a key that is overwritten":   "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
-		"names that differ in a case": `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
-	} {
-		in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", manifest)}, started(time.Second)))
-		r := reconcile(t, in)
-		require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, describe(r), name)
-		require.Equal(t, map[string]string{"1": "a"}, r.Actions[1].(olmcore.Create).Object.(*corev1.ConfigMap).Data, name)
-	}
-	ambiguous := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\ndata: {1: a, \"1\": b, true: a, \"true\": b}\n")}, started(time.Second)))
-	require.Equal(t, `error parsing step manifest: x: key "1" is there twice`, statusOf(ambiguous, reconcile(t, ambiguous)).Message)
-
-	misnamed := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)}, started(time.Second)))
-	r = reconcile(t, misnamed)
-	require.Equal(t, []string{status, "create ConfigMap ops/y (StepAbsent)"}, describe(r))
-	require.Equal(t, []string{installplan.ReasonStepNameDiffers}, reasons(r))
-}
-
-// TestTooManySteps are refused before any of them is read.
-func TestTooManySteps(t *testing.T) {
+// TestTooManyStepsAreRefused are refused before any of them is read.
+func TestTooManyStepsAreRefused(t *testing.T) {
 	for steps, phase := range map[int]v1alpha1.InstallPlanPhase{2000: installing, 2001: failed} {
 		in := input(plan(installing, slices.Repeat([]*v1alpha1.Step{roleStep("", "r")}, steps), started(time.Second)))
 		require.Equal(t, phase, statusOf(in, reconcile(t, in)).Phase)
 	}
 }
 
-// TestBundleLookupsOfOtherControllers: what they did not unpack is waited for.
-func TestBundleLookupsOfOtherControllers(t *testing.T) {
-	lookup := func(kind v1alpha1.BundleLookupConditionType) *v1alpha1.InstallPlan {
-		return plan(installing, nil, started(time.Minute), func(p *v1alpha1.InstallPlan) {
-			p.Status.BundleLookups = []v1alpha1.BundleLookup{{Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: kind, Status: "True", Message: "it broke"}}}}
+// TestUnreadKindsAreNamed: a dump of plans and Subscriptions tells what waits and
+// what is done; of what runs it is said which kind is missing.
+func TestUnreadKindsAreNamed(t *testing.T) {
+	sub := subscription("a", refersTo("install-x"))
+	for name, c := range map[string]struct {
+		plan    *v1alpha1.InstallPlan
+		want    installplan.State
+		missing string
+	}{
+		"complete":    {plan: plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub)), want: installplan.StateComplete},
+		"failed":      {plan: plan(failed, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub)), want: installplan.StateFailed},
+		"without any": {plan: plan(none, nil, ownedBy(sub)), want: installplan.StateWithoutStatus},
+		"installing":  {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub), started(time.Second)), missing: "OperatorGroup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c.plan, sub})
+			require.NoError(t, err)
+			in, err := installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: ns, Name: "install-x"}, installplan.Config{})
+			if c.missing != "" {
+				var notRead *olmcore.NotReadError
+				require.ErrorAs(t, err, &notRead)
+				require.Equal(t, c.missing, notRead.Kind.Kind)
+				require.Equal(t, "what an InstallPlan has still to do", notRead.Unknown)
+				return
+			}
+			require.NoError(t, err)
+			in.Now = noon
+			require.Equal(t, c.want, assess(t, in).State)
 		})
 	}
-	in := input(lookup(v1alpha1.BundleLookupPending))
-	require.Equal(t, "bundle b.v1 is not unpacked", statusOf(in, reconcile(t, in)).Message)
-	in = input(lookup(v1alpha1.BundleLookupFailed))
-	in.InstallPlan.Status.Message = "retrying execution due to error: it broke"
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
-	require.Equal(t, "it broke", statusOf(in, reconcile(t, in)).Message)
+}
+
+// TestUnreadPlansKeepTheBundle, so that it stays.
+func TestUnreadPlansKeepTheBundle(t *testing.T) {
+	s := csvStep("etcd.v1")
+	s.Resource.Manifest = reference()
+	going := plan(installing, []*v1alpha1.Step{s}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
+	old := unpackedBundle(25 * time.Hour)
+	in := input(going, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](old) })
+	same(t, []string{"update InstallPlan ops/install-x (PlanDeleted)"}, describe(reconcile(t, in)))
+	in.OtherPlans = olmcore.Found[*v1alpha1.InstallPlan]()
+	same(t, []string{"delete ConfigMap ops/" + bundleName + " (PlanDeleted)"}, describe(reconcile(t, in)))
+
+	all := sweepInput(old)
+	require.Len(t, swept(t, all).Actions, 1)
+	all.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{}
+	require.Empty(t, swept(t, all).Actions)
+}
+
+// TestNothingIsDoneWhileTheNamespaceIsUnread, as it was not read.
+func TestNothingIsDoneWhileTheNamespaceIsUnread(t *testing.T) {
+	sub := subscription("a", refersTo("install-x"))
+	p := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub), started(time.Second))
+	kinds := []olmcore.Scope{}
+	for _, k := range olmcore.Kinds() {
+		if k.GroupVersionKind.Kind != "Namespace" {
+			kinds = append(kinds, olmcore.Scope{Kind: k.GroupKind()})
+		}
+	}
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub}, kinds...)
+	require.NoError(t, err)
+	_, err = installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: ns, Name: "install-x"}, installplan.Config{})
+	require.EqualError(t, err, "Namespace objects were not read, so whether the namespace of an InstallPlan is being deleted is unknown")
+
+	in := sweepInput(unpackedBundle(25 * time.Hour))
+	require.NotEmpty(t, swept(t, in).Actions)
+	in.Namespaces = olmcore.Observed[*corev1.Namespace]{}
+	require.Empty(t, swept(t, in).Actions)
 }

@@ -3,75 +3,30 @@
 package installplan_test
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 )
-
-type (
-	definition = apiextensionsv1.CustomResourceDefinition
-	props      = apiextensionsv1.JSONSchemaProps
-)
-
-// thing is the definition of another operator, with a field of each sort.
-func thing(change ...func(*definition)) *definition {
-	crd := crdObject("v1")
-	*schemaIn(crd) = props{Type: "object", Required: []string{"spec"}, Properties: map[string]props{
-		"spec": {Type: "object", Properties: map[string]props{
-			"image": {Type: "string", MaxLength: new(int64(100))}, "mode": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}},
-			"count": {Type: "integer", Minimum: new(1.0), Nullable: true},
-			"list":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "string"}}},
-			"map":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &props{Type: "string"}}},
-			"free":  {Type: "object", XPreserveUnknownFields: new(true)},
-		}},
-	}}
-	for _, f := range change {
-		f(crd)
-	}
-	return crd
-}
-
-func schemaIn(crd *definition) *props { return crd.Spec.Versions[0].Schema.OpenAPIV3Schema }
-
-// field changes a field of the spec of things.
-func field(name string, change func(*props)) func(*definition) {
-	return func(crd *definition) {
-		spec := schemaIn(crd).Properties["spec"]
-		f := spec.Properties[name]
-		change(&f)
-		spec.Properties[name] = f
-	}
-}
 
 func specOf(change func(*props)) func(*definition) {
 	return func(crd *definition) {
 		spec := schemaIn(crd).Properties["spec"]
 		change(&spec)
 		schemaIn(crd).Properties["spec"] = spec
-	}
-}
-
-func convertedBy(namespace, service string) func(*definition) {
-	return func(crd *definition) {
-		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("of " + service),
-				Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: service}},
-		}}
 	}
 }
 
@@ -91,10 +46,23 @@ func secondVersion(storage bool, change ...func(*definition)) func(*definition) 
 
 const inVersion = "spec.versions[v1].schema.openAPIV3Schema"
 
-// TestAPlanTakesNothingFromOtherOwnersOfADefinition: an operator that lives in
+// asking notes which ClusterServiceVersions are asked for.
+type asking struct {
+	olmcore.Reader
+	versions []string
+}
+
+func (r *asking) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if gvk.Kind == v1alpha1.ClusterServiceVersionKind && !slices.Contains(r.versions, namespace+"/"+name) {
+		r.versions = append(r.versions, namespace+"/"+name)
+	}
+	return r.Reader.Get(ctx, gvk, namespace, name)
+}
+
+// TestPlanTakesNothingFromOtherOwnersOfADefinition: an operator that lives in
 // another namespace has what it had, whatever bundle comes with the same
 // definition; what only adds to it is written.
-func TestAPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
+func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 	const inSpec = inVersion + ".properties[spec]"
 	for name, c := range map[string]struct {
 		change  func(*definition)
@@ -204,9 +172,9 @@ func TestAPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 	}
 }
 
-// TestWhoIsAnotherOwnerOfADefinition in the plan's own namespace: none that the
+// TestOtherOwnersOfADefinition in the plan's own namespace: none that the
 // step's version replaces, whatever it is called.
-func TestWhoIsAnotherOwnerOfADefinition(t *testing.T) {
+func TestOtherOwnersOfADefinition(t *testing.T) {
 	for name, c := range map[string]struct {
 		recorded string
 		own      func(*v1alpha1.ClusterServiceVersion)
@@ -241,9 +209,9 @@ func TestWhoIsAnotherOwnerOfADefinition(t *testing.T) {
 	}
 }
 
-// TestAUsersDefinitionIsUsedOrRefused, never written: not noted for the version
+// TestUnmanagedDefinitionIsUsedOrRefused, never written: not noted for the version
 // either, which would be a proof that OLM installed it.
-func TestAUsersDefinitionIsUsedOrRefused(t *testing.T) {
+func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*definition)
 		users  func(*definition)
@@ -285,92 +253,158 @@ func TestAUsersDefinitionIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// TestAnUnmanagedObjectIsUsedOrRefused: of each kind that a plan writes, one that
-// is there and was not handed to OLM.
-func TestAnUnmanagedObjectIsUsedOrRefused(t *testing.T) {
-	const rbac = "rbac.authorization.k8s.io"
-	web := intstr.FromInt32(8080)
-	roleRef := rbacv1.RoleRef{APIGroup: rbac, Kind: "Role", Name: "x"}
-	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbac, Name: "jane"}}
+// TestForgedHashHidesNoOwner: the key under which OLM notes who brought a
+// definition is a hash for which another name is easily found.
+func TestForgedHashHidesNoOwner(t *testing.T) {
+	const victim, evil = "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"
+	require.Equal(t, alongsideHash(victim+"/a.v1"), alongsideHash(evil+"/a.v1"))
+	in := func(namespace string) *v1alpha1.ClusterServiceVersion {
+		return csv("a.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = namespace }))
+	}
+	have := installed(thing(), true)
+	have.Annotations = recordedFor(victim + "/a.v1")
+	round := func(have *definition, change ...func(*definition)) olmcore.Result {
+		s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
+		g := group()
+		g.Namespace = evil
+		p := plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Namespace = evil })
+		return reconcile(t, input(p, func(all *installplan.Input) {
+			all.OperatorGroups, all.ClusterServiceVersions = olmcore.Found(g), olmcore.Found(in(evil))
+			all.Alongside, all.CustomResourceDefinitions = olmcore.Found(in(victim)), olmcore.Found(have)
+		}))
+	}
+	r := round(have)
+	require.Len(t, r.Actions, 1)
+	after := r.Actions[0].(olmcore.Update).After.(*definition)
+	noted := map[string]string{}
+	for key, value := range after.Annotations {
+		if strings.HasPrefix(key, alongside) {
+			noted[value] = strings.TrimPrefix(key, alongside)
+		}
+	}
+	hash := alongsideHash(victim + "/a.v1")
+	require.Equal(t, hash, noted[victim+"/a.v1"])
+	require.Regexp(t, "^"+hash+"-[a-z0-9]{20}$", noted[evil+"/a.v1"])
+	require.Empty(t, validation.IsQualifiedName(alongside+noted[evil+"/a.v1"]))
+
+	// It is noted once, and the other still owns the definition.
+	for _, r := range []olmcore.Result{round(after), round(after, convertedBy("evil", "eavesdropper"))} {
+		require.Len(t, r.Actions, 1)
+		require.IsType(t, olmcore.UpdateStatus{}, r.Actions[0])
+	}
+}
+
+// TestRecordsOnADefinitionAreBounded: a plan records names of versions only, which
+// others look up, and no more of them than leave room for those of others.
+func TestRecordsOnADefinitionAreBounded(t *testing.T) {
+	made := func(have *definition, names ...string) (installplan.Input, olmcore.Result) {
+		var steps []*v1alpha1.Step
+		for _, name := range names {
+			steps = append(steps, step(name, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing()))
+		}
+		in := input(plan(installing, steps, started(time.Second)))
+		if have != nil {
+			in.CustomResourceDefinitions = olmcore.Found[*definition](have)
+		}
+		return in, reconcile(t, in)
+	}
+	names := make([]string, 21)
+	for i := range names {
+		names[i] = fmt.Sprintf("a.v%d", i)
+	}
+	theirs := installed(thing(), true)
+	theirs.Annotations = recordedFor("there/b.v1")
+	full := installed(thing(), true)
+	full.Annotations = recordedFor()
+	var versions []*v1alpha1.ClusterServiceVersion
+	for _, name := range names[:20] {
+		maps.Copy(full.Annotations, recordedFor("ops/"+name))
+		versions = append(versions, csv(name, versioned("1.0.0")))
+	}
+	for what, have := range map[string]*definition{"new": nil, "another's": theirs} {
+		for _, name := range []string{"a/../../secrets", "a%2e", "A", strings.Repeat("a", 300)} {
+			in, r := made(have, name)
+			require.Equal(t, []string{status}, describe(r), what)
+			require.Contains(t, statusOf(in, r).Message, "is no name of a ClusterServiceVersion", what)
+		}
+		in, r := made(have, names...)
+		require.Equal(t, []string{status}, describe(r), what)
+		require.Contains(t, statusOf(in, r).Message, "is made for 21 versions; there is room for 20", what)
+		_, r = made(have, names[:20]...)
+		require.Contains(t, describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
+	}
+	in, _ := made(full, names[20])
+	in.ClusterServiceVersions = olmcore.Found(versions...)
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r))
+	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
+
+	// A record that was forged, or is OLM's, keeps no other plan from being read.
+	full.Annotations = recordedFor("evil/a/../b", "evil/A", "EVIL/a", "evil/a.v1")
+	in, _ = made(full, "a.v1")
+	asked := &asking{Reader: reader(t, in.InstallPlan, full, group())}
+	_, err := installplan.Gather(t.Context(), asked, key, installplan.Config{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"evil/a.v1", "ops/a.v1"}, asked.versions)
+}
+
+// TestDefinitionIsProtectedBeforeItsVersionExists: definitions come first in a plan.
+// Until the version follows, a plan of another namespace may take as little from it as
+// later, and leaves the record.
+func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
+	have := installed(thing(), true)
+	have.Annotations = recordedFor("there/b.v1")
+	theirs := func(phase v1alpha1.InstallPlanPhase, names ...string) *v1alpha1.InstallPlan {
+		return plan(phase, nil, func(p *v1alpha1.InstallPlan) {
+			p.Namespace, p.Name, p.Spec.ClusterServiceVersionNames = "there", "theirs", names
+		})
+	}
+	retried := theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1")
+	retried.Status.Conditions = []v1alpha1.InstallPlanCondition{{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue}}
 	for name, c := range map[string]struct {
-		step          *v1alpha1.Step
-		same, differs olmcore.Object
-		in            string
+		plan  *v1alpha1.InstallPlan
+		owner bool
 	}{
-		"ConfigMap": {step: step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","labels":{"l":"1"}},"data":{"a":"1"}}`),
-			same:    &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "1", "mine": "2"}},
-			differs: &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}}, in: "data"},
-		"Secret of a bundle": {step: step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"MQ=="}}`),
-			same:    &corev1.Secret{ObjectMeta: meta("x"), Data: map[string][]byte{"a": []byte("1")}},
-			differs: &corev1.Secret{ObjectMeta: meta("x"), Data: map[string][]byte{"a": []byte("2")}}, in: "data"},
-		"Service": {step: step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"port":80,"targetPort":8080}]}}`),
-			same: &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", SessionAffinity: "None",
-				Ports: []corev1.ServicePort{{Port: 80, TargetPort: web, Protocol: "TCP"}}}},
-			differs: &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81, TargetPort: web}}}}, in: "spec"},
-		"Role": {step: roleStep("a.v1", "x"), same: &rbacv1.Role{ObjectMeta: meta("x"), Rules: rules()},
-			differs: &rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}}}}, in: "rules"},
-		"RoleBinding": {step: step("a.v1", rbac, "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[{"kind":"ServiceAccount","name":"evil"}]}`),
-			same:    &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "evil"}}},
-			differs: &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
-		"ClusterRole": {step: step("a.v1", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`),
-			same: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x"), Rules: rules()}, differs: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}, in: "rules"},
-		"ClusterRoleBinding": {step: step("a.v1", rbac, "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[]}`),
-			same:    &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef},
-			differs: &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
-		"PodDisruptionBudget": {step: step("a.v1", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"},"spec":{"minAvailable":8080}}`),
-			same:    &policyv1.PodDisruptionBudget{ObjectMeta: meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &web}},
-			differs: &policyv1.PodDisruptionBudget{ObjectMeta: meta("x")}, in: "spec"},
-		"NetworkPolicy": {step: step("a.v1", "networking.k8s.io", "v1", "NetworkPolicy", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"},"spec":{"podSelector":{},"policyTypes":["Ingress"]}}`),
-			same:    &networkingv1.NetworkPolicy{ObjectMeta: meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Ingress"}}},
-			differs: &networkingv1.NetworkPolicy{ObjectMeta: meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}}, in: "spec"},
-		"PriorityClass": {step: step("a.v1", "scheduling.k8s.io", "v1", "PriorityClass", "x", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":7,"description":"new"}`),
-			same:    &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: 7, Description: "new"},
-			differs: &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: 7, Description: "old"}, in: "description"},
+		"their plan runs":            {theirs(installing, "b.v1"), true},
+		"their plan waits":           {theirs(v1alpha1.InstallPlanPhaseRequiresApproval, "x.v1", "b.v1"), true},
+		"their plan is tried again":  {retried, true},
+		"their plan is for another":  {theirs(installing, "x.v1"), false},
+		"their plan is over":         {theirs(v1alpha1.InstallPlanPhaseComplete, "b.v1"), false},
+		"their plan has failed":      {theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1"), false},
+		"their plan was never there": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			round := func(have olmcore.Object, change ...func(*installplan.Input)) (installplan.Input, olmcore.Result) {
-				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(csv("a.v1"), have))
-				for _, f := range change {
-					f(&in)
+			round := func(change ...func(*definition)) (installplan.Input, olmcore.Result) {
+				s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
+				objects := []olmcore.Object{plan(installing, []*v1alpha1.Step{s}, started(time.Second)), have, group(), csv("a.v1", versioned("1.0.0"))}
+				if c.plan != nil {
+					objects = append(objects, c.plan)
 				}
+				in, err := installplan.Gather(t.Context(), reader(t, objects...), key, installplan.Config{})
+				require.NoError(t, err)
+				in.Now = noon
 				return in, reconcile(t, in)
 			}
-			in, r := round(c.same)
-			require.Equal(t, []string{status}, describe(r))
-			require.Equal(t, complete, statusOf(in, r).Phase, "it is used as it is")
-
-			in, r = round(c.differs)
-			require.Equal(t, []string{status}, describe(r))
-			kind := olmcore.KeyOf(c.differs).Kind
-			message := kind + " x exists, is not managed by OLM, and differs from the step in " + c.in + "; label it olm.managed=true to hand it over, or remove it"
-			require.Equal(t, "retrying execution due to error: "+message, statusOf(in, r).Message)
-
-			// The plan that failed of it goes on once the object was handed over, or by
-			// the switch.
-			handed := c.differs.DeepCopyObject().(olmcore.Object)
-			handed.SetLabels(map[string]string{"olm.managed": "true"})
-			_, r = round(handed)
-			require.IsType(t, olmcore.Update{}, r.Actions[0])
-			_, r = round(c.differs, func(in *installplan.Input) { in.Config.OverwriteUnmanaged = true })
-			require.IsType(t, olmcore.Update{}, r.Actions[0])
-			require.Contains(t, reasons(r), installplan.ReasonUnmanagedObjectUpdated)
-			broken := plan(failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) { p.Status.Message = message })
-			sub := subscription("a", refersTo("install-x"))
-			ownedBy(sub)(broken)
-			in = input(broken, with(csv("a.v1"), handed, sub))
-			require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+			in, r := round(convertedBy("evil", "eavesdropper"))
+			require.Equal(t, c.owner, strings.Contains(statusOf(in, r).Message, "is owned by there/b.v1 too"))
+			_, r = round(specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }))
+			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			_, kept := r.Actions[0].(olmcore.Update).After.GetAnnotations()[alongside+alongsideHash("there/b.v1")]
+			require.Equal(t, c.owner, kept)
 		})
 	}
 }
 
-// TestAUsersAccountKeepsWhatItSays: a step adds to it what pulls images, and
-// labels and annotations that it does not have.
-func TestAUsersAccountKeepsWhatItSays(t *testing.T) {
-	have := &corev1.ServiceAccount{ObjectMeta: meta("x")}
-	have.Labels = map[string]string{"team": "users"}
-	have.Annotations = map[string]string{"eks.amazonaws.com/role-arn": "users"}
-	got, _ := update(t, step("a.v1", "", "v1", "ServiceAccount", "x",
-		`{"metadata":{"name":"x","labels":{"team":"evil","more":"1"},"annotations":{"eks.amazonaws.com/role-arn":"evil","more":"1"}}}`), have)
-	require.Equal(t, map[string]string{"team": "users", "more": "1"}, got.Labels)
-	require.Equal(t, map[string]string{"eks.amazonaws.com/role-arn": "users", "more": "1"}, got.Annotations)
+// TestForgedNewerVersionHoldsNoSchemaBack: a version of another namespace that
+// calls itself a newer one of the package keeps no field from the operator.
+func TestForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
+	more := specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })
+	have := installed(thing(), true)
+	have.Annotations = recordedFor("evil/a.v9")
+	forged := csv("a.v9", versioned("9.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }))
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(more))
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, forged)))
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	require.Equal(t, thing(more).Spec.Versions, r.Actions[0].(olmcore.Update).After.(*definition).Spec.Versions)
+	require.NotContains(t, reasons(r), installplan.ReasonNewerCRDKept)
 }

@@ -6,17 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
-
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 )
 
-// TestAVersionIsNotMadeBesideOneThatItIsNotInLineWith: both would fail of an owner
+// TestVersionIsNotMadeBesideAnotherUpgradeChain: both would fail of an owner
 // conflict for good.
-func TestAVersionIsNotMadeBesideOneThatItIsNotInLineWith(t *testing.T) {
+func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	there := func(name, replaces string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.Replaces = replaces

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const accountAnnotation = "olmcore/service-account"
+
+// TestPlanKeepsTheAccountThatItWasMadeUnder: no later group, and nothing that is
+// written into the plan, gives it more rights than that account has.
+func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
+	annotated := func(value string) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{accountAnnotation: value} }
+	}
+	recorded := func(ref *corev1.ObjectReference) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = ref }
+	}
+	again := olmReference("weak")
+	again.UID = "made again"
+	renewed := scoped("weak")
+	renewed.Status.ServiceAccountRef = again
+	stolen := scoped("weak")
+	stolen.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "kube-system", Name: "weak"}
+	otherName := scoped("weak")
+	otherName.Status.ServiceAccountRef = olmReference("strong")
+	const (
+		anew        = "; delete the plan to have it made anew"
+		gone        = "made under service account ops/weak, and the operator group of the namespace names none now" + anew
+		replaced    = "made under service account ops/weak, and the operator group of the namespace names ops/strong now" + anew
+		unconfirmed = "please make sure the service account exists. sa=weak operatorgroup=ops/group"
+	)
+	type groups = []*operatorsv1.OperatorGroup
+	for name, c := range map[string]struct {
+		plan    []func(*v1alpha1.InstallPlan)
+		groups  groups
+		runsAs  string // "" when it is stopped
+		problem string
+	}{
+		"the group is gone": {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))},
+			problem: "no operator group found that is managing this namespace"},
+		"another group without an account":                      {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{group()}, problem: gone},
+		"another group without an account, before it started":   {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{group()}, problem: gone},
+		"another account":                                       {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{scoped("strong")}, problem: replaced},
+		"another account, before it started":                    {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{scoped("strong")}, problem: replaced},
+		"the annotation was changed to the present account":     {plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{scoped("strong")}, problem: replaced},
+		"the annotation was removed":                            {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{group()}, problem: gone},
+		"the same account":                                      {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{scoped("weak")}, runsAs: "weak"},
+		"the account was deleted and made again":                {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak"},
+		"a plan of the controller gets an account":              {groups: groups{scoped("weak")}, runsAs: "weak"},
+		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
+		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
+		"a group whose status names an account elsewhere":       {groups: groups{stolen}, problem: unconfirmed},
+		"a group whose status names another account than asked": {groups: groups{otherName}, problem: unconfirmed},
+	} {
+		for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{installing: true, requiresApproval: true} {
+			t.Run(name+", "+string(phase), func(t *testing.T) {
+				p := plan(phase, []*v1alpha1.Step{roleStep("", "r")}, c.plan...)
+				p.Spec.Approved = approved
+				if phase == installing {
+					p.Status.StartTime = ago(time.Second)
+				}
+				in := input(p, func(in *installplan.Input) {
+					in.OperatorGroups, in.ServiceAccount = olmcore.Found(c.groups...), &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+				})
+				for range 3 {
+					r := reconcile(t, in)
+					next := p.DeepCopy()
+					next.Status = statusOf(in, r)
+					in.InstallPlan = next
+					for _, a := range r.Actions {
+						if _, step := a.(olmcore.Create); step {
+							require.NotEmpty(t, c.runsAs, "%v", describe(r))
+							require.Equal(t, c.runsAs, a.Identity().Name)
+							require.Equal(t, ns, a.Identity().Namespace)
+						}
+					}
+				}
+				if c.runsAs == "" {
+					require.Equal(t, c.problem, in.InstallPlan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Message)
+					require.Equal(t, phase, in.InstallPlan.Status.Phase, "it goes on when the group is as it was")
+					return
+				}
+				require.Equal(t, c.groups[0].Status.ServiceAccountRef, in.InstallPlan.Status.AttenuatedServiceAccountRef)
+				require.Empty(t, in.InstallPlan.Status.Conditions)
+			})
+		}
+	}
+}
+
+// TestAccountThatAPlanRunsAs has each set of OperatorGroups that a namespace may
+// have.
+//
+// OLM's cases: two groups are counted in the condition; a group's account that is not
+// there is asked for; whose account a namespace's plans run as.
+func TestAccountThatAPlanRunsAs(t *testing.T) {
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped", UID: "uid-scoped"}
+	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
+		return group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta, g.Status.Namespaces = meta(name), namespaces })
+	}
+	targeting := named("targets")
+	targeting.Spec.TargetNamespaces = []string{"elsewhere"}
+	asked, found := named("asked", ns), named("found", ns)
+	asked.Spec.ServiceAccountName, found.Spec.ServiceAccountName = "scoped", "scoped"
+	found.Status.ServiceAccountRef = account
+	stray := named("stray")
+	stray.Spec.ServiceAccountName, stray.Status.ServiceAccountRef = "other", &corev1.ObjectReference{Name: "other"}
+	type groups = []*operatorsv1.OperatorGroup
+	const nobody = "no operator group found that is managing this namespace"
+	for name, c := range map[string]struct {
+		groups  groups
+		account *corev1.ObjectReference
+		problem string
+	}{
+		"no group":                                   {problem: nobody},
+		"a group that targets another namespace":     {groups: groups{targeting}, problem: nobody},
+		"a group whose status has another namespace": {groups: groups{named("a", "elsewhere")}},
+		"two groups":                                 {groups: groups{named("a", ns), named("b", ns)}, problem: "more than one operator group(s) are managing this namespace count=2"},
+		"three groups, one manages nothing":          {groups: groups{named("a", ns), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2"},
+		"a group without account":                    {groups: groups{named("a", ns)}},
+		"an account that was not found":              {groups: groups{asked}, problem: "please make sure the service account exists. sa=scoped operatorgroup=ops/asked"},
+		"an account that was found":                  {groups: groups{found}, account: account},
+		"an account, beside one that does not count": {groups: groups{stray, found}, account: account},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+				p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
+			}))
+			in.OperatorGroups = olmcore.Found(c.groups...)
+			want := in.InstallPlan.DeepCopy().Status
+			want.AttenuatedServiceAccountRef = c.account
+			if c.problem != "" {
+				want.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, c.problem)}
+			}
+			same(t, want, statusOf(in, reconcile(t, in)))
+		})
+	}
+}
+
+// TestPlanWaitsForTheRightsOfItsAccount: definitions are written by the controller itself, all
+// else waits for the group's account, however long, and is there once it may.
+//
+// OLM's case: an account without rights: definitions yes, the rest once it may.
+func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
+	c := world(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}})
+	account := fake.Find[*corev1.ServiceAccount](c, ns, "scoped")
+	require.NoError(t, fake.Edit(c, ns, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "scoped" }))
+	g := fake.Find[*operatorsv1.OperatorGroup](c, ns, "group").DeepCopy()
+	g.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped", UID: account.UID}
+	require.NoError(t, c.UpdateStatus(g))
+	allowed := map[string]bool{"ClusterServiceVersion": true}
+	c.Authorize = func(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
+		if as == nil || allowed[target.Kind] {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, target.Name, fmt.Errorf(
+			"User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:ops:"+as.Name, verb, "services", "", ns))
+	}
+	service := written(t, "a.v1", `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}`)
+	p := executed(t, c, "install-x", csvStep("a.v1"), crdStep("a.v1", "v1"), service)
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}
+	require.NoError(t, d.RunFor(t.Context(), time.Hour))
+
+	p = fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name)
+	require.Equal(t, installing, p.Status.Phase)
+	require.Equal(t, g.Status.ServiceAccountRef, p.Status.AttenuatedServiceAccountRef)
+	require.Contains(t, p.Status.Message, `cannot create resource "services" in API group "" in the namespace "ops"`)
+	require.NotNil(t, fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com"))
+	require.Nil(t, fake.Find[*corev1.Service](c, ns, "s"))
+	require.Equal(t, []v1alpha1.StepStatus{created, created, notPresent}, statuses(p.Status))
+
+	allowed["Service"] = true
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	p = fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name)
+	require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+	require.Empty(t, p.Status.Message)
+	require.NotNil(t, fake.Find[*corev1.Service](c, ns, "s"))
+}
+
+// TestUpdatesAndDeletesRunAsTheGroupsAccount: not only what is created.
+//
+// OLM's case: an account without rights: definitions yes, the rest once it may.
+func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
+	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"})
+	binding := step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
+	for want, c := range map[string]struct {
+		step *v1alpha1.Step
+		have olmcore.Object
+	}{
+		"create Role ops/r (StepAbsent) as scoped":                         {roleStep("", "r"), nil},
+		"update Role ops/r (StepDiffers) as scoped":                        {roleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: meta("r")})},
+		"delete RoleBinding ops/x (StepImmutable) as scoped":               {binding, managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}})},
+		"create Secret ops/pull (StepAbsent) as scoped":                    {step("", "", "v1", "Secret", "pull", ""), nil},
+		"update CustomResourceDefinition things.example.com (StepDiffers)": {crdStep("", "v1", "v2"), installed(crdObject("v1"), true)},
+	} {
+		in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second), bound), scope)
+		in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
+		in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: meta("pull")}, &corev1.Secret{ObjectMeta: inOLM("pull"), Type: corev1.SecretTypeDockerConfigJson})
+		in.CatalogSources = olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("pull"))
+		if c.have != nil {
+			with(c.have)(&in)
+		}
+		got := describe(reconcile(t, in))
+		require.Equal(t, want, got[len(got)-1])
+	}
+}
+
+// TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are
+// shared by the whole cluster.
+//
+// OLM's case: an account without rights: definitions yes, the rest once it may.
+func TestStepsRunAsTheGroupsAccount(t *testing.T) {
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
+	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1")}, started(time.Second), func(p *v1alpha1.InstallPlan) {
+		p.Status.AttenuatedServiceAccountRef = account
+	}))
+	in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
+	in.OperatorGroups.Items[0].Status.ServiceAccountRef = account
+	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
+	require.Equal(t, []string{
+		status,
+		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped",
+		"create CustomResourceDefinition things.example.com (StepAbsent)",
+	}, describe(reconcile(t, in)))
+}
+
+// TestPlanWrittenByHandRunsAsTheGroupsAccount: whatever its status says, its
+// steps run as the account that the administrator's group prescribes.
+func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	steps := []*v1alpha1.Step{
+		csvStep("a.v1"), roleStep("", "r"), crdStep("a.v1", "v1"),
+		step("", rbac, "v1", "ClusterRole", "cr", `{"metadata":{"name":"cr"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}`),
+		step("", rbac, "v1", "ClusterRoleBinding", "crb", `{"metadata":{"name":"crb"},"roleRef":{"apiGroup":"`+rbac+`","kind":"ClusterRole","name":"cr"},"subjects":[{"kind":"User","name":"evil"}]}`),
+		step("", "", "v1", "ServiceAccount", "sa", `{"metadata":{"name":"sa","namespace":"kube-system"}}`),
+		step("", "", "v1", "BundleSecret", "token", `{"metadata":{"name":"token","namespace":"kube-system","annotations":{"kubernetes.io/service-account.name":"admin"}},"type":"kubernetes.io/service-account-token"}`),
+		step("", "scheduling.k8s.io", "v1", "PriorityClass", "pc", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"pc"},"value":1}`),
+	}
+	p := plan(installing, steps, started(time.Second), func(p *v1alpha1.InstallPlan) {
+		p.Status.AttenuatedServiceAccountRef = olmReference("weak")
+		p.Spec.Approved = true
+	})
+	in := input(p, with(csv("a.v1")), func(in *installplan.Input) {
+		in.OperatorGroups, in.ServiceAccount = olmcore.Found[*operatorsv1.OperatorGroup](scoped("weak")), &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+	})
+	written := 0
+	for _, a := range reconcile(t, in).Actions {
+		_, target, _ := a.Describe()
+		switch target.Kind {
+		case "InstallPlan", "CustomResourceDefinition":
+			require.Nil(t, a.Identity(), target)
+			continue
+		}
+		written++
+		require.NotNil(t, a.Identity(), target)
+		require.Equal(t, "weak", a.Identity().Name)
+		require.Equal(t, ns, a.Identity().Namespace)
+		require.Contains(t, []string{"", ns}, target.Namespace)
+	}
+	require.Equal(t, 6, written)
+	forged := in
+	forged.InstallPlan = p.DeepCopy()
+	forged.InstallPlan.Status.AttenuatedServiceAccountRef = nil
+	for _, a := range reconcile(t, forged).Actions {
+		require.IsType(t, olmcore.UpdateStatus{}, a, "the account is recorded first")
+	}
+}
+
+// TestNewPermissionsRestartOnlyPlansWithAnAccount.
+func TestNewPermissionsRestartOnlyPlansWithAnAccount(t *testing.T) {
+	in := input(plan(failed, []*v1alpha1.Step{roleStep("", "r")}, func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }))
+	in.RBACChanged = true
+	same(t, olmcore.Result{}, reconcile(t, in))
+}
+
+// TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it
+// is left.
+//
+// OLM's case: no group, then one: the condition comes and goes.
+func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
+	c := world(t)
+	g := fake.Find[*operatorsv1.OperatorGroup](c, ns, "group").DeepCopy()
+	require.NoError(t, c.Delete(olmcore.RefOf(g).Unversioned()))
+	require.NoError(t, c.Load(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+		p.UID, p.Spec.Approval, p.Spec.Approved = "", v1alpha1.ApprovalManual, false
+	})))
+	before := onlyPlan(t, c).Status
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	require.Len(t, onlyPlan(t, c).Status.Conditions, 1)
+	require.Equal(t, v1alpha1.InstallPlanReasonInstallCheckFailed, onlyPlan(t, c).Status.Conditions[0].Reason)
+
+	g.UID, g.ResourceVersion = "", ""
+	require.NoError(t, c.Create(g))
+	require.NoError(t, c.UpdateStatus(g))
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	same(t, before, onlyPlan(t, c).Status)
+	require.NoError(t, fake.Edit(c, ns, "install-x", func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+}

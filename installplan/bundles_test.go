@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+)
+
+// referenceIn is a step that stands for an object of an unpacked bundle.
+func referenceIn(namespace string) *v1alpha1.Step {
+	return step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+bundleName+
+		`","namespace":"`+namespace+`","catalogSourceName":"cool","catalogSourceNamespace":"`+namespace+`","replaces":"","properties":"{}"}`)
+}
+
+// filledPlan returns the plan that Create fills for the operator of an image.
+func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha1.InstallPlan {
+	c := world(t, cm, userSubscription(o.Package))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{})}}
+	require.NoError(t, d.Settle(t.Context()))
+	return onlyPlan(t, c)
+}
+
+// TestLostBundleIsUnpackedAgain: a plan that waits for approval lost what it
+// refers to; it is unpacked once more, and what was approved is installed.
+func TestLostBundleIsUnpackedAgain(t *testing.T) {
+	for name, lose := range map[string]func(c *fake.Cluster, cm *corev1.ConfigMap) error{
+		"the ConfigMap is gone": func(c *fake.Cluster, cm *corev1.ConfigMap) error { return c.Delete(olmcore.RefOf(cm).Unversioned()) },
+		"its content is gone": func(c *fake.Cluster, cm *corev1.ConfigMap) error {
+			return fake.Edit(c, "olm", cm.Name, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, cm := imageOf(t, rich())
+			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
+			c := world(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, cm, userSubscription("rich", manual))
+			config := things
+			config.OPMImage, config.UtilImage = "opm:1", "util:1"
+			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), config), unpackingAgain(config)}}
+			require.NoError(t, d.Settle(t.Context()))
+			p := onlyPlan(t, c)
+			require.Equal(t, requiresApproval, p.Status.Phase)
+			require.Len(t, p.Status.BundleLookups, 1)
+			require.Equal(t, bundleImage, p.Status.BundleLookups[0].Path)
+			require.Empty(t, p.Status.BundleLookups[0].Conditions, "it is unpacked")
+
+			require.NoError(t, lose(c, fake.Find[*corev1.ConfigMap](c, "olm", bundleName)))
+			d.Controllers = d.Controllers[1:]
+			d = &fake.Driver{Cluster: c, Controllers: d.Controllers}
+			require.NoError(t, d.RunFor(t.Context(), time.Minute))
+			job := fake.Find[*batchv1.Job](c, "olm", bundleName)
+			require.NotNil(t, job, "it is unpacked again")
+			require.NoError(t, fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+			require.Equal(t, failed, onlyPlan(t, c).Status.Phase, "nothing is applied without it")
+			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, "rich.v1"))
+
+			require.NoError(t, fake.Edit(c, "olm", bundleName, func(have *corev1.ConfigMap) {
+				have.Annotations, have.BinaryData = cm.Annotations, cm.BinaryData
+			}))
+			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+			require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+		})
+	}
+}
+
+// TestLostBundles are those that an image is known of and that the plan is still
+// going to need.
+func TestLostBundles(t *testing.T) {
+	o, cm := imageOf(t, rich())
+	base := filledPlan(t, o, cm).DeepCopy()
+	started(0)(base)
+	for name, c := range map[string]struct {
+		change func(in *installplan.Input)
+		lost   bool
+	}{
+		"absent":           {change: func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]() }, lost: true},
+		"broken":           {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["000.json"] = []byte("?") }, lost: true},
+		"empty":            {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData = nil }, lost: true},
+		"there":            {},
+		"of other content": {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["x"] = zipped(t, "x") }},
+		"of an unknown path": {change: func(in *installplan.Input) {
+			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].Path = olmcore.Found[*corev1.ConfigMap](), "other"
+		}},
+		"of no catalog": {change: func(in *installplan.Input) {
+			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].CatalogSourceRef = olmcore.Found[*corev1.ConfigMap](), nil
+		}},
+		"of a finished plan": {change: func(in *installplan.Input) {
+			in.ConfigMaps, in.InstallPlan.Status.Phase, in.InstallPlan.Finalizers = olmcore.Found[*corev1.ConfigMap](), complete, nil
+		}},
+		"of no lookup": {change: func(in *installplan.Input) {
+			in.ConfigMaps, in.InstallPlan.Status.BundleLookups = olmcore.Found[*corev1.ConfigMap](), nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(base.DeepCopy(), func(in *installplan.Input) {
+				in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm.DeepCopy()), things
+			})
+			if c.change != nil {
+				c.change(&in)
+			}
+			lost, err := lostBundles(in)
+			require.NoError(t, err)
+			if !c.lost {
+				require.Empty(t, lost)
+				return
+			}
+			want, err := bundle.NewLookup(o, noon)
+			require.NoError(t, err)
+			same(t, []v1alpha1.BundleLookup{want}, lost)
+		})
+	}
+	_, err := lostBundles(installplan.Input{})
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestWhichUnpackedContentIsRead: in the ConfigMap of that name and namespace,
+// under a digest where the plan has one; what it replaces comes from the plan.
+func TestWhichUnpackedContentIsRead(t *testing.T) {
+	reference := func(more string) *v1alpha1.Step {
+		return step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+bundleName+
+			`","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"etcd.v0","properties":"{}"`+more+`}`)
+	}
+	cm := filled(map[string]string{"csv.yaml": etcdCSV})
+	elsewhere := cm.DeepCopy()
+	elsewhere.Namespace = "elsewhere"
+	round := func(s *v1alpha1.Step, cms ...*corev1.ConfigMap) (installplan.Input, olmcore.Result) {
+		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), func(in *installplan.Input) { in.ConfigMaps = olmcore.Found(cms...) })
+		return in, reconcile(t, in)
+	}
+	_, r := round(reference(""), elsewhere, cm)
+	require.Equal(t, "etcd.v0", r.Actions[1].(olmcore.Create).Object.(*v1alpha1.ClusterServiceVersion).Spec.Replaces)
+	for want, s := range map[string]*v1alpha1.Step{
+		"bundle content of etcd.v1 changed since the plan was made": reference(`,"digest":"other"`),
+		"couldn't find unpacked step for ":                          func() *v1alpha1.Step { s := reference(""); s.Resource.Version = "v9"; return s }(),
+	} {
+		in, r := round(s, cm)
+		require.Contains(t, statusOf(in, r).Message, want)
+	}
+	in, r := round(reference(""), elsewhere)
+	require.Contains(t, statusOf(in, r).Message, "error finding unpacked bundle configmap for ref ")
+}
+
+// TestWhichLookupsAreLost: the one of the reference's image and namespace, once.
+func TestWhichLookupsAreLost(t *testing.T) {
+	ref := step("etcd.v1", "", "v1", "ConfigMap", "x", `{"kind":"ConfigMap","name":"`+bundleName+
+		`","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"","properties":""}`)
+	other, elsewhere := lookup(t), lookup(t)
+	other.Path = "another"
+	elsewhere.CatalogSourceRef = &corev1.ObjectReference{Namespace: "elsewhere", Name: "cool"}
+	lost, err := lostBundles(input(plan(installing, []*v1alpha1.Step{ref, ref.DeepCopy()}, started(time.Second), func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{other, elsewhere, lookup(t)}
+	})))
+	require.NoError(t, err)
+	require.Len(t, lost, 1)
+	require.Equal(t, "olm", lost[0].CatalogSourceRef.Namespace)
+	require.Equal(t, bundleImage, lost[0].Path)
+}
+
+// TestStepsOfAnImageAreReferences has cases of OLM.
+//
+// OLM's case: steps of an image refer to its ConfigMap.
+func TestStepsOfAnImageAreReferences(t *testing.T) {
+	o, cm := imageOf(t, rich())
+	p := filledPlan(t, o, cm)
+	for _, s := range p.Status.Plan {
+		var ref map[string]string
+		require.NoError(t, json.Unmarshal([]byte(s.Resource.Manifest), &ref))
+		digest := ref["digest"]
+		require.Len(t, digest, 64)
+		delete(ref, "digest")
+		want := map[string]string{"kind": "ConfigMap", "name": bundleName, "namespace": "olm", "catalogSourceName": "cool",
+			"catalogSourceNamespace": "olm", "replaces": "", "properties": ""}
+		if s.Resource.Kind == "ClusterServiceVersion" {
+			want["properties"] = `{"properties":[{"type":"olm.package","value":{"packageName":"x"}}]}`
+		}
+		require.Equal(t, want, ref)
+	}
+	inline, _, err := create.StepsFromBundle(rich(), ns)
+	require.NoError(t, err)
+	names := func(steps []*v1alpha1.Step) map[string]int {
+		out := map[string]int{}
+		for _, s := range steps {
+			out[s.Resource.Group+s.Resource.Version+s.Resource.Kind+s.Resource.Name]++
+		}
+		return out
+	}
+	require.True(t, maps.Equal(names(inline), names(p.Status.Plan)))
+}
+
+// TestOtherContentThanPlannedIsNotApplied: content that is gone, broken or another is
+// never applied.
+func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(cm *corev1.ConfigMap)
+		step   func(s *v1alpha1.Step)
+		want   string
+	}{
+		"content that cannot be decoded": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["000.json"] = []byte("?") },
+			want: "error loading unpacked bundle configmap for ref {ConfigMap " + bundleName + " olm cool olm  {\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"x\"}}]}}: failed to extract bundle from configmap - 000.json: unexpected EOF"},
+		"content without a version": {change: func(cm *corev1.ConfigMap) { cm.BinaryData = nil },
+			want: "failed to extract bundle from configmap - bundle has no ClusterServiceVersion"},
+		"properties that are none": {step: func(s *v1alpha1.Step) {
+			s.Resource.Manifest = `{"kind":"ConfigMap","name":"` + bundleName + `","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","properties":"{"}`
+		}, want: `failed to load bundle properties for "rich.v1": failed to unmarshal properties annotation: unexpected end of JSON input`},
+		"an object that it does not hold": {step: func(s *v1alpha1.Step) { s.Resource.Name = "other" }, want: "couldn't find unpacked step for "},
+		"other content": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["x"] = zipped(t, "x") },
+			want: "bundle content of rich.v1 changed since the plan was made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, cm := imageOf(t, rich())
+			p := filledPlan(t, o, cm).DeepCopy()
+			started(0)(p)
+			if c.change != nil {
+				cm = cm.DeepCopy()
+				c.change(cm)
+			}
+			if c.step != nil {
+				for _, s := range p.Status.Plan {
+					if s.Resource.Kind == "ConfigMap" {
+						c.step(s)
+					}
+				}
+			}
+			in := input(p, func(in *installplan.Input) { in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm), things })
+			got := reconcile(t, in)
+			require.Contains(t, statusOf(in, got).Message, c.want)
+			for _, a := range got.Actions {
+				_, target, _ := a.Describe()
+				require.Equal(t, "InstallPlan", target.Kind)
+			}
+		})
+	}
+}
+
+// TestPublishedBundlesAreInstalledFromTheirImages: references take the place of
+// manifests, some of which would not fit into one plan.
+func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
+	t.Parallel()
+	var tooLarge []string
+	for _, b := range realdata.Sample(t) {
+		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
+			subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = b.Operator })}
+			if inline := planned(t, createInput(subs, publishedOperator(b))); slices.Contains(reasons(inline.Result), create.ReasonPlanTooLarge) {
+				require.Empty(t, inline.Actions)
+				tooLarge = append(tooLarge, b.Operator)
+			}
+			o, cm := imageOf(t, publishedOperator(b))
+			size := 0
+			for _, data := range cm.BinaryData {
+				size += len(data)
+			}
+			require.Less(t, size, 1<<20, "it fits into one ConfigMap")
+			c := world(t, append(monitoring(), cm, &v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
+			})...)
+			for _, one := range []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})} {
+				require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{one}}).Settle(t.Context()))
+			}
+			p := onlyPlan(t, c)
+			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+		})
+	}
+	require.Equal(t, []string{"stackgres-community"}, tooLarge, "their manifests do not fit")
+}
+
+// TestPlanGoesOnWhenItsBundleIsBack with the content that was planned, and
+// with no other.
+func TestPlanGoesOnWhenItsBundleIsBack(t *testing.T) {
+	o, cm := imageOf(t, rich())
+	c := world(t, cm, userSubscription("rich"))
+	making := makers(installs(o), things)
+	require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{making}}).Settle(t.Context()))
+	back := fake.Find[*corev1.ConfigMap](c, "olm", bundleName).DeepCopy()
+	require.NoError(t, c.Delete(olmcore.RefOf(back).Unversioned()))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(things)}}
+	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	require.Equal(t, failed, onlyPlan(t, c).Status.Phase)
+	require.Contains(t, onlyPlan(t, c).Status.Message, "error finding unpacked bundle configmap")
+
+	back.UID, back.ResourceVersion, back.CreationTimestamp = "", "", metav1.Time{}
+	other := back.DeepCopy()
+	other.BinaryData["more"] = zipped(t, "more")
+	require.NoError(t, c.Create(other))
+	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	require.Equal(t, failed, onlyPlan(t, c).Status.Phase, "other content")
+
+	require.NoError(t, fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) { cm.BinaryData = back.BinaryData }))
+	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+}
+
+// TestBundleOfAnotherNamespaceIsRefused: what was unpacked in another namespace
+// is not read, not installed, not unpacked again with the credentials of that
+// namespace, and not deleted with the plan.
+func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
+	for namespace, allowed := range map[string]bool{"olm": true, ns: true, "victim": false} {
+		t.Run(namespace, func(t *testing.T) {
+			cm := filled(map[string]string{"csv.yaml": etcdCSV})
+			cm.Namespace, cm.CreationTimestamp = namespace, *ago(100 * time.Hour)
+			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: "CatalogSource", Name: "cool", UID: "x"}}
+			p := plan(installing, []*v1alpha1.Step{referenceIn(namespace)}, started(time.Second), func(p *v1alpha1.InstallPlan) {
+				l := lookup(t)
+				l.CatalogSourceRef = &corev1.ObjectReference{Namespace: namespace, Name: "cool"}
+				p.Status.BundleLookups = []v1alpha1.BundleLookup{l}
+			})
+			in := input(p, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](cm) })
+			r := reconcile(t, in)
+			if allowed {
+				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, describe(r))
+			} else {
+				require.Equal(t, []string{status}, describe(r))
+				require.Contains(t, statusOf(in, r).Message, "no plan of namespace ops may refer to namespace victim")
+			}
+
+			in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()
+			lost, err := lostBundles(in)
+			require.NoError(t, err)
+			require.Equal(t, allowed, len(lost) == 1, "unpacked again")
+
+			bound, of := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"})
+			contained := in
+			contained.InstallPlan = p.DeepCopy()
+			bound(contained.InstallPlan)
+			of(&contained)
+			contained.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
+			lost, err = lostBundles(contained)
+			require.NoError(t, err)
+			require.Equal(t, namespace == ns, len(lost) == 1, "unpacked again by a plan under an account")
+
+			gathered, err := installplan.Gather(t.Context(), reader(t, p, cm, group()), key, installplan.Config{})
+			require.NoError(t, err)
+			require.Equal(t, allowed, len(gathered.ConfigMaps.Items) == 1, "read")
+
+			doomed := p.DeepCopy()
+			doomed.DeletionTimestamp, doomed.Finalizers = ago(0), []string{installplan.Finalizer}
+			r = reconcile(t, input(doomed, func(in *installplan.Input) {
+				in.ConfigMaps, in.OtherPlans = olmcore.Found[*corev1.ConfigMap](cm), olmcore.Found[*v1alpha1.InstallPlan]()
+			}))
+			deletes := 0
+			for _, a := range r.Actions {
+				if _, ok := a.(olmcore.Delete); ok {
+					deletes++
+				}
+			}
+			require.Equal(t, allowed, deletes == 1, "deleted")
+		})
+	}
+	in := input(plan(installing, []*v1alpha1.Step{referenceIn("catalogs")}, started(time.Second)))
+	in.Config.GlobalNamespace = "catalogs"
+	require.NotContains(t, statusOf(in, reconcile(t, in)).Message, "may refer")
+}
+
+// TestPlanOfTooManyBundlesReadsNone, and fails.
+func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
+	var steps []*v1alpha1.Step
+	for i := range 101 {
+		s := referenceIn(ns)
+		s.Resource.Manifest = strings.Replace(s.Resource.Manifest, bundleName, fmt.Sprintf("%s%03d", bundleName[3:], i), 1)
+		steps = append(steps, s)
+	}
+	r := reader(t, plan(installing, steps, started(time.Second)), group())
+	in, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
+	require.NoError(t, err)
+	require.Zero(t, r.Kinds["ConfigMap"])
+	in.Now = noon
+	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	in.InstallPlan = plan(installing, steps[:100], started(time.Second))
+	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestImageInstallsWhatItsObjectsWould: references change where a manifest
+// comes from, and nothing else.
+func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
+	contents := func(o olmcore.Operator, objects ...olmcore.Object) map[string]any {
+		c := world(t, append(objects, userSubscription("rich"))...)
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), things), plans(things)}}
+		require.NoError(t, d.Settle(t.Context()))
+		require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+		all := endState(t, c)
+		for key := range all {
+			if strings.HasPrefix(key, "InstallPlan") || strings.HasPrefix(key, "Subscription") || strings.Contains(key, bundleName) || key == "Namespace olm" {
+				delete(all, key)
+			}
+		}
+		return all
+	}
+	inline := rich()
+	inline.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"x"}`)}}
+	image, cm := imageOf(t, rich())
+	if diff := cmp.Diff(contents(inline), contents(image, cm)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestImageThatIsReplaced: as long as one cannot be unpacked there is no plan and
+// its Subscription stays as it was; a catalog that has another image goes on.
+//
+// OLM's case: a timeout fails the unpacking; another image recovers.
+func TestImageThatIsReplaced(t *testing.T) {
+	good, cm := imageOf(t, operator("a"))
+	bad := good
+	bad.Bundle.Image = "quay.io/operatorhubio/broken:v1"
+	cm.UID, cm.ResourceVersion = "", ""
+	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("a"))
+	run := func(o olmcore.Operator) {
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
+		require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
+	}
+	before := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy()
+	run(bad)
+	all, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, ns, nil)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	same(t, before, fake.Find[*v1alpha1.Subscription](c, ns, "a"))
+
+	run(good)
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, "a.v1", fake.Find[*v1alpha1.Subscription](c, ns, "a").Status.CurrentCSV)
+	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, "a.v1"))
+}

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+)
+
+// release is a definition whose versions are each "name", with "!" where it is
+// stored and "-" where it is not served.
+func release(versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	var names []string
+	for _, v := range versions {
+		names = append(names, strings.Trim(v, "!-"))
+	}
+	crd := crdObject(names...)
+	for i, v := range versions {
+		crd.Spec.Versions[i].Storage, crd.Spec.Versions[i].Served = strings.Contains(v, "!"), !strings.Contains(v, "-")
+	}
+	return crd
+}
+
+func releaseStep(resolving string, versions ...string) *v1alpha1.Step {
+	return step(resolving, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", release(versions...))
+}
+
+// versionsIn describes the definition of a cluster as release does.
+func versionsIn(c *fake.Cluster) []string {
+	var out []string
+	for _, v := range fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com").Spec.Versions {
+		name := v.Name
+		if v.Storage {
+			name += "!"
+		}
+		if !v.Served {
+			name += "-"
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// TestOwnersOfTheDefinitionsOfAVersion that its plan does not name: it may be the
+// version itself, and no other.
+//
+// OLM's cases: no version owns the definitions: fine; the version itself owns them: fine;
+// another version owns one: refused; another version owns the second: refused; several
+// own one: refused, and all are named.
+func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
+	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
+		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
+			for _, crd := range crds {
+				c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned, v1alpha1.CRDDescription{Name: crd})
+			}
+		})
+	}
+	const (
+		taken   = "pre-existing CRD owners found for owned CRD(s) of dependent CSV a.v1"
+		several = "error checking crd owners for: a.v1: Existing CSVs [%s] in namespace ops all claim to own CRD one.example.com"
+	)
+	type versions = []*v1alpha1.ClusterServiceVersion
+	going, copy := owner("b.v1", "one.example.com"), owner("b.v1", "one.example.com")
+	going.DeletionTimestamp = ago(time.Second)
+	copy.Labels = map[string]string{"olm.copiedFrom": "there"}
+	for name, c := range map[string]struct {
+		observed versions
+		want     string
+	}{
+		"nobody":                      {},
+		"somebody owns another one":   {observed: versions{owner("b.v1", "other.example.com")}},
+		"only itself":                 {observed: versions{owner("a.v1", "one.example.com", "two.example.com")}},
+		"one other":                   {observed: versions{owner("b.v1", "one.example.com")}, want: taken},
+		"one other, of the second":    {observed: versions{owner("b.v1", "two.example.com")}, want: taken},
+		"two others":                  {observed: versions{owner("c.v1", "one.example.com"), owner("b.v1", "one.example.com")}, want: fmt.Sprintf(several, "b.v1 c.v1")},
+		"itself and another":          {observed: versions{owner("b.v1", "one.example.com"), owner("a.v1", "one.example.com")}, want: fmt.Sprintf(several, "a.v1 b.v1")},
+		"one other that is going":     {observed: versions{going}},
+		"a copy from somewhere else":  {observed: versions{copy}},
+		"two others, of one each":     {observed: versions{owner("b.v1", "one.example.com"), owner("c.v1", "two.example.com")}, want: taken},
+		"one that owns what it lacks": {observed: versions{owner("b.v1")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
+				`{"metadata":{"name":"a.v1"},"spec":{"customresourcedefinitions":{"owned":[{"name":"one.example.com"},{"name":"two.example.com"}]}}}`)
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v1"} }))
+			in.ClusterServiceVersions = olmcore.Found(c.observed...)
+			r := reconcile(t, in)
+			got := statusOf(in, r)
+			if c.want == "" {
+				require.Empty(t, got.Message)
+				require.NotContains(t, reasons(r), installplan.ReasonStepRefused)
+				return
+			}
+			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, "retrying execution due to error: "+c.want, got.Message)
+
+			// A plan that names the version is not asked when it is there, or in line.
+			in.InstallPlan.Spec.ClusterServiceVersionNames = []string{"a.v1"}
+			last := ""
+			for _, v := range c.observed {
+				if v.Name != "a.v1" {
+					v.Spec.Replaces, last = last, v.Name
+				}
+			}
+			in.InstallPlan.Status.Plan[0].Resource.Manifest = strings.Replace(s.Resource.Manifest, `"spec":{`, fmt.Sprintf(`"spec":{"replaces":%q,`, last), 1)
+			require.NotContains(t, reasons(reconcile(t, in)), installplan.ReasonStepRefused)
+		})
+	}
+}
+
+// TestVersionsRecordedOnADefinition: what its annotations say after an update.
+//
+// OLM's cases: a version that is gone is noted no more; nor is a copy; a version that
+// lives stays noted; a step of no version notes none.
+func TestVersionsRecordedOnADefinition(t *testing.T) {
+	const prefix = "operatorframework.io/installed-alongside-"
+	copied := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Namespace, c.Labels = "there", map[string]string{"olm.copiedFrom": "elsewhere"}
+	})
+	live := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
+	for name, c := range map[string]struct {
+		resolving string
+		have      []string
+		observed  []olmcore.Object
+		want      []string
+	}{
+		"nobody so far: the own version":        {resolving: "a.v1", want: []string{"ops/a.v1"}},
+		"the own version again":                 {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
+		"a version that is gone":                {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
+		"a version that is gone from here":      {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
+		"a copy of a version":                   {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"}},
+		"a version that lives":                  {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1", "there/b.v1"}},
+		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{csv("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
+		"what is no name of a version":          {resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"}},
+		"a step of no version adds none":        {have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"there/b.v1"}},
+		"a step of no version, nobody recorded": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := installed(other(crdObject("v1"), 0), true)
+			have.Labels = map[string]string{"olm.managed": "true"}
+			have.Annotations = map[string]string{"theirs": "kept"}
+			for _, value := range c.have {
+				have.Annotations[prefix+alongsideHash(value)] = value
+			}
+			r := reconcile(t, input(plan(installing, []*v1alpha1.Step{crdStep(c.resolving, "v1")}, started(time.Second)), with(csv("a.v1"), have), with(c.observed...)))
+			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			got := r.Actions[0].(olmcore.Update).After.GetAnnotations()
+			require.NotEmpty(t, got[stepHash])
+			want := map[string]string{"theirs": "kept", stepHash: got[stepHash]}
+			for _, value := range c.want {
+				want[prefix+alongsideHash(value)] = value
+			}
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// TestReleasesOfADefinition one after the other: versions come, are stored, are
+// served no more, and go only when nothing is stored in them any more.
+//
+// OLM's cases: a stored version that the new definition lacks is refused; all stored
+// versions stay, another one comes: fine; compatible completes, incompatible or
+// incomplete fails, deprecated completes; a version is deprecated over three releases;
+// a lost stored version blocks until it is migrated.
+func TestReleasesOfADefinition(t *testing.T) {
+	lost := func(version string) string {
+		return `risk of data loss updating "things.example.com": new CRD removes version ` + version + ` that is listed as a stored version on the existing CRD`
+	}
+	type versions = []string
+	for name, c := range map[string]struct {
+		releases []versions
+		problem  string   // of the last release
+		migrated versions // what status.storedVersions becomes then
+	}{
+		"a version is added":                           {releases: []versions{{"v1!"}, {"v1!", "v2"}}},
+		"a version is added and stored":                {releases: []versions{{"v1!"}, {"v1", "v2!"}}},
+		"a version is deprecated over three releases":  {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha1-", "v1alpha2!"}}},
+		"what was stored and is not served stays":      {releases: []versions{{"v1!"}, {"v1-", "v2!"}}},
+		"two were stored, both stay, one comes":        {releases: []versions{{"v1!"}, {"v1", "v2!"}, {"v1", "v2", "v3!"}}},
+		"the stored version is missing":                {releases: []versions{{"v1alpha2!"}, {"v1alpha3!"}}, problem: lost("v1alpha2")},
+		"an old stored version is missing":             {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1")},
+		"a version that was never stored may go":       {releases: []versions{{"v1!", "v2"}, {"v1!"}}},
+		"the stored version is missing, then migrated": {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"), migrated: versions{"v1alpha2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := world(t, userSubscription("a"))
+			var p *v1alpha1.InstallPlan
+			for i, r := range c.releases {
+				if i > 0 && p.Status.Phase != complete {
+					t.Fatal(p.Status.Message)
+				}
+				p = executed(t, cluster, fmt.Sprintf("install-%d", i), releaseStep("a.v1", r...))
+			}
+			last := c.releases[len(c.releases)-1]
+			if c.problem == "" {
+				require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+				require.Equal(t, last, versionsIn(cluster))
+				return
+			}
+			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, c.problem, p.Status.Message)
+			require.Equal(t, c.releases[len(c.releases)-2], versionsIn(cluster), "nothing was written")
+			if c.migrated == nil {
+				return
+			}
+			crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", "things.example.com").DeepCopy()
+			crd.Status.StoredVersions = c.migrated
+			require.NoError(t, cluster.UpdateStatus(crd))
+			p = executed(t, cluster, "install-again", releaseStep("a.v1", last...))
+			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, last, versionsIn(cluster))
+		})
+	}
+}
+
+// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema
+// whole, and says for whom.
+//
+// OLM's cases: a definition is made, with the label; what another version provides
+// already is not installed again; the only owner's definition is updated; so is one
+// that nobody owns; a minimum in a schema arrives.
+func TestDefinitionIsWritten(t *testing.T) {
+	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
+		crd := release("v1!")
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer", Minimum: &minimum, Maximum: new(256.0)}}
+		return crd
+	}
+	owning := func(name string) *v1alpha1.ClusterServiceVersion {
+		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com", Kind: "Thing", Version: "v1"}}
+		})
+	}
+	ours, users := bounded(1), bounded(1)
+	ours.Labels = map[string]string{"olm.managed": "true"}
+	users.Labels = map[string]string{"olm.managed": "true"}
+	ours.Annotations = map[string]string{"operatorframework.io/installed-alongside-" + alongsideHash("ops/a.v0"): "ops/a.v0"}
+	for name, c := range map[string]struct {
+		existing []olmcore.Object
+		noted    []string
+	}{
+		"where there was none":                    {noted: []string{"ops/a.v1"}},
+		"that its only owner had":                 {existing: []olmcore.Object{owning("a.v0"), ours}, noted: []string{"ops/a.v0", "ops/a.v1"}},
+		"that another version had":                {existing: []olmcore.Object{owning("b.v1"), ours}, noted: []string{"ops/a.v1"}},
+		"that was handed to OLM, and nobody owns": {existing: []olmcore.Object{users}, noted: []string{"ops/a.v1"}},
+		"whose version is there already":          {existing: []olmcore.Object{owning("a.v1")}, noted: []string{"ops/a.v1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := world(t, c.existing...)
+			p := executed(t, cluster, "install-x", csvStep("a.v1"), step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", bounded(2)))
+			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			got := fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", "things.example.com")
+			same(t, bounded(2).Spec.Versions, got.Spec.Versions)
+			require.Equal(t, map[string]string{"olm.managed": "true"}, got.Labels)
+			require.Empty(t, got.OwnerReferences)
+			var noted []string
+			for key, value := range got.Annotations {
+				if strings.HasPrefix(key, "operatorframework.io/installed-alongside-") {
+					noted = append(noted, value)
+				}
+			}
+			slices.Sort(noted)
+			require.Equal(t, c.noted, noted)
+		})
+	}
+}
+
+// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan
+// writes nothing else.
+//
+// OLM's case: two plans share a definition: both versions are noted.
+func TestTwoPlansShareADefinition(t *testing.T) {
+	c := world(t)
+	require.Equal(t, complete, executed(t, c, "install-1", csvStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)
+	before := fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com").DeepCopy()
+	require.Equal(t, complete, executed(t, c, "install-2", csvStep("b.v1"), releaseStep("b.v1", "v1!")).Status.Phase)
+	after := fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com").DeepCopy()
+	require.Equal(t, "ops/a.v1", after.Annotations["operatorframework.io/installed-alongside-"+alongsideHash("ops/a.v1")])
+	require.Equal(t, "ops/b.v1", after.Annotations["operatorframework.io/installed-alongside-"+alongsideHash("ops/b.v1")])
+	delete(after.Annotations, "operatorframework.io/installed-alongside-"+alongsideHash("ops/b.v1"))
+	before.ObjectMeta.ResourceVersion, after.ObjectMeta.ResourceVersion = "", ""
+	same(t, before.ObjectMeta, after.ObjectMeta)
+	same(t, before.Spec, after.Spec)
+}
+
+// TestNewerVersionKeepsItsDefinition: a newer version that needs a definition keeps it, when
+// it is alive, its own, and when what the older one needs is there.
+func TestNewerVersionKeepsItsDefinition(t *testing.T) {
+	there := func(change func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
+		return csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) {
+			c.Namespace = "there"
+			change(c)
+		}))
+	}
+	nothing := func(*v1alpha1.ClusterServiceVersion) {}
+	unserved := crdObject("v1", "v2")
+	unserved.Spec.Versions[0].Served = false
+	for name, c := range map[string]struct {
+		have  *apiextensionsv1.CustomResourceDefinition
+		newer *v1alpha1.ClusterServiceVersion
+		own   func(*v1alpha1.ClusterServiceVersion)
+		kept  bool
+	}{
+		"a newer one":                          {crdObject("v1", "v2"), there(nothing), nothing, true},
+		"what the older one needs is unserved": {unserved, there(nothing), nothing, false},
+		"what the older one needs is missing":  {crdObject("v2"), there(nothing), nothing, false},
+		"a newer one that goes":                {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }), nothing, false},
+		"a newer one that is a copy":           {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false},
+		"a newer one that does not own it":     {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false},
+		"a newer one of another package":       {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false},
+		"one of the same version":              {crdObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
+		"a newer one that it replaces":         {crdObject("v1", "v2"), csv("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false},
+		"a newer one in the same namespace":    {crdObject("v1", "v2"), csv("a.v2", versioned("2.0.0")), nothing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := installed(c.have, true)
+			have.Annotations = recordedFor(c.newer.Namespace + "/" + c.newer.Name)
+			in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(csv("a.v1", versioned("1.0.0", c.own)), have, c.newer))
+			kept := false
+			for _, reason := range reasons(reconcile(t, in)) {
+				kept = kept || reason == installplan.ReasonNewerCRDKept
+			}
+			require.Equal(t, c.kept, kept)
+		})
+	}
+}
+
+// TestDefinitionOfTwoVersionsOfAPlan: both are part of it, so none keeps it from
+// the other.
+func TestDefinitionOfTwoVersionsOfAPlan(t *testing.T) {
+	have := installed(crdObject("v1"), true)
+	have.Annotations = recordedFor("ops/a.v2")
+	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1"), crdStep("a.v2", "v1", "v2")}, started(time.Second)),
+		with(csv("a.v1", versioned("1.0.0")), csv("a.v2", versioned("2.0.0")), have))
+	r := reconcile(t, in)
+	require.Empty(t, reasons(r))
+	require.Len(t, r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions, 2)
+}
+
+// TestConversionWebhookOfALiveVersionStays: the webhook of a live version stays, whatever the
+// manifest says.
+func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
+	converts := func(change ...func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
+		return csv("b.v1", append([]func(*v1alpha1.ClusterServiceVersion){func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
+		}}, change...)...)
+	}
+	for name, c := range map[string]struct {
+		by    *v1alpha1.ClusterServiceVersion
+		stays bool
+	}{
+		"a version of the namespace":                  {converts(), true},
+		"a version of another one":                    {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }), true},
+		"a version of another one that cannot answer": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), false},
+		"a version that goes":                         {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }), false},
+		"a copy":                                      {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false},
+		"a version with another webhook": {converts(func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.WebhookDefinitions[0].Type = v1alpha1.ValidatingAdmissionWebhook
+		}), false},
+		"a version that converts another definition": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].ConversionCRDs = []string{"x"} }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := installed(crdObject("v1"), true)
+			convertedBy("there", "b")(have)
+			got, _ := update(t, crdStep("a.v1", "v1", "v2"), have, c.by)
+			require.Equal(t, c.stays, got.Spec.Conversion != nil)
+		})
+	}
+}
+
+// TestRecordsOfAManifest: entries of versions that live are taken over,
+// others dropped, and none of them counts as content.
+func TestRecordsOfAManifest(t *testing.T) {
+	crd := crdObject("v1")
+	crd.Annotations = recordedFor("there/b.v1", "there/gone.v1", "there/copy.v1")
+	for key, value := range map[string]string{"a": "b.v1", "b": "/b.v1", "c": "there/", "d": "there/b.v1/x"} {
+		crd.Annotations[alongside+key] = value
+	}
+	neighbour := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
+	aCopy := csv("copy.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Namespace, c.Labels = "there", map[string]string{"olm.copiedFrom": "x"}
+	})
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+	want := recordedFor("there/b.v1", "ops/a.v1")
+
+	made := applied(t, s, csv("a.v1"), neighbour, aCopy)
+	entries := made.GetAnnotations()
+	delete(entries, stepHash)
+	require.Equal(t, want, entries)
+
+	got, _ := update(t, s, installed(crdObject("v0", "v1"), true), neighbour, aCopy)
+	require.Equal(t, want, got.Annotations)
+
+	later := applied(t, s, csv("a.v1")) // the neighbour is gone by now
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), neighbour, later))
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase, "what is recorded is no content")
+}
+
+// TestTimeForADefinitionToBeServed: the time counts from whatever happened last.
+func TestTimeForADefinitionToBeServed(t *testing.T) {
+	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, message string, since time.Duration) apiextensionsv1.CustomResourceDefinitionCondition {
+		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: message, LastTransitionTime: *ago(since)}
+	}
+	const text = "waiting for CustomResourceDefinition things.example.com to be established"
+	for name, c := range map[string]struct {
+		started, created time.Duration
+		conditions       []apiextensionsv1.CustomResourceDefinitionCondition
+		left             time.Duration
+		message          string
+	}{
+		"from the start of the plan": {59 * time.Second, time.Hour, nil, time.Second, text},
+		"from its creation":          {time.Hour, 58 * time.Second, nil, 2 * time.Second, text},
+		"from its last condition": {time.Hour, time.Hour, []apiextensionsv1.CustomResourceDefinitionCondition{
+			condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue, "no conflicts", 57*time.Second)}, 3 * time.Second, text},
+		"not from a condition about something else": {59 * time.Second, time.Hour, []apiextensionsv1.CustomResourceDefinitionCondition{
+			condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue, "x", 0)}, time.Second, text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withStatus(waitingAPI, crdStep("a.v1", "v1"))
+			have := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+			have.CreationTimestamp, have.Status.Conditions = *ago(c.created), c.conditions
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(c.started)), with(csv("a.v1"), have))
+			r := reconcile(t, in)
+			require.Equal(t, c.message, statusOf(in, r).Message)
+			require.Equal(t, min(c.left, 5*time.Second), r.RequeueAfter)
+
+			in.InstallPlan.Status.Phase, in.InstallPlan.Spec.Approval, in.InstallPlan.Spec.Approved = requiresApproval, v1alpha1.ApprovalManual, false
+			in.Now = noon.Add(time.Hour)
+			require.Empty(t, reconcile(t, in).Diagnostics, "nobody waits for it before the approval")
+		})
+	}
+}
+
+// TestSeveralLostVersionsAreNamedInOrder.
+func TestSeveralLostVersionsAreNamedInOrder(t *testing.T) {
+	have := installed(crdObject("v0", "v1", "v2"), true)
+	have.Status.StoredVersions = []string{"v2", "v1", "v0"}
+	in := input(plan(installing, []*v1alpha1.Step{crdStep("", "v1")}, started(time.Second)), with(have))
+	require.Equal(t, `retrying execution due to error: risk of data loss updating "things.example.com": `+
+		`new CRD removes version v0, v2 that is listed as a stored version on the existing CRD`, statusOf(in, reconcile(t, in)).Message)
+}
+
+// TestCustomResourceDefinitionsAreShared: what other namespaces and users put
+// there stays.
+func TestCustomResourceDefinitionsAreShared(t *testing.T) {
+	prefix := "operatorframework.io/installed-alongside-"
+	have := installed(crdObject("v1"), true)
+	have.Labels = map[string]string{"theirs": "kept", "olm.managed": "true"}
+	have.Annotations = map[string]string{
+		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
+		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("there/gone.v1"): "there/gone.v1",
+	}
+	convertedBy("there", "b")(have)
+	neighbour := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Namespace = "there"
+		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
+	}))
+	wider := crdObject("v1", "v2")
+	wider.Spec.Versions[0].Storage, wider.Spec.Versions[1].Storage = true, false
+	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", wider)
+	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, neighbour)))
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	got := r.Actions[0].(olmcore.Update).After.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
+	delete(got.Annotations, stepHash)
+	require.Equal(t, map[string]string{"theirs": "kept", "olm.managed": "true"}, got.Labels)
+	require.Equal(t, map[string]string{
+		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
+		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("ops/a.v1"): "ops/a.v1",
+	}, got.Annotations)
+	require.Len(t, got.Spec.Versions, 2)
+	require.Equal(t, apiextensionsv1.WebhookConverter, got.Spec.Conversion.Strategy, "the live version's webhook converts")
+}
+
+// TestNewerDefinitionIsKept: an older operator in another
+// namespace takes nothing away.
+func TestNewerDefinitionIsKept(t *testing.T) {
+	prefix := "operatorframework.io/installed-alongside-"
+	have := installed(crdObject("v1", "v2"), true)
+	have.Annotations = map[string]string{prefix + alongsideHash("there/a.v2"): "there/a.v2"}
+	newer := csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+	own := csv("a.v1", versioned("1.0.0"))
+	s := crdStep("a.v1", "v1")
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(own, have, newer))
+	r := reconcile(t, in)
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	require.Equal(t, []string{installplan.ReasonNewerCRDKept}, reasons(r))
+	after := r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition)
+	same(t, have.Spec, after.Spec)
+	require.Contains(t, after.Annotations, prefix+alongsideHash("ops/a.v1"))
+
+	in = input(in.InstallPlan, with(own, after, newer))
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestUpdatedDefinitionIsNotRefusedAfterwards: judgements that
+// come too late change nothing.
+func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
+	s := crdStep("a.v1", "v1")
+	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), up))
+	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: up.Name, Version: "v1", Name: "x", New: []string{"bad"}})
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestDefinitionHasAMinuteToBeServed.
+func TestDefinitionHasAMinuteToBeServed(t *testing.T) {
+	s := withStatus(waitingAPI, crdStep("a.v1", "v1"))
+	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	up.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Message: "taken", LastTransitionTime: *ago(58 * time.Second),
+	}}
+	const text = "waiting for CustomResourceDefinition things.example.com to be established: taken"
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Hour)), with(csv("a.v1"), up))
+	r := reconcile(t, in)
+	require.Equal(t, text, statusOf(in, r).Message)
+	require.Equal(t, 2*time.Second, r.RequeueAfter)
+	in.Now = noon.Add(2 * time.Second)
+	in.InstallPlan.Status.Message = text
+	r = reconcile(t, in)
+	require.Equal(t, failed, statusOf(in, r).Phase)
+	require.Equal(t, text, statusOf(in, r).Message)
+	require.Equal(t, []v1alpha1.StepStatus{waitingAPI}, statuses(statusOf(in, r)))
+}
+
+// TestAlongsideKeyIsBitIdentical: other namespaces' entries are recognised.
+func TestAlongsideKeyIsBitIdentical(t *testing.T) {
+	s := crdStep("etcdoperator.v0.9.4", "v1")
+	p := plan("Installing", []*v1alpha1.Step{s}, started(0), func(p *v1alpha1.InstallPlan) { p.Namespace = "operators" })
+	g := group()
+	g.Namespace = "operators"
+	r := reconcile(t, input(p, func(in *installplan.Input) { in.OperatorGroups = olmcore.Found(g) }))
+	require.Equal(t, "operators/etcdoperator.v0.9.4",
+		r.Actions[1].(olmcore.Create).Object.GetAnnotations()["operatorframework.io/installed-alongside-4b21bc9c2e75a808"])
+}
+
+// TestWhichDefinitionsServeAKind: a definition that goes, a version that is not
+// served, and one whose names were not accepted serve nothing.
+func TestWhichDefinitionsServeAKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinition)
+		served bool
+	}{
+		"served":               {func(*apiextensionsv1.CustomResourceDefinition) {}, true},
+		"going":                {func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = ago(0) }, false},
+		"a version unserved":   {func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Versions[0].Served = false }, false},
+		"names not accepted":   {func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions[0].Status = "False" }, false},
+		"nothing established":  {func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions[1].Status = "False" }, false},
+		"of another API group": {func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Group = "other.com" }, false},
+	} {
+		crd := installed(crdObject("v1"), true)
+		c.change(crd)
+		s := step("", "example.com", "v1", "Thing", "x", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"}}`)
+		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(crd))
+		in.Config.SupportedKinds = []string{"Thing"}
+		require.Equal(t, c.served, len(reconcile(t, in).Actions) == 2, name)
+	}
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/internal/realdata"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+)
+
+func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions {
+	return v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account,
+		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+}
+
+// releaseOf is version n of an operator with what OLM's tests change from one to
+// the next: its permissions, its display name, a ConfigMap that stays and one that
+// gets another name.
+func releaseOf(n int, verbs ...string) olmcore.Operator {
+	name := fmt.Sprintf("a.v%d", n)
+	typed := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+	o := operator("a",
+		&corev1.ConfigMap{TypeMeta: typed("ConfigMap"), ObjectMeta: bare("same"), Data: map[string]string{fmt.Sprintf("v%d", n): "x"}},
+		&corev1.ConfigMap{TypeMeta: typed("ConfigMap"), ObjectMeta: bare(fmt.Sprintf("renamed-%d", n))},
+		&corev1.Secret{TypeMeta: typed("Secret"), ObjectMeta: bare("secret"), Data: map[string][]byte{"n": {byte('0' + n)}}})
+	version := o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion)
+	version.Name, version.Spec.DisplayName = name, name
+	version.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{may("a", verbs...)}
+	o.Name, o.Version = name, fmt.Sprintf("%d.0.0", n)
+	if n > 1 {
+		o.Replaces = fmt.Sprintf("a.v%d", n-1)
+	}
+	return o
+}
+
+// TestUpgradeBringsWhatItsBundleHas, whatever users made of the version
+// before; what only that one had goes with it, and all goes with the last.
+//
+// OLM's cases: an update replaces what is installed; an upgrade widens, narrows, and
+// undoes what users edited; a bundle's ConfigMap and Secret follow its version.
+func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
+	for name, c := range map[string]struct{ before, after []string }{
+		"permissions are widened":  {[]string{"get"}, []string{"get", "list"}},
+		"permissions are narrowed": {[]string{"get", "list"}, []string{"get"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := world(t, userSubscription("a"))
+			run := func(o olmcore.Operator) {
+				d := &fake.Driver{Cluster: cluster, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
+				require.NoError(t, d.Settle(t.Context()))
+				version := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, o.Name)
+				require.Equal(t, o.Name, version.Spec.DisplayName)
+				require.Equal(t, o.Replaces, version.Spec.Replaces)
+			}
+			remove := func(name string) {
+				require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, name)).Unversioned()))
+				require.NoError(t, cluster.Settle())
+			}
+			verbs := func() []string {
+				roles, err := olmcore.List[*rbacv1.Role](t.Context(), cluster, ns, nil)
+				require.NoError(t, err)
+				require.Len(t, roles, 1)
+				return roles[0].Rules[0].Verbs
+			}
+			config := func(name string) *corev1.ConfigMap { return fake.Find[*corev1.ConfigMap](cluster, ns, name) }
+
+			run(releaseOf(1, c.before...))
+			require.Equal(t, c.before, verbs())
+			require.Equal(t, map[string]string{"v1": "x"}, config("same").Data)
+			require.NoError(t, fake.Edit(cluster, ns, "a.v1", func(v *v1alpha1.ClusterServiceVersion) {
+				v.Spec.DisplayName = "edited"
+				v.Spec.InstallStrategy.StrategySpec.Permissions = nil
+			}))
+
+			run(releaseOf(2, c.after...))
+			remove("a.v1")
+			require.Equal(t, c.after, verbs(), "the old version's went with it")
+			require.Equal(t, map[string]string{"v2": "x"}, config("same").Data)
+			require.Nil(t, config("renamed-1"))
+			require.NotNil(t, config("renamed-2"))
+			require.Equal(t, []byte("2"), fake.Find[*corev1.Secret](cluster, ns, "secret").Data["n"])
+
+			remove("a.v2")
+			require.Nil(t, config("same"))
+			require.Nil(t, config("renamed-2"))
+			require.Nil(t, fake.Find[*corev1.Secret](cluster, ns, "secret"))
+			require.Nil(t, fake.Find[*corev1.ServiceAccount](cluster, ns, "a"))
+		})
+	}
+}
+
+// TestDeletedPlanIsMadeAgain: a user deletes one that waits for approval, and the
+// next one has the same content and the next generation.
+//
+// OLM's case: a pending plan that is deleted is made anew.
+func TestDeletedPlanIsMadeAgain(t *testing.T) {
+	c := world(t, userSubscription("a", manual))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{}), plans(installplan.Config{})}}
+	require.NoError(t, d.Settle(t.Context()))
+	first := onlyPlan(t, c)
+	require.Equal(t, requiresApproval, first.Status.Phase)
+	require.NoError(t, c.Delete(olmcore.RefOf(first).Unversioned()))
+	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy() // forgets the plan, as package subscription makes it
+	sub.Status.InstallPlanRef, sub.Status.CurrentCSV = nil, ""
+	require.NoError(t, c.UpdateStatus(sub))
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	second := onlyPlan(t, c)
+	require.NotEqual(t, first.UID, second.UID)
+	require.Equal(t, requiresApproval, second.Status.Phase)
+	require.Equal(t, first.Spec.Generation+1, second.Spec.Generation)
+	same(t, first.Status.Plan, second.Status.Plan)
+}
+
+// TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API
+// server takes the first of ten equal names.
+//
+// OLM's cases: ten workers at once make one plan; many equal catalogs, one plan.
+func TestTenWorkersMakeOnePlan(t *testing.T) {
+	c := world(t, userSubscription("a"))
+	making := makers(installs(operator("a")), installplan.Config{})
+	snapshot, err := c.Snapshot()
+	require.NoError(t, err)
+	results := make([]olmcore.Result, 10)
+	var workers sync.WaitGroup
+	for i := range results {
+		workers.Go(func() {
+			r, err := making.Reconcile(t.Context(), snapshot, types.NamespacedName{Namespace: ns}, noon, nil)
+			if err == nil {
+				results[i] = r
+			}
+		})
+	}
+	workers.Wait()
+	for _, r := range results {
+		require.Len(t, r.Actions, 1)
+		_ = olmcore.Run(t.Context(), c, r.Actions) // nine of them exist already
+	}
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{making}}
+	require.NoError(t, d.Settle(t.Context()))
+	p := onlyPlan(t, c)
+	require.Equal(t, 1, p.Spec.Generation)
+	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a")
+	require.Equal(t, p.UID, sub.Status.InstallPlanRef.UID)
+	require.Equal(t, 1, sub.Status.InstallPlanGeneration)
+}
+
+// TestGenerationThatIsTaken is left alone, whatever plan has it: the new plan
+// gets the next one, and so does its Subscription.
+//
+// OLM's case: a generation that is taken: the next one, for the Subscription too.
+func TestGenerationThatIsTaken(t *testing.T) {
+	foreign := plan(installing, []*v1alpha1.Step{csvStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
+	c := world(t, userSubscription("a"), foreign)
+	before := fake.Find[*v1alpha1.InstallPlan](c, ns, foreign.Name).DeepCopy()
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{})}}
+	require.NoError(t, d.Settle(t.Context()))
+	same(t, before, fake.Find[*v1alpha1.InstallPlan](c, ns, foreign.Name))
+	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a")
+	require.Equal(t, 2, sub.Status.InstallPlanGeneration)
+	made := fake.Find[*v1alpha1.InstallPlan](c, ns, sub.Status.InstallPlanRef.Name)
+	require.Equal(t, 2, made.Spec.Generation)
+	require.Equal(t, []string{"a.v1"}, made.Spec.ClusterServiceVersionNames)
+}
+
+// TestVersionIsNamedOnce, although it has steps and a lookup.
+//
+// OLM's case: a version with steps and a lookup is named once.
+func TestVersionIsNamedOnce(t *testing.T) {
+	o, cm := imageOf(t, rich())
+	cm.UID, cm.ResourceVersion = "", ""
+	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("rich"), userSubscription("b"))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o, operator("b")), things)}}
+	require.NoError(t, d.Settle(t.Context()))
+	p := onlyPlan(t, c)
+	require.Len(t, p.Status.BundleLookups, 1)
+	require.Equal(t, "rich.v1", p.Status.BundleLookups[0].Identifier)
+	require.Equal(t, []string{"b.v1", "rich.v1"}, p.Spec.ClusterServiceVersionNames)
+}
+
+// TestStepsNameTheirCatalog: each its own, and the plan names all of them.
+//
+// OLM's case: steps of two catalogs; the dependency arrives; an update, another plan.
+func TestStepsNameTheirCatalog(t *testing.T) {
+	a, b := operator("a", crdObject("v1")), operator("b")
+	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}
+	c := world(t, userSubscription("a"), userSubscription("b"))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(a, b), installplan.Config{})}}
+	require.NoError(t, d.Settle(t.Context()))
+	p := onlyPlan(t, c)
+	var got []string
+	for _, s := range p.Status.Plan {
+		got = append(got, fmt.Sprintf("%s %s from %s/%s for %s", s.Resource.Kind, s.Resource.Name, s.Resource.CatalogSourceNamespace, s.Resource.CatalogSource, s.Resolving))
+	}
+	require.Equal(t, []string{
+		"ClusterServiceVersion a.v1 from olm/cool for a.v1", "ClusterServiceVersion b.v1 from there/warm for b.v1",
+		"CustomResourceDefinition things.example.com from olm/cool for a.v1",
+	}, got)
+	require.Equal(t, []string{"cool", "warm"}, p.Status.CatalogSources)
+}
+
+// TestPublishedBundlesAreInstalled: the plan of each runs to Complete, what it
+// describes is there, and from then on nothing is asked for.
+func TestPublishedBundlesAreInstalled(t *testing.T) {
+	t.Parallel()
+	for _, b := range realdata.Sample(t) {
+		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
+			o := publishedOperator(b)
+			c := world(t, append(monitoring(), &v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
+			})...)
+			config := installplan.Config{MaxStatusBytes: 4 << 20}
+			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), config), plans(config)}}
+			require.NoError(t, d.Settle(t.Context()))
+			all, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, ns, nil)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			p := all[0]
+			require.Equal(t, v1alpha1.InstallPlanPhaseComplete, p.Status.Phase, p.Status.Message)
+			require.Empty(t, p.Finalizers)
+			sub, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), c, ns, "sub")
+			require.NoError(t, err)
+			require.True(t, olmcore.OwnedBy(p, sub.UID))
+			for _, s := range p.Status.Plan {
+				require.Contains(t, []v1alpha1.StepStatus{v1alpha1.StepStatusCreated, v1alpha1.StepStatusPresent}, s.Status, s.Resource.Name)
+			}
+			before := c.ResourceVersion()
+			require.NoError(t, d.Settle(t.Context()))
+			require.Equal(t, before, c.ResourceVersion(), "it is done")
+		})
+	}
+}
+
+// TestNothingIsInstalledWithoutApproval, whatever fails and however long it
+// takes.
+func TestNothingIsInstalledWithoutApproval(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, err := newWorld(userSubscription("rich", manual), userSubscription("b"))
+		require.NoError(t, err)
+		faults(t, c)
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich(), operator("b")), things), plans(things), sweeps(things)}}
+		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
+		c.Recover()
+		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
+		require.Equal(t, requiresApproval, onlyPlan(t, c).Status.Phase)
+		for _, o := range c.Objects() {
+			require.NotContains(t, []string{"ClusterServiceVersion", "Service", "ConfigMap", "ClusterRole", "CustomResourceDefinition"}, olmcore.KeyOf(o).Kind)
+		}
+	})
+}

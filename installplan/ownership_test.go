@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"testing"
+	"time"
+
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+)
+
+// ownedToo makes an object that of versions of the plan's namespace, as written by a
+// plan.
+func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
+	for _, v := range versions {
+		refs, _ := olmcore.AddOwnerReferences(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv(v))})
+		o.SetOwnerReferences(refs)
+	}
+	return marked(o)
+}
+
+// labelled makes a cluster-wide object that of a version.
+func labelled(o olmcore.Object, namespace, version string) olmcore.Object {
+	labels, _ := olmcore.MergeLabels(o.GetLabels(), (olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: version, UID: "7"}).Labels())
+	o.SetLabels(labels)
+	return o
+}
+
+// TestUnmanagedObjectGetsNoOwner: it survives the operator's removal.
+func TestUnmanagedObjectGetsNoOwner(t *testing.T) {
+	s := step("a.v1", "", "v1", "ServiceAccount", "x",
+		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"ours"}]}`)
+	have := &corev1.ServiceAccount{ObjectMeta: meta("x"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}
+	got, r := update(t, s, have)
+	require.Equal(t, map[string]string{"ours": "new"}, got.Labels)
+	require.Empty(t, got.OwnerReferences)
+	require.Nil(t, got.AutomountServiceAccountToken)
+	same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
+	same(t, []corev1.ObjectReference{{Name: "ours"}}, got.Secrets)
+	require.Equal(t, []string{installplan.ReasonUnmanagedObjectUpdated}, reasons(r))
+
+	after := r.Actions[0].(olmcore.Update).After
+	r = reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), after)))
+	require.Equal(t, []string{status}, describe(r), "the next round finds it done")
+}
+
+// TestObjectOfTwoOperatorsHasBothOwners: it stays until the last of them goes.
+func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
+	account := func(of string) *v1alpha1.Step {
+		return step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
+	}
+	in := input(plan(installing, []*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), crdStep("a.v1", "v1"), crdStep("b.v1", "v1")}, started(time.Second)))
+	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a.v1"))
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r), "one of them is not there")
+
+	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a.v1"), csv("b.v1"))
+	r = reconcile(t, in)
+	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"}, describe(r))
+	made, crd := r.Actions[1].(olmcore.Create).Object, r.Actions[2].(olmcore.Create).Object
+	same(t, []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv("a.v1")), olmcore.OwnerReferenceTo(csv("b.v1"))}, made.GetOwnerReferences())
+	for _, name := range []string{"ops/a.v1", "ops/b.v1"} {
+		require.Equal(t, name, crd.GetAnnotations()["operatorframework.io/installed-alongside-"+alongsideHash(name)])
+	}
+
+	// One that the first operator installed gets the second as an owner too.
+	alone := applied(t, account("a.v1"), csv("a.v1"))
+	later := input(plan(installing, []*v1alpha1.Step{account("b.v1")}, started(time.Second)), with(csv("a.v1"), csv("b.v1"), alone))
+	r = reconcile(t, later)
+	require.Equal(t, []string{"update ServiceAccount ops/x (StepDiffers)"}, describe(r))
+	require.Len(t, r.Actions[0].(olmcore.Update).After.GetOwnerReferences(), 2)
+}
+
+// TestSharedObjectIsTakenOverOnce: a plan takes an object over from another plan
+// once, and leaves it when that one does the same. What it reads may be behind.
+func TestSharedObjectIsTakenOverOnce(t *testing.T) {
+	role := func(resolving string) *v1alpha1.Step {
+		return step(resolving, "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
+	}
+	config := func(resolving string) *v1alpha1.Step {
+		return step(resolving, "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+	}
+	clusterRole := func() olmcore.Object { return managed(&rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}) }
+	configMap := func() olmcore.Object { return managed(&corev1.ConfigMap{ObjectMeta: meta("x")}) }
+	definition := func(version string) olmcore.Object {
+		crd := installed(crdObject("v1"), true)
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "theirs"
+		crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-" + alongsideHash(version): version}
+		return marked(crd)
+	}
+	reborn := applied(t, role("a.v2"), csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "before" }))
+	unmarked := definition("ops/a.v2")
+	unmarked.SetAnnotations(recordedFor("ops/a.v2"))
+	for name, c := range map[string]struct {
+		step *v1alpha1.Step
+		have olmcore.Object
+		left bool
+	}{
+		"a ClusterRole, still of an earlier incarnation": {role("a.v2"), reborn, false},
+		"a ConfigMap that a user made meanwhile":         {withStatus(notPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: meta("x")}, false},
+		"a definition that a user made meanwhile":        {withStatus(notPresent, crdStep("a.v2", "v1")), unmarked, false},
+		"a ClusterRole, now of another namespace":        {role("a.v2"), labelled(clusterRole(), "elsewhere", "a.v2"), true},
+		"a ClusterRole, now of another package":          {role("a.v2"), labelled(clusterRole(), ns, "b.v1"), true},
+		"a ClusterRole, still of the predecessor":        {role("a.v2"), marked(labelled(clusterRole(), ns, "a.v1")), false},
+		"a ClusterRole, still of a renamed predecessor":  {role("a.v2"), marked(labelled(clusterRole(), ns, "old.v1")), false},
+		"a ClusterRole without owner":                    {role(""), marked(clusterRole()), true},
+		"a ConfigMap of both":                            {config("a.v2"), ownedToo(configMap(), "a.v2", "b.v1"), true},
+		"a ConfigMap, not of this one yet":               {config("a.v2"), ownedToo(configMap(), "b.v1"), false},
+		"a ConfigMap of a user":                          {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: meta("x")}), true},
+		"a ConfigMap without owner":                      {config(""), marked(configMap()), true},
+		"a definition of both":                           {crdStep("a.v2", "v1"), definition("ops/a.v2"), true},
+		"a definition, not of this one yet":              {crdStep("a.v2", "v1"), definition("ops/b.v1"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
+			in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(own, csv("b.v1"), c.have))
+			in.Config.OverwriteUnmanaged = true // what is a user's, too
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
+			r := reconcile(t, in)
+			if !c.left {
+				require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1])
+				require.NotContains(t, reasons(r), installplan.ReasonSharedObject)
+				return
+			}
+			require.Equal(t, complete, statusOf(in, r).Phase)
+			require.Equal(t, []string{installplan.ReasonSharedObject}, reasons(r))
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Class: olmcore.Conflict, Count: 1}}
+			r = reconcile(t, in)
+			require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1], "nothing was written yet")
+		})
+	}
+}
+
+// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be
+// applied otherwise; what the predecessor had is.
+func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
+	binding := func(cluster bool) olmcore.Object {
+		ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "other"}
+		if cluster {
+			return managed(&rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: ref})
+		}
+		return managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: ref})
+	}
+	for name, c := range map[string]struct {
+		have    olmcore.Object
+		deleted bool
+	}{
+		"of nobody":                            {binding(false), true},
+		"of this version":                      {ownedToo(binding(false), "a.v2"), true},
+		"of the predecessor":                   {ownedToo(binding(false), "a.v1"), true},
+		"of a renamed predecessor":             {ownedToo(binding(false), "old.v1"), true},
+		"of another operator":                  {ownedToo(binding(false), "b.v1"), false},
+		"of this version and another operator": {ownedToo(binding(false), "a.v2", "b.v1"), false},
+		"cluster-wide, of nobody":              {binding(true), true},
+		"cluster-wide, of this version":        {labelled(binding(true), ns, "a.v2"), true},
+		"cluster-wide, of the predecessor":     {labelled(binding(true), ns, "a.v1"), true},
+		"cluster-wide, of another operator":    {labelled(binding(true), ns, "b.v1"), false},
+		"cluster-wide, of another namespace":   {labelled(binding(true), "elsewhere", "a.v2"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := olmcore.KeyOf(c.have).Kind
+			s := step("a.v2", "rbac.authorization.k8s.io", "v1", kind, "x",
+				`{"metadata":{"name":"x"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"mine"}}`)
+			own := csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(own, c.have))
+			r := reconcile(t, in)
+			if c.deleted {
+				require.Equal(t, []string{"delete"}, verbs(r))
+				in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
+				require.Equal(t, []string{"delete"}, verbs(reconcile(t, in)), "a list that is behind")
+				return
+			}
+			require.Equal(t, []string{"updateStatus"}, verbs(r))
+			require.Equal(t, "retrying execution due to error: "+kind+" x exists and its roleRef is immutable", statusOf(in, r).Message)
+		})
+	}
+}
+
+// TestOwnersOfAManifestKeepTheirFlags: only the UID is filled in.
+func TestOwnersOfAManifestKeepTheirFlags(t *testing.T) {
+	const start = `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"a.v1","uid":"old"`
+	for name, c := range map[string]struct {
+		flags             string
+		controller, block *bool
+	}{
+		"none":           {},
+		"controller":     {`,"controller":true`, new(true), nil},
+		"no controller":  {`,"controller":false`, new(false), nil},
+		"blocks":         {`,"blockOwnerDeletion":true`, nil, new(true)},
+		"both":           {`,"controller":true,"blockOwnerDeletion":false`, new(true), new(false)},
+		"null":           {`,"controller":null,"blockOwnerDeletion":null`, nil, nil},
+		"of other types": {`,"controller":"true","blockOwnerDeletion":1`, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", start+c.flags+`}]}}`)}, started(time.Second)), with(csv("a.v1")))
+			made := reconcile(t, in).Actions[1].(olmcore.Create).Object
+			want := metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "a.v1", UID: "uid-a.v1",
+				Controller: c.controller, BlockOwnerDeletion: c.block}
+			same(t, []metav1.OwnerReference{want}, made.GetOwnerReferences())
+		})
+	}
+}
+
+// TestObjectsWaitForTheVersionThatOwnsThem: what needs its UID, until it is observed.
+func TestObjectsWaitForTheVersionThatOwnsThem(t *testing.T) {
+	named := `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"a.v1"}]}}`
+	for name, s := range map[string]*v1alpha1.Step{
+		"its own objects":           step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`),
+		"what carries its labels":   step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`),
+		"what names it as an owner": step("", "", "v1", "ServiceAccount", "x", named),
+	} {
+		in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), s}, started(time.Second)))
+		r := reconcile(t, in)
+		require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, describe(r), name)
+		require.Equal(t, []v1alpha1.StepStatus{notPresent, unknown}, statuses(statusOf(in, r)), name)
+
+		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" }))(&in)
+		r = reconcile(t, in)
+		require.NotContains(t, reasons(r), installplan.ReasonStepRefused, name)
+		require.Equal(t, []string{status}, describe(r), name)
+	}
+}
+
+// TestWhichObjectsAreManaged: OLM's, when it is labelled or owned so.
+func TestWhichObjectsAreManaged(t *testing.T) {
+	for name, c := range map[string]struct {
+		meta    func(*corev1.ConfigMap)
+		managed bool
+	}{
+		"nobody's":             {func(*corev1.ConfigMap) {}, false},
+		"labelled as not ours": {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "false"} }, false},
+		"labelled":             {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "true"} }, true},
+		"with an owner label":  {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.owner": "x"} }, true},
+		"owned by a version": {func(cm *corev1.ConfigMap) {
+			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv("b.v1"))}
+		}, true},
+		"owned by a Node": {func(cm *corev1.ConfigMap) {
+			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}}
+		}, false},
+	} {
+		have := &corev1.ConfigMap{ObjectMeta: meta("x")}
+		c.meta(have)
+		s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+		if !c.managed {
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+			require.Equal(t, []string{installplan.ReasonStepRefused}, reasons(reconcile(t, in)), name)
+			continue
+		}
+		got, _ := update(t, s, have)
+		require.True(t, olmcore.OwnedBy(got, "uid-a.v1"), name)
+		require.Equal(t, "true", got.Labels["olm.managed"], name)
+	}
+}
+
+// TestMissingOwnerFailsThePlan fails the plan after a minute, unless it comes in
+// time.
+//
+// OLM's case: an owner that never comes fails the plan after a minute.
+func TestMissingOwnerFailsThePlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		comes time.Duration
+		want  v1alpha1.InstallPlanPhase
+	}{
+		"never":            {want: failed},
+		"after 50 seconds": {comes: 50 * time.Second, want: complete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := world(t)
+			require.NoError(t, cluster.Load(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r")}, func(p *v1alpha1.InstallPlan) { p.UID = "" })))
+			d := &fake.Driver{Cluster: cluster, Controllers: []fake.Controller{plans(installplan.Config{})}}
+			require.NoError(t, d.RunFor(t.Context(), 50*time.Second))
+			require.Equal(t, installing, onlyPlan(t, cluster).Status.Phase)
+			require.Nil(t, fake.Find[*rbacv1.Role](cluster, ns, "r"))
+			if c.comes > 0 {
+				require.NoError(t, cluster.Create(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "a.v1"} })))
+			}
+			require.NoError(t, d.RunFor(t.Context(), time.Minute))
+			p := onlyPlan(t, cluster)
+			require.Equal(t, c.want, p.Status.Phase, p.Status.Message)
+			if c.want == failed {
+				require.Equal(t, `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "a.v1" not found`, p.Status.Message)
+				require.Nil(t, fake.Find[*rbacv1.Role](cluster, ns, "r"))
+				return
+			}
+			require.True(t, olmcore.OwnedBy(fake.Find[*rbacv1.Role](cluster, ns, "r"), fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, "a.v1").UID))
+		})
+	}
+}
+
+// TestUnmanagedObjectIsUsedOrRefused: of each kind that a plan writes, one that
+// is there and was not handed to OLM.
+func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	web := intstr.FromInt32(8080)
+	roleRef := rbacv1.RoleRef{APIGroup: rbac, Kind: "Role", Name: "x"}
+	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbac, Name: "jane"}}
+	for name, c := range map[string]struct {
+		step          *v1alpha1.Step
+		same, differs olmcore.Object
+		in            string
+	}{
+		"ConfigMap": {step: step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","labels":{"l":"1"}},"data":{"a":"1"}}`),
+			same:    &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "1", "mine": "2"}},
+			differs: &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}}, in: "data"},
+		"Secret of a bundle": {step: step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"MQ=="}}`),
+			same:    &corev1.Secret{ObjectMeta: meta("x"), Data: map[string][]byte{"a": []byte("1")}},
+			differs: &corev1.Secret{ObjectMeta: meta("x"), Data: map[string][]byte{"a": []byte("2")}}, in: "data"},
+		"Service": {step: step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"port":80,"targetPort":8080}]}}`),
+			same: &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", SessionAffinity: "None",
+				Ports: []corev1.ServicePort{{Port: 80, TargetPort: web, Protocol: "TCP"}}}},
+			differs: &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81, TargetPort: web}}}}, in: "spec"},
+		"Role": {step: roleStep("a.v1", "x"), same: &rbacv1.Role{ObjectMeta: meta("x"), Rules: rules()},
+			differs: &rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}}}}, in: "rules"},
+		"RoleBinding": {step: step("a.v1", rbac, "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[{"kind":"ServiceAccount","name":"evil"}]}`),
+			same:    &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "evil"}}},
+			differs: &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
+		"ClusterRole": {step: step("a.v1", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`),
+			same: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x"), Rules: rules()}, differs: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}, in: "rules"},
+		"ClusterRoleBinding": {step: step("a.v1", rbac, "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[]}`),
+			same:    &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef},
+			differs: &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
+		"PodDisruptionBudget": {step: step("a.v1", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"},"spec":{"minAvailable":8080}}`),
+			same:    &policyv1.PodDisruptionBudget{ObjectMeta: meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &web}},
+			differs: &policyv1.PodDisruptionBudget{ObjectMeta: meta("x")}, in: "spec"},
+		"NetworkPolicy": {step: step("a.v1", "networking.k8s.io", "v1", "NetworkPolicy", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"},"spec":{"podSelector":{},"policyTypes":["Ingress"]}}`),
+			same:    &networkingv1.NetworkPolicy{ObjectMeta: meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Ingress"}}},
+			differs: &networkingv1.NetworkPolicy{ObjectMeta: meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}}, in: "spec"},
+		"PriorityClass": {step: step("a.v1", "scheduling.k8s.io", "v1", "PriorityClass", "x", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":7,"description":"new"}`),
+			same:    &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: 7, Description: "new"},
+			differs: &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: 7, Description: "old"}, in: "description"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			round := func(have olmcore.Object, change ...func(*installplan.Input)) (installplan.Input, olmcore.Result) {
+				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(csv("a.v1"), have))
+				for _, f := range change {
+					f(&in)
+				}
+				return in, reconcile(t, in)
+			}
+			in, r := round(c.same)
+			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, complete, statusOf(in, r).Phase, "it is used as it is")
+
+			in, r = round(c.differs)
+			require.Equal(t, []string{status}, describe(r))
+			kind := olmcore.KeyOf(c.differs).Kind
+			message := kind + " x exists, is not managed by OLM, and differs from the step in " + c.in + "; label it olm.managed=true to hand it over, or remove it"
+			require.Equal(t, "retrying execution due to error: "+message, statusOf(in, r).Message)
+
+			// The plan that failed of it goes on once the object was handed over, or by
+			// the switch.
+			handed := c.differs.DeepCopyObject().(olmcore.Object)
+			handed.SetLabels(map[string]string{"olm.managed": "true"})
+			_, r = round(handed)
+			require.IsType(t, olmcore.Update{}, r.Actions[0])
+			_, r = round(c.differs, func(in *installplan.Input) { in.Config.OverwriteUnmanaged = true })
+			require.IsType(t, olmcore.Update{}, r.Actions[0])
+			require.Contains(t, reasons(r), installplan.ReasonUnmanagedObjectUpdated)
+			broken := plan(failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) { p.Status.Message = message })
+			sub := subscription("a", refersTo("install-x"))
+			ownedBy(sub)(broken)
+			in = input(broken, with(csv("a.v1"), handed, sub))
+			require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+		})
+	}
+}
+
+// TestObjectListedBeforeItsVersion: a plan that lists an object before the version
+// which owns it installs both.
+func TestObjectListedBeforeItsVersion(t *testing.T) {
+	steps := []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), csvStep("a.v1")}
+	in := input(plan(installing, steps, started(time.Second)))
+	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, describe(reconcile(t, in)))
+	in = input(in.InstallPlan, with(csv("a.v1")))
+	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, describe(reconcile(t, in)))
+}
+
+// TestObjectOfADeletedVersionIsNotMade is not made: it would go with it.
+func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)}, started(time.Second)),
+		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })))
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r))
+	require.Equal(t, "waiting for ClusterServiceVersion a.v1", statusOf(in, r).Message)
+}
+
+// TestDeletedVersionGetsNoClusterWideObjects: its clean-up would be fought.
+func TestDeletedVersionGetsNoClusterWideObjects(t *testing.T) {
+	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`)
+	going := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) })
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(going))
+	r := reconcile(t, in)
+	require.Equal(t, []string{status}, describe(r))
+	require.Equal(t, "waiting for ClusterServiceVersion a.v1 to finish deleting", statusOf(in, r).Message)
+}

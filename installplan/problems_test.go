@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+)
+
+// outage is a cluster whose Services are refused with an error while that is set.
+func outage(t *testing.T) (*fake.Cluster, *error, func() *fake.Driver) {
+	c := world(t, userSubscription("rich"))
+	problem := new(error)
+	c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+		if target.Kind == "Service" {
+			return *problem
+		}
+		return nil
+	}
+	return c, problem, func() *fake.Driver {
+		return &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+	}
+}
+
+func conditionTypes(p *v1alpha1.InstallPlan) []v1alpha1.InstallPlanConditionType {
+	var types []v1alpha1.InstallPlanConditionType
+	for _, c := range p.Status.Conditions {
+		types = append(types, c.Type)
+	}
+	return types
+}
+
+// outcomes are those of a run in which every write of a step was answered with
+// an error.
+func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmcore.LastResults {
+	out := olmcore.LastResults{}
+	for _, a := range reconcile(t, in).Actions {
+		if _, target, _ := a.Describe(); target.Kind != "InstallPlan" {
+			out[target.Key()] = olmcore.LastResult{Class: class, Message: "no", Count: 3}
+		}
+	}
+	require.Len(t, out, 1)
+	return out
+}
+
+// TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and
+// of an Update that the API server refused. The kind of error is kept in all of
+// them.
+//
+// OLM's case: a refused write of an account is an error.
+func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
+	plain := func(group, kind string) *v1alpha1.Step {
+		return step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
+	}
+	roleRef := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "x"}
+	pdb := step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`)
+	const rbac = "rbac.authorization.k8s.io"
+	for name, c := range map[string]struct {
+		step           *v1alpha1.Step
+		observed       olmcore.Object
+		create, update string
+	}{
+		"version":        {step: csvStep("x"), create: "error creating csv x: no"},
+		"Subscription":   {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
+		"pull Secret":    {step: plain("", "Secret"), create: "error creating secret x - no"},
+		"Secret":         {step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no"},
+		"ServiceAccount": {step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no"},
+		"Service":        {step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no"},
+		"ConfigMap":      {step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no"},
+		"Role":           {step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: meta("x")}, create: "error creating role x: no", update: "error updating role x: no"},
+		"RoleBinding":    {step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no"},
+		"ClusterRole":    {step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no"},
+		"ClusterRoleBinding": {step: plain(rbac, "ClusterRoleBinding"), observed: &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef},
+			create: "error creating clusterrolebinding x: no", update: "error updating clusterrolebinding x: no"},
+		"generic": {step: pdb, observed: &policyv1.PodDisruptionBudget{ObjectMeta: meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
+			create: "error creating unstructured object x: no", update: "error updating unstructured object x: no"},
+		"definition": {step: crdStep("", "v1"), observed: installed(other(crdObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.observed != nil {
+				c.observed.SetLabels(map[string]string{"olm.managed": "true"})
+			}
+			said := func(class olmcore.ErrorClass, objects ...olmcore.Object) v1alpha1.InstallPlanStatus {
+				if name == "pull Secret" {
+					pull := &corev1.Secret{ObjectMeta: inOLM("x"), Type: corev1.SecretTypeDockerConfigJson}
+					objects = nil
+					in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), func(in *installplan.Input) {
+						in.PullSecrets, in.CatalogSources = olmcore.Found[*corev1.Secret](pull), olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("x"))
+					})
+					in.LastRun = outcomes(t, in, class)
+					return statusOf(in, reconcile(t, in))
+				}
+				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), with(objects...))
+				in.LastRun = outcomes(t, in, class)
+				return statusOf(in, reconcile(t, in))
+			}
+			require.Equal(t, "retrying execution due to error: "+c.create, said(olmcore.Forbidden).Message)
+			require.Equal(t, c.create, said(olmcore.Invalid).Message)
+			require.Equal(t, failed, said(olmcore.Gone).Phase, "what is not there fails it as what is not valid does")
+			if c.observed != nil {
+				require.Equal(t, "retrying execution due to error: "+c.update, said(olmcore.Transient, c.observed).Message)
+				require.Equal(t, failed, said(olmcore.Invalid, c.observed).Phase)
+			}
+		})
+	}
+}
+
+// TestOtherDiagnostics: what a round finds worth saying that stops nothing.
+func TestOtherDiagnostics(t *testing.T) {
+	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
+	sub := subscription("a", refersTo("install-x"))
+	differs := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.DisplayName = "Other" })
+	for reason, c := range map[string]struct {
+		in   installplan.Input
+		want string
+		path string
+	}{
+		installplan.ReasonPendingPlanCouldBeAutomatic: {input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, asked, ownedBy(sub)), with(sub)),
+			"no Subscription that owns the plan wants manual approval any more", "spec.approval"},
+		installplan.ReasonApprovalWithdrawnTooLate: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, asked, started(time.Second))),
+			"steps of the plan were applied already", "spec.approved"},
+		installplan.ReasonCSVContentDiffers: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), with(differs)),
+			"ClusterServiceVersion a.v1 exists with another spec", "status.plan[0]"},
+		installplan.ReasonStepNotVisible: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)), func(in *installplan.Input) {
+			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Count: 1}}
+		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			r := reconcile(t, c.in)
+			var found []olmcore.Diagnostic
+			for _, d := range r.Diagnostics {
+				if d.Reason == reason {
+					found = append(found, d)
+				}
+			}
+			require.Len(t, found, 1, "%v", r.Diagnostics)
+			require.Equal(t, c.want, found[0].Message)
+			require.Equal(t, c.path, found[0].Path)
+		})
+	}
+}
+
+// TestClockThatWasMovedBack: one that was moved back gives no extra time beyond the start, and a
+// start that was set to long ago means that the first error counts.
+func TestClockThatWasMovedBack(t *testing.T) {
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(-time.Hour)))
+	r := reconcile(t, in)
+	require.Equal(t, installing, statusOf(in, r).Phase)
+	require.Equal(t, 5*time.Second, r.RequeueAfter)
+
+	in = input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(1e6*time.Hour)))
+	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+	in.LastRun = outcomes(t, in, olmcore.Invalid)
+	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+}
+
+// TestErrorsThatDoNotCount: of what is done by now, and of what is refused anyway.
+func TestErrorsThatDoNotCount(t *testing.T) {
+	s := roleStep("a.v1", "r")
+	made := applied(t, s, csv("a.v1"))
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Hour)), with(csv("a.v1"), made))
+	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
+	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase, "it is there")
+
+	in = input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)))
+	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
+	require.Equal(t, []string{installplan.ReasonStepRefused}, reasons(reconcile(t, in)), "its owner is nowhere")
+}
+
+// TestLongMessagesAreCut between two characters.
+func TestLongMessagesAreCut(t *testing.T) {
+	for shift := range 4 {
+		long := strings.Repeat("x", shift) + strings.Repeat("\u65e5", 5000) + "\xff"
+		in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
+		in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: long, Count: 1}}
+		got := statusOf(in, reconcile(t, in)).Message
+		require.True(t, utf8.ValidString(got))
+		require.True(t, strings.HasSuffix(got, "\u65e5 ..."), got[len(got)-10:])
+		require.InDelta(t, 8<<10, len(got), 64)
+	}
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
+	in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: "a\xffb", Count: 1}}
+	require.Equal(t, "retrying execution due to error: error creating role r: a\uFFFDb", statusOf(in, reconcile(t, in)).Message)
+	require.Equal(t, installplan.StateRetrying, assess(t, in).State)
+}
+
+// TestNewProcessKeepsThePlansMessage: what another controller was refused may be
+// refused again.
+func TestNewProcessKeepsThePlansMessage(t *testing.T) {
+	const message = "retrying execution due to error: no"
+	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
+	require.Equal(t, message, statusOf(in, reconcile(t, in)).Message)
+}
+
+// TestDowntimeCostsNoTime: the controller is down for an hour in the middle of
+// an installation, and the first writes after that fail.
+func TestDowntimeCostsNoTime(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"an error that passes":    apierrors.NewInternalError(errors.New("etcd is ill")),
+		"an answer that is final": apierrors.NewBadRequest("it is broken"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, problem, restarted := outage(t)
+			*problem = refusal
+			require.NoError(t, restarted().RunFor(t.Context(), 10*time.Second))
+			require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+			c.Advance(time.Hour)
+			d := restarted()
+			require.NoError(t, d.RunFor(t.Context(), 50*time.Second))
+			require.Equal(t, installing, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+			*problem = nil
+			require.NoError(t, d.RunFor(t.Context(), time.Minute))
+			require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+		})
+	}
+}
+
+// TestChangingErrorsAreOneSeries: an API server that is ill gives one answer and then
+// another. The plan fails of it in the end, says so, and is tried again later.
+func TestChangingErrorsAreOneSeries(t *testing.T) {
+	ill, webhook := apierrors.NewInternalError(errors.New("etcd is ill")), apierrors.NewInternalError(errors.New("failed calling webhook \"x\""))
+	broken := apierrors.NewBadRequest("it is broken")
+	for name, answers := range map[string][]error{
+		"trouble of two kinds":   {ill, webhook},
+		"trouble and a final no": {ill, broken},
+		"all of them":            {ill, webhook, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, restarted := outage(t)
+			next, ended := 0, false
+			c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+				if target.Kind != "Service" || ended {
+					return nil
+				}
+				next++
+				return answers[next%len(answers)]
+			}
+			d := restarted()
+			require.NoError(t, d.RunFor(t.Context(), 9*time.Minute))
+			require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+			p := onlyPlan(t, c)
+			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			ended = true
+			require.NoError(t, d.RunFor(t.Context(), 11*time.Minute))
+			require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+		})
+	}
+}
+
+// TestPlanThatFailedOfATransientErrorIsTriedAgain: the API server is ill for an hour. A
+// controller that was restarted meanwhile knows that, too.
+func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
+	for name, restart := range map[string]bool{"one controller": false, "restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			c, problem, restarted := outage(t)
+			*problem = apierrors.NewInternalError(errors.New("etcd is ill"))
+			d := restarted()
+			require.NoError(t, d.RunFor(t.Context(), 15*time.Minute))
+			p := onlyPlan(t, c)
+			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			if restart {
+				d = restarted()
+			}
+			require.NoError(t, d.RunFor(t.Context(), 45*time.Minute))
+			*problem = nil
+			require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
+			p = onlyPlan(t, c)
+			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled}, conditionTypes(p))
+		})
+	}
+}
+
+// TestStartOfTheTimeOfAFailure: from the start of the plan or, when that is
+// later, of the series of failures, and for three tries.
+func TestStartOfTheTimeOfAFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		class   olmcore.ErrorClass
+		count   int
+		first   time.Duration
+		fails   bool
+		requeue time.Duration
+	}{
+		"one try, long ago":               {olmcore.Invalid, 1, time.Hour, false, 5 * time.Second},
+		"two tries, long ago":             {olmcore.Transient, 2, time.Hour, false, 5 * time.Second},
+		"three tries, long ago":           {olmcore.Invalid, 3, 2 * time.Hour, true, 0},
+		"many tries, just now":            {olmcore.Invalid, 9, 57 * time.Second, false, 3 * time.Second},
+		"many tries, for a minute":        {olmcore.Invalid, 9, time.Minute, true, 0},
+		"trouble for almost ten minutes":  {olmcore.Transient, 9, 10*time.Minute - time.Second, false, time.Second},
+		"trouble for ten minutes":         {olmcore.Transient, 9, 10 * time.Minute, true, 10 * time.Minute},
+		"a webhook that is down for days": {olmcore.Webhook, 9, 48 * time.Hour, true, 10 * time.Minute},
+		"a permission, for days":          {olmcore.Forbidden, 999, 48 * time.Hour, false, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)))
+			in.LastRun = olmcore.LastResults{
+				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {
+					Class: c.class, Message: "no", Count: c.count, First: noon.Add(-c.first), Last: noon,
+				},
+			}
+			r := reconcile(t, in)
+			require.Equal(t, c.fails, statusOf(in, r).Phase == failed)
+			require.Equal(t, c.requeue, r.RequeueAfter)
+		})
+	}
+}
+
+// TestStartOfTheTimeOfARefusal: from the start of the plan, as long as the
+// refusal was watched; else it gets a time of its own, once.
+func TestStartOfTheTimeOfARefusal(t *testing.T) {
+	const known = `retrying execution due to error: error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
+	retrying := func(d time.Duration) *v1alpha1.InstallPlanCondition {
+		return &v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue,
+			Reason: "StepRefused", Message: known[len("retrying execution due to error: "):], LastTransitionTime: ago(d), LastUpdateTime: ago(d)}
+	}
+	for name, c := range map[string]struct {
+		start   time.Duration
+		message string
+		have    *v1alpha1.InstallPlanCondition
+		want    *v1alpha1.InstallPlanCondition
+		fails   bool
+		requeue time.Duration
+	}{
+		"met in time":                       {start: 58 * time.Second, requeue: 2 * time.Second},
+		"watched until the end":             {start: time.Minute, message: known, fails: true},
+		"watched, and looked at a bit late": {start: 119 * time.Second, message: known, fails: true},
+		"met when the time was over":        {start: time.Minute, want: retrying(0), requeue: 5 * time.Second},
+		"not watched when the time was over": {start: time.Hour, message: known,
+			want: retrying(0), requeue: 5 * time.Second},
+		"in its own time":         {start: time.Hour, message: known, have: retrying(57 * time.Second), want: retrying(57 * time.Second), requeue: 3 * time.Second},
+		"its own time is over":    {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
+		"it is over for an hour":  {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
+		"waited for until it ran": {start: time.Minute, message: "waiting for CustomResourceDefinition x to be established", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(c.start), func(p *v1alpha1.InstallPlan) {
+				p.Status.Message = c.message
+				if c.have != nil {
+					p.Status.Conditions = append(p.Status.Conditions, *c.have)
+				}
+			}))
+			r := reconcile(t, in)
+			got := statusOf(in, r)
+			require.Equal(t, c.fails, got.Phase == failed)
+			require.Equal(t, c.requeue, r.RequeueAfter)
+			var have *v1alpha1.InstallPlanCondition
+			for i := range got.Conditions {
+				if got.Conditions[i].Type == installplan.ConditionRetrying {
+					have = &got.Conditions[i]
+				}
+			}
+			same(t, c.want, have)
+		})
+	}
+}
+
+// TestWhenAFailedPlanIsTriedAgain: what passes by itself, after ten minutes, for a
+// Subscription that refers to it.
+func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
+	sub := subscription("a", refersTo("install-x"))
+	for name, c := range map[string]struct {
+		since   time.Duration
+		without bool
+		sub     *v1alpha1.Subscription
+		want    installplan.State
+		requeue time.Duration
+	}{
+		"in a minute":          {since: 9 * time.Minute, sub: sub, want: installplan.StateFailed, requeue: time.Minute},
+		"now":                  {since: 10 * time.Minute, sub: sub, want: installplan.StateRetried, requeue: 5 * time.Second},
+		"never: it is final":   {since: time.Hour, without: true, sub: sub, want: installplan.StateFailed},
+		"never: it is history": {since: time.Hour, sub: subscription("a"), want: installplan.StateFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(plan(failed, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(c.sub), started(time.Hour), func(p *v1alpha1.InstallPlan) {
+				p.Status.Message = "error creating csv a.v1: no"
+				p.Status.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, p.Status.Message)}
+				if !c.without {
+					p.Status.Conditions = append(p.Status.Conditions, v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying,
+						Status: corev1.ConditionTrue, Reason: "StepFailed", Message: p.Status.Message, LastTransitionTime: ago(c.since), LastUpdateTime: ago(c.since)})
+				}
+			}), with(c.sub))
+			got := assess(t, in)
+			require.Equal(t, c.want, got.State)
+			require.Equal(t, c.requeue, got.RequeueAfter)
+			if c.want == installplan.StateRetried {
+				status := statusOf(in, reconcile(t, in))
+				require.Equal(t, installing, status.Phase)
+				require.Nil(t, status.StartTime)
+				require.Len(t, status.Conditions, 1)
+			}
+		})
+	}
+}
+
+// TestWhichFailedPlansStartAgain: which of them start again, and which say anything.
+func TestWhichFailedPlansStartAgain(t *testing.T) {
+	binding := step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
+	waits := crdStep("a.v1", "v1")
+	down := applied(t, waits, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	down.Status.Conditions = nil
+	for name, c := range map[string]struct {
+		step     *v1alpha1.Step
+		observed []olmcore.Object
+		message  string
+		sub      *v1alpha1.Subscription
+		want     installplan.State
+	}{
+		"what stood in the way is gone": {binding, nil, "RoleBinding x exists and its roleRef is immutable", subscription("a", refersTo("install-x")), installplan.StateRetried},
+		"nobody refers to it by its UID": {binding, nil, "RoleBinding x exists and its roleRef is immutable", subscription("a", func(s *v1alpha1.Subscription) {
+			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: ns, Name: "install-x"}
+		}), installplan.StateFailed},
+		"an error of the API server":       {binding, nil, "error creating rolebinding x: it is immutable", subscription("a", refersTo("install-x")), installplan.StateFailed},
+		"a definition is still not served": {waits, []olmcore.Object{csv("a.v1"), down}, "waiting for CustomResourceDefinition things.example.com to be established", subscription("a", refersTo("install-x")), installplan.StateFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(failed, []*v1alpha1.Step{c.step}, ownedBy(c.sub), started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = c.message })
+			require.Equal(t, c.want, assess(t, input(p, with(c.observed...), with(c.sub))).State)
+		})
+	}
+	empty := input(plan(failed, nil))
+	same(t, olmcore.Result{}, reconcile(t, empty))
+	require.Equal(t, installplan.StateFailed, assess(t, empty).State)
+}
+
+// TestFailedLookupWithoutAMessage.
+func TestFailedLookupWithoutAMessage(t *testing.T) {
+	in := input(plan(installing, nil, started(time.Second), func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue}}}}
+	}))
+	require.Equal(t, "retrying execution due to error: bundle img cannot be unpacked", statusOf(in, reconcile(t, in)).Message)
+}
+
+// TestMissingPermissionIsWaitedFor: for ever, and the plan goes on by itself.
+func TestMissingPermissionIsWaitedFor(t *testing.T) {
+	c := world(t, userSubscription("rich"))
+	allowed := false
+	c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+		if target.Kind == "Service" && !allowed {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, target.Name, fmt.Errorf("it is not allowed"))
+		}
+		return nil
+	}
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+	require.NoError(t, d.RunFor(t.Context(), 4*time.Hour))
+	p := onlyPlan(t, c)
+	require.Equal(t, installing, p.Status.Phase)
+	require.Equal(t, `retrying execution due to error: error updating service: service: services "service" is forbidden: it is not allowed`, p.Status.Message)
+	allowed = true
+	require.NoError(t, d.RunFor(t.Context(), time.Hour))
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+}
+
+// TestRejectedWriteFailsThePlanAfterAMinute, not earlier.
+func TestRejectedWriteFailsThePlanAfterAMinute(t *testing.T) {
+	c := world(t, userSubscription("rich"))
+	c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+		if target.Kind == "Service" {
+			return apierrors.NewBadRequest("it is broken")
+		}
+		return nil
+	}
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+	require.NoError(t, d.RunFor(t.Context(), 59*time.Second))
+	require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+	require.NoError(t, d.RunFor(t.Context(), time.Second))
+	p := onlyPlan(t, c)
+	require.Equal(t, failed, p.Status.Phase)
+	require.Equal(t, "error updating service: service: it is broken", p.Status.Message)
+	require.Equal(t, p.Status.Message, p.Status.GetCondition(v1alpha1.InstallPlanInstalled).Message)
+	require.NoError(t, d.RunFor(t.Context(), time.Hour))
+	require.Equal(t, failed, onlyPlan(t, c).Status.Phase, "an answer of the API server does not go away by itself")
+}
+
+// TestFailedPlanStartsAgainWhenItsCauseIsGone, as what it waits for can be seen.
+func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
+	o := operator("a", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: bare("x")}, crdObject("v1"))
+	old := crdObject("v0")
+	old.Labels = map[string]string{"olm.managed": "true"}
+	c := world(t, userSubscription("a"), old)
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
+	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	p := onlyPlan(t, c)
+	require.Equal(t, failed, p.Status.Phase)
+	require.Contains(t, p.Status.Message, "new CRD removes version v0")
+	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](t.Context(), c, ns, nil)
+	require.NoError(t, err)
+	require.Empty(t, csvs, "an upgrade that cannot finish does not begin")
+	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: old.Name}))
+	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+)
+
+func or(s, otherwise v1alpha1.StepStatus) v1alpha1.StepStatus {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// merged is the metadata of a managed object after an update.
+func mergedMeta(name string) metav1.ObjectMeta {
+	m := meta(name)
+	m.Labels = map[string]string{"olm.managed": "true", "theirs": "kept", "ours": "new"}
+	m.Annotations = map[string]string{"theirs": "kept", "ours": "new"}
+	m.Finalizers = []string{"theirs"}
+	m.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"},
+		olmcore.OwnerReferenceTo(csv("a.v1")),
+	}
+	return m
+}
+
+const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
+
+// TestServiceAccountsAreMerged: what becomes of an account that is there, or not,
+// compared whole.
+//
+// OLM's cases: owners are joined by their UID; OLM keeps one that differs in a flag;
+// an account that is not there is Created; one that is there: annotations joined,
+// secrets kept, Present; a manifest without annotations takes none away; three equal
+// owner references are one; an account of two versions keeps both owners.
+func TestServiceAccountsAreMerged(t *testing.T) {
+	type account = corev1.ServiceAccount
+	owner := func(name string, controller bool) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: name, UID: csv(name).UID,
+			Controller: new(controller), BlockOwnerDeletion: new(false)}
+	}
+	flagless := func(name string) metav1.OwnerReference {
+		r := owner(name, false)
+		r.Controller, r.BlockOwnerDeletion = nil, nil
+		return r
+	}
+	have := func(change func(*account)) *account {
+		a := &account{ObjectMeta: meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}}}
+		a.Labels = map[string]string{"olm.managed": "true"}
+		change(a)
+		return a
+	}
+	owned := func(refs ...metav1.OwnerReference) func(*account) {
+		return func(a *account) { a.OwnerReferences = refs }
+	}
+	reference := func(name, more string) string {
+		return `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"` + name + `"` + more + `}`
+	}
+	again := reference("a.v1", `,"uid":"theirs"`)
+	for name, c := range map[string]struct {
+		have     *account
+		metadata string // of the manifest, after its name
+		want     *account
+		status   v1alpha1.StepStatus
+	}{
+		"none there": {want: have(func(a *account) {
+			a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
+			owned(owner("a.v1", false))(a)
+		}), status: notPresent},
+		"annotations are joined, the manifest wins": {
+			have:     have(func(a *account) { a.Annotations = map[string]string{"theirs": "kept", "ours": "old"} }),
+			metadata: `,"annotations":{"ours":"new"}`,
+			want: have(func(a *account) {
+				a.Annotations = map[string]string{"theirs": "kept", "ours": "new"}
+				owned(owner("a.v1", false))(a)
+			}),
+		},
+		"no annotations in the manifest": {
+			have: have(func(a *account) { a.Annotations = map[string]string{"theirs": "kept"} }),
+			want: have(func(a *account) {
+				a.Annotations = map[string]string{"theirs": "kept"}
+				owned(owner("a.v1", false))(a)
+			}),
+		},
+		"no owner so far": {have: have(owned()), want: have(owned(owner("a.v1", false)))},
+		"another version owns it": {have: have(owned(owner("a.v0", false))),
+			want: have(owned(owner("a.v0", false), owner("a.v1", false)))},
+		"another version controls it": {have: have(owned(owner("a.v0", true))),
+			want: have(owned(owner("a.v0", true), owner("a.v1", false)))},
+		"the same version controls it: it does no more": {have: have(owned(owner("a.v1", true))), want: have(owned(owner("a.v1", false)))},
+		"the same owner three times in the manifest": {have: have(owned()), metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
+			want: have(owned(flagless("a.v1")))},
+		"none there, the same owner three times in the manifest": {metadata: `,"ownerReferences":[` + strings.Join([]string{again, again, again}, ",") + `]`,
+			want: have(func(a *account) {
+				a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
+				owned(flagless("a.v1"))(a)
+			}), status: notPresent},
+		"two versions in the manifest, without UIDs": {have: have(owned()), metadata: `,"ownerReferences":[` + reference("a.v0", "") + `,` + reference("a.v1", "") + `]`,
+			want: have(owned(flagless("a.v0"), flagless("a.v1")))},
+		"a reference without UID is there": {have: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"})),
+			want: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"}, owner("a.v1", false)))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"`+c.metadata+`}}`)
+			versions := []olmcore.Object{csv("a.v0"), csv("a.v1")}
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(versions...))
+			if c.have != nil {
+				in = input(in.InstallPlan, with(versions...), with(c.have))
+			}
+			r := reconcile(t, in)
+			var got *account
+			for _, a := range r.Actions {
+				switch a := a.(type) {
+				case olmcore.Create:
+					got = a.Object.DeepCopyObject().(*account)
+				case olmcore.Update:
+					got = a.After.DeepCopyObject().(*account)
+				}
+			}
+			require.NotNil(t, got, "%v", describe(r))
+			require.NotEmpty(t, got.Annotations[stepHash])
+			delete(got.Annotations, stepHash)
+			got.TypeMeta = metav1.TypeMeta{}
+			same(t, c.want, got)
+			require.Equal(t, or(c.status, unknown), statusOf(in, r).Plan[0].Status)
+
+			// Once it is there the step is done, and nothing more is written.
+			after := got.DeepCopy()
+			after.UID, after.ResourceVersion, after.CreationTimestamp = "uid-x", "2", born
+			for _, a := range r.Actions {
+				if u, ok := a.(olmcore.Update); ok {
+					after = u.After.(*account)
+				} else if made, ok := a.(olmcore.Create); ok {
+					after.Annotations = made.Object.GetAnnotations()
+				}
+			}
+			next := input(in.InstallPlan.DeepCopy(), with(versions...), with(after))
+			next.InstallPlan.Status = statusOf(in, r)
+			r = reconcile(t, next)
+			require.Equal(t, []string{status}, describe(r))
+			want := present
+			if c.have == nil {
+				want = created
+			}
+			require.Equal(t, want, statusOf(next, r).Plan[0].Status)
+		})
+	}
+}
+
+// TestUpdatesKeepWhatOthersWrote has cases of OLM.
+//
+// OLM's case: a Service that has an address is updated.
+func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
+	t.Run("Role", func(t *testing.T) {
+		have := managed(&rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
+		got, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{`+oursMeta+`,"rules":[{"verbs":["get"]}]}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, []rbacv1.PolicyRule{{Verbs: []string{"get"}}}, got.Rules)
+	})
+	t.Run("ServiceAccount", func(t *testing.T) {
+		have := managed(&corev1.ServiceAccount{ObjectMeta: meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}).(*corev1.ServiceAccount)
+		got, _ := update(t, step("a.v1", "", "v1", "ServiceAccount", "x", `{`+oursMeta+`,"imagePullSecrets":[{"name":"ours"},{"name":"theirs"}]}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, []corev1.ObjectReference{{Name: "token"}}, got.Secrets)
+		same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
+	})
+	t.Run("Service", func(t *testing.T) {
+		have := managed(&corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"},
+			IPFamilies: []corev1.IPFamily{"IPv4"}, SessionAffinity: "None",
+			Ports: []corev1.ServicePort{{Name: "web", Port: 80, Protocol: "TCP", NodePort: 30080}},
+		}}).(*corev1.Service)
+		got, _ := update(t, step("a.v1", "", "v1", "Service", "x",
+			`{`+oursMeta+`,"spec":{"type":"NodePort","ports":[{"name":"web","port":80},{"name":"more","port":81}]}}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"}, IPFamilies: []corev1.IPFamily{"IPv4"},
+			Ports: []corev1.ServicePort{{Name: "web", Port: 80, NodePort: 30080}, {Name: "more", Port: 81}},
+		}, got.Spec)
+	})
+	t.Run("ConfigMap", func(t *testing.T) {
+		have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"old": "1"}}).(*corev1.ConfigMap)
+		got, _ := update(t, step("a.v1", "", "v1", "ConfigMap", "x", `{`+oursMeta+`,"data":{"new":"1"}}`), have)
+		same(t, mergedMeta("x"), got.ObjectMeta)
+		same(t, map[string]string{"new": "1"}, got.Data)
+	})
+	t.Run("ClusterRole", func(t *testing.T) {
+		have := &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x"), AggregationRule: &rbacv1.AggregationRule{}}
+		have.Labels = map[string]string{"olm.owner": "old.v1", "theirs": "kept"}
+		got, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`), have)
+		same(t, map[string]string{
+			"olm.managed": "true", "theirs": "kept", "olm.owner": "a.v1", "olm.owner.namespace": ns,
+			"olm.owner.kind": "ClusterServiceVersion", "olm.owner.uid": "uid-a.v1",
+		}, got.Labels)
+		require.Empty(t, got.OwnerReferences)
+		require.Nil(t, got.AggregationRule)
+	})
+}
+
+// TestUnmanagedServiceAccountGetsPullSecrets beside its own, and keeps all
+// that it has.
+func TestUnmanagedServiceAccountGetsPullSecrets(t *testing.T) {
+	have := &corev1.ServiceAccount{ObjectMeta: meta("s"), Secrets: []corev1.ObjectReference{{Name: "token"}},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "mine"}, {Name: "both"}}}
+	s := step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"},"imagePullSecrets":[{"name":"both"},{"name":"theirs"}]}`)
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+	after := reconcile(t, in).Actions[0].(olmcore.Update).After.DeepCopyObject().(*corev1.ServiceAccount)
+	want := have.DeepCopy()
+	want.ImagePullSecrets = append(want.ImagePullSecrets, corev1.LocalObjectReference{Name: "theirs"})
+	want.Annotations = map[string]string{stepHash: after.Annotations[stepHash]}
+	after.TypeMeta = metav1.TypeMeta{}
+	same(t, want, after)
+}
+
+// TestUnmanagedServiceAccountKeepsItsMetadata: a step adds to it what pulls images, and
+// labels and annotations that it does not have.
+func TestUnmanagedServiceAccountKeepsItsMetadata(t *testing.T) {
+	have := &corev1.ServiceAccount{ObjectMeta: meta("x")}
+	have.Labels = map[string]string{"team": "users"}
+	have.Annotations = map[string]string{"eks.amazonaws.com/role-arn": "users"}
+	got, _ := update(t, step("a.v1", "", "v1", "ServiceAccount", "x",
+		`{"metadata":{"name":"x","labels":{"team":"evil","more":"1"},"annotations":{"eks.amazonaws.com/role-arn":"evil","more":"1"}}}`), have)
+	require.Equal(t, map[string]string{"team": "users", "more": "1"}, got.Labels)
+	require.Equal(t, map[string]string{"eks.amazonaws.com/role-arn": "users", "more": "1"}, got.Annotations)
+}
+
+// TestImmutableFieldsAreChangedByReplacement, when it is ours; what can change is changed.
+func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
+	const role = `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`
+	old := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}
+	current := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "new"}
+	config := func(immutable *bool) olmcore.Object {
+		return &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "1"}, BinaryData: map[string][]byte{"b": []byte("1")}, Immutable: immutable}
+	}
+	secret := func(kind corev1.SecretType, immutable *bool) olmcore.Object {
+		return &corev1.Secret{ObjectMeta: meta("x"), Type: kind, Data: map[string][]byte{"a": []byte("1")}, Immutable: immutable}
+	}
+	priority := func(value int32, policy *corev1.PreemptionPolicy) olmcore.Object {
+		return &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: value, PreemptionPolicy: policy}
+	}
+	for name, c := range map[string]struct {
+		group, kind, manifest string
+		have                  olmcore.Object
+		field                 string
+	}{
+		"a binding of another role":         {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: old}, "roleRef"},
+		"a cluster binding of another role": {"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: old}, "roleRef"},
+		"a binding of the same role":        {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, ""},
+		"immutable data":                    {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data"},
+		"immutable binary data":             {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data"},
+		"data that is immutable no more":    {"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable"},
+		"immutable data that stays":         {"", "ConfigMap", `{"metadata":{"name":"x","labels":{"a":"b"}},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), ""},
+		"data that becomes immutable":       {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"}}`, config(nil), ""},
+		"a Secret of another type":          {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"kubernetes.io/tls"}`, secret("Opaque", nil), "type"},
+		"a Secret of any type":              {"", "BundleSecret", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`, secret("kubernetes.io/tls", nil), ""},
+		"a Secret of the type that it has":  {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"Opaque"}`, secret("", nil), ""},
+		"an immutable Secret":               {"", "BundleSecret", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"Mg=="}}`, secret("Opaque", new(true)), "data"},
+		"another priority":                  {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":2}`, priority(1, nil), "value"},
+		"no priority any more":              {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"}}`, priority(1, nil), "value"},
+		"another preemption":                {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1}`, priority(1, new(corev1.PreemptNever)), "preemptionPolicy"},
+		"preemption by default": {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1,"description":"new"}`,
+			priority(1, new(corev1.PreemptLowerPriority)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := step("a.v1", c.group, "v1", c.kind, "x", c.manifest)
+			r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), managed(c.have))))
+			require.Len(t, r.Actions, 1)
+			if c.field == "" {
+				require.IsType(t, olmcore.Update{}, r.Actions[0])
+				return
+			}
+			_, _, cause := r.Actions[0].Describe()
+			require.Equal(t, c.field+" differs and cannot be changed", cause.Message)
+			require.Equal(t, c.have.GetUID(), r.Actions[0].(olmcore.Delete).Target.UID)
+
+			c.have.SetLabels(nil)
+			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), c.have))
+			message := statusOf(in, reconcile(t, in)).Message
+			require.Equal(t, "retrying execution due to error: "+olmcore.KeyOf(c.have).Kind+" x exists and its "+c.field+" is immutable", message, "a user's is kept")
+		})
+	}
+}
+
+// TestTwoStepsOfOneObjectAreOneAction with the content of both.
+//
+// OLM's case: one account in two steps: merged, its secrets stay.
+func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
+	first := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
+	second := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)
+	in := input(plan(installing, []*v1alpha1.Step{first, second}, started(time.Second)), with(csv("a.v1")))
+	r := reconcile(t, in)
+	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)"}, describe(r))
+	made := r.Actions[1].(olmcore.Create).Object.(*corev1.ServiceAccount)
+	require.Equal(t, map[string]string{"olm.managed": "true", "a": "1", "b": "2"}, made.Labels)
+	same(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, made.ImagePullSecrets)
+	require.Equal(t, []v1alpha1.StepStatus{notPresent, notPresent}, statuses(statusOf(in, r)))
+}
+
+// TestTwoStepsOfOneObjectMergeOwnersAndFinalizers: owners and finalizers too.
+func TestTwoStepsOfOneObjectMergeOwnersAndFinalizers(t *testing.T) {
+	one := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["one"]}}`)
+	two := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["two"],"ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"b.v1"}]}}`)
+	in := input(plan(installing, []*v1alpha1.Step{one, two}, started(time.Second)), with(csv("b.v1")))
+	o := reconcile(t, in).Actions[1].(olmcore.Create).Object
+	require.Equal(t, []string{"one", "two"}, o.GetFinalizers())
+	want := olmcore.OwnerReferenceTo(csv("b.v1"))
+	want.Controller, want.BlockOwnerDeletion = nil, nil // as in the manifest
+	same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
+}
+
+// TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is
+// nothing, but for what the API server gave.
+func TestWhatAnUpdateReplaces(t *testing.T) {
+	role, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
+		&rbacv1.Role{ObjectMeta: handedOver("x"), Rules: rules()})
+	require.Empty(t, role.Rules, "null is nothing")
+
+	secret, _ := update(t, step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`),
+		&corev1.Secret{ObjectMeta: handedOver("x"), Type: corev1.SecretTypeTLS})
+	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
+
+	have := &corev1.Service{ObjectMeta: handedOver("x"), Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), ClusterIP: "10.0.0.1",
+		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30002}},
+	}}
+	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
+	service, _ := update(t, step("a.v1", "", "v1", "Service", "x",
+		`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ipFamilyPolicy":"PreferDualStack","ports":[{"name":"a","port":1},{"name":"b","port":2,"nodePort":30009},{"name":"c","port":3}]}}`), have)
+	same(t, corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), ClusterIP: "10.0.0.1",
+		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30009}, {Name: "c", Port: 3}},
+	}, service.Spec)
+	same(t, have.Status, service.Status)
+
+	inside, _ := update(t, step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"name":"a","port":1}]}}`), have)
+	same(t, []corev1.ServicePort{{Name: "a", Port: 1}}, inside.Spec.Ports)
+}
+
+// TestObjectAlteredByAWebhookIsNotWrittenAgain: an admission webhook that strips the
+// mark does not keep the plan busy.
+func TestObjectAlteredByAWebhookIsNotWrittenAgain(t *testing.T) {
+	s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+	have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}})
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+	require.Equal(t, []string{"update ConfigMap ops/x (StepDiffers)"}, describe(reconcile(t, in)))
+	in.LastRun = olmcore.LastResults{{Kind: "ConfigMap", Namespace: ns, Name: "x"}: {Count: 1}}
+	r := reconcile(t, in)
+	require.Equal(t, complete, statusOf(in, r).Phase)
+	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))
+}
+
+// TestObjectsThatFitAreNotWritten: an object that has all that the step wants is not
+// written for the mark alone, and one that belongs to an earlier incarnation of
+// its version is.
+func TestObjectsThatFitAreNotWritten(t *testing.T) {
+	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
+	made := applied(t, s, csv("a.v1"))
+	again := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)),
+		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "reborn" }), made))
+	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, describe(reconcile(t, again)))
+
+	unmarked := made.DeepCopyObject().(olmcore.Object)
+	unmarked.SetAnnotations(nil)
+	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), unmarked))
+	require.Equal(t, []string{status}, describe(reconcile(t, in)))
+}
+
+// TestStepHashIgnoresOwners: the mark of an object does not count them.
+func TestStepHashIgnoresOwners(t *testing.T) {
+	bare := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`)
+	owned := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"}]}}`)
+	require.Equal(t, applied(t, bare).GetAnnotations()[stepHash], applied(t, owned).GetAnnotations()[stepHash])
+	require.Empty(t, applied(t, owned).GetOwnerReferences())
+}
