@@ -229,7 +229,7 @@ func TestReleasesOfADefinition(t *testing.T) {
 //
 // OLM's cases: a definition is made, with the label; what another version provides
 // already is not installed again; the only owner's definition is updated; so is one
-// that nobody owns; a minimum in a schema arrives.
+// without owner; a minimum in a schema arrives.
 func TestDefinitionIsWritten(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
