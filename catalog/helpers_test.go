@@ -198,12 +198,14 @@ func describe(t testing.TB, out catalog.Outcome) string {
 	for _, a := range out.Actions {
 		r, err := olmcore.RecordOf(a)
 		require.NoError(t, err)
+		if write, ok := a.(olmcore.UpdateStatus); ok {
+			describeStatus(t, &b, write)
+			continue
+		}
 		fmt.Fprintf(&b, "%s %s (%s: %s)", r.Verb, r.Target, r.Cause.Reason, r.Cause.Message)
 		switch {
 		case r.DeleteOptions != nil && r.DeleteOptions.GracePeriodSeconds != nil:
 			fmt.Fprintf(&b, " grace=%d version=%v", *r.DeleteOptions.GracePeriodSeconds, r.Target.ResourceVersion != "")
-		case r.Verb == olmcore.VerbUpdateStatus:
-			describeStatus(&b, a.(olmcore.UpdateStatus))
 		case r.Patch != nil:
 			fmt.Fprintf(&b, " %s", r.Patch)
 		}
@@ -227,12 +229,29 @@ func describe(t testing.TB, out catalog.Outcome) string {
 	return strings.TrimSpace(b.String())
 }
 
-func describeStatus(b *strings.Builder, a olmcore.UpdateStatus) {
+// describeStatus leaves out that nothing is left to do and nothing needs attention.
+func describeStatus(t testing.TB, b *strings.Builder, a olmcore.UpdateStatus) {
 	before, after := a.Before.(*v1alpha1.CatalogSource).Status, a.After.(*v1alpha1.CatalogSource).Status
+	fmt.Fprintf(b, "updateStatus %s (%s", a.Target, a.Cause.Reason)
+	said := false
 	for _, c := range after.Conditions {
-		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || *old != c {
-			fmt.Fprintf(b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		old := meta.FindStatusCondition(before.Conditions, c.Type)
+		switch text := fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message); {
+		case old != nil && *old == c || c.Reason == catalog.ReasonComplete || c.Reason == catalog.ReasonAsExpected:
+		case c.Type == catalog.ConditionAvailable:
+			require.Equal(t, c.Message, a.Cause.Message)
+			said = true
+			fmt.Fprintf(b, ") %s", text)
+		default:
+			if !said {
+				said = true
+				fmt.Fprintf(b, ": %s)", a.Cause.Message)
+			}
+			fmt.Fprintf(b, "\n  %s", text)
 		}
+	}
+	if !said {
+		fmt.Fprintf(b, ": %s)", a.Cause.Message)
 	}
 	for _, c := range before.Conditions {
 		if meta.FindStatusCondition(after.Conditions, c.Type) == nil {
@@ -243,6 +262,7 @@ func describeStatus(b *strings.Builder, a olmcore.UpdateStatus) {
 	if x, y := mustJSON(before), mustJSON(after); x != y {
 		fmt.Fprintf(b, "\n  %s", y)
 	}
+	b.WriteByte('\n')
 }
 
 func mustJSON(v any) string {

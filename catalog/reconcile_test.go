@@ -58,8 +58,7 @@ var reconcileCases = map[string]reconcileCase{
 
 	// Nodes.
 	"a silent node within its grace is waited for": {func(in *catalog.Input) { silence(in, 29*time.Second) }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is unreachable))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is unreachable)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is unreachable)
   Progressing=False WaitingForNodes: waiting for nodes
   Degraded=True ReplicasUnavailable: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is unreachable)
 State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotBefore
@@ -68,8 +67,7 @@ again in 1s
 `},
 	"a Pod of a silent node is replaced after 30s": {func(in *catalog.Input) { silence(in, 30*time.Second) }, `
 create Pod olm/cool-2fnkoshaj3 (NodeUnreachable: replaces cool-w4nrrin4qx: node a is unreachable)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is unreachable
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is unreachable
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -77,8 +75,7 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable
 `},
 	"a ready Pod of a silent node is trusted": {func(in *catalog.Input) { setNode(in, corev1.ConditionUnknown, time.Hour) }, ``},
 	"a Pod of a node that is not ready waits for 60s": {func(in *catalog.Input) { unready(in.Pods.Items[0]); setNode(in, corev1.ConditionFalse, 59*time.Second) }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready)
   Progressing=False WaitingForNodes: waiting for nodes
   Degraded=True ReplicasUnavailable: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready, its node is not ready)
 State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotBefore
@@ -87,8 +84,7 @@ again in 1s
 `},
 	"a Pod of a node that is not ready is replaced": {func(in *catalog.Input) { unready(in.Pods.Items[0]); setNode(in, corev1.ConditionFalse, time.Minute) }, `
 create Pod olm/cool-2fnkoshaj3 (NodeNotReady: replaces cool-w4nrrin4qx: node a is not ready)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is not ready))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is not ready)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is not ready)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is not ready
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is not ready
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -97,8 +93,7 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is not ready
 	"a Pod of a node that was deleted is replaced and removed": {func(in *catalog.Input) { in.Nodes.Items = in.Nodes.Items[1:] }, `
 create Pod olm/cool-2fnkoshaj3 (NodeGone: replaces cool-w4nrrin4qx: node a is gone)
 delete Pod olm/cool-w4nrrin4qx (NodeGone: node a is gone) grace=0 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is gone))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is gone)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is gone)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is gone
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is gone
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
@@ -117,8 +112,7 @@ again in 30s
 	}, `
 create Pod olm/cool-2fnkoshaj3 (NodeOutOfService: replaces cool-w4nrrin4qx: node a is out of service)
 delete Pod olm/cool-w4nrrin4qx (NodeOutOfService: node a is out of service) grace=0 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is out of service))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is out of service)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is out of service)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is out of service
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is out of service
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -128,15 +122,13 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is out of service
 		setNode(in, corev1.ConditionTrue, time.Hour).Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
 	}, `
 create Pod olm/cool-2fnkoshaj3 (PodDisrupted: replaces cool-w4nrrin4qx: it is about to be evicted)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, about to be evicted))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, about to be evicted)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, about to be evicted)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a cordon alone moves nothing": {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, time.Hour).Spec.Unschedulable = true }, ``},
 	"without nodes nothing is concluded from them": {func(in *catalog.Input) { silence(in, time.Hour); in.Nodes = olmcore.Observed[*corev1.Node]{} }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 Info NotRead : Node objects were not read, so whether the Pods of catalogs are on Nodes that answer is unknown
@@ -148,8 +140,7 @@ again in 10m0s
 			readyOf(node).Status = corev1.ConditionUnknown
 		}
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
   Progressing=False WaitingForNodes: waiting for nodes
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is unreachable; so many nodes are not ready that replacements are limited
 State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotBefore
@@ -159,8 +150,7 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable; so many no
 	// Pods that end.
 	"a Pod that is being deleted is replaced at once": {func(in *catalog.Input) { terminating(in, -30*time.Second) }, `
 create Pod olm/cool-2fnkoshaj3 (PodTerminating: replaces cool-w4nrrin4qx: it is being deleted)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, terminating))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, terminating)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, terminating)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 again in 2m30s
@@ -168,8 +158,7 @@ again in 2m30s
 	"a Pod stuck on a silent node is replaced and removed": {func(in *catalog.Input) { silence(in, time.Hour); terminating(in, time.Minute) }, `
 create Pod olm/cool-2fnkoshaj3 (NodeUnreachable: replaces cool-w4nrrin4qx: node a is unreachable)
 delete Pod olm/cool-w4nrrin4qx (NodeUnreachable: node a is unreachable) grace=0 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is unreachable
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is unreachable
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -177,8 +166,7 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable
 `},
 	"a Pod stuck on a healthy node is replaced and reported": {func(in *catalog.Input) { terminating(in, time.Hour) }, `
 create Pod olm/cool-2fnkoshaj3 (Overdue: replaces cool-w4nrrin4qx: it was deleted and is still there, node a)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost)
   Progressing=True Refill: missing registry pods are being replaced
   Degraded=True StuckTerminating: cool-w4nrrin4qx on a: it was deleted and is still there
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
@@ -190,8 +178,7 @@ Error StuckTerminating : cool-w4nrrin4qx on a: it was deleted and is still there
 		in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(0))
 	}, `
 create Pod olm/cool-2fnkoshaj3 (NodeUnreachable: replaces cool-w4nrrin4qx: node a is unreachable)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is unreachable
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is unreachable
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -203,8 +190,7 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable
 		in.Config.ForceDelete = catalog.ForceDeleteNever
 	}, `
 create Pod olm/cool-2fnkoshaj3 (NodeUnreachable: replaces cool-w4nrrin4qx: node a is unreachable)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, lost, its node is unreachable)
   Progressing=True NodeFailover: replacing the registry pods of failed nodes: cool-w4nrrin4qx on a: lost, its node is unreachable
   Degraded=True NodeLost: cool-w4nrrin4qx on a: lost, its node is unreachable
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -213,8 +199,7 @@ Error NodeLost : cool-w4nrrin4qx on a: lost, its node is unreachable
 	"a Pod that failed long ago is replaced": {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodFailed }, `
 create Pod olm/cool-2fnkoshaj3 (PodTerminated: replaces cool-w4nrrin4qx: it has finished)
 delete Pod olm/cool-w4nrrin4qx (PodTerminated: the Pod has finished) grace=0 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 `},
@@ -224,8 +209,7 @@ State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 		in.Pods.Items[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			StartedAt: metav1.NewTime(in.Now.Add(-time.Minute)), FinishedAt: metav1.NewTime(in.Now.Add(-15 * time.Second))}}
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished)
   Progressing=False BackOff: waiting before the next registry pod is started
   Degraded=True ReplicasUnavailable: 0/1 registry pods ready: cool-w4nrrin4qx (a, finished)
 State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotAfter
@@ -234,30 +218,26 @@ again in 25s
 `},
 	"an eviction that was announced is anticipated": {disrupted, `
 create Pod olm/cool-2fnkoshaj3 (PodDisrupted: replaces cool-w4nrrin4qx: it is about to be evicted)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, about to be evicted))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, about to be evicted)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, about to be evicted)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a Pod that is not ready for a moment is left alone": {func(in *catalog.Input) {
 		unready(in.Pods.Items[0])
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, not ready)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 again in 10m0s
 `},
 	"a Pod that its node does not start is replaced": {func(in *catalog.Input) { unready(in.Pods.Items[0]); in.Now = in.Now.Add(10 * time.Minute) }, `
 create Pod olm/cool-2fnkoshaj3 (PodStuck: replaces cool-w4nrrin4qx: it does not start on node a)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not start))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not start)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not start)
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 `},
 	"a Pod that cannot pull its image is reported": {func(in *catalog.Input) { waiting(in, "ErrImagePull") }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image)
   Progressing=True Refill: missing registry pods are being replaced
   Degraded=True ImagePullFailed: cool-w4nrrin4qx on a: cannot pull its image
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -265,8 +245,7 @@ Error ImagePullFailed : cool-w4nrrin4qx on a: cannot pull its image
 again in 10m0s
 `},
 	"a Pod that crashes is reported": {func(in *catalog.Input) { waiting(in, "CrashLoopBackOff") }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not stay up))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not stay up)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, does not stay up)
   Progressing=True Refill: missing registry pods are being replaced
   Degraded=True CrashLooping: cool-w4nrrin4qx on a: does not stay up
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -278,8 +257,7 @@ again in 10m0s
 		in.Pods.Items[0].Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
 		in.Pods.Items[0].CreationTimestamp = metav1.NewTime(in.Now)
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (no node, no node takes it))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (no node, no node takes it)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (no node, no node takes it)
   Progressing=True Refill: missing registry pods are being replaced
   Degraded=True PodUnschedulable: cool-w4nrrin4qx: no node takes it
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
@@ -288,8 +266,7 @@ again in 10m0s
 `},
 	"a Pod that is gone is replaced": {func(in *catalog.Input) { in.Pods.Items = nil }, `
 create Pod olm/cool-w4nrrin4qx (PodMissing: fewer registry Pods exist than asked for)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)
-  Available=False NoReadyPods: 0/1 registry pods ready
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready
   Progressing=True Refill: missing registry pods are being replaced
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotAfter
 `},
@@ -306,38 +283,33 @@ notify [olm]
 `},
 	"a surplus Pod goes": {func(in *catalog.Input) { addPod(in, "cool-zz", func(*corev1.Pod) {}) }, `
 delete Pod olm/cool-zz (PodSurplus: better Pods serve already) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
-  Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
 `},
 	"a node that came back is not trusted over a replacement": {func(in *catalog.Input) {
 		setNode(in, corev1.ConditionTrue, time.Minute)
 		addPod(in, "cool-zz", func(*corev1.Pod) {})
 	}, `
 delete Pod olm/cool-w4nrrin4qx (PodSurplus: better Pods serve already) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
-  Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
 again in 1m0s
 `},
 	"a replacement that starts is kept while the node is not trusted": {func(in *catalog.Input) {
 		setNode(in, corev1.ConditionTrue, time.Minute)
 		addPod(in, "cool-zz", unready)
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready)
 again in 1m0s
 `},
 	"a replacement that starts goes when the node is trusted": {func(in *catalog.Input) { addPod(in, "cool-zz", unready) }, `
 delete Pod olm/cool-zz (PodSurplus: better Pods serve already) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b, not ready)
 again in 10m0s
 `},
 	"the older content goes": {func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "quay.io/example/catalog@sha256:new" })
 	}, `
 delete Pod olm/cool-w4nrrin4qx (ContentDiffers: other Pods serve newer content of the same image) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b))
-  Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a), cool-zz (b)
 `},
 
 	// Roll-outs.
@@ -345,10 +317,8 @@ updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: coo
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "quay.io/example/catalog:v2" })
 	}, `
 create Pod olm/cool-enw5wqjtnr (PodOutdated: the registry Pods were made from another spec)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
-  Degraded=False AsExpected: nothing needs attention
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a Pod of an accepted release is current": {func(in *catalog.Input) { in.Pods.Items[0].Labels["olm.pod-spec-hash"] = hashV046 }, ``},
@@ -357,8 +327,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 update Pod olm/cool-zz (CandidateReady: the Pod takes over) {"metadata":{"labels":{"catalogsource.operators.coreos.com/update":"","olm.catalogSource":"cool"}}}
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 notify [olm]
@@ -368,8 +337,7 @@ notify [olm]
 		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 delete Pod olm/cool-w4nrrin4qx (PodOutdated: Pods of the present spec serve) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 2/1 registry pods ready: cool-w4nrrin4qx (a, old spec), cool-zz (b))
-  Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a, old spec), cool-zz (b)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 2/1 registry pods ready: cool-w4nrrin4qx (a, old spec), cool-zz (b)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
@@ -381,8 +349,7 @@ delete Pod olm/cool-zz (CandidateObsolete: as many Pods serve as asked for) grac
 		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 delete Pod olm/cool-zz (CandidateObsolete: the Pod was made from another spec) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
@@ -396,8 +363,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
 	}, `
 delete Pod olm/cool-zz (ProgressDeadlineExceeded: the Pod did not become ready in time) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=False ProgressDeadlineExceeded: registry pods did not become ready in time
   Degraded=True ImagePullFailed: cool-zz on b: cannot pull its image
 Warning ImagePullFailed : cool-zz on b: cannot pull its image
@@ -408,8 +374,7 @@ again in 10m0s
 		c := meta.FindStatusCondition(in.CatalogSource.Status.Conditions, "Progressing")
 		c.Reason, c.LastTransitionTime = "ProgressDeadlineExceeded", metav1.NewTime(in.Now.Add(-time.Minute))
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=False ProgressDeadlineExceeded: registry pods did not become ready in time
 again in 4m0s
 `},
@@ -418,8 +383,7 @@ again in 4m0s
 		waiting(in, "ImagePullBackOff")
 	}, `
 update Pod olm/cool-zz (CandidateReady: the Pod takes over) {"metadata":{"labels":{"catalogsource.operators.coreos.com/update":"","olm.catalogSource":"cool"}}}
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, cannot pull its image)
   Progressing=True Refill: missing registry pods are being replaced
   Degraded=True ImagePullFailed: cool-w4nrrin4qx on a: cannot pull its image
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
@@ -433,8 +397,7 @@ again in 10m0s
 	}, `
 create Pod olm/cool-2fnkoshaj3 (PodOutdated: replaces cool-w4nrrin4qx: it was made from another spec)
 delete Pod olm/cool-w4nrrin4qx (PodOutdated: the Pod was made from another spec and does not serve) grace=1 version=true
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
 State "Serving" -> "Recovering" (NoReadyPods) at 01:00:00 NotBefore
 `},
@@ -462,8 +425,7 @@ update NetworkPolicy olm/cool-grpc-server (ObjectDiffers: labels, owner or spec 
 	"a Service of somebody else blocks the catalog": {func(in *catalog.Input) {
 		in.Services.Items[0].OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: cool is unmanaged or owned by another)
-  Available=False NameConflict: cool is unmanaged or owned by another
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NameConflict: cool is unmanaged or owned by another
   Progressing=False NameConflict: the service of the catalog's name is unmanaged or owned by another
   Degraded=True NameConflict: cool is unmanaged or owned by another
   {"message":"the service of the catalog's name is unmanaged or owned by another","reason":"RegistryServerError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
@@ -479,10 +441,8 @@ update Service olm/cool (ObjectDiffers: labels, owner or spec differ) {"metadata
 	}, `
 update ServiceAccount olm/cool (ObjectDiffers: label, owner or pull secrets differ) {"imagePullSecrets":[{"name":"pull"}],"metadata":{"annotations":{"olmcore/pull-secrets":"pull"}}}
 create Pod olm/cool-2r4qnnxym5 (PodOutdated: the registry Pods were made from another spec)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
-  Degraded=False AsExpected: nothing needs attention
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
 	"a secret that left the spec leaves the ServiceAccount": {func(in *catalog.Input) {
@@ -491,8 +451,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 	}, `
 update ServiceAccount olm/cool (ObjectDiffers: label, owner or pull secrets differ) {"imagePullSecrets":[{"name":"platform"}],"metadata":{"annotations":null}}
 create Pod olm/cool-udxq5vu3nf (PodOutdated: the registry Pods were made from another spec)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a, old spec)
   Progressing=True SpecRollout: registry pods of the new spec replace the others
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 `},
@@ -500,17 +459,13 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 		in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Secrets = []string{"pull"} })
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
-  Progressing=False Complete: nothing left to do
-  Degraded=False AsExpected: nothing needs attention
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
 Info ServiceAccountShared : the service account cool is unmanaged or owned by another and is used as it is
 `},
 
 	// Spec and status.
 	"an unknown source type": {func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "Grpc" }) }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False SpecInvalid: unknown sourcetype: Grpc
   Degraded=True SpecInvalid: unknown sourcetype: Grpc
   {"message":"unknown sourcetype: Grpc","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
@@ -520,8 +475,7 @@ Warning SpecInvalid spec.sourceType: unknown sourcetype: Grpc
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" })
 		in.Pods.Items = nil
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: image and address unset: at least one must be set for sourcetype: grpc)
-  Available=False SpecInvalid: image and address unset: at least one must be set for sourcetype: grpc
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False SpecInvalid: image and address unset: at least one must be set for sourcetype: grpc
   Progressing=False SpecInvalid: image and address unset: at least one must be set for sourcetype: grpc
   Degraded=True SpecInvalid: image and address unset: at least one must be set for sourcetype: grpc
   {"message":"image and address unset: at least one must be set for sourcetype: grpc","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
@@ -530,8 +484,7 @@ Error SpecInvalid spec.image: image and address unset: at least one must be set 
 Drop
 `},
 	"a config map without name": {func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" }) }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False SpecInvalid: configmap name unset: must be set for sourcetype: internal
   Degraded=True SpecInvalid: configmap name unset: must be set for sourcetype: internal
   {"message":"configmap name unset: must be set for sourcetype: internal","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
@@ -541,8 +494,7 @@ Warning SpecInvalid spec.configMap: configmap name unset: must be set for source
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.ConfigMap = "configmap", "cm" })
 		in.Pods.Items = nil
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: failed to get catalog config map cm: configmaps "cm" not found)
-  Available=False ConfigMapMissing: failed to get catalog config map cm: configmaps "cm" not found
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False ConfigMapMissing: failed to get catalog config map cm: configmaps "cm" not found
   Progressing=False ConfigMapMissing: failed to get catalog config map cm: configmaps "cm" not found
   Degraded=True ConfigMapMissing: failed to get catalog config map cm: configmaps "cm" not found
   {"message":"failed to get catalog config map cm: configmaps \"cm\" not found","reason":"ConfigMapError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
@@ -555,25 +507,18 @@ again in 1m0s
 			s.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("-1"))}
 		})
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False SpecInvalid: memoryTarget must not be negative
   Degraded=True SpecInvalid: memoryTarget must not be negative
   {"message":"memoryTarget must not be negative","reason":"SpecInvalidError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 Warning SpecInvalid spec.grpcPodConfig.memoryTarget: memoryTarget must not be negative
 `},
 	"an address beside an image is ignored": {func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" }) }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
-  Progressing=False Complete: nothing left to do
-  Degraded=False AsExpected: nothing needs attention
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
 Info AddressIgnored spec.address: spec.address has no effect beside spec.image
 `},
 	"a status that was wiped is rebuilt": {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
-  Progressing=False Complete: nothing left to do
-  Degraded=False AsExpected: nothing needs attention
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   {"registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 State "" -> "Serving" (RegistryServing) at 00:00:00 Exact
 Connection "" -> "READY" () at 00:00:00 Exact
@@ -584,8 +529,7 @@ updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: coo
   {"registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 `},
 	"the namespace is unknown": {func(in *catalog.Input) { in.Namespace = nil; in.Pods.Items = nil }, `
-updateStatus CatalogSource olm/cool (StatusChanged: the namespace was not found, so the security context of the pods is unknown)
-  Available=Unknown NamespaceUnknown: the namespace was not found, so the security context of the pods is unknown
+updateStatus CatalogSource olm/cool (StatusChanged) Available=Unknown NamespaceUnknown: the namespace was not found, so the security context of the pods is unknown
   Progressing=False NamespaceUnknown: the namespace was not found, so the security context of the pods is unknown
   Degraded=True NamespaceUnknown: the namespace was not found, so the security context of the pods is unknown
   {"message":"the namespace was not found, so the security context of the pods is unknown","reason":"RegistryServerError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
@@ -596,8 +540,7 @@ Error NamespaceUnknown : the namespace was not found, so the security context of
 		in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now))
 		in.Pods.Items = nil
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: the catalog is being deleted)
-  Available=False Deleting: the catalog is being deleted
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False Deleting: the catalog is being deleted
   Progressing=False Deleting: the catalog is being deleted
 State "Serving" -> "Deleting" (Deleting) at 01:00:00 NotAfter
 Drop 
@@ -607,8 +550,7 @@ notify [olm]
 create PodDisruptionBudget olm/cool (ObjectMissing: the catalog needs it)
 create Pod olm/cool-2fnkoshaj3 (PodMissing: fewer registry Pods exist than asked for)
 create Pod olm/cool-xjfagbp5qm (PodMissing: fewer registry Pods exist than asked for)
-updateStatus CatalogSource olm/cool (StatusChanged: 1/3 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/3 registry pods ready: cool-w4nrrin4qx (a)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/3 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=True Refill: missing registry pods are being replaced
   ReplicasSpread=True Spread: registry pods: 1, nodes: 1
 State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
@@ -618,8 +560,7 @@ State "Serving" -> "Updating" (RegistryServing) at 01:00:00 NotAfter
 		in.LastRun = olmcore.LastResults{{Kind: "Pod", Namespace: "olm", Name: "cool-w4nrrin4qx"}: {Class: olmcore.Forbidden, Message: "exceeded quota"}}
 	}, `
 create Pod olm/cool-w4nrrin4qx (PodMissing: fewer registry Pods exist than asked for)
-updateStatus CatalogSource olm/cool (StatusChanged: 0/1 registry pods ready)
-  Available=False NoReadyPods: 0/1 registry pods ready
+updateStatus CatalogSource olm/cool (StatusChanged) Available=False NoReadyPods: 0/1 registry pods ready
   Progressing=False BackOff: waiting before the next registry pod is started
   Degraded=True PodRejected: the API server refuses the pod: exceeded quota
 State "Serving" -> "Unavailable" (NoReadyPods) at 01:00:00 NotAfter
@@ -665,10 +606,7 @@ delete Service olm/cool (SourceTypeChanged: the registry at spec.address serves 
 delete NetworkPolicy olm/cool-grpc-server (SourceTypeChanged: the registry at spec.address serves now)
 delete NetworkPolicy olm/cool-unpack-bundles (SourceTypeChanged: the registry at spec.address serves now)
 delete ServiceAccount olm/cool (SourceTypeChanged: the registry at spec.address serves now)
-updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example:50051)
-  Available=True ConnectionReady: registry at registry.example:50051
-  Progressing=False Complete: nothing left to do
-  Degraded=False AsExpected: nothing needs attention
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True ConnectionReady: registry at registry.example:50051
   {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 `},
 	"the Pods of a registry at an address are its own": {func(in *catalog.Input) {
@@ -676,19 +614,13 @@ updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example
 		in.Connection.Address = "registry.example:50051"
 		in.Pods.Items[0].OwnerReferences, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example:50051)
-  Available=True ConnectionReady: registry at registry.example:50051
-  Progressing=False Complete: nothing left to do
-  Degraded=False AsExpected: nothing needs attention
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True ConnectionReady: registry at registry.example:50051
   {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
 `},
 	"a registry at an address that is not connected": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" })
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: registry at registry.example:50051)
-  Available=Unknown Connecting: registry at registry.example:50051
-  Progressing=False Complete: nothing left to do
-  Degraded=False AsExpected: nothing needs attention
+updateStatus CatalogSource olm/cool (StatusChanged) Available=Unknown Connecting: registry at registry.example:50051
   {"registryService":{"protocol":"grpc","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"registry.example:50051","lastObservedState":"IDLE","lastConnect":null}}
 State "Serving" -> "Unknown" (Connecting) at 01:00:00 NotAfter
 Connect registry.example:50051
@@ -696,8 +628,7 @@ Connect registry.example:50051
 	"an address that cannot be dialled": {func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "foo.com" })
 	}, `
-updateStatus CatalogSource olm/cool (StatusChanged: 1/1 registry pods ready: cool-w4nrrin4qx (a))
-  Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
+updateStatus CatalogSource olm/cool (StatusChanged) Available=True RegistryServing: 1/1 registry pods ready: cool-w4nrrin4qx (a)
   Progressing=False SpecInvalid: couldn't connect to registry - address foo.com: missing port in address
   Degraded=True SpecInvalid: couldn't connect to registry - address foo.com: missing port in address
   {"message":"couldn't connect to registry - address foo.com: missing port in address","reason":"RegistryServerError","registryService":{"protocol":"grpc","serviceName":"cool","serviceNamespace":"olm","port":"50051","createdAt":"2026-01-01T00:00:00Z"},"connectionState":{"address":"cool.olm.svc:50051","lastObservedState":"READY","lastConnect":"2026-01-01T00:00:00Z"}}
