@@ -3,10 +3,7 @@
 package catalog_test
 
 import (
-	"math/big"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/fake"
@@ -94,23 +90,6 @@ func TestHintsAndAnnotationsAreNoPartOfTheHash(t *testing.T) {
 		require.NotEqual(t, plain, got, name)
 		require.Empty(t, seen[got], "%s and %s share a hash", name, seen[got])
 		seen[got] = name
-	}
-}
-
-// TestMemoryLimitsAreWhatTheGoRuntimeAccepts: OLM writes 512MB for 512M, which
-// makes the registry abort at its start.
-func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
-	for target, want := range map[string]string{
-		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
-		"0": "0B", "8388607Ti": "8388607TiB", "10000000001G": "9223372036854775807B", "8388608Ti": "9223372036854775807B",
-	} {
-		cs := demo()
-		quantity := resource.MustParse(target)
-		cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}
-		before := quantity.DeepCopy()
-		pod := first(t, cs, &corev1.Namespace{}, catalog.Config{})["Pod"].(*corev1.Pod)
-		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}}, pod.Spec.Containers[0].Env, target)
-		require.Equal(t, before, quantity, "the spec was written to")
 	}
 }
 
@@ -251,51 +230,6 @@ func TestSchedulingIsThatOfTheSpec(t *testing.T) {
 	pod := podOf(t, cs, "", catalog.Config{})
 	require.Equal(t, tolerations, pod.Spec.Tolerations)
 	require.Equal(t, affinity, pod.Spec.Affinity)
-}
-
-// TestEveryMemoryTargetGivesAValidLimit: whatever quantity is asked for, the Go
-// runtime takes GOMEMLIMIT, and it is OLM's text where that is valid.
-func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[1-9][0-9]{0,12}(\.[0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|e[0-9]|E[0-9])?`).Draw(t, "quantity")
-		quantity, err := resource.ParseQuantity(text)
-		if err != nil {
-			return
-		}
-		cs := demo()
-		cs.UID = "uid"
-		cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}
-		out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace()}))
-		require.NoError(t, err)
-		for _, a := range out.Actions {
-			c, ok := a.(olmcore.Create)
-			if !ok || c.Target.Kind != "Pod" {
-				continue
-			}
-			limit := c.Object.(*corev1.Pod).Spec.Containers[0].Env[0].Value
-			require.True(t, isMemoryLimit(limit), limit)
-			upstream := quantity.DeepCopy()
-			upstream.Format = resource.BinarySI
-			if of := upstream.String() + "B"; isMemoryLimit(of) {
-				require.Equal(t, of, limit)
-			}
-			return
-		}
-		require.Fail(t, "no Pod was made")
-	})
-}
-
-var byteCount = regexp.MustCompile(`^([0-9]+)(B|KiB|MiB|GiB|TiB)$`)
-
-// isMemoryLimit reports whether the Go runtime takes a text for GOMEMLIMIT: a number
-// and its unit, of fewer than 2^63 bytes.
-func isMemoryLimit(text string) bool {
-	match := byteCount.FindStringSubmatch(text)
-	if match == nil {
-		return false
-	}
-	bytes, _ := new(big.Int).SetString(match[1], 10)
-	return bytes.Lsh(bytes, uint(10*strings.Index("BKMGT", match[2][:1]))).IsInt64()
 }
 
 // TestNoImageIsEverEmpty: without a setting each image has OLM's default.

@@ -3,12 +3,18 @@
 package registry
 
 import (
+	"math/big"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	_ "github.com/olmcore/olm/internal/seeded"
 )
 
 // TestPodHashesAreThoseOfOLM pins the hashes that OLM gives its Pods. A change
@@ -57,4 +63,47 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	} {
 		require.Equal(t, test.want, test.shape.hash(test.profile), name)
 	}
+}
+
+func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
+	for target, want := range map[string]string{
+		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
+		"0": "0B", "8388607Ti": "8388607TiB", "10000000001G": "9223372036854775807B", "8388608Ti": "9223372036854775807B",
+	} {
+		quantity := resource.MustParse(target)
+		before := quantity.DeepCopy()
+		spec := shape{config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(profileMain)
+		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}}, spec.Containers[0].Env, target)
+		require.Equal(t, before, quantity, "the spec was written to")
+	}
+}
+
+// TestEveryMemoryTargetGivesAValidLimit, which is OLM's where that is one.
+func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[1-9][0-9]{0,12}(\.[0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|e[0-9]|E[0-9])?`).Draw(t, "quantity")
+		quantity, err := resource.ParseQuantity(text)
+		if err != nil {
+			return
+		}
+		limit := memoryLimit(quantity)
+		require.True(t, isMemoryLimit(limit), limit)
+		quantity.Format = resource.BinarySI
+		if upstream := quantity.String() + "B"; isMemoryLimit(upstream) {
+			require.Equal(t, upstream, limit)
+		}
+	})
+}
+
+var byteCount = regexp.MustCompile(`^([0-9]+)(B|KiB|MiB|GiB|TiB)$`)
+
+// isMemoryLimit reports whether the Go runtime takes a text for GOMEMLIMIT: a number
+// and its unit, of fewer than 2^63 bytes.
+func isMemoryLimit(text string) bool {
+	match := byteCount.FindStringSubmatch(text)
+	if match == nil {
+		return false
+	}
+	bytes, _ := new(big.Int).SetString(match[1], 10)
+	return bytes.Lsh(bytes, uint(10*strings.Index("BKMGT", match[2][:1]))).IsInt64()
 }
