@@ -34,17 +34,17 @@ func ask(in *Input) *search.Question {
 // has a solution. learn asks the solver that learns for them.
 func CheckCore(in Input, learn bool) (rules int, err error) {
 	q := ask(&in)
-	if q == nil || search.Decide(*q, &search.Budget{Limit: -1}).Verdict != search.Unsatisfiable {
+	if q == nil || (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1}).Verdict != search.Unsatisfiable {
 		return 0, nil
 	}
-	found, _ := search.Reasons(*q, learn, &search.Budget{Limit: -1})
+	found, _ := (&search.Solver{Learns: learn}).Reasons(*q, &search.Budget{Limit: -1})
 	words := func() []Rule {
 		return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
 	}
 	verdict := func(rules []int32) search.Verdict {
 		part := *q
 		part.Only = model.SetOf(rules...)
-		return search.Decide(part, &search.Budget{Limit: -1}).Verdict
+		return (&search.Solver{Learns: learn}).Decide(part, &search.Budget{Limit: -1}).Verdict
 	}
 	if verdict(found.Rules) != search.Unsatisfiable {
 		return 0, fmt.Errorf("the rules alone have a solution: %v", words())
@@ -59,14 +59,14 @@ func CheckCore(in Input, learn bool) (rules int, err error) {
 
 // ReasonsWithin looks for the contradiction of an input within some steps.
 func ReasonsWithin(in Input, steps int) (rules int, minimal bool) {
-	found, _ := search.Reasons(*ask(&in), true, &search.Budget{Limit: steps})
+	found, _ := (&search.Solver{Learns: true}).Reasons(*ask(&in), &search.Budget{Limit: steps})
 	return len(found.Rules), found.Minimal
 }
 
 // HeldBackWithin looks for the reasons of an input's HeldBack within some steps.
 func HeldBackWithin(in Input, steps int) []HeldBack {
 	s, _ := resolve(&in)
-	s.Learn = true
+	s.Solver.Learns = true
 	return explain.HeldBackOf(&s.View, &search.Budget{Limit: steps})
 }
 
@@ -87,11 +87,10 @@ func Selections(in Input, learn bool) (list []Selection) {
 	if q == nil {
 		return nil
 	}
-	look := search.Walk
+	answer := search.Walk(*q, &search.Budget{Limit: -1})
 	if learn {
-		look = search.Learn
+		answer = (&search.Solver{Learns: true}).Decide(*q, &search.Budget{Limit: -1})
 	}
-	answer := look(*q, &search.Budget{Limit: -1})
 	if answer.Verdict != search.Satisfiable {
 		return nil
 	}

@@ -4,9 +4,11 @@ package resolution_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -72,6 +74,38 @@ type hardCase struct {
 	in   resolution.Input
 	want string // what the Subscription gets; "" when there is no solution
 }
+
+// thousand is a thousand Subscriptions to published packages; some of them exclude
+// each other, and some lack what they require.
+func thousand(t testing.TB) resolution.Input {
+	in := resolution.Input{Namespace: "ns", GlobalCatalogNamespace: "global", OperatorGroups: oneGroup("ns")}
+	for _, file := range []string{communityAll, certified, community} {
+		c := publishedCatalog(t, file)
+		key := types.NamespacedName{Namespace: "global", Name: strings.TrimSuffix(file, ".fbc.jsonl.gz")}
+		in.Catalogs = append(in.Catalogs, resolution.CatalogState{Key: key, Content: c.content})
+		for _, pkg := range c.content.Packages() {
+			if len(in.Subscriptions) < 1000 {
+				s := subscription("ns", fmt.Sprintf("s%03d", len(in.Subscriptions)), pkg, c.content.Channels(pkg)[0], key.String())
+				in.Subscriptions = append(in.Subscriptions, s)
+			}
+		}
+	}
+	return in
+}
+
+func TestAThousandSubscriptionsToPublishedPackages(t *testing.T) {
+	res := resolution.Resolve(thousand(t))
+	t.Logf("%d operators, %d cores, %d held back, %+v", len(res.Operators), len(res.Cores), len(res.HeldBack), res.Stats)
+	for _, c := range res.Cores {
+		require.True(t, c.Minimal && !c.Error, c.Message)
+	}
+	for _, h := range res.HeldBack {
+		require.NotEqual(t, resolution.Unknown, h.Code, h.Summary)
+	}
+	require.Greater(t, len(res.Operators), 200)
+}
+
+func BenchmarkThousand(b *testing.B) { resolveAll(b, thousand(b), resolution.Resolved) }
 
 func TestWhatOnlyLearningSolves(t *testing.T) {
 	for name, c := range hardCases() {

@@ -9,6 +9,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/explain"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
+	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
 // Resolve answers for one namespace: which operators are to be installed or
@@ -51,7 +52,7 @@ func resolve(in *Input) (*service, Result) {
 
 // stopped is the result when no search took place.
 func stopped(p *model.Problem, outcome Outcome, message string) (*service, Result) {
-	s := &service{View: explain.View{Problem: p, Scope: &model.Scope{}}}
+	s := &service{View: explain.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}}
 	res := Result{Outcome: outcome}
 	res.Failure = &olmcore.ResolutionFailure{Message: message}
 	unchanged(s, &res)

@@ -30,7 +30,7 @@ type service struct {
 // serve looks for a solution, leaving out the Subscriptions that cannot have one.
 func serve(p *model.Problem) *service {
 	s := &service{
-		View: explain.View{Problem: p, Scope: &model.Scope{}}, failures: map[string]*olmcore.ResolutionFailure{},
+		View: explain.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}, failures: map[string]*olmcore.ResolutionFailure{},
 		limits: newLimits(p),
 	}
 	for s.look() {
@@ -48,9 +48,8 @@ func serve(p *model.Problem) *service {
 // one now.
 func (s *service) look() (again bool) {
 	share := s.limits.share()
-	answer := search.Decide(s.question(), &share)
+	answer := s.Solver.Decide(s.question(), &share)
 	s.limits.spent += share.Spent
-	s.Learn = s.Learn || answer.Learned
 	switch answer.Verdict {
 	case search.Satisfiable:
 		s.Targets = targets(s.Problem, answer.Picks)
@@ -62,7 +61,7 @@ func (s *service) look() (again bool) {
 	case search.Exhausted:
 		return s.leaveOutTooHard()
 	}
-	found, _ := search.Reasons(s.question(), s.Learn, &s.limits.explaining)
+	found, _ := s.Solver.Reasons(s.question(), &s.limits.explaining)
 	switch {
 	case len(found.Rules) == 0:
 		return s.leaveOutTooHard()
@@ -125,7 +124,7 @@ func (s *service) waive(found search.Contradiction) bool {
 // leaveOutTooHard leaves out the Subscriptions with which the others are too hard to
 // decide, each for itself; when there has been too much work, all that are left.
 func (s *service) leaveOutTooHard() bool {
-	s.Learn = true
+	s.Solver = &search.Solver{} // what is left may be easy
 	rest := slices.DeleteFunc(slices.Clone(s.Subs), s.Scope.Failed)
 	if len(rest) == 0 || s.limits.steps >= 0 && s.limits.spent > 2*together*s.limits.steps {
 		return s.leaveOut(explain.GivenUp(&s.View, rest, s.limits.steps), search.Contradiction{})

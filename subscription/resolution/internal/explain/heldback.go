@@ -67,7 +67,7 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 	h := HeldBack{Subscription: s.Object.Name, Candidate: candidate.Entry.Name}
 	q := p.question()
 	q.Demands = &search.Demands{Hard: s, Candidate: candidate}
-	found, verdict := search.Reasons(q, p.Learn, budget)
+	found, verdict := p.Solver.Reasons(q, budget)
 	if verdict == search.Satisfiable {
 		keep := map[int32]model.Ref{}
 		for _, earlier := range p.Subs[:s.Index] {
@@ -76,7 +76,7 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 			}
 		}
 		q.Demands = &search.Demands{Hard: s, Candidate: candidate, Keep: keep}
-		found, verdict = search.Reasons(q, p.Learn, budget)
+		found, verdict = p.Solver.Reasons(q, budget)
 	}
 	if len(found.Rules) == 0 {
 		h.Code = model.Unknown

@@ -138,7 +138,7 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	if budget.Limit < 0 {
 		part.Limit = -1
 	}
-	verdict := search.Decide(q, &part).Verdict
+	verdict := (&search.Solver{Learns: v.Solver.Learns}).Decide(q, &part).Verdict
 	budget.Spent += part.Spent
 	return verdict == search.Satisfiable
 }

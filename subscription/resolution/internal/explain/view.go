@@ -18,8 +18,8 @@ type View struct {
 	// Targets is what each Subscription gets, by its number; without entry: nothing.
 	// It is empty while there is no solution.
 	Targets []model.Ref
-	// Learn: searches take the solver that learns at once.
-	Learn bool
+	// Solver answers what is asked about the problem.
+	Solver *search.Solver
 }
 
 // target returns what a Subscription gets.

@@ -3,7 +3,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
@@ -67,7 +66,5 @@ func (s *Scope) Waive(keys ...RuleKey) {
 	}
 }
 
-// Clone returns a copy for further changes.
-func (s *Scope) Clone() *Scope {
-	return &Scope{maps.Clone(s.failed), maps.Clone(s.kept), maps.Clone(s.waived)}
-}
+// Changes counts the operators that must stay and the rules that are given up.
+func (s *Scope) Changes() int { return len(s.kept) + len(s.waived) }

@@ -73,9 +73,24 @@ func (l *learner) build() {
 		}
 	}
 	for _, sub := range l.p.Subs {
-		asked := l.q.Subs == nil || l.q.Subs.Has(sub.Index) || l.q.Demands != nil && l.q.Demands.Hard == sub
-		if asked && !l.q.Scope.Failed(sub) {
+		if l.q.Scope.Failed(sub) {
+			continue
+		}
+		if l.q.serves(sub.Index) {
 			l.subscription(sub)
+		}
+	}
+	l.complete()
+}
+
+// lead takes in what a question demands and nothing before it did.
+func (l *learner) lead(q *Question) {
+	if q.Demands == nil {
+		return
+	}
+	for _, sub := range l.p.Subs {
+		if r, ok := q.demanded(sub); ok && !q.Scope.Failed(sub) {
+			l.entry(r, sub.Index)
 		}
 	}
 	l.complete()
@@ -83,6 +98,9 @@ func (l *learner) build() {
 
 // complete takes in all that the entries lead to.
 func (l *learner) complete() {
+	if len(l.pending) == 0 && len(l.sortedRules) == len(l.rules) {
+		return
+	}
 	for at := 0; at < len(l.pending); at++ {
 		l.expand(l.pending[at])
 	}
@@ -95,14 +113,6 @@ func (l *learner) complete() {
 
 // subscription takes in that a Subscription must be served.
 func (l *learner) subscription(sub *model.Subscription) {
-	if r, ok := l.q.demanded(sub); ok {
-		demand := []literal{l.entry(r, sub.Index)}
-		if l.q.Demands.Hard != sub {
-			demand = append(demand, l.rule(model.RuleKey{Kind: model.RuleKeeps, A: sub.Index}, sub.Index).not())
-		}
-		l.add(demand...)
-		return
-	}
 	exists := l.rule(model.RuleKey{Kind: model.RuleSubscription, A: sub.Index}, sub.Index)
 	if sub.Impossible != "" {
 		l.add(exists.not(), l.rule(model.RuleKey{Kind: model.RuleImpossible, A: sub.Index}, sub.Index).not())
@@ -199,7 +209,6 @@ func (l *learner) exclusions(n *model.Node) {
 
 // facts begins anew with what holds in any case. It returns a contradiction.
 func (l *learner) facts() []literal {
-	l.backTo(0)
 	l.next = 0 // there may be more clauses since the last time
 	for _, u := range l.units {
 		if l.value[u] < 0 {
@@ -212,21 +221,48 @@ func (l *learner) facts() []literal {
 	return l.propagate()
 }
 
-// assume opens the level of the rules in force. It returns what contradicts itself,
-// or the rule that nothing satisfies.
+// assume opens the level of the rules in force and of what is demanded. It returns
+// what contradicts itself, or the rule that nothing satisfies.
 func (l *learner) assume(q *Question) (conflict []literal, never model.Bitset) {
 	l.open()
 	for _, id := range l.sortedRules {
 		key, on := l.p.Rules.Key(id), l.rules[id]
 		switch {
-		case key.Kind == model.RuleSubscription && q.Subs != nil && !q.Subs.Has(key.A) || !q.enabled(key):
+		case !q.enabled(key) || key.Kind == model.RuleSubscription && !q.serves(key.A):
 		case l.value[on] < 0:
 			return nil, model.SetOf(id)
 		case l.value[on] == 0:
 			l.set(on, cause{})
 		}
 	}
-	return l.propagate(), nil
+	if conflict = l.propagate(); conflict != nil || q.Demands == nil {
+		return conflict, nil
+	}
+	for _, sub := range l.p.Subs {
+		r, ok := q.demanded(sub)
+		if !ok || q.Scope.Failed(sub) {
+			continue
+		}
+		selected := l.entry(r, sub.Index)
+		delete(l.ruleOf, selected.variable()) // of an earlier question
+		if q.Demands.Hard != sub {
+			l.ruleOf[selected.variable()] = l.p.Rules.ID(model.RuleKey{Kind: model.RuleKeeps, A: sub.Index}, sub.Index)
+		}
+		switch {
+		case l.value[selected] < 0:
+			never = l.rulesOf([]literal{selected})
+			if id, ok := l.ruleOf[selected.variable()]; ok {
+				never.Add(id)
+			}
+			return nil, never
+		case l.value[selected] == 0:
+			l.set(selected, cause{})
+		}
+		if conflict = l.propagate(); conflict != nil {
+			return conflict, nil
+		}
+	}
+	return nil, nil
 }
 
 // pay takes the work since the last time out of the budget.
@@ -249,6 +285,8 @@ func (l *learner) decide(q Question) Answer {
 	if !l.budget.spend() {
 		return Answer{Verdict: Exhausted}
 	}
+	l.backTo(0)
+	l.lead(&q)
 	if l.facts() != nil {
 		return Answer{Verdict: Unsatisfiable}
 	}

@@ -3,7 +3,7 @@
 // Package search finds the first solution of a problem in the order of
 // preference, or the rules that exclude every solution.
 //
-// [Decide] goes through the demands as package resolution describes it (walk.go):
+// [Solver.Decide] goes through the demands as package resolution describes it (walk.go):
 // that is all there is to do for nearly every namespace. When it goes back too
 // often, the same question goes to a solver that learns from each contradiction
 // (learn.go), so that the work grows with the problem and not with what could be
@@ -54,8 +54,6 @@ type Answer struct {
 	// Conflict are numbers of rules that exclude every solution; only of a question
 	// that was asked for reasons.
 	Conflict model.Bitset
-	// Learned: it took the solver that learns.
-	Learned bool
 }
 
 // Pick is a demand and the entry that was selected for it, nil when one selected
@@ -88,31 +86,61 @@ func (b *Budget) Left(bound int) int {
 	return max(0, min(bound, b.Limit-b.Spent))
 }
 
-// walkLimit is how many steps a walk may take for each demand that a question
+// walkLimit is how many steps a walk may take, and for each demand that a question
 // begins with, before the solver that learns takes over.
 const walkLimit, walkLimitEach = 1500, 20
 
+// Solver answers questions about one problem. What it learns for one of them serves the
+// next.
+type Solver struct {
+	// Learns: walking did not end once, and is not tried again.
+	Learns         bool
+	plain, tracked *learner
+	changes        int // of the scope that they were made for
+}
+
 // Decide looks for the first solution.
-func Decide(q Question, budget *Budget) Answer {
-	roots := len(q.Problem.Subs) + len(q.Problem.Existing)
-	part := Budget{Limit: budget.Left(walkLimit + walkLimitEach*roots)}
-	answer := Walk(q, &part)
-	budget.Spent += part.Spent
-	if answer.Verdict == Exhausted {
-		return Learn(q, budget)
+func (s *Solver) Decide(q Question, budget *Budget) Answer {
+	if !s.Learns {
+		roots := len(q.Problem.Subs) + len(q.Problem.Existing)
+		part := Budget{Limit: budget.Left(walkLimit + walkLimitEach*roots)}
+		answer := Walk(q, &part)
+		budget.Spent += part.Spent
+		if answer.Verdict != Exhausted {
+			return answer
+		}
+		s.Learns = true
 	}
-	return answer
+	if q.Only != nil {
+		return s.conflict(q, budget)
+	}
+	s.renew(q)
+	if s.plain == nil {
+		s.plain = newLearner(Question{Problem: q.Problem, Scope: q.Scope}, budget, false)
+	}
+	s.plain.budget = budget
+	return s.plain.decide(q)
+}
+
+// conflict returns rules that exclude every solution, not the fewest.
+func (s *Solver) conflict(q Question, budget *Budget) Answer {
+	s.renew(q)
+	if s.tracked == nil {
+		s.tracked = newLearner(Question{Problem: q.Problem, Scope: q.Scope}, budget, true)
+	}
+	s.tracked.budget = budget
+	return s.tracked.decide(q)
+}
+
+// renew forgets what was learned when operators have to stay that did not before.
+func (s *Solver) renew(q Question) {
+	if n := q.Scope.Changes(); n != s.changes {
+		s.plain, s.tracked, s.changes = nil, nil, n
+	}
 }
 
 // Walk looks for the first solution by trying alone.
 func Walk(q Question, budget *Budget) Answer { return walkThrough(q, budget, false) }
-
-// Learn looks for the first solution with the solver that learns.
-func Learn(q Question, budget *Budget) Answer {
-	answer := newLearner(q, budget, q.Only != nil).decide(q)
-	answer.Learned = true
-	return answer
-}
 
 // enabled reports whether a rule is in force.
 func (q *Question) enabled(key model.RuleKey) bool {
@@ -124,6 +152,13 @@ func (q *Question) enabled(key model.RuleKey) bool {
 	}
 	id, ok := q.Problem.Rules.Known(key)
 	return ok && q.Only.Has(id)
+}
+
+// serves reports whether a Subscription takes part with all its candidates.
+func (q *Question) serves(sub int32) bool {
+	s := q.Problem.Subs[sub]
+	_, demanded := q.demanded(s)
+	return !demanded && !q.Scope.Failed(s) && (q.Subs == nil || q.Subs.Has(sub))
 }
 
 // demanded returns the only candidate that counts for a Subscription.
@@ -159,7 +194,7 @@ func (q *Question) roots() (list []*model.Choice, impossible []model.RuleKey) {
 			continue
 		}
 		exists := model.RuleKey{Kind: model.RuleSubscription, A: sub.Index}
-		if (q.Subs != nil && !q.Subs.Has(sub.Index)) || !q.enabled(exists) {
+		if !q.serves(sub.Index) || !q.enabled(exists) {
 			continue
 		}
 		if sub.Impossible == "" {

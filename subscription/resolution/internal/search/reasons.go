@@ -21,22 +21,31 @@ type Contradiction struct {
 // Reasons returns a minimal set of rules that exclude each other. It names as few
 // Subscriptions as can be, too: the others shall not fail for it. Those of later
 // Subscriptions are given up first, so that the earlier ones explain the result.
-// learn asks the solver that learns without trying to walk first. On Exhausted the
-// Contradiction is what was known by then.
-func Reasons(q Question, learn bool, budget *Budget) (Contradiction, Verdict) {
+// On Exhausted the Contradiction is what was known by then.
+func (s *Solver) Reasons(q Question, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
-	if !learn {
+	if !s.Learns {
 		part := Budget{Limit: budget.Left(reasonsLimit + walkLimitEach*len(q.Problem.Subs))}
 		r := reducer{q, func(q Question) Answer { return walkThrough(q, &part, true) }}
-		found, verdict := r.reduce()
+		found, verdict := r.reduce(r.first())
 		budget.Spent += part.Spent
 		if verdict != Exhausted {
 			return found, verdict
 		}
 	}
+	r := reducer{q, func(q Question) Answer { return s.conflict(q, budget) }}
+	answer := r.first()
+	if answer.Verdict != Unsatisfiable {
+		return Contradiction{}, answer.Verdict
+	}
+	// The rest is about what is in the contradiction, and needs to know no more.
+	q.Subs = r.subscriptionsOf(answer.Conflict)
+	if d := q.Demands; d != nil && d.Keep != nil {
+		q.Demands = &Demands{Hard: d.Hard, Candidate: d.Candidate, Keep: r.keptIn(answer.Conflict)}
+	}
 	l := newLearner(q, budget, true)
-	r := reducer{q, l.decide}
-	return r.reduce()
+	r = reducer{q, l.decide}
+	return r.reduce(answer)
 }
 
 // reasonsLimit is how many steps the walks that look for reasons may take.
@@ -49,15 +58,19 @@ type reducer struct {
 	ask func(Question) Answer
 }
 
-func (r *reducer) reduce() (Contradiction, Verdict) {
-	answer := Answer{Verdict: Satisfiable}
+// first asks the question itself.
+func (r *reducer) first() Answer {
 	if d := r.q.Demands; d != nil && d.Keep == nil {
 		// Most demands fail by themselves, whatever the other Subscriptions ask for.
-		answer = r.ask(r.with(nil, model.SetOf()))
+		if answer := r.ask(r.with(nil, model.SetOf())); answer.Verdict != Satisfiable {
+			return answer
+		}
 	}
-	if answer.Verdict == Satisfiable {
-		answer = r.ask(r.q)
-	}
+	return r.ask(r.q)
+}
+
+// reduce leaves out of a contradiction what is not needed.
+func (r *reducer) reduce(answer Answer) (Contradiction, Verdict) {
 	if answer.Verdict != Unsatisfiable {
 		return Contradiction{}, answer.Verdict
 	}
@@ -72,10 +85,24 @@ func (r *reducer) reduce() (Contradiction, Verdict) {
 	return found, Unsatisfiable
 }
 
+// keptIn returns what the Subscriptions of a contradiction keep.
+func (r *reducer) keptIn(rules model.Bitset) map[int32]model.Ref {
+	keep := map[int32]model.Ref{}
+	for _, id := range rules.Members() {
+		if key := r.q.Problem.Rules.Key(id); key.Kind == model.RuleKeeps {
+			keep[key.A] = r.q.Demands.Keep[key.A]
+		}
+	}
+	return keep
+}
+
 // with is the question with fewer rules or Subscriptions.
 func (r *reducer) with(only, subs model.Bitset) Question {
 	q := r.q
-	q.Only, q.Subs = only, subs
+	q.Only = only
+	if subs != nil {
+		q.Subs = subs
+	}
 	return q
 }
 
