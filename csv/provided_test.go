@@ -38,6 +38,11 @@ func rival(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
+// OLM's cases: an API conflict: Failed; APIs to add: the phase stays; APIs to remove: the phase
+// stays; APIs to add to a static group: Failed; a static group without conflict: it goes on; a
+// conflict that lasts: Failed stays, said once; a group's surface includes its own namespace
+// unless it is global; odd entries in a list of provided APIs are ignored; groups meet in each
+// other's own namespaces too; overlap of namespaces and APIs: add, nothing, conflict or remove.
 func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 	older, younger := 1000*time.Hour, time.Hour
 	conflict := [2]string{"Failed/InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"}

@@ -21,6 +21,8 @@ import (
 
 type requirement = v1alpha1.RequirementStatus
 
+// OLM's cases: a CRD version that is not there, or not served: NotPresent; NamesAccepted or
+// Established False: PresentNotAvailable.
 func TestRequirements(t *testing.T) {
 	crd := func(status, message, uid string) []requirement {
 		return []requirement{{
@@ -157,6 +159,8 @@ func labelled(t *testing.T, in csv.Input) csv.Input {
 	return in
 }
 
+// OLM's cases: minimum 999.999.999: PresentNotSatisfied; a minimum that is no version: parsing
+// error.
 func TestMinimumKubernetesVersion(t *testing.T) {
 	for name, c := range map[string]struct{ minimum, server, status, message string }{
 		"older is fine":        {"1.20.0", "v1.36.2", "Present", "CSV minKubeVersion (1.20.0) less than server version (v1.36.2)"},

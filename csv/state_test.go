@@ -76,6 +76,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 	require.Empty(t, taken, "edges that the table does not have")
 }
 
+// OLM's case: the history is trimmed at, below and above its limit.
 func TestHistoryIsBounded(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")
 	s := &in.ClusterServiceVersion.Status

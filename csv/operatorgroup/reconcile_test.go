@@ -177,6 +177,8 @@ func groupInput(t *testing.T) operatorgroup.Input {
 
 // TestTheClusterRolesOfAGroup has OLM's cases of aggregation: sorted selectors, and none
 // without APIs (TestRolesOfAGroupWithoutAPIs).
+// OLM's cases: its ClusterRoles: created, kept, relabelled, not written when equal; no APIs: no
+// aggregation; selectors are sorted; aggregation, install modes, intersection and static groups.
 func TestTheClusterRolesOfAGroup(t *testing.T) {
 	in := groupInput(t)
 	var names []string
@@ -351,6 +353,7 @@ func TestAGroupOfManyOperators(t *testing.T) {
 }
 
 // TestRolesOfAGroupWithoutAPIs select nothing.
+// OLM's case: no APIs: no aggregation; selectors are sorted.
 func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	g := group()
 	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
@@ -191,6 +192,8 @@ func TestTheInstallTimeoutIsFiveMinutesToTheInstant(t *testing.T) {
 
 // TestWhatWasNotReadDecidesNothing: for each phase and each list, an unread list
 // either plays no role, or holds everything as it is.
+// OLM's cases: who is replaced: found, not found, not read; who replaces: found, not found, not
+// read; a failed look-up decides nothing, a failed deletion is repeated.
 func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 	held := map[string]int{}
 	for list := range unreadable(&csv.Input{}) {
@@ -283,5 +286,170 @@ func TestTheGroupsAccountIsWaitedForInEveryPhase(t *testing.T) {
 		in.Deployments.Items = []*appsv1.Deployment{installed()}
 		in.OperatorGroups.Items[0].Spec = operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}, ServiceAccountName: "limited"}
 		check(t, in, requeue(moves(in, phase, "SomeReason", "waiting for OperatorGroup service account limited"), 10*time.Second))
+	}
+}
+
+// TestRowsThatHoldInSeveralPhases: the rows of the transition table that are the
+// same wherever the strategy or the group's account is needed.
+func TestRowsThatHoldInSeveralPhases(t *testing.T) {
+	unknown := func(in *csv.Input) { in.ClusterServiceVersion.Spec.InstallStrategy.StrategyName = "helm" }
+	badRule := func(in *csv.Input) {
+		in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{{Resources: []string{"pods"}}}
+	}
+	noAccount := func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "limited" }
+	const unrecognized = "install strategy invalid: unrecognized install strategy"
+	const noVerbs = "install strategy invalid: rule invalid: policy rule must have at least one verb"
+	const waits = "waiting for OperatorGroup service account limited"
+	for name, c := range map[string]struct {
+		phase  phaseName
+		reason reason
+		change func(in *csv.Input)
+		want   csv.Assessment
+	}{
+		"Pending, unknown strategy":      {pending, "RequirementsUnknown", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"InstallReady, unknown strategy": {installReady, "AllRequirementsMet", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Installing, unknown strategy":   {installing, "InstallSucceeded", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Succeeded, unknown strategy":    {succeeded, "InstallSucceeded", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Failed, unknown strategy":       {failed, "ComponentUnhealthy", unknown, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: unrecognized}},
+		"Pending, rule without verbs":    {pending, "RequirementsUnknown", badRule, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
+		"Succeeded, rule without verbs":  {succeeded, "InstallSucceeded", badRule, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
+		"Failed, rule without verbs":     {failed, "ComponentUnhealthy", badRule, csv.Assessment{Rule: "InvalidStrategy", Phase: failed, Reason: "InvalidInstallStrategy", Message: noVerbs}},
+		"InstallReady, no account":       {installReady, "AllRequirementsMet", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: installReady, Reason: "AllRequirementsMet", Message: waits, RequeueAfter: 10 * time.Second}},
+		"Installing, no account":         {installing, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: installing, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
+		"Succeeded, no account":          {succeeded, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: succeeded, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
+		"Failed, no account":             {failed, "ComponentUnhealthy", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: failed, Reason: "ComponentUnhealthy", Message: waits, RequeueAfter: 10 * time.Second}},
+		"not a second before its time": {installing, "InstallSucceeded", func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.LastTransitionTime = ago(5*time.Minute - time.Second)
+		}, csv.Assessment{Rule: "Health", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: time.Second}},
+		"at its time": {installing, "InstallSucceeded", func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.LastTransitionTime = ago(5 * time.Minute)
+		}, csv.Assessment{Rule: "InstallTimeout", Phase: failed, Reason: "InstallCheckFailed", Message: "install timeout"}},
+		"the clock went back": {installing, "InstallSucceeded", func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
+		}, csv.Assessment{Rule: "Health", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: 5 * time.Minute}},
+		"fail-forward needs a successor": {failed, "InstallCheckFailed", func(in *csv.Input) {
+			in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
+		}, csv.Assessment{Rule: "Health", Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=cool"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(c.phase, c.reason, "before")
+			c.change(&in)
+			got := assess(t, in)
+			got.Requirements = nil
+			require.Equal(t, c.want, got)
+			out, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			require.Equal(t, c.want.RequeueAfter, out.RequeueAfter)
+			for _, a := range out.Actions {
+				verb, target, _ := a.Describe()
+				require.Equal(t, olmcore.VerbUpdateStatus, verb, "%s", target)
+			}
+		})
+	}
+}
+
+// TestAnOldVersionThatRunsMayBeReplaced: the upgrade took the version of the CRD
+// that it describes away. Whether it ran before is read from the history or, when
+// that has been overwritten, from its Deployment.
+func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *csv.Input)
+		rule   string
+	}{
+		"the history says so": {func(in *csv.Input) {
+			s := &in.ClusterServiceVersion.Status
+			s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
+		}, "UpgradeBegan"},
+		"its Deployment is available": {func(in *csv.Input) { deploy(t, in) }, "UpgradeBegan"},
+		"its Deployment is not": {func(in *csv.Input) {
+			deploy(t, in)
+			in.Deployments.Items[0].Status.Conditions[0].Status = corev1.ConditionFalse
+		}, "RequirementsNotMet"},
+		"the Deployment is another's": {func(in *csv.Input) {
+			deploy(t, in)
+			in.Deployments.Items[0].OwnerReferences = nil
+		}, "RequirementsNotMet"},
+		"it never ran": {func(*csv.Input) {}, "RequirementsNotMet"},
+		"something else is missing, too": {func(in *csv.Input) {
+			deploy(t, in)
+			in.ServiceAccounts.Items = nil
+		}, "RequirementsNotMet"},
+		"nobody replaces it": {func(in *csv.Input) {
+			deploy(t, in)
+			in.Neighbours.Items = nil
+		}, "RequirementsNotMet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(pending, "RequirementsNotMet", "requirements not met")
+			successorOf(&in, pending)
+			c.change(&in)
+			in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
+			a := assess(t, in)
+			require.Equal(t, c.rule, a.Rule)
+			if c.rule == "UpgradeBegan" {
+				require.Equal(t, replacing, a.Phase)
+				require.Equal(t, "being replaced by csv: cool.v2", a.Message)
+			}
+		})
+	}
+}
+
+// TestAMiddleVersionWithoutSuccessorGoesBack: its predecessor waits for it, so it
+// must not wait for its predecessor.
+func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
+	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
+	in.ClusterServiceVersion.Spec.Replaces = "cool.v0"
+	p := operator("cool.v0", 0)
+	hold(p, replacing, "BeingReplaced", "being replaced by csv: cool.v1", 0)
+	in.Neighbours.Items = append(in.Neighbours.Items, p)
+	require.Equal(t, pending, assess(t, in).Phase)
+	successorOf(&in, pending)
+	require.Equal(t, replacing, assess(t, in).Phase)
+	require.Equal(t, "WaitingForOlderVersions", assess(t, in).Rule)
+}
+
+// TestAHalfMadeVersionGivesWay: one that never ran and lacks something holds its
+// successor up for five minutes, while that one lacks nothing else.
+func TestAHalfMadeVersionGivesWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *csv.Input, s *v1alpha1.ClusterServiceVersion)
+		gives  bool
+		after  time.Duration
+	}{
+		"an hour on": {func(*csv.Input, *v1alpha1.ClusterServiceVersion) {}, true, 0},
+		"not before its time": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
+			in.ClusterServiceVersion.Status.LastTransitionTime = ago(295 * time.Second)
+		}, false, 5 * time.Second},
+		"the successor lacks something":  {func(_ *csv.Input, s *v1alpha1.ClusterServiceVersion) { s.Status.Reason = "RequirementsNotMet" }, false, hourOn},
+		"the successor is being deleted": {func(_ *csv.Input, s *v1alpha1.ClusterServiceVersion) { s.DeletionTimestamp = ago(0) }, false, hourOn},
+		"there is no successor":          {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false, hourOn},
+		"its operator runs": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
+			in.Deployments = olmcore.Found(installed().DeepCopy())
+		}, false, hourOn},
+		"it ran before": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
+			s := &in.ClusterServiceVersion.Status
+			s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded}}, s.Conditions...)
+		}, false, hourOn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(pending, "RequirementsNotMet", "one or more requirements couldn't be found")
+			s := successorOf(&in, pending)
+			s.Status.Reason = "AllRequirementsMet"
+			in.CustomResourceDefinitions.Items = nil
+			out, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+			in.ClusterServiceVersion.Status.RequirementStatus = after.Status.RequirementStatus
+			c.change(&in, s)
+			out, err = csv.Reconcile(in)
+			require.NoError(t, err)
+			require.Equal(t, c.after, out.RequeueAfter)
+			if !c.gives {
+				require.Empty(t, out.Transitions)
+				return
+			}
+			require.Len(t, out.Transitions, 1)
+			require.Equal(t, "Replacing", out.Transitions[0].To)
+		})
 	}
 }

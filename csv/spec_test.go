@@ -45,6 +45,7 @@ func invalid(message string, change func(s *v1alpha1.ClusterServiceVersionSpec))
 	return row{phase: pending, reason: "RequirementsUnknown", change: onSpec(change), want: to(failed, "InvalidInstallStrategy", message)}
 }
 
+// OLM's case: another strategy: an error in each phase.
 func TestBadInput(t *testing.T) {
 	const unrecognized = "install strategy invalid: unrecognized install strategy"
 	noStrategy := onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategyName = "" })

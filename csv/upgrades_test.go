@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// OLM's case: webhooks: repeated names, all groups, OLM's group and configurations are refused.
 func TestForbiddenWebhookRules(t *testing.T) {
 	const olm, configurations = "webhook rules cannot include the OLM group", "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
 	rows := map[string]row{}
@@ -152,6 +153,8 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 
 // TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator
 // fails.
+// OLM's cases: APIs to remove from a static group: Failed; aggregation, install modes,
+// intersection and static groups.
 func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
@@ -166,6 +169,7 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 
 // TestThreeVersionsAtOnce come in each of the six orders; every state that is seen
 // is one of those that a chain may be in.
+// OLM's cases: three versions at once, in each order, step by step; several versions in between.
 func TestThreeVersionsAtOnce(t *testing.T) {
 	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {

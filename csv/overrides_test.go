@@ -73,6 +73,10 @@ func namesOf[T any](list []T, name func(T) string) []string {
 
 // TestConfigPartByPart: what a config does to a Pod of two containers, part by part
 // and whole.
+// OLM's cases: env: added, overwritten, emptied, in every container; envFrom: appended, not
+// repeated; volumes: appended, replaced, none; mounts: appended, replaced; tolerations: appended,
+// not repeated; resources: replaced, emptied, kept; nodeSelector: replaced, emptied, kept;
+// affinity: kept, removed, replaced in part and whole.
 func TestConfigPartByPart(t *testing.T) {
 	type (
 		config = v1alpha1.SubscriptionConfig
@@ -173,6 +177,9 @@ func TestConfigPartByPart(t *testing.T) {
 
 // TestTheWholeDeployment that is created, with everything that the CSV and its
 // Subscription can say about it.
+// OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never
+// overwritten; annotations of the CSV win over the template's; labels of the strategy get onto the
+// Deployment.
 func TestTheWholeDeployment(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{
 		Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},

@@ -70,6 +70,7 @@ func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) cs
 }
 
 // TestAFrozenVersionSeesWhatChanged: by content, whatever times the objects have.
+// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 	newer := func(name string) func(w map[string]olmcore.Object) {
 		return func(w map[string]olmcore.Object) { w[name].SetResourceVersion("2") }
@@ -121,6 +122,7 @@ func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 // TestAFrozenVersionIsTriedAgain: with growing pauses, so that a restart, a grant
 // that no Role shows or a change in the same second does not leave it Failed for
 // ever. The histories of its status count the tries.
+// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAFrozenVersionIsTriedAgain(t *testing.T) {
 	for tries, pause := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 10 * time.Minute, 12: 10 * time.Minute} {
 		in := input(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")

@@ -52,6 +52,17 @@ func apiServiceReport(status, message, uid string) []v1alpha1.RequirementStatus 
 	}, met[1]}
 }
 
+// OLM's cases: None with a required APIService becomes Pending; a cluster rule that mixes
+// resources and URLs fails; Pending without its required APIService stays Pending; so it does when
+// that is not available; or when no one knows; an owned APIService without Deployment: Pending;
+// another version owns the CRD: OwnerConflict; that one stays Succeeded; Pending with its required
+// APIService: InstallReady; the same with an owned APIService; UnsupportedOperatorGroup, cured:
+// Pending; TooManyOperatorGroups, cured: Pending; Installing beside a foreign Deployment:
+// Succeeded, that one untouched; the same when Succeeded; Installing, a wrong hash label:
+// InstallReady; Succeeded, a new annotation of the CSV: installed again; a Deleting, b Replacing,
+// c Succeeded: a goes, then b; fail-forward in a chain: the middle one becomes Replacing; without
+// it Failed goes to Pending; Replacing by itself, with either strategy, harms nothing; Available
+// False or Unknown: waiting, with its message; two replicas with one unavailable stay Succeeded.
 func TestOLMsTransitions(t *testing.T) {
 	const notFound = "one or more requirements couldn't be found"
 	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(*testing.T, *csv.Input) {
@@ -180,6 +191,7 @@ func TestOLMsTransitions(t *testing.T) {
 	})
 }
 
+// OLM's case: Upgradeable False blocks; an override unblocks; an old generation blocks.
 func TestUpgradeableCondition(t *testing.T) {
 	const outdated, refused = `operator is not upgradeable: the operatorcondition status "Upgradeable"="True" is outdated`, "operator is not upgradeable: the operator is not upgradeable: "
 	condition := func(status metav1.ConditionStatus, observed int64, message string) metav1.Condition {
@@ -220,6 +232,8 @@ func TestUpgradeableCondition(t *testing.T) {
 }
 
 // TestInstallModes is the table of what may be watched from where.
+// OLM's cases: an unsupported mode: Failed; the table of install modes; aggregation, install
+// modes, intersection and static groups.
 func TestInstallModes(t *testing.T) {
 	const own, single, multi, all = "OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"
 	lacks := func(mode, what string) string {
@@ -267,6 +281,7 @@ func TestInstallModes(t *testing.T) {
 }
 
 // TestADeploymentThatCannotBeDeletedIsAskedForAgain, as long as it is there.
+// OLM's case: a failed look-up decides nothing, a failed deletion is repeated.
 func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	deploy(t, &in)

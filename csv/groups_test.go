@@ -58,6 +58,8 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 
 // TestGroupsMeetWhereTheirNamespacesDo: by the algebra of sets of namespaces, in
 // which all meets everything, and whichever of two groups is asked.
+// OLM's cases: a group's surface includes its own namespace unless it is global; intersection,
+// union and containment of namespaces, with all; groups meet in each other's own namespaces too.
 func TestGroupsMeetWhereTheirNamespacesDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}
@@ -79,6 +81,7 @@ func TestGroupsMeetWhereTheirNamespacesDo(t *testing.T) {
 
 // TestTargetsSurviveTheirAnnotation: from the spec of a group through its status
 // and the annotation of a CSV, none and all never become each other.
+// OLM's cases: a selector that matches: status and annotations; all namespaces.
 func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	labels := selector.MatchLabels
@@ -175,6 +178,7 @@ func TestOneOperatorWinsAnAPI(t *testing.T) {
 
 // TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked: of two groups that both list an
 // API just one gives way, and it is the same whichever is asked.
+// OLM's case: overlap of namespaces and APIs: add, nothing, conflict or remove.
 func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		both := [2]*v1alpha1.ClusterServiceVersion{operator("cool.v1", 1), operator("cool.v1", 1)}

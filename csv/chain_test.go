@@ -60,6 +60,9 @@ func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) 
 	return predecessor
 }
 
+// OLM's cases: a self reference is no operator's predecessor or successor; circles of two and of
+// one end; a line ends at its head; the chain of a self reference is itself; the chain of a mutual
+// pair is both; the chain of a line is all of it; who is replaced: found, not found, not read.
 func TestWhoComesBeforeWhom(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges []string
@@ -87,6 +90,7 @@ func TestWhoComesBeforeWhom(t *testing.T) {
 
 // TestAnyReplacementsAreAForest: whatever spec.replaces says, walks end, each
 // version has the predecessor that it names, and every circle loses just one edge.
+// OLM's case: the chain of a self reference is itself.
 func TestAnyReplacementsAreAForest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(1, 6).Draw(t, "n")]
@@ -132,6 +136,7 @@ func circles(next map[string]string) (n int) {
 // once or one by one, with writes that get lost: from the first success on a
 // version is there that runs or is being replaced, and none is deleted before a
 // later one is Succeeded. In the end the head alone is there.
+// OLM's case: several versions in between.
 func TestSomebodyAlwaysRuns(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
