@@ -139,7 +139,7 @@ func (in *Input) isComplete() bool {
 // terminating reports whether the plan's namespace is being deleted.
 func (in *Input) terminating() bool {
 	return slices.ContainsFunc(in.Namespace.Items, func(n *corev1.Namespace) bool {
-		return n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating
+		return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)
 	})
 }
 

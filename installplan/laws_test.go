@@ -5,6 +5,7 @@ package installplan_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/olmcore/olm/installplan"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 )
 
 func reconcileLaws(t *rapid.T) {
@@ -36,3 +39,22 @@ func reconcileLaws(t *rapid.T) {
 }
 
 func TestLawsOfReconcile(t *testing.T) { rapid.Check(t, reconcileLaws) }
+
+// TestCheckpointsAreSound: no change of an Input goes unnoticed.
+func TestCheckpointsAreSound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		if err := invariant.CheckpointSound(installplan.Reconcile, eitherInput(t)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	young := plan(none, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *ago(time.Minute) })
+	asking := subscription("a", refersTo("install-x"), manual)
+	waiting := input(plan(requiresApproval, []*v1alpha1.Step{crdStep("a.v1", "v1")}, func(p *v1alpha1.InstallPlan) {
+		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
+	}, ownedBy(asking)), with(asking))
+	waiting.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "x", New: []string{"bad"}})
+	for _, in := range []installplan.Input{converged(3, 2), waiting, input(young)} {
+		checkpointOf(t, in)
+		require.NoError(t, invariant.CheckpointSound(installplan.Reconcile, in))
+	}
+}

@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -70,7 +71,8 @@ const retryInterval = 5 * time.Second
 // decision is what one round comes to. The rules make it, each one its part.
 type decision struct {
 	state State
-	// status is what the plan's status becomes; a copy.
+	// status is what the plan's status becomes. It shares with the plan what did not
+	// change; of its steps a round changes the status alone.
 	status v1alpha1.InstallPlanStatus
 	// reason is that of the phase Failed, where it is no step's.
 	reason string
@@ -89,7 +91,8 @@ type decision struct {
 // are passed over.
 func decide(in *Input, assessing bool) decision {
 	plan := in.InstallPlan
-	d := decision{status: *plan.Status.DeepCopy(), target: olmcore.RefOf(plan)}
+	d := decision{status: plan.Status, target: olmcore.RefOf(plan)}
+	d.status.Conditions = slices.Clone(plan.Status.Conditions)
 	repair := relation.Check(plan, in.Subscriptions.Items)
 	switch {
 	case plan.DeletionTimestamp != nil:
@@ -162,13 +165,21 @@ func (d *decision) say(severity olmcore.Severity, reason, path, format string, a
 	d.result.Diagnostics = append(d.result.Diagnostics, olmcore.Diagnose(severity, reason, d.target, path, format, args...))
 }
 
+// rewrites reports whether the status differs from the one that is there.
+func (d *decision) rewrites(before *v1alpha1.InstallPlanStatus) bool {
+	sameStep := func(a, b *v1alpha1.Step) bool { return step.Recorded(a) == step.Recorded(b) }
+	rest := *before
+	rest.Plan = d.status.Plan
+	return !slices.EqualFunc(before.Plan, d.status.Plan, sameStep) || !apiequality.Semantic.DeepEqual(rest, d.status)
+}
+
 // outcome returns the result, with the write of the status and the transition where there
 // are any.
 func (d *decision) outcome(in *Input) olmcore.Result {
 	plan, result := in.InstallPlan, d.result
-	if !apiequality.Semantic.DeepEqual(plan.Status, d.status) {
+	if d.rewrites(&plan.Status) {
 		after := plan.DeepCopy()
-		after.Status = d.status
+		after.Status = *d.status.DeepCopy()
 		if after.Status.CatalogSources == nil {
 			after.Status.CatalogSources = []string{} // the API requires the list
 		}
