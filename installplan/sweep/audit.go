@@ -171,7 +171,7 @@ func auditObjects(n namespace, p *v1alpha1.InstallPlan, subscriptions []*v1alpha
 		if !leavesObject(step) {
 			continue
 		}
-		key, served := kinds.KeyOf(step, p.Namespace, crds)
+		key, served := kinds.Known.KeyOf(step, p.Namespace, crds)
 		if !served || exists[key] {
 			continue
 		}

@@ -101,7 +101,7 @@ func (sr *stepReader) objects(p *v1alpha1.InstallPlan) ([]olmcore.Object, error)
 		if !leavesObject(s) || s.Resource.Name == "" {
 			continue
 		}
-		key, served := kinds.KeyOf(s, p.Namespace, crds)
+		key, served := kinds.Known.KeyOf(s, p.Namespace, crds)
 		if !served {
 			continue
 		}

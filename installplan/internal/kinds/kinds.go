@@ -54,8 +54,11 @@ const (
 	ServiceAccount = "ServiceAccount"
 )
 
-// Known is the table, by OLM's names of the kinds.
-var Known = map[string]Kind{
+// Table holds rows by OLM's names of the kinds.
+type Table map[string]Kind
+
+// Known is the table.
+var Known = Table{
 	CSV:            {GVK: olm(CSV), Namespaced: true, CreateOnly: true, Word: "csv"},
 	Subscription:   {GVK: olm(Subscription), Namespaced: true, CreateOnly: true, Word: "subscription"},
 	CRD:            {GVK: apiextensionsv1.SchemeGroupVersion.WithKind(CRD), ByController: true, Word: "crd", Failure: failedDefinition},
@@ -73,7 +76,7 @@ var Known = map[string]Kind{
 
 // Supported are the kinds, of any group, that steps may have besides Known. Those with a
 // GVK every API server serves; the others a CustomResourceDefinition defines.
-var Supported = map[string]Kind{
+var Supported = Table{
 	"PodDisruptionBudget": {GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Namespaced: true},
 	"NetworkPolicy":       {GVK: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespaced: true},
 	"PriorityClass":       {GVK: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), Immutable: immutablePriority},

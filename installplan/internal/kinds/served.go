@@ -14,10 +14,10 @@ import (
 
 // KeyOf returns the object that a step of a plan in a namespace names, going by its
 // resource alone. ok is false when its kind is not served.
-func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
+func (t Table) KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
 	key = olmcore.Key{Group: s.Resource.Group, Kind: s.Resource.Kind, Name: s.Resource.Name}
 	namespaced := false
-	if k, known := Known[s.Resource.Kind]; known {
+	if k, known := t[s.Resource.Kind]; known {
 		key.Group, key.Kind, namespaced, ok = k.GVK.Group, k.GVK.Kind, k.Namespaced, true
 	} else {
 		api := LookUp(schema.GroupVersionKind{Group: key.Group, Version: s.Resource.Version, Kind: key.Kind}, crds)
@@ -79,7 +79,7 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // Of returns the row of a kind that every API server serves, of those that steps have.
 func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
-	for _, table := range [...]map[string]Kind{Known, Supported} {
+	for _, table := range [...]Table{Known, Supported} {
 		for _, k := range table {
 			if k.GVK == gvk {
 				return k, true

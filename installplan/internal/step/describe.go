@@ -39,7 +39,7 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	default:
 		return refused, true
 	}
-	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
+	key, served := w.Kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
 	o := w.find(key)
 	if !served || o == nil {
 		return Verdict{}, false

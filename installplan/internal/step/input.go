@@ -47,7 +47,7 @@ type Input struct {
 	// SupportedKinds are the kinds besides those of the table Kinds that steps may have.
 	SupportedKinds []string
 	// Kinds is the table of kinds; nil for kinds.Known.
-	Kinds map[string]kinds.Kind
+	Kinds kinds.Table
 }
 
 // world is an Input whose objects can be found, with what the steps say of each other.

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestOneRowIsAllThereIsToAKind adds a kind to the table: its objects are made with their
+// owner under the account of the plan, kept up to date, keep what the row says, are made
+// anew where they cannot change, and their failures are worded.
+func TestOneRowIsAllThereIsToAKind(t *testing.T) {
+	table := maps.Clone(kinds.Known)
+	table["Lease"] = kinds.Kind{
+		GVK: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true, Owned: true, Word: "lease",
+		Keep: func(have, want map[string]any, _ bool) map[string]any {
+			want["kept"] = have["kept"]
+			return want
+		},
+		Immutable: func(have, want map[string]any) string {
+			if have["sealed"] == true {
+				return "sealed"
+			}
+			return ""
+		},
+	}
+	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a.v1", UID: "7"}}
+	evaluate := func(change func(*step.Input)) step.Evaluation {
+		in := step.Input{
+			Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), HasAccount: true, Kinds: table,
+			Plan: &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}, Status: v1alpha1.InstallPlanStatus{
+				AttenuatedServiceAccountRef: &corev1.ObjectReference{Namespace: "ops", Name: "scoped"},
+				Plan: []*v1alpha1.Step{{Resolving: "a.v1", Status: v1alpha1.StepStatusUnknown, Resource: v1alpha1.StepResource{
+					Group: "coordination.k8s.io", Version: "v1", Kind: "Lease", Name: "l", Manifest: `{"metadata":{"name":"l"},"spec":{"holder":"x"}}`,
+				}}},
+			}},
+			ClusterServiceVersions: []*v1alpha1.ClusterServiceVersion{version},
+		}
+		change(&in)
+		return step.Evaluate(in)
+	}
+	observing := func(change func(o olmcore.Object, values map[string]any)) func(*step.Input) {
+		made := evaluate(func(*step.Input) {}).Actions()[0].(olmcore.Create).Object
+		return func(in *step.Input) {
+			values, err := olmcore.ToMap(made)
+			require.NoError(t, err)
+			change(made, values)
+			o := olmcore.NewObject(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+			require.NoError(t, olmcore.FromMap(values, o))
+			o.SetUID("1")
+			o.SetResourceVersion("1")
+			in.Objects = []olmcore.Object{o}
+		}
+	}
+
+	created := evaluate(func(*step.Input) {}).Actions()[0].(olmcore.Create)
+	require.Equal(t, "scoped", created.As.Name)
+	require.True(t, olmcore.OwnedBy(created.Object, "7"))
+	require.Equal(t, "true", created.Object.GetLabels()[olmcore.LabelManaged])
+
+	same := evaluate(observing(func(olmcore.Object, map[string]any) {}))
+	require.Equal(t, step.Done, same.Verdicts[0].Outcome)
+	require.Equal(t, v1alpha1.StepStatusPresent, same.Verdicts[0].Status)
+
+	edited := func(values map[string]any) {
+		values["metadata"].(map[string]any)["annotations"] = map[string]any{"olmcore/step-hash": "another"}
+		values["spec"] = map[string]any{"holder": "y"}
+	}
+	updated := evaluate(observing(func(_ olmcore.Object, values map[string]any) { edited(values); values["kept"] = "this" })).Actions()[0].(olmcore.Update)
+	after, err := olmcore.ToMap(updated.After)
+	require.NoError(t, err)
+	require.Equal(t, "this", after["kept"])
+	require.Equal(t, map[string]any{"holder": "x"}, after["spec"])
+
+	replaced := evaluate(observing(func(_ olmcore.Object, values map[string]any) { edited(values); values["sealed"] = true }))
+	require.IsType(t, olmcore.Delete{}, replaced.Actions()[0])
+
+	unmanaged := evaluate(observing(func(_ olmcore.Object, values map[string]any) {
+		edited(values)
+		delete(values["metadata"].(map[string]any), "labels")
+		delete(values["metadata"].(map[string]any), "ownerReferences")
+	}))
+	require.Equal(t, step.Blocked, unmanaged.Verdicts[0].Outcome)
+	require.True(t, step.IsRefusal(unmanaged.Verdicts[0].Message))
+
+	orphan := evaluate(func(in *step.Input) { in.ClusterServiceVersions = nil })
+	require.Contains(t, orphan.Verdicts[0].Message, "error generating ownerrefs for lease l:")
+	require.Equal(t, "error creating lease l: no", table["Lease"].Explain("l", false, "no"))
+}
