@@ -4,6 +4,7 @@ package cleanup_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -17,39 +18,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestOnlyOurOwnObjectsAreDeleted(t *testing.T) {
-	for name, change := range map[string]func(m *metav1.ObjectMeta){
-		"another owner":             func(m *metav1.ObjectMeta) { m.Labels["olm.owner"] = "other" },
-		"another namespace":         func(m *metav1.ObjectMeta) { m.Labels["olm.owner.namespace"] = "other" },
-		"another kind of owner":     func(m *metav1.ObjectMeta) { m.Labels["olm.owner.kind"] = "OperatorGroup" },
-		"a label is missing":        func(m *metav1.ObjectMeta) { delete(m.Labels, "olm.owner.kind") },
-		"another incarnation":       func(m *metav1.ObjectMeta) { m.Labels["olm.owner.uid"] = "before" },
-		"younger than the deletion": func(m *metav1.ObjectMeta) { m.CreationTimestamp = *ago(9 * time.Second) },
-		"owned by another CSV": func(m *metav1.ObjectMeta) {
-			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "x"}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := leaving()
-			m := ours("role")
-			change(&m)
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: m}}
-			require.Equal(t, release, does(t, in))
-		})
-	}
-}
-
 // TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an
 // object of any sort outlives the whole cleanup; without the difference only a
 // CRD, which is never deleted, and everything after an orphaning deletion does.
 func TestOthersObjectsStayInEveryMode(t *testing.T) {
 	differences := map[string]func(o olmcore.Object){
-		"none":                      func(olmcore.Object) {},
-		"another owner":             label("olm.owner", "cool.v2"),
-		"another namespace":         label("olm.owner.namespace", "other"),
-		"another kind of owner":     label("olm.owner.kind", "OperatorGroup"),
-		"another incarnation":       label("olm.owner.uid", "before"),
-		"no owner":                  func(o olmcore.Object) { o.SetLabels(map[string]string{"olm.managed": "true"}) },
+		"none":                  func(olmcore.Object) {},
+		"another owner":         label("olm.owner", "cool.v2"),
+		"another namespace":     label("olm.owner.namespace", "other"),
+		"another kind of owner": label("olm.owner.kind", "OperatorGroup"),
+		"another incarnation":   label("olm.owner.uid", "before"),
+		"no owner":              func(o olmcore.Object) { o.SetLabels(map[string]string{"olm.managed": "true"}) },
+		"a label is missing": func(o olmcore.Object) {
+			labels := maps.Clone(o.GetLabels())
+			delete(labels, "olm.owner.kind")
+			o.SetLabels(labels)
+		},
 		"younger than the deletion": func(o olmcore.Object) { o.SetCreationTimestamp(*ago(9 * time.Second)) },
 		"owned by another version":  func(o olmcore.Object) { o.SetOwnerReferences(ownerCSV("other")) },
 	}

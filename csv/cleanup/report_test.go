@@ -11,34 +11,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
-
-func TestTheModeDoesNotChangeThroughOurOwnStatus(t *testing.T) {
-	for name, change := range map[string]func(in *cleanup.Input){
-		"uninstall":  func(*cleanup.Input) {},
-		"superseded": func(in *cleanup.Input) { hold(in.ClusterServiceVersion, deleting, "Replaced", "", time.Hour) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := leaving()
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
-			change(&in)
-			before := reconciled(t, in)
-			out, err := cleanup.Reconcile(in)
-			require.NoError(t, err)
-			after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
-			require.True(t, ok)
-			require.Len(t, after.Status.Cleanup.PendingDeletion, 1)
-			in.ClusterServiceVersion = after
-			require.Equal(t, before.Mode, reconciled(t, in).Mode)
-			require.Equal(t, cleanup.StageWorkload, reconciled(t, in).Stage)
-		})
-	}
-}
 
 // TestOurOwnStatusNeverChangesTheMode of a cleanup.
 func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
@@ -168,20 +145,4 @@ func leftBehind(t *testing.T, in cleanup.Input) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// TestTheOrderOfWhatIsPending is that of names, whatever that of the list.
-func TestTheOrderOfWhatIsPending(t *testing.T) {
-	in := leaving()
-	second := in.Deployments.Items[0].DeepCopy()
-	second.Name, second.UID = "a", "a"
-	in.Deployments.Items = append(in.Deployments.Items, second)
-	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
-	want, err := cleanup.Reconcile(in)
-	require.NoError(t, err)
-	require.Len(t, want.Actions, 3)
-	slices.Reverse(in.Deployments.Items)
-	got, err := cleanup.Reconcile(in)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
 }

@@ -91,6 +91,29 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 				Message: "Multiple OperatorGroup found in the same namespace", LastTransitionTime: *ago(0),
 			}}},
 		},
+		"a target goes, unsorted": {
+			func(in *operatorgroup.Input) {
+				in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", "a", "ns"}
+				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"ns", "b", "a"}, LastUpdated: ago(time.Hour)}
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"a", "ns"}, LastUpdated: ago(0)},
+		},
+		"the account is another one": {
+			func(in *operatorgroup.Input) {
+				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
+				old := *ref
+				old.UID = "before"
+				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &old}
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref},
+		},
+		"no account is prescribed any more": {
+			func(in *operatorgroup.Input) {
+				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour)},
+		},
+		"an empty target among others":  {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""} }, nil},
 		"a group that is being deleted": {func(in *operatorgroup.Input) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +245,26 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		"it watches all, which needs no mark": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Spec.TargetNamespaces, in.OperatorGroup.Status.Namespaces = nil, []string{""}
 		}, []string{"update Namespace a", "update Namespace ns"}},
-		"a role lost its labels":         {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role lost its labels": {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role is not managed":  {func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.managed") }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects too much": {func(in *operatorgroup.Input) {
+			s := &in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors
+			*s = append(*s, (*s)[0])
+		}, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects by expression": {func(in *operatorgroup.Input) {
+			in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Exists"}}
+		}, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects another API": {func(in *operatorgroup.Input) {
+			in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchLabels = map[string]string{"olm.opgroup.permissions/aggregate-to-1-edit": "true"}
+		}, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role is gone": {func(in *operatorgroup.Input) { in.ClusterRoles.Items = in.ClusterRoles.Items[:2] }, []string{"create ClusterRole olm.og.group.view-x"}},
+		"a role that is being deleted": {func(in *operatorgroup.Input) {
+			in.ClusterRoles.Items[1].DeletionTimestamp, in.ClusterRoles.Items[1].Labels = ago(0), nil
+		}, nil},
+		"an operator provides more": {func(in *operatorgroup.Input) {
+			d := &in.ClusterServiceVersions.Items[0].Spec.CustomResourceDefinitions
+			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "mores.example.com", Kind: "More", Version: "v1"})
+		}, []string{"roles"}},
 		"a role selects too little":      {func(in *operatorgroup.Input) { in.ClusterRoles.Items[2].AggregationRule = nil }, []string{"update ClusterRole olm.og.group.view-x"}},
 		"the roles were not read":        {func(in *operatorgroup.Input) { in.ClusterRoles = olmcore.Observed[*rbacv1.ClusterRole]{} }, nil},
 		"what no operator provides goes": {func(in *operatorgroup.Input) { in.OperatorGroup.Annotations["olm.providedAPIs"] += ",X.v1.x" }, []string{"annotate Cool.v1.example.com,Hot.v1.example.com", "roles"}},
