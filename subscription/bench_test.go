@@ -81,7 +81,7 @@ var sizes = []int{1, 10, 100, 1000}
 func full(t require.TestingT, n int) subscription.Input {
 	in := withCatalogs(convergedInput(n))
 	in.Histories = map[types.UID]subscription.History{}
-	in.Histories = outcomeOf(t, in).Histories
+	in.Histories = reconcile(t, in).Histories
 	return in
 }
 
@@ -115,7 +115,7 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		for range 3 { // nearer to rest
-			carryOut(&in, outcomeOf(t, in))
+			carryOut(&in, reconcile(t, in))
 		}
 		require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
 	})
@@ -123,7 +123,7 @@ func TestTheCheckpointIsSound(t *testing.T) {
 
 // measure reports the cost with and without the Checkpoint.
 func measure(b *testing.B, n int, in subscription.Input) {
-	for name, checkpoint := range map[string]*olmcore.Checkpoint{"plain": nil, "checkpoint": outcomeOf(b, in).Checkpoint} {
+	for name, checkpoint := range map[string]*olmcore.Checkpoint{"plain": nil, "checkpoint": reconcile(b, in).Checkpoint} {
 		if name == "checkpoint" && checkpoint == nil {
 			continue
 		}

@@ -231,8 +231,7 @@ func resultOf(t require.TestingT, objects []olmcore.Object) olmcore.Result {
 	in.Catalogs, err = subscription.GatherCatalogs(context.Background(), snapshot, ns, "olm")
 	require.NoError(t, err)
 	in.Now = now
-	out, err := subscription.Reconcile(in)
-	require.NoError(t, err)
+	out := reconcile(t, in)
 	return out.Result
 }
 
@@ -277,7 +276,7 @@ func TestALiveReadLeavesNothingUnverified(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		in.Live = true
-		require.Empty(t, outcomeOf(t, in).Verify)
+		require.Empty(t, reconcile(t, in).Verify)
 		for _, s := range assess(t, in).Verdicts {
 			require.NotEqual(t, subscription.StageUnverified, s.Plan.Stage)
 		}

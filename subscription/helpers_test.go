@@ -5,7 +5,6 @@ package subscription_test
 import (
 	"fmt"
 	"strings"
-	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -42,14 +41,7 @@ func failForward(in subscription.Input) subscription.Input {
 	return in
 }
 
-func reconcile(t testing.TB, in subscription.Input) subscription.Outcome {
-	t.Helper()
-	out, err := subscription.Reconcile(in)
-	require.NoError(t, err)
-	return out
-}
-
-func outcomeOf(t require.TestingT, in subscription.Input) subscription.Outcome {
+func reconcile(t require.TestingT, in subscription.Input) subscription.Outcome {
 	out, err := subscription.Reconcile(in)
 	require.NoError(t, err)
 	return out

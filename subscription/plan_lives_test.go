@@ -99,8 +99,7 @@ func newWatcher() *watcher {
 
 func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) subscription.Outcome {
 	w.in.Now, w.in.InstallPlans.Items = second(at).Time, []*v1alpha1.InstallPlan{plan}
-	out, err := subscription.Reconcile(w.in)
-	require.NoError(t, err)
+	out := reconcile(t, w.in)
 	checkSafety(t, w.in)
 	for uid, h := range out.Histories {
 		w.in.Histories[uid] = h

@@ -186,8 +186,7 @@ func TestANamespaceComesToRest(t *testing.T) {
 		for round := range 60 {
 			require.NoError(t, invariant.Laws(result, in))
 			checkSafety(t, in)
-			out, err := subscription.Reconcile(in)
-			require.NoError(t, err)
+			out := reconcile(t, in)
 			carryOut(&in, out)
 			require.LessOrEqual(t, round, 50, "not at rest: %s", invariant.Describe(out.Result))
 			if len(out.Actions)+len(out.Transitions) > 0 {
@@ -200,8 +199,7 @@ func TestANamespaceComesToRest(t *testing.T) {
 			in.Now = in.Now.Add(out.RequeueAfter)
 		}
 		in.Now = in.Now.Add(1000 * time.Hour)
-		out, err := subscription.Reconcile(in)
-		require.NoError(t, err)
+		out := reconcile(t, in)
 		require.Empty(t, out.Actions)
 		require.Empty(t, out.Transitions)
 	})
@@ -347,12 +345,6 @@ func toJSON(t require.TestingT, out subscription.Outcome) string {
 	return string(data)
 }
 
-func reconcileAll(t require.TestingT, in subscription.Input) subscription.Outcome {
-	out, err := subscription.Reconcile(in)
-	require.NoError(t, err)
-	return out
-}
-
 // TestAnUnrelatedSubscriptionChangesNothing: another Subscription changes nothing of what the
 // others say, unless the namespace is resolved with it.
 func TestAnUnrelatedSubscriptionChangesNothing(t *testing.T) {
@@ -365,7 +357,7 @@ func TestAnUnrelatedSubscriptionChangesNothing(t *testing.T) {
 			follows("q", "vault.v1")(unrelated)
 		}
 		with.Subscriptions.Items = append(slices.Clone(in.Subscriptions.Items), unrelated)
-		alone, both := reconcileAll(t, in), reconcileAll(t, with)
+		alone, both := reconcile(t, in), reconcile(t, with)
 		for _, s := range in.Subscriptions.Items {
 			require.Equal(t, statusOf(t, in, alone, s.Name), statusOf(t, with, both, s.Name))
 		}

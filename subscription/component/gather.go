@@ -8,48 +8,47 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// namespacedKinds are the kinds in a CSV's namespace that get its component
-// labels; clusterKinds, and in other namespaces spreadKinds, carry owner labels
-// instead of references.
-// olmKinds and crdKind carry the labels too, by rules of their own.
-var (
-	olmKinds = []schema.GroupVersionKind{
-		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind),
-		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind),
-		v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind),
-	}
-	crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+// labelledKind is a kind whose objects carry component labels. Those of a CSV's namespace
+// belong to it by owner reference or owner labels (here), all others by owner labels
+// (elsewhere); the kinds that are neither have rules of their own.
+type labelledKind struct {
+	schema.GroupVersionKind
+	here, elsewhere bool
+}
 
-	namespacedKinds = []schema.GroupVersionKind{
-		{Version: "v1", Kind: "ConfigMap"},
-		{Version: "v1", Kind: "Secret"},
-		{Version: "v1", Kind: "Service"},
-		{Version: "v1", Kind: "ServiceAccount"},
-		{Group: "apps", Version: "v1", Kind: "Deployment"},
-		{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
-	}
-	clusterKinds = []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Namespace"},
-		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
-	}
-	spreadKinds = []schema.GroupVersionKind{
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
-	}
-)
+var labelledKinds = []labelledKind{
+	{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind), false, false},
+	{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind), false, false},
+	{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind), false, false},
+	{corev1.SchemeGroupVersion.WithKind("ConfigMap"), true, false},
+	{corev1.SchemeGroupVersion.WithKind("Secret"), true, false},
+	{corev1.SchemeGroupVersion.WithKind("Service"), true, false},
+	{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), true, false},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), true, false},
+	{operatorsv2.GroupVersion.WithKind("OperatorCondition"), true, false},
+	{rbacv1.SchemeGroupVersion.WithKind("Role"), true, true},
+	{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), true, true},
+	{corev1.SchemeGroupVersion.WithKind("Namespace"), false, true},
+	{apiregistrationv1.SchemeGroupVersion.WithKind("APIService"), false, true},
+	{rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), false, true},
+	{rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), false, true},
+	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), false, false},
+}
 
 // GatherOwned reads the objects that belong to ClusterServiceVersions of a namespace
 // which carry a component label, of every kind that inherits it; kinds that were not read
@@ -61,93 +60,60 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	if len(csvs) == 0 {
 		return nil, nil
 	}
-	owners := ownersIndex(csvs)
-	var found []olmcore.Object
-	for _, kind := range namespacedKinds {
-		objects, err := olmcore.ObserveKind(ctx, r, kind, namespace, nil)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects.Items {
-			if owners.own(o) {
-				found = append(found, o)
-			}
-		}
-	}
 	owned, err := k8slabels.NewRequirement(olmcore.LabelOwnerNamespace, selection.Equals, []string{namespace})
 	if err != nil {
 		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
 	}
-	for _, kind := range slices.Concat(clusterKinds, spreadKinds) {
-		objects, err := olmcore.ObserveKind(ctx, r, kind, "", k8slabels.NewSelector().Add(*owned))
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects.Items {
-			if o.GetNamespace() == namespace {
-				continue // found already
+	var all []olmcore.Object
+	for _, kind := range labelledKinds {
+		if kind.here {
+			objects, err := olmcore.ObserveKind(ctx, r, kind.GroupVersionKind, namespace, nil)
+			if err != nil {
+				return nil, err
 			}
-			if owners.own(o) {
-				found = append(found, o)
+			all = append(all, objects.Items...)
+		}
+		if kind.elsewhere {
+			objects, err := olmcore.ObserveKind(ctx, r, kind.GroupVersionKind, "", k8slabels.NewSelector().Add(*owned))
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range objects.Items {
+				if o.GetNamespace() != namespace { // else it was found
+					all = append(all, o)
+				}
 			}
 		}
 	}
-	crds, err := ownedCRDs(ctx, r, csvs)
-	return append(found, crds...), err
-}
-
-func ownedCRDs(ctx context.Context, r olmcore.Reader, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
+	all = slices.DeleteFunc(all, ownedByNone(csvs))
 	var names []string
 	for _, c := range csvs {
-		for i := range c.Spec.CustomResourceDefinitions.Owned {
-			names = append(names, c.Spec.CustomResourceDefinitions.Owned[i].Name)
+		for _, d := range c.Spec.CustomResourceDefinitions.Owned {
+			names = append(names, d.Name)
 		}
 	}
 	slices.Sort(names)
 	crds, err := olmcore.ObserveNamed[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", names...)
-	if err != nil {
-		return nil, err
-	}
-	var found []olmcore.Object
 	for _, crd := range crds.Items {
-		found = append(found, crd)
+		all = append(all, crd)
 	}
-	return found, nil
+	return all, err
 }
 
-// owners are CSVs of one namespace, by name and by UID.
-type owners struct {
-	byName map[string]*v1alpha1.ClusterServiceVersion
-	byUID  map[types.UID]*v1alpha1.ClusterServiceVersion
-}
-
-func ownersIndex(csvs []*v1alpha1.ClusterServiceVersion) owners {
-	index := owners{byName: map[string]*v1alpha1.ClusterServiceVersion{}, byUID: map[types.UID]*v1alpha1.ClusterServiceVersion{}}
+// ownedByNone returns whether an object belongs to none of the CSVs, by reference or by
+// labels.
+func ownedByNone(csvs []*v1alpha1.ClusterServiceVersion) func(olmcore.Object) bool {
+	byUID, byName := map[types.UID]bool{}, map[string]olmcore.Owner{}
 	for _, c := range csvs {
-		index.byName[c.Name], index.byUID[c.UID] = c, c
+		byUID[c.UID] = c.UID != ""
+		byName[c.Name] = olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
 	}
-	return index
-}
-
-// own reports whether an object belongs to one of them.
-func (index owners) own(o olmcore.Object) bool {
-	for _, r := range o.GetOwnerReferences() {
-		if c := index.byUID[r.UID]; c != nil && belongsTo(o, c) {
-			return true
-		}
+	return func(o olmcore.Object) bool {
+		named, _ := olmcore.OwnerOf(o.GetLabels())
+		owner, known := byName[named.Name]
+		return !(known && owner.Owns(o.GetLabels())) &&
+			!slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return byUID[r.UID] })
 	}
-	named, _ := olmcore.OwnerOf(o.GetLabels())
-	c := index.byName[named.Name]
-	return c != nil && belongsTo(o, c)
-}
-
-// belongsTo reports whether a CSV owns an object, by reference or by labels.
-func belongsTo(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) bool {
-	if olmcore.OwnedBy(o, c.UID) {
-		return true
-	}
-	owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
-	return owner.Owns(o.GetLabels())
 }
 
 // Gather reads what carries one component label, and the Operator object
@@ -163,14 +129,12 @@ func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	if err != nil {
 		return in, nil // Reconcile says so
 	}
-	for _, kinds := range [...][]schema.GroupVersionKind{olmKinds, namespacedKinds, clusterKinds, {crdKind}} {
-		for _, kind := range kinds {
-			objects, err := olmcore.ListKind(ctx, r, kind, "", k8slabels.NewSelector().Add(*labelled))
-			if err != nil {
-				return Input{}, olmcore.Needed(err, "what belongs to an operator")
-			}
-			in.Components = append(in.Components, objects...)
+	for _, kind := range labelledKinds {
+		objects, err := olmcore.ListKind(ctx, r, kind.GroupVersionKind, "", k8slabels.NewSelector().Add(*labelled))
+		if err != nil {
+			return Input{}, olmcore.Needed(err, "what belongs to an operator")
 		}
+		in.Components = append(in.Components, objects...)
 	}
 	return in, nil
 }
