@@ -69,7 +69,9 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 		}
 		c.steps = append(c.steps, step)
 	}
-	orderSteps(c.steps)
+	slices.SortStableFunc(c.steps, func(a, b *v1alpha1.Step) int { // the steps of one operator keep their order
+		return cmp.Or(cmp.Compare(kinds.OrderOf(a), kinds.OrderOf(b)), strings.Compare(a.Resolving, b.Resolving))
+	})
 	c.account = relation.PrescribedAccount(in.OperatorGroups.Items)
 	c.hash = contentHash(in.Namespace, c.account, c.steps)
 	return c, pending, problems
@@ -129,28 +131,6 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 	}
 	step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace
 	return step, nil
-}
-
-// order is the place of a kind of step in a new plan; others have otherKinds.
-var order = map[string]int{
-	kinds.CSV: 0, kinds.CRD: 1, "ServiceAccount": 2, kinds.PullSecret: 3, kinds.BundleSecret: 3, "ConfigMap": 4,
-	"Role": 5, "ClusterRole": 5, "RoleBinding": 6, "ClusterRoleBinding": 6, "Service": 7, kinds.Subscription: 9,
-}
-
-const otherKinds = 8
-
-// orderSteps sorts the steps of a new plan by kind and operator; the steps of one
-// operator keep their order.
-func orderSteps(steps []*v1alpha1.Step) {
-	place := func(s *v1alpha1.Step) int {
-		if place, ok := order[s.Resource.Kind]; ok {
-			return place
-		}
-		return otherKinds
-	}
-	slices.SortStableFunc(steps, func(a, b *v1alpha1.Step) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a.Resolving, b.Resolving))
-	})
 }
 
 // contentHash identifies what a plan installs: the namespace, the versions, the steps,

@@ -35,6 +35,8 @@ type Kind struct {
 	// Keep and Immutable may be nil: nothing is kept, everything can change.
 	Keep      Keep
 	Immutable Immutable
+	// Order is the place of its steps in a new plan, from 0; others have OtherKinds.
+	Order int
 	// Word is what OLM's messages call it; Failure words an error of the API server,
 	// nil for the way of most kinds.
 	Word    string
@@ -60,18 +62,29 @@ type Table map[string]Kind
 // Known is the table.
 var Known = Table{
 	CSV:            {GVK: olm(CSV), Namespaced: true, CreateOnly: true, Word: "csv"},
-	Subscription:   {GVK: olm(Subscription), Namespaced: true, CreateOnly: true, Word: "subscription"},
-	CRD:            {GVK: apiextensionsv1.SchemeGroupVersion.WithKind(CRD), ByController: true, Word: "crd", Failure: failedDefinition},
-	PullSecret:     {GVK: core("Secret"), Namespaced: true, CreateOnly: true, Word: "secret", Failure: failedPullSecret},
-	BundleSecret:   {GVK: core("Secret"), Namespaced: true, Owned: true, Keep: keepSecret, Immutable: immutableSecret, Word: "secret", Failure: failedSecret},
-	ServiceAccount: {GVK: core("ServiceAccount"), Namespaced: true, Owned: true, Additive: true, Keep: keepAccount, Word: "service account:"},
-	"Service":      {GVK: core("Service"), Namespaced: true, Owned: true, Keep: keepService, Word: "service:", Failure: failedUpdate("service:")},
-	"ConfigMap":    {GVK: core("ConfigMap"), Namespaced: true, Owned: true, Immutable: immutableData, Word: "configmap:", Failure: failedUpdate("configmap:")},
-	"Role":         {GVK: rbac("Role"), Namespaced: true, Owned: true, Word: "role"},
-	"RoleBinding":  {GVK: rbac("RoleBinding"), Namespaced: true, Owned: true, Immutable: immutableRoleRef, Word: "rolebinding"},
+	Subscription:   {GVK: olm(Subscription), Namespaced: true, CreateOnly: true, Order: 9, Word: "subscription"},
+	CRD:            {GVK: apiextensionsv1.SchemeGroupVersion.WithKind(CRD), ByController: true, Order: 1, Word: "crd", Failure: failedDefinition},
+	PullSecret:     {GVK: core("Secret"), Namespaced: true, CreateOnly: true, Order: 3, Word: "secret", Failure: failedPullSecret},
+	BundleSecret:   {GVK: core("Secret"), Namespaced: true, Owned: true, Keep: keepSecret, Immutable: immutableSecret, Order: 3, Word: "secret", Failure: failedSecret},
+	ServiceAccount: {GVK: core("ServiceAccount"), Namespaced: true, Owned: true, Additive: true, Keep: keepAccount, Order: 2, Word: "service account:"},
+	"Service":      {GVK: core("Service"), Namespaced: true, Owned: true, Keep: keepService, Order: 7, Word: "service:", Failure: failedUpdate("service:")},
+	"ConfigMap":    {GVK: core("ConfigMap"), Namespaced: true, Owned: true, Immutable: immutableData, Order: 4, Word: "configmap:", Failure: failedUpdate("configmap:")},
+	"Role":         {GVK: rbac("Role"), Namespaced: true, Owned: true, Order: 5, Word: "role"},
+	"RoleBinding":  {GVK: rbac("RoleBinding"), Namespaced: true, Owned: true, Immutable: immutableRoleRef, Order: 6, Word: "rolebinding"},
 
-	"ClusterRole":        {GVK: rbac("ClusterRole"), Labelled: true, Word: "clusterrole"},
-	"ClusterRoleBinding": {GVK: rbac("ClusterRoleBinding"), Labelled: true, Immutable: immutableRoleRef, Word: "clusterrolebinding"},
+	"ClusterRole":        {GVK: rbac("ClusterRole"), Labelled: true, Order: 5, Word: "clusterrole"},
+	"ClusterRoleBinding": {GVK: rbac("ClusterRoleBinding"), Labelled: true, Immutable: immutableRoleRef, Order: 6, Word: "clusterrolebinding"},
+}
+
+// OtherKinds is the Order of kinds that are no row of Known.
+const OtherKinds = 8
+
+// OrderOf returns the place of a step in a new plan.
+func OrderOf(s *v1alpha1.Step) int {
+	if k, known := Known[s.Resource.Kind]; known {
+		return k.Order
+	}
+	return OtherKinds
 }
 
 // Supported are the kinds, of any group, that steps may have besides Known. Those with a
