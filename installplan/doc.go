@@ -2,14 +2,14 @@
 
 // Package installplan decides what happens to an InstallPlan.
 //
-// [Create] turns a resolution into a plan, or meets the plan that is there
-// already; what its bundles hold, [Unpack] takes out of their images first.
-// [Reconcile] takes one plan through its phases and applies its steps. [Sweep]
-// keeps the plans of a namespace in order. All are functions of their input: no
-// client, no clock, no memory.
+// [Gather] reads an [Input], [Reconcile] takes the plan through its phases and applies its
+// steps, [Assess] says what it is doing, and [Affected] which plans to look at again when
+// an object changed. Packages below make plans of resolutions (create), take bundles out
+// of their images (unpack), and keep the plans of a namespace in order (sweep). All are
+// functions of their input: no client, no clock, no memory.
 //
-//	            Create (Manual)              approved
-//	(absent) ------------------> RequiresApproval -----> Installing <---- Create (Automatic)
+//	            create (Manual)              approved
+//	(absent) ------------------> RequiresApproval -----> Installing <---- create (Automatic)
 //	                                    ^  approval withdrawn |  |
 //	                                    |  before anything    |  |
 //	                                    |  was applied        |  |
@@ -34,19 +34,22 @@
 // # Existing custom resources
 //
 // A step may give a CustomResourceDefinition schemas that custom resources break.
-// SchemaChanges asks who must be judged, module installplan/crvalidation does,
-// and Reconcile refuses the plan for those that only the new schema finds wrong.
+// Outcome.SchemaChanges asks which must be judged, module installplan/crvalidation
+// judges them, and Reconcile refuses the plan for those that only the new schema finds
+// wrong.
 //
 // # Bundles in images
 //
-// A resolution may know a bundle by its image alone. Create then asks for a
-// lookup and makes no plan. Unpack answers it round by round: a ConfigMap, who may
-// write it, a Job that does, and in the end the bundle. The steps of the plan
-// refer to the ConfigMap and to the digest of what it held, so that nothing else
-// than what was planned, and perhaps approved, is installed. What was lost since is
-// in LostBundles, and Unpack brings it back.
+// The steps of a plan may refer to the ConfigMap that a bundle was unpacked into, and to
+// the digest of what it held, so that nothing else than what was planned, and perhaps
+// approved, is installed. What was lost since is in Outcome.LostBundles, and package
+// unpack brings it back.
 //
-//	lookup --> ConfigMap --> Role, ServiceAccount, RoleBinding --> Job --+--> bundle
-//	                                                               ^     |
-//	                                                               +-----+ failed, after the retry interval
+// # Inside
+//
+// Reconcile asks rules in an order, and the first that answers ends the round: each makes
+// its part of a decision, which becomes the Outcome. The steps are judged in package
+// internal/step, which makes a Verdict for each of what its manifest says and what exists;
+// internal/kinds is the table of their kinds, internal/crd decides about
+// CustomResourceDefinitions, internal/relation ties plans to Subscriptions.
 package installplan
