@@ -54,7 +54,7 @@ func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) 
 	a, _ := csv.Assess(from(all, name))
 	rest, waits := strings.CutPrefix(a.Message, "requirements met; waiting for ")
 	if !waits {
-		return "" // T18: nothing comes before it
+		return "" // nothing comes before it
 	}
 	predecessor, _, _ := strings.Cut(rest, " ")
 	return predecessor
@@ -132,12 +132,12 @@ func circles(next map[string]string) (n int) {
 	return n
 }
 
-// TestSomebodyAlwaysRuns follows chains of versions that come in any order, all at
+// TestAVersionAlwaysRuns follows chains of versions that come in any order, all at
 // once or one by one, with writes that get lost: from the first success on a
 // version is there that runs or is being replaced, and none is deleted before a
 // later one is Succeeded. In the end the head alone is there.
 // OLM's case: several versions in between.
-func TestSomebodyAlwaysRuns(t *testing.T) {
+func TestAVersionAlwaysRuns(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})

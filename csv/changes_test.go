@@ -29,7 +29,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OLM's cases: a CRD noted for another namespace, itself, a copy, a stranger, a descendant: fine;
+// OLM's cases: a CRD noted for another namespace, itself, a copy, an unrelated one, a descendant: fine;
 // a CRD noted for ancestors, also in a circle: not yet; a CRD that came with another version
 // blocks, of another namespace not; replaced by one that came with it is allowed.
 func TestInstalledAlongside(t *testing.T) {
@@ -314,7 +314,7 @@ func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 	}
 }
 
-// TestAGroupsAccountThatMayNotInstall: the CSV freezes, and goes on when somebody
+// TestAGroupsAccountThatMayNotInstall: the CSV freezes, and goes on when an administrator
 // grants the right, or when the group installs as the controller again.
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAGroupsAccountThatMayNotInstall(t *testing.T) {

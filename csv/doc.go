@@ -5,8 +5,10 @@
 //
 // [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], [Assess]
 // gives the same decision without objects, and [Affected] says which CSVs to look
-// at again when an object changed. [Group] does the same for an OperatorGroup,
-// whose status every CSV of its namespace needs.
+// at again when an object changed. A decision is the first of the rules (gates.go,
+// phases.go) that applies to the facts of the Input. Package cleanup decides about a
+// CSV that is being deleted, package operatorgroup about an OperatorGroup, whose status
+// every CSV of its namespace needs, and package sweep about what was left behind.
 //
 // # Phases
 //
@@ -31,7 +33,7 @@
 //	     +-> Pending, when the newer version disappeared
 //
 // Any phase goes to Replacing when a newer version has begun to install, and to
-// Deleting when the CSV is deleted and its clean-up takes time.
+// Deleting when the CSV is deleted and its cleanup takes time.
 //
 // # Gates
 //
@@ -41,35 +43,12 @@
 // the group lists the APIs that the CSV provides, and no other group that shares
 // a namespace with it provides one of them. A CSV that is Replacing or Deleting passes without the group.
 //
-// # Clean-up
-//
-// The finalizer [Finalizer] holds a CSV that is being deleted until nothing is
-// left that garbage collection cannot reach. The stages, each of which starts
-// when the one before holds nothing any more:
-//
-//	Operands     custom resources, when spec.cleanup.enabled
-//	Admission    webhook configurations
-//	Conversion   our service in the conversion of owned CRDs
-//	APIServices  those with our labels
-//	Workload     our Deployments, when there are permissions to take away
-//	RBAC         ClusterRoleBindings and ClusterRoles, bindings in kube-system
-//	Others       other cluster-scoped objects with our labels
-//	Release      the finalizer goes
-//
-// Every stage is decided from what is there, so a clean-up goes on after any
-// outage where it was, and every step may be repeated.
-//
-// What went while no controller watched, and what a deleted OperatorGroup leaves,
-// [Sweep] finds.
-//
 // # Speed
 //
-// Hand [CheckpointOf] the Input of a reconcile that had nothing to do, and give
-// its answer back in Input.Checkpoint, as the outcome of catalog goes back: then a
-// CSV at rest costs the comparison of resourceVersions, well below a microsecond
-// whatever its size. Without a Checkpoint its requirements, annotations and
-// Deployments are compared each time, which takes some microseconds. Neither
-// allocates, nor does an OperatorGroup at rest.
+// Hand Outcome.Checkpoint back in the next Input of the same CSV: then one at rest costs
+// the comparison of resourceVersions, below a microsecond whatever its size, and
+// allocates nothing. Without it the answer is the same, at some microseconds for each
+// object.
 //
 // # What is left to the caller
 //

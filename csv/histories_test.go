@@ -92,7 +92,7 @@ func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target
 	return nil
 }
 
-// live returns the versions that nobody deleted, oldest first.
+// live returns the versions that are not deleted, oldest first.
 func (h *history) live() []*v1alpha1.ClusterServiceVersion {
 	list := slices.DeleteFunc(csvs(h.c), func(v *v1alpha1.ClusterServiceVersion) bool {
 		return v.DeletionTimestamp != nil || v.Namespace != "ns"
@@ -204,7 +204,7 @@ func (h *history) step(t *rapid.T) {
 		} else {
 			h.c.HealDeployment("ns", "cool")
 		}
-	case 14: // something is held by a finalizer that nobody removes
+	case 14: // something is held by a finalizer that stays
 		h.wedge(t)
 	case 13: // a Subscription says what it has installed, or goes
 		h.subscribe(t)

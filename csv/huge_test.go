@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// patience is far above what the calls below take, and far below what they would
+// costLimit is far above what the calls below take, and far below what they would
 // take if their cost grew with the square of the input, or worse.
-const patience = 4 * time.Second
+const costLimit = 4 * time.Second
 
 func binding(name, role, account string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
@@ -76,7 +76,7 @@ func TestHugeInputs(t *testing.T) {
 					start := time.Now()
 					out, err := csv.Reconcile(in)
 					require.NoError(t, err)
-					require.Less(t, time.Since(start), patience, "%s", phase)
+					require.Less(t, time.Since(start), costLimit, "%s", phase)
 					if after, ok := metadataOf(firstOf(out.Actions)); ok {
 						in.ClusterServiceVersion = after
 					}
@@ -105,7 +105,7 @@ func TestGatherFollowsALongChain(t *testing.T) {
 		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("chain.v%05d", at)}, csv.Config{})
 		require.NoError(t, err)
 		require.Len(t, in.Neighbours.Items, n-1)
-		require.Less(t, time.Since(start), patience)
+		require.Less(t, time.Since(start), costLimit)
 	}
 }
 

@@ -148,7 +148,7 @@ var oddities = map[string]oddity{
 	}),
 	"another group lists the API": func(t *rapid.T, in *csv.Input) {
 		in.OtherGroups = olmcore.Found(otherGroup(coolAPI, rapid.SampledFrom([]string{"ns", "", "elsewhere"}).Draw(t, "watched")))
-		in.OtherProviders = olmcore.Found(rival(phaseOf(t, "rival"), time.Duration(rapid.SampledFrom([]int{1, 1000}).Draw(t, "age"))*time.Hour))
+		in.OtherProviders = olmcore.Found(competitor(phaseOf(t, "rival"), time.Duration(rapid.SampledFrom([]int{1, 1000}).Draw(t, "age"))*time.Hour))
 	},
 	"a successor": func(t *rapid.T, in *csv.Input) {
 		s := successorOf(in, phaseOf(t, "successor"))

@@ -29,9 +29,9 @@ func otherGroup(apis string, watched ...string) *operatorsv1.OperatorGroup {
 	return g
 }
 
-// rival is a CSV of the other group's namespace, older or younger than ours.
-func rival(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVersion {
-	c := operator("rival.v1", 1)
+// competitor returns a CSV of the other group's namespace, older or younger than ours.
+func competitor(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVersion {
+	c := operator("competitor.v1", 1)
 	c.Namespace, c.UID, c.Annotations = "other", "rival", nil
 	c.CreationTimestamp = *ago(age)
 	hold(c, phase, "x", "", time.Hour)
@@ -70,13 +70,13 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "elsewhere"))
 		}, "APIConflict", conflict, "-"},
 		"both list them: the running operator stays": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(failed, older))
+			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(failed, older))
 		}, "Health", [2]string{}, "-"},
 		"both list them and run: the younger gives way": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(succeeded, older))
+			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
 		}, "RemoveProvidedAPIs", [2]string{}, ""},
 		"both list them and run: the older stays": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(succeeded, younger))
+			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, younger))
 		}, "Health", [2]string{}, "-"},
 		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns"))
@@ -179,7 +179,7 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 		require.Equal(t, !listed, assess(t, in).Rule == "AddProvidedAPIs", "%q", list)
 		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
 		in.OtherGroups = olmcore.Found(otherGroup(strings.Join(list, ","), "ns"))
-		in.OtherProviders.Items = append(in.OtherProviders.Items, rival(succeeded, 1000*time.Hour))
+		in.OtherProviders.Items = append(in.OtherProviders.Items, competitor(succeeded, 1000*time.Hour))
 		require.Equal(t, listed, assess(t, in).Rule == "RemoveProvidedAPIs", "%q", list)
 	})
 }
@@ -228,7 +228,7 @@ func TestALongAnnotationIsReadOnce(t *testing.T) {
 		t.Fatal("an annotation of 250,000 characters takes more than five seconds")
 	}
 	in.OtherGroups = olmcore.Found(otherGroup("Coolest,XCool.v1.example.com, "+coolAPI+" ", ""))
-	in.OtherProviders = olmcore.Found(rival(succeeded, 1000*time.Hour))
+	in.OtherProviders = olmcore.Found(competitor(succeeded, 1000*time.Hour))
 	require.Equal(t, "RemoveProvidedAPIs", assess(t, in).Rule, "an entry after others that hold its kind")
 }
 

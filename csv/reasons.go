@@ -10,7 +10,7 @@ import (
 
 // Reasons of this package's Causes: why an action is asked for.
 const (
-	// ReasonFinalizerMissing: the clean-up finalizer is put on. Nothing to do.
+	// ReasonFinalizerMissing: the cleanup finalizer is put on. Nothing to do.
 	ReasonFinalizerMissing = "FinalizerMissing"
 	// ReasonGroupChanged: the annotations follow the OperatorGroup. Nothing to do.
 	ReasonGroupChanged = "GroupChanged"
@@ -26,7 +26,7 @@ const (
 	// Nothing to do.
 	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
 	// ReasonRepair: a ServiceAccount, role or binding is created again that an
-	// InstallPlan made and somebody deleted. Nothing to do.
+	// InstallPlan made and that was deleted, when the caller runs Outcome.Repair.
 	ReasonRepair = "Repair"
 	// ReasonReplaced: a version goes because a newer one is installed. Nothing to do.
 	ReasonReplaced = "Replaced"
@@ -37,8 +37,8 @@ const (
 	// ReasonNotObserved: the input lacks a list that the decision needs, so nothing
 	// is decided. Give the caller of Reconcile access to the kind it names.
 	ReasonNotObserved = "NotObserved"
-	// ReasonGroupNotReady: nobody has computed the OperatorGroup's target
-	// namespaces yet. Run Group for it.
+	// ReasonGroupNotReady: the target namespaces of the OperatorGroup are not computed
+	// yet. Run package operatorgroup for it.
 	ReasonGroupNotReady = "GroupNotReady"
 	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API;
 	// the operator that lost it does not run. Remove one of the two, or give the
@@ -50,7 +50,7 @@ const (
 	// ReasonCRDKindMismatch: the CSV describes a CRD with another kind than it has.
 	// It is installed all the same. Correct spec.customresourcedefinitions.
 	ReasonCRDKindMismatch = "CRDKindMismatch"
-	// ReasonReplacesCycle: CSVs replace each other in a circle; the newest is taken
+	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken
 	// for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
 	// ReasonWebhooksNotInstalled: the CSV describes webhooks, which this version of

@@ -74,7 +74,7 @@ func (h *history) superseded(v *v1alpha1.ClusterServiceVersion) bool {
 	})
 }
 
-// keepsOperands: somebody else needs the custom resources.
+// keepsOperands: another operator or a Subscription needs the custom resources.
 func (h *history) keepsOperands(v *v1alpha1.ClusterServiceVersion) bool {
 	s := fake.Find[*v1alpha1.Subscription](h.c, "ns", "cool")
 	return s != nil && s.Status.InstalledCSV == v.Name || v.Annotations["olm.targetNamespaces"] != "ns" ||

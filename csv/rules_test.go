@@ -100,7 +100,7 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 }
 
 // TestWhatInstallReadyTakes: it is entered from Pending only with everything met,
-// with nobody else's CRD, and with a predecessor that made way.
+// with no CRD of another, and with a predecessor that made way.
 func TestWhatInstallReadyTakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
@@ -200,7 +200,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 		for _, phase := range knownPhases {
 			in := input(phase, "SomeReason", "words")
 			in.Deployments.Items = []*appsv1.Deployment{installed()}
-			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(rival(failed, time.Hour))
+			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(failed, time.Hour))
 			want, err := outcome(in)
 			require.NoError(t, err)
 			unreadable(&in)[list]()
@@ -408,9 +408,9 @@ func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
 	require.Equal(t, "WaitingForOlderVersions", assess(t, in).Rule)
 }
 
-// TestAHalfMadeVersionGivesWay: one that never ran and lacks something holds its
+// TestAVersionThatNeverRanGivesWay: one that never ran and lacks something holds its
 // successor up for five minutes, while that one lacks nothing else.
-func TestAHalfMadeVersionGivesWay(t *testing.T) {
+func TestAVersionThatNeverRanGivesWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *csv.Input, s *v1alpha1.ClusterServiceVersion)
 		gives  bool

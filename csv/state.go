@@ -68,7 +68,7 @@ type Assessment struct {
 	Message string
 	// Requirements is the report, nil when it was not needed for the decision.
 	Requirements []v1alpha1.RequirementStatus
-	// Mode, Stage and Pending describe a clean-up: how much is to be done, how far
+	// Mode, Stage and Pending describe a cleanup: how much is to be done, how far
 	// it got, and how many objects hold it. Empty unless the CSV is being deleted.
 	Mode    cleanup.Mode
 	Stage   cleanup.Stage
