@@ -30,7 +30,7 @@ import (
 type past struct {
 	t       *rapid.T
 	c       *fake.Cluster
-	workers [2]*teller
+	workers [2]*reporter
 	heads   map[string]int
 	// reinstalls: a version that was deleted comes back.
 	reinstalls bool
@@ -40,24 +40,24 @@ type past struct {
 	followed map[types.UID][]types.UID
 }
 
-// teller is a worker with a cache and a memory of its own, and what it told of
+// reporter is a worker with a cache and a memory of its own, and what it told of
 // each Subscription since it began to remember, plan by plan.
-type teller struct {
+type reporter struct {
 	cache *fake.View
 	synch time.Time // when the cache was last brought to the present
 	olm   olm.OLM
 	all   map[string]fake.Controller
-	told  map[types.UID][]*tale
+	told  map[types.UID][]*account
 	stale bool // it lost its memory, and not yet the cache that it had then
 }
 
-// tale is what a teller told of one plan of a Subscription.
-type tale struct {
-	plan     types.UID // "" until the teller saw it
+// account is what a reporter told of one plan of a Subscription.
+type account struct {
+	plan     types.UID // "" until the reporter saw it
 	stages   []string
-	seen     []string    // the stages in which the teller saw the plan and did not doubt it
+	seen     []string    // the stages in which the reporter saw the plan and did not doubt it
 	failures []time.Time // that the plan was seen to carry: each proves a try
-	// late: the status said something of the plan already when the teller began.
+	// late: the status said something of the plan already when the reporter began.
 	late bool
 	// odd: a status that is ahead of the cache made an edit of what lagged.
 	odd bool
@@ -72,7 +72,7 @@ func newPast(t *rapid.T) *past {
 	require.NoError(t, p.c.Load(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}}))
 	p.reinstalls = rapid.Bool().Draw(t, "reinstalls")
 	for i := range p.workers {
-		w := &teller{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][]*tale{}}
+		w := &reporter{cache: p.c.View(fmt.Sprint(i)), synch: p.c.Now(), all: map[string]fake.Controller{}, told: map[types.UID][]*account{}}
 		w.olm.Resolve, w.olm.Fingerprint, w.olm.Sweeps = p.resolve, p.fingerprint, true
 		w.olm.Subscription.ReinstallMissingCSV = p.reinstalls
 		w.olm.InstallPlan.DisableFinalizer = true
@@ -162,7 +162,7 @@ func (p *past) record() {
 }
 
 // work is one pass of one of a worker's controllers, from its cache.
-func (p *past) work(w *teller, controller string) (writes int) {
+func (p *past) work(w *reporter, controller string) (writes int) {
 	c := w.all[controller]
 	for _, key := range c.Keys(w.cache) {
 		result, err := c.Reconcile(context.Background(), w.cache, key, p.c.Now(), nil)
@@ -179,7 +179,7 @@ func (p *past) work(w *teller, controller string) (writes int) {
 
 // hear files the transitions of a pass under the plans that they are about: what
 // is told last of a Subscription is about the plan that it is seen to refer to.
-func (w *teller) hear(t *rapid.T, result olmcore.Result) {
+func (w *reporter) hear(t *rapid.T, result olmcore.Result) {
 	cached, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.cache, ns, nil)
 	require.NoError(t, err)
 	for _, s := range cached {
@@ -188,7 +188,7 @@ func (w *teller) hear(t *rapid.T, result olmcore.Result) {
 			if isDoubted(target, result) {
 				continue // nothing is remembered yet
 			}
-			stories = []*tale{{late: s.Status.InstallPlanRef != nil}}
+			stories = []*account{{late: s.Status.InstallPlanRef != nil}}
 		}
 		last := stories[len(stories)-1]
 		for _, tr := range result.Transitions {
@@ -199,7 +199,7 @@ func (w *teller) hear(t *rapid.T, result olmcore.Result) {
 			last.odd = last.odd || tr.OutOfBand
 			switch {
 			case tr.To == string(subscription.StageNoPlan):
-				last = &tale{}
+				last = &account{}
 				stories = append(stories, last)
 			case tr.Certainty == olmcore.CertaintyAssumed:
 				last.stages = append(last.stages, "perhaps "+tr.To)
@@ -223,7 +223,7 @@ func (w *teller) hear(t *rapid.T, result olmcore.Result) {
 
 // trusts returns the plan that a Subscription refers to, as the worker sees it,
 // unless the worker doubts what it sees or is about to follow another plan.
-func (w *teller) trusts(s *v1alpha1.Subscription, result olmcore.Result) *v1alpha1.InstallPlan {
+func (w *reporter) trusts(s *v1alpha1.Subscription, result olmcore.Result) *v1alpha1.InstallPlan {
 	ref, target := s.Status.InstallPlanRef, olmcore.RefOf(s).Unversioned()
 	for _, a := range result.Actions {
 		if u, ok := a.(olmcore.UpdateStatus); ok && u.Target.Unversioned() == target {
@@ -262,7 +262,7 @@ func (p *past) pass() bool {
 	return fmt.Sprint(p.happened) != before
 }
 
-func (p *past) look(w *teller) { w.cache.Sync(); w.synch, w.stale = p.c.Now(), false }
+func (p *past) look(w *reporter) { w.cache.Sync(); w.synch, w.stale = p.c.Now(), false }
 
 func (p *past) advance(d time.Duration) {
 	for _, w := range p.workers {
@@ -337,7 +337,7 @@ func (p *past) install(plan *v1alpha1.InstallPlan) {
 // checkTold compares what a worker told with what happened: nothing that did not
 // happen, in order, once for each time that the plan was followed, all that it saw; and, without retries, all of
 // it up to what it knows.
-func (p *past) checkTold(w *teller, all bool) {
+func (p *past) checkTold(w *reporter, all bool) {
 	for _, s := range p.subscriptions() {
 		told := map[types.UID]int{}
 		for _, story := range w.told[s.UID] {
@@ -539,7 +539,7 @@ func (p *past) step() {
 	p.record()
 }
 
-func (w *teller) forget() {
+func (w *reporter) forget() {
 	w.olm.Forget()
 	clear(w.told)
 	w.stale = true

@@ -5,7 +5,6 @@
 package sample
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -190,39 +189,34 @@ func Catalog(namespace, name string, healthy bool) *v1alpha1.CatalogSource {
 	return c
 }
 
-// CarryOut writes the actions of an Outcome into an Input.
+// CarryOut puts what an Outcome asks for into an Input.
 func CarryOut(in *subscription.Input, out subscription.Outcome) {
 	for uid, h := range out.Histories {
 		in.Histories[uid] = h
 	}
 	for _, a := range out.Actions {
-		var after olmcore.Object
 		switch a := a.(type) {
 		case olmcore.Delete:
 			in.InstallPlans.Items = slices.DeleteFunc(slices.Clone(in.InstallPlans.Items), func(p *v1alpha1.InstallPlan) bool { return p.UID == a.Target.UID })
-			continue
 		case olmcore.UpdateStatus:
-			after = a.After
+			put(in, a.After)
 		case olmcore.Update:
-			after = a.After
-		default:
-			panic(fmt.Sprintf("another action: %v", a))
+			put(in, a.After)
 		}
-		for i, s := range in.Subscriptions.Items {
-			if after.GetUID() == s.UID {
-				in.Subscriptions.Items[i] = after.(*v1alpha1.Subscription)
-			}
-		}
-		in.InstallPlans.Items = slices.Clone(in.InstallPlans.Items)
-		for i, p := range in.InstallPlans.Items {
-			if after.GetUID() == p.UID {
-				in.InstallPlans.Items[i] = after.(*v1alpha1.InstallPlan)
-			}
-		}
-		for i, c := range in.ClusterServiceVersions.Items {
-			if after.GetUID() == c.UID {
-				in.ClusterServiceVersions.Items[i] = after.(*v1alpha1.ClusterServiceVersion)
-			}
+	}
+}
+
+func put(in *subscription.Input, after olmcore.Object) {
+	replace(in.Subscriptions.Items, after)
+	in.InstallPlans.Items = slices.Clone(in.InstallPlans.Items)
+	replace(in.InstallPlans.Items, after)
+	replace(in.ClusterServiceVersions.Items, after)
+}
+
+func replace[O olmcore.Object](list []O, after olmcore.Object) {
+	for i, o := range list {
+		if o.GetUID() == after.GetUID() {
+			list[i] = after.(O)
 		}
 	}
 }
