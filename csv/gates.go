@@ -11,14 +11,11 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// Finalizer holds a CSV until its cleanup is done.
-const Finalizer = owned.Finalizer
 
 // gates are the rows that a CSV passes before its phase machine runs. One that is
 // leaving needs no sound spec and no OperatorGroup.
@@ -54,7 +51,7 @@ func neighboursUnread(f *facts) (decision, bool) {
 // metadataOutdated brings finalizer and group annotations about in one write. The API
 // labels go along, and are no reason for a write of their own: OLM has given them up.
 func metadataOutdated(f *facts) (decision, bool) {
-	held := slices.Contains(f.csv.Finalizers, Finalizer)
+	held := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
 	annotated := f.takenOver != nil || f.isLeaving() || f.refused || !f.OperatorGroups.Complete || f.isAnnotated()
 	if held && annotated {
 		return decision{}, false
@@ -67,7 +64,7 @@ func metadataOutdated(f *facts) (decision, bool) {
 	if held {
 		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does"}
 	} else {
-		after.Finalizers = append(after.Finalizers, Finalizer)
+		after.Finalizers = append(after.Finalizers, cleanup.Finalizer)
 	}
 	if specError(f.csv) == "" && !f.refused {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })

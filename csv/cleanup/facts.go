@@ -19,7 +19,7 @@ import (
 )
 
 // Finalizer holds a ClusterServiceVersion until its cleanup is done.
-const Finalizer = owned.Finalizer
+const Finalizer = "operators.coreos.com/csv-cleanup"
 
 // The annotations that steer a cleanup.
 const (

@@ -23,9 +23,6 @@ import (
 // CSV is what all packages below csv are about.
 type CSV = v1alpha1.ClusterServiceVersion
 
-// Finalizer holds a CSV until its cleanup is done.
-const Finalizer = "operators.coreos.com/csv-cleanup"
-
 // Validate returns the *olmcore.InputError of an Input about a CSV that lacks what every
 // decision needs, nil for none.
 func Validate(c *CSV, now time.Time) error {
