@@ -178,7 +178,7 @@ func (f *facts) notRead() (list []error) {
 		object  olmcore.Object
 		missing bool
 	}{
-		{&corev1.Node{}, !f.nodesRead && !f.ignoreNodes},
+		{&corev1.Node{}, !f.nodes.Complete && !f.ignoreNodes},
 		{&networkingv1.NetworkPolicy{}, f.unread.NetworkPolicies},
 		{&rbacv1.Role{}, f.unread.Roles && f.needed.Role != nil},
 		{&rbacv1.RoleBinding{}, f.unread.RoleBindings && f.needed.RoleBinding != nil},

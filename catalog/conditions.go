@@ -253,7 +253,7 @@ func (r report) replicasSpread() *metav1.Condition {
 	switch {
 	case r.set.replicas < 2 || !r.standing.runsPods():
 		return nil
-	case !r.nodesRead:
+	case !r.nodes.Complete:
 		return new(isUnknown(ReasonNodesUnknown, "the nodes were not read"))
 	}
 	var nodes []string
@@ -264,7 +264,7 @@ func (r report) replicasSpread() *metav1.Condition {
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	text := fmt.Sprintf("registry pods: %d, nodes: %d", len(placed), len(nodes))
-	if len(nodes) < len(placed) && len(nodes) < min(r.set.replicas, len(r.usable)) {
+	if len(nodes) < len(placed) && len(nodes) < min(r.set.replicas, len(r.usable())) {
 		return new(isFalse(ReasonCoLocated, text))
 	}
 	return new(isTrue(ReasonSpread, text))

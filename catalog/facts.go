@@ -61,12 +61,12 @@ type facts struct {
 	taken     string
 	configMap *corev1.ConfigMap
 	pods      pods.List
-	// nodesRead: the Nodes were read; ignoreNodes: they are not to be. usable are those on which a new Pod could run.
-	nodesRead, ignoreNodes bool
+	// ignoreNodes: the Nodes are not to be read.
+	nodes       olmcore.Observed[*corev1.Node]
+	ignoreNodes bool
 
-	usable []*corev1.Node
-	poll   polling.Schedule
-	link   link
+	poll polling.Schedule
+	link link
 	// connection is the caller's client, observed all Pods that were read.
 	connection *Connection
 	observed   []*corev1.Pod
@@ -83,7 +83,7 @@ func observe(in *Input, table pods.Table) facts {
 			NetworkPolicies: !in.NetworkPolicies.Complete, Roles: !in.Roles.Complete,
 			RoleBindings: !in.RoleBindings.Complete, Budgets: !in.PodDisruptionBudgets.Complete,
 		},
-		nodesRead: in.Nodes.Complete, ignoreNodes: in.Config.IgnoreNodes, connection: in.Connection, observed: in.Pods.Items, lastRun: in.LastRun, resolved: in.ResolvedDigest,
+		nodes: in.Nodes, ignoreNodes: in.Config.IgnoreNodes, connection: in.Connection, observed: in.Pods.Items, lastRun: in.LastRun, resolved: in.ResolvedDigest,
 	}
 	f.standing = standingOf(in, f.objects.Service)
 	f.registry = newRegistry(in, f.set, f.standing.mode)
@@ -93,7 +93,6 @@ func observe(in *Input, table pods.Table) facts {
 	}
 	if f.standing.runsPods() {
 		f.registry = f.registry.For(f.objects.Account)
-		f.usable = pods.Schedulable(in.Nodes.Items, cs.Spec.GrpcPodConfig)
 		o.IsCurrent = f.registry.Current
 	}
 	if f.standing.runsPods() || f.standing.mode == modeBlocked {
@@ -111,6 +110,11 @@ func observe(in *Input, table pods.Table) facts {
 
 // left returns how long it is until grace has passed since t; 0 or less when it has.
 func (f *facts) left(t time.Time, grace time.Duration) time.Duration { return t.Add(grace).Sub(f.now) }
+
+// usable returns the Nodes on which a new Pod could run.
+func (f *facts) usable() []*corev1.Node {
+	return pods.Schedulable(f.nodes.Items, f.source.Spec.GrpcPodConfig)
+}
 
 // recorded returns a condition of the status; nil when there is none.
 func (f *facts) recorded(kind string) *metav1.Condition {

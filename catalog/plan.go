@@ -173,7 +173,7 @@ func (pl *planner) planRollout() {
 // the same content.
 func (pl *planner) planRefill() {
 	l, n := &pl.pods, pl.set.replicas
-	need := n - l.Steady - nowhereElse(*l, pl.usable)
+	need := n - l.Steady - nowhereElse(pl.facts)
 	if need <= 0 {
 		if l.CurrentReady < n {
 			pl.phase, pl.halt = pl.waitPhase(false)
@@ -214,10 +214,13 @@ func (pl *planner) planRefill() {
 
 // nowhereElse counts the Pods that are about to be evicted and stay, as there is no
 // better place for them.
-func nowhereElse(l pods.List, usable []*corev1.Node) int {
-	return len(l.Select(func(p *pods.Pod) bool {
-		return p.Role == pods.RoleServing && p.Leaves && !slices.ContainsFunc(usable, func(n *corev1.Node) bool { return n.Name != p.Object.Spec.NodeName })
-	}))
+func nowhereElse(f *facts) (count int) {
+	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Leaves }) {
+		if !slices.ContainsFunc(f.usable(), func(n *corev1.Node) bool { return n.Name != p.Object.Spec.NodeName }) {
+			count++
+		}
+	}
+	return count
 }
 
 // goOnPolling goes on with a poll, or starts the next one.

@@ -109,29 +109,30 @@ type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 // Repair returns the actions that make the observed objects the needed ones: what is
 // missing is made, what differs is updated in place. Objects of others are left alone.
 func (r Registry) Repair(observed, needed Objects, unread Unread) (actions []olmcore.Action) {
-	setPullSecrets := setPullSecrets
-	if FromConfigMap(r.Source) {
-		setPullSecrets = func(_, _ *corev1.ServiceAccount) {} // its image is public: whatever there are, others added
+	secrets := accountSecrets
+	if FromConfigMap(r.Source) { // its server's image needs none: what there is, others added
+		secrets.fits = func(_, _ *corev1.ServiceAccount) bool { return true }
 	}
 	if !r.AccountShared {
-		actions = repair(actions, r, observed.Account, needed.Account, false, setPullSecrets, "label, owner or pull secrets differ")
+		actions = repair(actions, r, observed.Account, needed.Account, false, secrets, "label, owner or pull secrets differ")
 	}
-	actions = repair(actions, r, observed.Role, needed.Role, unread.Roles, func(into, from *rbacv1.Role) { into.Rules = from.Rules }, "label, owner or rules differ")
+	rules := part(func(o *rbacv1.Role) *[]rbacv1.PolicyRule { return &o.Rules })
+	actions = repair(actions, r, observed.Role, needed.Role, unread.Roles, rules, "label, owner or rules differ")
 	if action := replaceBinding(r.Source, observed.RoleBinding, needed.RoleBinding); action != nil {
 		actions = append(actions, action)
 	} else {
-		actions = repair(actions, r, observed.RoleBinding, needed.RoleBinding, unread.RoleBindings,
-			func(into, from *rbacv1.RoleBinding) { into.Subjects = from.Subjects }, "label, owner or subjects differ")
+		subjects := part(func(o *rbacv1.RoleBinding) *[]rbacv1.Subject { return &o.Subjects })
+		actions = repair(actions, r, observed.RoleBinding, needed.RoleBinding, unread.RoleBindings, subjects, "label, owner or subjects differ")
 	}
-	setPolicy := func(into, from *networkingv1.NetworkPolicy) { into.Spec = from.Spec }
-	actions = repair(actions, r, observed.ServerPolicy, needed.ServerPolicy, unread.NetworkPolicies, setPolicy, "labels, owner or spec differ")
-	actions = repair(actions, r, observed.UnpackPolicy, needed.UnpackPolicy, unread.NetworkPolicies, setPolicy, "labels, owner or spec differ")
-	actions = repair(actions, r, observed.Service, needed.Service, false, setService, "labels, owner or spec differ")
+	policy := part(func(o *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &o.Spec })
+	actions = repair(actions, r, observed.ServerPolicy, needed.ServerPolicy, unread.NetworkPolicies, policy, "labels, owner or spec differ")
+	actions = repair(actions, r, observed.UnpackPolicy, needed.UnpackPolicy, unread.NetworkPolicies, policy, "labels, owner or spec differ")
+	actions = repair(actions, r, observed.Service, needed.Service, false, portsAndSelector, "labels, owner or spec differ")
 	if b := observed.Budget; needed.Budget == nil && b != nil && b.DeletionTimestamp == nil && olmcore.OwnedBy(b, r.Source.UID) {
 		actions = append(actions, olmcore.DeleteOf(b, olmcore.Cause{Reason: ReasonBudgetObsolete, Message: "one replica needs no budget"}))
 	}
-	return repair(actions, r, observed.Budget, needed.Budget, unread.Budgets,
-		func(into, from *policyv1.PodDisruptionBudget) { into.Spec = from.Spec }, "label, owner or spec differ")
+	budget := part(func(o *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudgetSpec { return &o.Spec })
+	return repair(actions, r, observed.Budget, needed.Budget, unread.Budgets, budget, "label, owner or spec differ")
 }
 
 // object is a typed API object.
@@ -141,9 +142,24 @@ type object[T any] interface {
 	DeepCopy() *T
 }
 
+// content is what the catalog asks for of a kind of object; what the API server fills in
+// is its own.
+type content[O any] struct {
+	fits func(observed, needed O) bool
+	set  func(into, needed O)
+}
+
+// part is the content that is one field.
+func part[O, F any](field func(O) *F) content[O] {
+	return content[O]{
+		fits: func(observed, needed O) bool { return equality.Semantic.DeepEqual(*field(observed), *field(needed)) },
+		set:  func(into, needed O) { *field(into) = *field(needed) },
+	}
+}
+
 // repair appends the action that makes one observed object the needed one; either may
-// be nil. set copies what the catalog asks for; what the API server fills in is its own.
-func repair[T any, O object[T]](actions []olmcore.Action, r Registry, observed, needed O, unread bool, set func(into, from O), what string) []olmcore.Action {
+// be nil.
+func repair[T any, O object[T]](actions []olmcore.Action, r Registry, observed, needed O, unread bool, content content[O], what string) []olmcore.Action {
 	switch {
 	case needed == nil, observed == nil && unread:
 		return actions
@@ -152,16 +168,19 @@ func repair[T any, O object[T]](actions []olmcore.Action, r Registry, observed, 
 	case observed.GetDeletionTimestamp() != nil || ClaimOf(r.Source, observed) == ClaimOther:
 		return actions
 	}
+	labels, relabelled := olmcore.MergeLabels(observed.GetLabels(), needed.GetLabels())
+	owned, fits := olmcore.OwnedBy(observed, r.Source.UID), content.fits(observed, needed)
+	if !relabelled && owned && fits {
+		return actions
+	}
 	after := O(observed.DeepCopy())
-	labels, _ := olmcore.MergeLabels(after.GetLabels(), needed.GetLabels())
 	after.SetLabels(labels)
-	if !olmcore.OwnedBy(observed, r.Source.UID) {
+	if !owned {
 		owners, _ := olmcore.RepairOwnerReferences(after.GetOwnerReferences(), needed.GetOwnerReferences())
 		after.SetOwnerReferences(owners)
 	}
-	set(after, needed)
-	if equality.Semantic.DeepEqual(observed, after) {
-		return actions
+	if !fits {
+		content.set(after, needed)
 	}
 	return append(actions, olmcore.UpdateOf(observed, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: what}))
 }
@@ -175,27 +194,31 @@ func replaceBinding(cs *v1alpha1.CatalogSource, observed, needed *rbacv1.RoleBin
 	return olmcore.DeleteOf(observed, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it refers to another role and is made anew"})
 }
 
-func setPullSecrets(into, from *corev1.ServiceAccount) {
-	if slices.Equal(into.ImagePullSecrets, from.ImagePullSecrets) {
-		return
-	}
-	into.ImagePullSecrets = from.ImagePullSecrets
-	delete(into.Annotations, keyPullSecrets)
-	into.Annotations, _ = olmcore.MergeLabels(into.Annotations, from.Annotations)
+// accountSecrets are the content of a ServiceAccount.
+var accountSecrets = content[*corev1.ServiceAccount]{
+	fits: func(observed, needed *corev1.ServiceAccount) bool {
+		return slices.Equal(observed.ImagePullSecrets, needed.ImagePullSecrets)
+	},
+	set: func(into, needed *corev1.ServiceAccount) {
+		into.ImagePullSecrets = needed.ImagePullSecrets
+		delete(into.Annotations, keyPullSecrets)
+		into.Annotations, _ = olmcore.MergeLabels(into.Annotations, needed.Annotations)
+	},
 }
 
-// setService leaves alone ports that differ only in what the API server fills in.
-func setService(into, from *corev1.Service) {
-	ports := slices.Clone(into.Spec.Ports)
-	for i, p := range ports {
-		ports[i] = corev1.ServicePort{Name: p.Name, Port: p.Port, TargetPort: p.TargetPort}
-		if cmp.Or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
-			ports[i].Protocol = p.Protocol
+// portsAndSelector are the content of a Service.
+var portsAndSelector = content[*corev1.Service]{
+	fits: func(observed, needed *corev1.Service) bool {
+		ports := slices.Clone(observed.Spec.Ports)
+		for i, p := range ports {
+			ports[i] = corev1.ServicePort{Name: p.Name, Port: p.Port, TargetPort: p.TargetPort}
+			if cmp.Or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
+				ports[i].Protocol = p.Protocol
+			}
 		}
-	}
-	if !slices.Equal(ports, from.Spec.Ports) || !maps.Equal(into.Spec.Selector, from.Spec.Selector) {
-		into.Spec.Ports, into.Spec.Selector = from.Spec.Ports, from.Spec.Selector
-	}
+		return slices.Equal(ports, needed.Spec.Ports) && maps.Equal(observed.Spec.Selector, needed.Spec.Selector)
+	},
+	set: func(into, needed *corev1.Service) { into.Spec.Ports, into.Spec.Selector = needed.Spec.Ports, needed.Spec.Selector },
 }
 
 // ServesAsInOLM reports whether the objects are those that OLM takes for a healthy
