@@ -11,19 +11,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
 )
 
 // referenceIn is a step that stands for an object of an unpacked bundle.
@@ -195,8 +195,8 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 		}
 		require.Equal(t, want, ref)
 	}
-	inline, _, err := create.StepsFromBundle(rich(), ns)
-	require.NoError(t, err)
+	inline, problem := bundle.Steps(rich(), ns, bundle.Literal)
+	require.Nil(t, problem)
 	names := func(steps []*v1alpha1.Step) map[string]int {
 		out := map[string]int{}
 		for _, s := range steps {

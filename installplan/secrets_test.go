@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestPullSecretIsCopied from the namespace of OLM.

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestOrderOfTheStepsOfANewPlan: by class, then by operator, whatever the order of the
@@ -70,9 +72,8 @@ func TestContentHashHasNoOrder(t *testing.T) {
 func TestManifestsOfANewPlan(t *testing.T) {
 	o := operator("a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}})
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Status.Phase = v1alpha1.CSVPhaseSucceeded
-	steps, found, err := create.StepsFromBundle(o, ns)
-	require.NoError(t, err)
-	require.Empty(t, found)
+	steps, problem := bundle.Steps(o, ns, bundle.Literal)
+	require.Nil(t, problem)
 	require.NotContains(t, steps[0].Resource.Manifest, "Succeeded")
 	require.Equal(t, "x-", steps[1].Resource.Name)
 
@@ -148,9 +149,8 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a"}`)}}
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.Permissions =
 		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "a", Rules: rules()}}
-	steps, diagnostics, err := create.StepsFromBundle(o, ns)
-	require.NoError(t, err)
-	require.Empty(t, diagnostics)
+	steps, problem := bundle.Steps(o, ns, bundle.Literal)
+	require.Nil(t, problem)
 	var kinds []string
 	for _, s := range steps {
 		kinds = append(kinds, s.Resource.Kind)
@@ -166,14 +166,9 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Objects = append(o.Bundle.Objects, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t"}, "spec": map[string]any{"replicas": int(1)},
 	}})
-	steps, _, err = create.StepsFromBundle(o, ns)
-	require.NoError(t, err)
+	steps, problem = bundle.Steps(o, ns, bundle.Literal)
+	require.Nil(t, problem)
 	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
-
-	_, _, err = create.StepsFromBundle(o, "")
-	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	_, _, err = create.StepsFromBundle(olmcore.Operator{}, ns)
-	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
 // TestWhatABundleMustSay: the ConfigMap of another image, or of another

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // A resolution becomes a plan that every Subscription of the namespace owns.

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // anyCreateInput is a namespace with a resolution that may be stale, and plans

@@ -6,14 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // bindingsOf says which account may do what, and that each name occurs once.
@@ -201,8 +203,8 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 			// The same objects become steps, under the same names.
 			o := operator("a")
 			o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy = permitted("ops", c.here, c.everywhere).Spec.InstallStrategy
-			steps, _, err := create.StepsFromBundle(o, "ops")
-			require.NoError(t, err)
+			steps, problem := bundle.Steps(o, "ops", bundle.Literal)
+			require.Nil(t, problem)
 			var want, got []string
 			for _, o := range objects {
 				want = append(want, olmcore.KeyOf(o).Kind+" "+o.GetName())

@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestPlanIsMadeInTwoRounds: the object first, its status when every

@@ -7,13 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/create"
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/create"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestWhichSubscriptionsAreInvolvedInAPlan: each way in which a resolution ties a Subscription to
@@ -70,8 +72,8 @@ func TestStartedPlanKeepsItsApproval(t *testing.T) {
 	waits.InstallPlans, waits.Subscriptions = olmcore.Found(p), olmcore.Found(unnamed...)
 	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(planned(t, waits).Result))
 
-	steps, _, err := create.StepsFromBundle(operator("a"), ns)
-	require.NoError(t, err)
+	steps, problem := bundle.Steps(operator("a"), ns, bundle.Literal)
+	require.Nil(t, problem)
 	running := p.DeepCopy()
 	running.Status = v1alpha1.InstallPlanStatus{Phase: installing, StartTime: ago(time.Minute), Plan: steps, CatalogSources: []string{}}
 	late := subscription("b", manual)

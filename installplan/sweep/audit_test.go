@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/fake/invariant"
-	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/sweep"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // apply does to the input what a cluster does with the actions.

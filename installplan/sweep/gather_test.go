@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/sweep"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/olmcore"
 )
 
 func TestGatherReadsTheNamespace(t *testing.T) {

@@ -5,8 +5,9 @@ package sweep_test
 import (
 	"time"
 
-	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/installplan/sweep"
 )
 
 func bornAgo(d time.Duration) func(*v1alpha1.Subscription) {

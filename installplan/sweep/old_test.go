@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/installplan/sweep"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/olmcore"
 )
 
 func active(sub *v1alpha1.Subscription) []olmcore.Object {

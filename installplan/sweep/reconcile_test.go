@@ -7,15 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/fake/invariant"
-	"github.com/olmcore/olm/installplan/sweep"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // anySweepInput is a namespace with up to twelve plans in any state, that

@@ -8,15 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/installplan/unpack"
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan/unpack"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestJobIsTheOneThatOLMMakes has cases of OLM.

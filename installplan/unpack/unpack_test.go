@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/fake/invariant"
-	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/unpack"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/unpack"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestBundle has cases of OLM.

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/installplan/unpack"
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -18,6 +15,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan/unpack"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // admitted is a Job as a webhook may make of it.

@@ -3,6 +3,7 @@
 package bundle
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -35,20 +36,23 @@ func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, e
 	}
 	objects := map[string][]olmcore.Object{} // by account
 	namespaced := map[string]bool{}
-	for _, p := range strategy.StrategySpec.Permissions {
-		role, err := roleObjects(csv, p)
-		if err != nil {
-			return nil, err
+	add := func(permissions []permission, cluster bool) error {
+		for _, p := range permissions {
+			pair, err := roleAndBinding(csv, p, cluster)
+			if err != nil {
+				return err
+			}
+			account := p.ServiceAccountName
+			namespaced[account] = namespaced[account] || !cluster
+			// Names are hashes of what is allowed.
+			if !slices.ContainsFunc(objects[account], func(o olmcore.Object) bool { return o.GetName() == pair[0].GetName() }) {
+				objects[account] = append(objects[account], pair...)
+			}
 		}
-		namespaced[p.ServiceAccountName] = true
-		objects[p.ServiceAccountName] = addNew(objects[p.ServiceAccountName], role)
+		return nil
 	}
-	for _, p := range strategy.StrategySpec.ClusterPermissions {
-		role, err := clusterRoleObjects(csv, p)
-		if err != nil {
-			return nil, err
-		}
-		objects[p.ServiceAccountName] = addNew(objects[p.ServiceAccountName], role)
+	if err := cmp.Or(add(strategy.StrategySpec.Permissions, false), add(strategy.StrategySpec.ClusterPermissions, true)); err != nil {
+		return nil, err
 	}
 	var all []olmcore.Object
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
@@ -65,83 +69,63 @@ func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, e
 	return all, nil
 }
 
-// addNew appends a role and its binding unless there is an object of their name,
-// which is a hash of what they allow.
-func addNew(have, pair []olmcore.Object) []olmcore.Object {
-	if slices.ContainsFunc(have, func(o olmcore.Object) bool { return o.GetName() == pair[0].GetName() }) {
-		return have
-	}
-	return append(have, pair...)
-}
-
 // permission is hashed into names, so its fields are those of the API type in
 // their order.
 type permission = v1alpha1.StrategyDeploymentPermissions
 
-func roleObjects(csv *v1alpha1.ClusterServiceVersion, p permission) ([]olmcore.Object, error) {
-	name, err := olmcore.HashedName(csv.Name+"-"+p.ServiceAccountName, struct {
+func roleName(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) (string, error) {
+	if cluster {
+		return olmcore.HashedName(csv.Name, struct {
+			Name       string     `json:"name"`
+			Namespace  string     `json:"namespace"`
+			Permission permission `json:"permission"`
+		}{csv.Name, csv.Namespace, p})
+	}
+	return olmcore.HashedName(csv.Name+"-"+p.ServiceAccountName, struct {
 		Name       string     `json:"name"`
 		Permission permission `json:"permission"`
 	}{csv.Name, p})
-	if err != nil {
-		return nil, err
-	}
-	b, err := newBinding(csv, p, "Role", name)
-	if err != nil {
-		return nil, err
-	}
-	meta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: b.roleLabels, OwnerReferences: owner(csv)}
-	bindingMeta := metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: b.labels, OwnerReferences: owner(csv)}
-	return []olmcore.Object{
-		&rbacv1.Role{TypeMeta: typeMeta("Role"), ObjectMeta: meta, Rules: p.Rules},
-		&rbacv1.RoleBinding{TypeMeta: typeMeta("RoleBinding"), ObjectMeta: bindingMeta, RoleRef: b.roleRef, Subjects: b.subjects},
-	}, nil
 }
 
-func clusterRoleObjects(csv *v1alpha1.ClusterServiceVersion, p permission) ([]olmcore.Object, error) {
-	name, err := olmcore.HashedName(csv.Name, struct {
-		Name       string     `json:"name"`
-		Namespace  string     `json:"namespace"`
-		Permission permission `json:"permission"`
-	}{csv.Name, csv.Namespace, p})
+// roleAndBinding returns the Role or ClusterRole of a permission and its binding.
+func roleAndBinding(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) ([]olmcore.Object, error) {
+	name, err := roleName(csv, p, cluster)
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBinding(csv, p, "ClusterRole", name)
+	kind := "Role"
+	if cluster {
+		kind = "ClusterRole"
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: p.ServiceAccountName, Namespace: csv.Namespace}}
+	rules, err := olmcore.HashWithoutNewline(p.Rules)
 	if err != nil {
 		return nil, err
 	}
-	meta := metav1.ObjectMeta{Name: name, Labels: b.roleLabels}
-	bindingMeta := metav1.ObjectMeta{Name: name, Labels: b.labels}
-	return []olmcore.Object{
-		&rbacv1.ClusterRole{TypeMeta: typeMeta("ClusterRole"), ObjectMeta: meta, Rules: p.Rules},
-		&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta("ClusterRoleBinding"), ObjectMeta: bindingMeta, RoleRef: b.roleRef, Subjects: b.subjects},
-	}, nil
-}
-
-// binding is what binds an account to a role, and the labels of both.
-type binding struct {
-	roleRef            rbacv1.RoleRef
-	subjects           []rbacv1.Subject
-	roleLabels, labels map[string]string
-}
-
-func newBinding(csv *v1alpha1.ClusterServiceVersion, p permission, kind, role string) (binding, error) {
-	b := binding{
-		roleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-		subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: p.ServiceAccountName, Namespace: csv.Namespace}},
-	}
-	hash, err := olmcore.HashWithoutNewline(p.Rules)
-	if err != nil {
-		return b, err
-	}
-	b.roleLabels = labels(csv, hash)
-	hash, err = olmcore.HashWithoutNewline(struct {
+	bound, err := olmcore.HashWithoutNewline(struct {
 		RoleRef  rbacv1.RoleRef
 		Subjects []rbacv1.Subject
-	}{b.roleRef, b.subjects})
-	b.labels = labels(csv, hash)
-	return b, err
+	}{ref, subjects})
+	if err != nil {
+		return nil, err
+	}
+	meta := func(hash string) metav1.ObjectMeta {
+		if cluster {
+			return metav1.ObjectMeta{Name: name, Labels: labels(csv, hash)}
+		}
+		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: labels(csv, hash), OwnerReferences: owner(csv)}
+	}
+	if cluster {
+		return []olmcore.Object{
+			&rbacv1.ClusterRole{TypeMeta: typeMeta(kind), ObjectMeta: meta(rules), Rules: p.Rules},
+			&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta(kind + "Binding"), ObjectMeta: meta(bound), RoleRef: ref, Subjects: subjects},
+		}, nil
+	}
+	return []olmcore.Object{
+		&rbacv1.Role{TypeMeta: typeMeta(kind), ObjectMeta: meta(rules), Rules: p.Rules},
+		&rbacv1.RoleBinding{TypeMeta: typeMeta(kind + "Binding"), ObjectMeta: meta(bound), RoleRef: ref, Subjects: subjects},
+	}, nil
 }
 
 func labels(csv *v1alpha1.ClusterServiceVersion, hash string) map[string]string {
