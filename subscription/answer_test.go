@@ -162,6 +162,7 @@ func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 	})
 }
 
+// OLM's cases: an unsatisfiable namespace, another error, and success after a failure.
 func TestAFailedResolutionShows(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failure         olmcore.ResolutionFailure

@@ -182,6 +182,7 @@ func entryOf(bundle string, deprecations ...*string) subscription.Entry {
 	return e
 }
 
+// OLM's cases: deprecations at three levels, coming and going.
 func TestDeprecation(t *testing.T) {
 	says := func(t v1alpha1.SubscriptionConditionType, message string) func(*v1alpha1.Subscription) {
 		return withCondition(t, "", message, 3)

@@ -10,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
 // EffectiveConfig returns spec.config of the Subscription that a
@@ -40,7 +41,7 @@ func EffectiveConfig(subs []*v1alpha1.Subscription, namespace, csv string) (*v1a
 		var said []olmcore.Diagnostic
 		if len(owners) > 1 {
 			names := make([]string, len(owners))
-			for i, s := range sorted(owners) {
+			for i, s := range relation.Sorted(owners) {
 				names[i] = s.Name
 			}
 			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(oldest), "status.installedCSV",

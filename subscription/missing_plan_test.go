@@ -19,6 +19,8 @@ import (
 // TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient
 // inconsistencies, for a Subscription last updated at second 5 and a look at
 // second 60 or the one given.
+//
+// OLM's cases: an absent plan that the conditions show already, from either state.
 func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 	latest := newSub("a", follows("p", "etcd.v1"), installed)
 	fresh := newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(55) })

@@ -5,8 +5,6 @@ package subscription
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -14,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
@@ -44,24 +43,15 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 	}
 	n := &namespace{
 		now: in.Now, name: in.Namespace, reinstalls: in.Config.ReinstallMissingCSV, table: table,
-		subs: sorted(in.Subscriptions.Items), byName: map[string]*v1alpha1.Subscription{},
-		csvs:     map[string]*v1alpha1.ClusterServiceVersion{},
-		planList: sorted(in.InstallPlans.Items), histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
+		subs: relation.Sorted(in.Subscriptions.Items), byName: relation.ByName(in.Subscriptions.Items),
+		csvs: relation.ByName(in.ClusterServiceVersions.Items), planList: relation.Sorted(in.InstallPlans.Items),
+		histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
 	}
 	n.plans = stage.InstallPlans{
 		Now: in.Now, Namespace: in.Namespace, Grace: cmp.Or(in.Config.MissingGrace, DefaultMissingGrace), Live: in.Live,
-		ByName: map[string]*v1alpha1.InstallPlan{}, Window: stage.NewWindow(in.Namespace, in.Observations),
+		ByName: relation.ByName(in.InstallPlans.Items), Window: stage.NewWindow(in.Namespace, in.Observations),
 	}
-	for _, p := range n.planList {
-		n.plans.ByName[p.Name] = p
-	}
-	for _, s := range n.subs {
-		n.byName[s.Name] = s
-	}
-	for _, c := range in.ClusterServiceVersions.Items {
-		n.csvs[c.Name] = c
-	}
-	n.replacements = replacements(sorted(in.ClusterServiceVersions.Items), n.subs)
+	n.replacements = replacements(relation.Sorted(in.ClusterServiceVersions.Items), n.subs)
 	if groups := in.OperatorGroups.Items; len(groups) == 1 {
 		n.failForward = groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeStrategyUnsafeFailForward
 	} else if len(n.subs) > 0 {
@@ -69,10 +59,6 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 	}
 	n.answer = newAnswer(n, in.Resolution)
 	return n, nil
-}
-
-func sorted[O olmcore.Object](list []O) []O {
-	return slices.SortedFunc(slices.Values(list), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
 // replacements returns the CSVs that no Subscription follows, by what they replace: of

@@ -41,6 +41,8 @@ func stateStep(sub olmcore.Object, from, to, reason string) olmcore.Transition {
 	}
 }
 
+// OLM's cases: a plan that is absent while its Subscription is UpgradePending; a
+// resolution without changes.
 func TestReconcile(t *testing.T) {
 	plain := newSub("a")
 	waiting := newSub("a", follows("p", "etcd.v1"))
@@ -167,6 +169,9 @@ func TestReconcile(t *testing.T) {
 }
 
 // TestConditionsOfPhases is the table from a plan to the condition that shows it.
+//
+// OLM's cases: each phase of a plan after none, one and several conditions, and again; a
+// failure with and without a reason and with pending lookups.
 func TestConditionsOfPhases(t *testing.T) {
 	lookups := func(p *v1alpha1.InstallPlan) {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{

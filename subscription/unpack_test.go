@@ -32,6 +32,8 @@ func saidOfNamespace(r olmcore.Result) string {
 	return strings.Join(all, ", ")
 }
 
+// OLM's cases: pending and failed lookups, a plan that cannot be created, an error that
+// passes, and neither condition after unpacking.
 func TestUnpackingShows(t *testing.T) {
 	pending := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "")
 	stuck := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "unpack job not completed: ImagePullBackOff on x")

@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/component"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
 // Finding is one broken or missing relation between Subscriptions, InstallPlans
@@ -44,7 +45,7 @@ func Find(in subscription.Input) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := newAudit(in, assessment.Verdicts)
+	a := newAudit(in)
 	for i := range assessment.Verdicts {
 		a.subscription(&assessment.Verdicts[i])
 	}
@@ -78,22 +79,15 @@ type audit struct {
 	findings   []Finding
 }
 
-func newAudit(in subscription.Input, verdicts []subscription.Verdict) *audit {
+func newAudit(in subscription.Input) *audit {
 	a := &audit{
 		now: in.Now, namespace: in.Namespace, reinstalls: in.Config.ReinstallMissingCSV,
-		plans: slices.SortedFunc(slices.Values(in.InstallPlans.Items), func(a, b *v1alpha1.InstallPlan) int { return strings.Compare(a.Name, b.Name) }),
-		csvs:  map[string]*v1alpha1.ClusterServiceVersion{}, byUID: map[types.UID]*v1alpha1.Subscription{},
-		byName: map[string]*v1alpha1.Subscription{}, planNamed: map[string]*v1alpha1.InstallPlan{}, keys: map[string]string{},
+		subs: relation.Sorted(in.Subscriptions.Items), byName: relation.ByName(in.Subscriptions.Items),
+		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
+		csvs: relation.ByName(in.ClusterServiceVersions.Items), byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[string]string{},
 	}
-	for _, c := range in.ClusterServiceVersions.Items {
-		a.csvs[c.Name] = c
-	}
-	for _, p := range a.plans {
-		a.planNamed[p.Name] = p
-	}
-	for _, v := range verdicts {
-		s := v.Subscription
-		a.subs, a.byUID[s.UID], a.byName[s.Name] = append(a.subs, s), s, s
+	for _, s := range a.subs {
+		a.byUID[s.UID] = s
 		if s.Spec != nil && s.Spec.Package != "" {
 			a.keys[s.Name], _ = olmcore.ComponentLabelKey(s.Spec.Package, a.namespace) // empty for none
 		}

@@ -62,6 +62,7 @@ func TestSharedObjectsGetFewComponentLabels(t *testing.T) {
 	}
 }
 
+// OLM's cases: an owned definition has the label, and again after removal.
 func TestWhoGetsAComponentLabel(t *testing.T) {
 	owner := newCSV("etcd.v1")
 	byReference := func(o olmcore.Object) olmcore.Object {

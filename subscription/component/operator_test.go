@@ -62,6 +62,8 @@ func refsOf(o *operatorsv1.Operator) string {
 }
 
 // TestAnOperatorObjectListsItsComponents goes through what may carry a label.
+//
+// OLM's cases: components sorted, with conditions and without copies.
 func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 	deployment := labelled(&appsv1.Deployment{ObjectMeta: meta("etcd")})
 	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Available", Status: "True", LastUpdateTime: second(3)}, {Type: "Progressing", Status: "False"}}
@@ -166,6 +168,8 @@ func objectOf(t require.TestingT, name string) olmcore.Object {
 
 // TestEveryKindIsListed: the Operator object is gathered from all kinds, and its
 // key is affected by each of them.
+//
+// OLM's cases: names of Operators from labels.
 func TestEveryKindIsListed(t *testing.T) {
 	objects := []olmcore.Object{operatorObject()}
 	for _, name := range scannedKinds {
@@ -199,6 +203,8 @@ func TestEveryKindIsListed(t *testing.T) {
 
 // TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while
 // labels come and go, and while it is deleted.
+//
+// OLM's cases: the Operator object comes back, and follows the labels.
 func TestOperatorRefsFollowTheLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)
@@ -266,6 +272,8 @@ func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 
 // TestEveryOwnedKindIsLabelled: whatever a labelled CSV owns gets its label, by
 // reference or by owner labels; the kinds of OLM itself have rules of their own.
+//
+// OLM's cases: every kind that a version owns has the label.
 func TestEveryOwnedKindIsLabelled(t *testing.T) {
 	owner := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "x"}}

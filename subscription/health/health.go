@@ -78,10 +78,7 @@ func Of(in subscription.Input) (map[string]Health, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := namespace{now: in.Now, name: in.Namespace, blocked: assessment.Blocked != "", csvs: map[string]*v1alpha1.ClusterServiceVersion{}}
-	for _, c := range in.ClusterServiceVersions.Items {
-		n.csvs[c.Name] = c
-	}
+	n := namespace{now: in.Now, name: in.Namespace, blocked: assessment.Blocked != "", csvs: relation.ByName(in.ClusterServiceVersions.Items)}
 	all := make(map[string]Health, len(assessment.Verdicts))
 	for i := range assessment.Verdicts {
 		v := &assessment.Verdicts[i]

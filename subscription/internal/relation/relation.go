@@ -69,3 +69,17 @@ func OutlivedPlan(s *v1alpha1.SubscriptionStatus) bool {
 func Writable(o olmcore.Object) bool {
 	return o.GetDeletionTimestamp() == nil && o.GetUID() != "" && o.GetResourceVersion() != ""
 }
+
+// ByName indexes the objects of one namespace.
+func ByName[O olmcore.Object](list []O) map[string]O {
+	index := make(map[string]O, len(list))
+	for _, o := range list {
+		index[o.GetName()] = o
+	}
+	return index
+}
+
+// Sorted returns the objects of one namespace by name.
+func Sorted[O olmcore.Object](list []O) []O {
+	return slices.SortedFunc(slices.Values(list), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
+}
