@@ -57,7 +57,7 @@ func Reconcile(in Input) (Outcome, error) {
 	if !in.CustomResources.Complete {
 		out.SchemaChanges = d.changes
 	}
-	if len(out.SchemaChanges)+len(out.LostBundles) == 0 {
+	if out.Empty() && len(out.SchemaChanges)+len(out.LostBundles) == 0 {
 		c = olmcore.NewCoverage(in.Now, out.Result)
 		in.cover(&c)
 		out.Checkpoint = c.Checkpoint()

@@ -91,10 +91,11 @@ func desiredOf(w *world, t *Target, owners []metav1.OwnerReference) (desired, er
 
 // hashOf identifies the content of an object, whatever incarnation it belongs to.
 func hashOf(object map[string]any) (string, error) {
-	object = withMetadata(object)
-	labels := manifest.Strings(metadataOf(object), "labels")
-	delete(labels, olmcore.LabelOwnerUID)
-	metadataOf(object)["labels"] = labels
+	if labels := manifest.Strings(metadataOf(object), "labels"); labels[olmcore.LabelOwnerUID] != nil {
+		delete(labels, olmcore.LabelOwnerUID)
+		object = withMetadata(object)
+		metadataOf(object)["labels"] = labels
+	}
 	return olmcore.HashCanonical(object)
 }
 
@@ -203,8 +204,9 @@ func createFrom(w *world, t *Target, object map[string]any) Verdict {
 
 // create asks for the Create of an object, which it writes to.
 func create(w *world, t *Target, o olmcore.Object) Verdict {
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), map[string]string{olmcore.LabelManaged: "true"})
-	labels, _ = olmcore.MergeLabels(labels, componentLabels(w, t, o))
+	own := componentLabels(w, t, o)
+	own[olmcore.LabelManaged] = "true"
+	labels, _ := olmcore.MergeLabels(o.GetLabels(), own)
 	o.SetLabels(labels)
 	action := olmcore.CreateOf(o, olmcore.Cause{Reason: report.StepAbsent, Message: t.Key.Kind + " is absent"})
 	action.As = w.identity(t.Kind)

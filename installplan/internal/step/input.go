@@ -133,6 +133,15 @@ func (w world) describing(targets []*Target) world {
 	return w
 }
 
+// described returns the ClusterServiceVersion that a target is, as its manifest has it.
+func (w *world) described(t *Target) (*v1alpha1.ClusterServiceVersion, error) {
+	if csv := w.known.Described[t.Key.Name]; csv != nil {
+		return csv, nil
+	}
+	_, err := typed(t, t.desired.Object)
+	return nil, err
+}
+
 // judged returns the world in which targets have their verdicts.
 func (w world) judged(targets []*Target) world {
 	w.defining = map[schema.GroupKind]string{}

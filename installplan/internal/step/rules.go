@@ -59,19 +59,19 @@ func versionRule(w *world, t *Target) Verdict {
 	if v := checkOwnedCRDs(w, t); v.Refused() {
 		return v
 	}
+	want, err := w.described(t)
+	if err != nil {
+		return unreadable(t, err)
+	}
 	if t.Observed == nil {
-		return createFrom(w, t, t.desired.Object)
+		return create(w, t, want.DeepCopy())
 	}
 	have := t.Observed.(*v1alpha1.ClusterServiceVersion)
 	if have.IsCopied() {
 		from := cmp.Or(have.Labels[olmcore.LabelCopiedFrom], have.Annotations["olm.operatorNamespace"])
 		return blocked("a copy of ClusterServiceVersion %s from namespace %s exists here", have.Name, from)
 	}
-	want, err := typed(t, t.desired.Object)
-	if err != nil {
-		return unreadable(t, err)
-	}
-	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.(*v1alpha1.ClusterServiceVersion).Spec, have.Spec) {
+	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.Spec, have.Spec) {
 		return Verdict{Outcome: Done}.saying(report.Step(olmcore.Info, report.CSVContentDiffers, "ClusterServiceVersion %s exists with another spec", have.Name))
 	}
 	return Verdict{Outcome: Done}
@@ -87,11 +87,10 @@ func checkOwnedCRDs(w *world, t *Target) Verdict {
 	if isNamed && t.Observed != nil {
 		return Verdict{}
 	}
-	o, err := typed(t, t.desired.Object)
+	version, err := w.described(t)
 	if err != nil {
 		return unreadable(t, err)
 	}
-	version := o.(*v1alpha1.ClusterServiceVersion)
 	var chain map[string]bool
 	if isNamed {
 		chain = w.known.Chain(version)
