@@ -60,7 +60,7 @@ func isConvertedBy(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) 
 	}
 	service := conversion.Webhook.ClientConfig.Service
 	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
-		return service.Name == serviceNames(d.Name)[0]
+		return service.Name == serviceName(d.Name)
 	})
 }
 

@@ -214,10 +214,15 @@ func isServingBinding(f *facts, o olmcore.Object, suffix string, subjects []rbac
 	return false
 }
 
-// serviceNames returns the names that the Service of a Deployment which serves webhooks or
-// an API can have: that of OLM, and the one that it had before dots were replaced.
+// serviceName is OLM's name for the Service of a Deployment that serves webhooks or an API.
+func serviceName(deployment string) string {
+	return strings.ReplaceAll(deployment, ".", "-") + "-service"
+}
+
+// serviceNames are the names that such a Service can have: with the dots of the
+// Deployment's name, too.
 func serviceNames(deployment string) []string {
-	return []string{strings.ReplaceAll(deployment, ".", "-") + "-service", deployment + "-service"}
+	return []string{serviceName(deployment), deployment + "-service"}
 }
 
 func findOthers(f *facts) found {

@@ -29,15 +29,12 @@ type progress struct {
 	requeue time.Duration
 }
 
-// pending is a target that holds the ClusterServiceVersion.
+// pending is a target that holds the ClusterServiceVersion. Its write is due unless it
+// waits for another try; it runs all the same when another one is due, for the same reason
+// as givenUp.
 type pending struct {
-	ref     olmcore.Ref
-	why     string
-	blocked bool
-	// write is nil when nothing can be written. It is due unless it waits for another try;
-	// it runs all the same when another one is due, for the same reason as givenUp.
-	write olmcore.Action
-	due   bool
+	target
+	due bool
 }
 
 func (p *progress) holds() bool { return len(p.pending)+len(p.unread)+len(p.ask) > 0 }
@@ -73,7 +70,8 @@ func (p progress) through(f *facts, s stage) progress {
 	writes := 0
 	for _, t := range all.targets {
 		if s.batch > 0 && writes >= s.batch && t.write != nil {
-			p.pending = append(p.pending, pending{ref: t.ref, why: "queued"})
+			t.why, t.write = "queued", nil
+			p.pending = append(p.pending, pending{target: t})
 			continue
 		}
 		a := s.limits.attempt(f, t)
@@ -85,7 +83,8 @@ func (p progress) through(f *facts, s stage) progress {
 				p.givenUp = append(p.givenUp, t.write)
 			}
 		case !a.done:
-			p.pending = append(p.pending, pending{ref: t.ref, why: a.why, blocked: a.blocked, write: t.write, due: t.write != nil && a.wait <= 0})
+			t.why, t.blocked = a.why, a.blocked
+			p.pending = append(p.pending, pending{t, t.write != nil && a.wait <= 0})
 			if t.write != nil {
 				writes++
 			}
