@@ -74,12 +74,23 @@ func TestAffected(t *testing.T) {
 		}
 		return keys
 	}
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "olm", Name: name} }
 	for name, test := range map[string]struct {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"itself":       {cool(), key("cool")},
-		"an owned Pod": {&corev1.Pod{ObjectMeta: owned("x")}, key("cool")},
+		"a config map server's ServiceAccount": {&corev1.ServiceAccount{ObjectMeta: named("cool-configmap-server")}, key("cool", "cool-configmap-server")},
+		"a Role":                               {&rbacv1.Role{ObjectMeta: named("cool-configmap-reader")}, key("cool")},
+		"any other Role":                       {&rbacv1.Role{ObjectMeta: named("cool")}, nil},
+		"a RoleBinding":                        {&rbacv1.RoleBinding{ObjectMeta: named("cool-server-configmap-reader")}, key("cool")},
+		"a budget":                             {&policyv1.PodDisruptionBudget{ObjectMeta: named("cool")}, key("cool")},
+		"a budget with dash":                   {&policyv1.PodDisruptionBudget{ObjectMeta: named("c-l")}, key("")},
+		"a ConfigMap":                          {&corev1.ConfigMap{ObjectMeta: named("any")}, key("")},
+		"a Subscription":                       {&v1alpha1.Subscription{Spec: &v1alpha1.SubscriptionSpec{CatalogSource: "cool", CatalogSourceNamespace: "olm"}}, key("cool")},
+		"a Subscription to nothing":            {&v1alpha1.Subscription{}, nil},
+		"a nil Role":                           {(*rbacv1.Role)(nil), nil},
+		"itself":                               {cool(), key("cool")},
+		"an owned Pod":                         {&corev1.Pod{ObjectMeta: owned("x")}, key("cool")},
 		"owned by a Subscription": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "x", OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Name: "cool"}}}}, nil},
 		"a candidate":         {&corev1.Pod{ObjectMeta: labelled}, key("cool")},
@@ -97,29 +108,5 @@ func TestAffected(t *testing.T) {
 		"a nil Pod":           {(*corev1.Pod)(nil), nil},
 	} {
 		require.Equal(t, test.want, catalog.Affected(test.object), name)
-	}
-}
-
-func TestAffectedByWhatOnlySomeNeed(t *testing.T) {
-	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "olm", Name: name} }
-	for _, test := range []struct {
-		object olmcore.Object
-		want   []types.NamespacedName
-	}{
-		{&corev1.ServiceAccount{ObjectMeta: at("cool-configmap-server")}, []types.NamespacedName{coolKey, {Namespace: "olm", Name: "cool-configmap-server"}}},
-		{&rbacv1.Role{ObjectMeta: at("cool-configmap-reader")}, []types.NamespacedName{coolKey}},
-		{&rbacv1.Role{ObjectMeta: at("cool")}, nil},
-		{&rbacv1.RoleBinding{ObjectMeta: at("cool-server-configmap-reader")}, []types.NamespacedName{coolKey}},
-		{&policyv1.PodDisruptionBudget{ObjectMeta: at("cool")}, []types.NamespacedName{coolKey}},
-		{&policyv1.PodDisruptionBudget{ObjectMeta: at("c-l")}, []types.NamespacedName{{Namespace: "olm"}}},
-		{&corev1.ConfigMap{ObjectMeta: at("any")}, []types.NamespacedName{{Namespace: "olm"}}},
-		{&v1alpha1.Subscription{Spec: &v1alpha1.SubscriptionSpec{CatalogSource: "cool", CatalogSourceNamespace: "olm"}}, []types.NamespacedName{coolKey}},
-		{&v1alpha1.Subscription{}, nil},
-		{(*rbacv1.Role)(nil), nil},
-		{(*rbacv1.RoleBinding)(nil), nil},
-		{(*corev1.ConfigMap)(nil), nil},
-		{(*policyv1.PodDisruptionBudget)(nil), nil},
-	} {
-		require.Equal(t, test.want, catalog.Affected(test.object))
 	}
 }

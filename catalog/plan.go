@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -277,13 +278,9 @@ func (pl *plan) actions(f *facts) (actions []olmcore.Action) {
 		}
 		actions = append(actions, olmcore.UpdateOf(p.Object, registry.Promoted(p.Object, f.source.Name), why))
 	}
-	slices.SortStableFunc(pl.deletes, func(a, b deletion) int {
-		if (a.grace == 0) != (b.grace == 0) {
-			return int(b.grace - a.grace)
-		}
-		return strings.Compare(a.pod.Name(), b.pod.Name())
-	})
-	for _, d := range pl.deletes {
+	for _, d := range slices.SortedStableFunc(slices.Values(pl.deletes), func(a, b deletion) int {
+		return cmp.Or(int(b.grace-a.grace), strings.Compare(a.pod.Name(), b.pod.Name()))
+	}) {
 		// It names the version that was judged: one that changed since may serve by now.
 		actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(d.pod.Object), GracePeriodSeconds: &d.grace, Cause: d.cause})
 	}

@@ -27,8 +27,8 @@ const (
 	NodeHealthy      NodeState = "Healthy"
 )
 
-// NodeRecoveryWindow is how long the replacement is kept when a Node came back.
-const NodeRecoveryWindow = 120 * time.Second
+// nodeRecoveryWindow is how long the replacement is kept when a Node came back.
+const nodeRecoveryWindow = 120 * time.Second
 
 // Doubtful reports whether the Node may be about to fail: then its grace period
 // decides, and nothing else.
@@ -80,7 +80,7 @@ func (o Observation) nodeOf(pod *corev1.Pod) (state NodeState, since time.Time) 
 	case !isReady:
 		return NodeNotReady, since
 	// A node that became ready for the first time has nothing to recover from.
-	case o.left(since, NodeRecoveryWindow) > 0 && since.Sub(node.CreationTimestamp.Time) > NodeRecoveryWindow:
+	case o.left(since, nodeRecoveryWindow) > 0 && since.Sub(node.CreationTimestamp.Time) > nodeRecoveryWindow:
 		return NodeRecovering, since
 	case evicts(node, pod.Spec.Tolerations):
 		return NodeLeaving, since

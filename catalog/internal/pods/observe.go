@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// StuckTerminatingGrace is how long a Pod may outlive its deletion time.
-const StuckTerminatingGrace = 120 * time.Second
+// stuckTerminatingGrace is how long a Pod may outlive its deletion time.
+const stuckTerminatingGrace = 120 * time.Second
 
 // Graces are how long a Node may be silent, not ready, or missing before its Pods count
 // as lost.
@@ -83,7 +83,7 @@ func (o Observation) inspect(pod *corev1.Pod, role Role) Pod {
 	if p.Owned && !p.Finished {
 		p.Node, p.NodeSince = o.nodeOf(pod)
 		if p.Node == NodeRecovering {
-			p.Wait = o.left(p.NodeSince, NodeRecoveryWindow)
+			p.Wait = o.left(p.NodeSince, nodeRecoveryWindow)
 		}
 		var wait time.Duration
 		p.Lost, wait = o.lost(&p)
@@ -119,7 +119,7 @@ func (o Observation) lost(p *Pod) (reason string, wait time.Duration) {
 		(c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC") {
 		return ReasonEvicted, wait
 	}
-	overdue := o.left(p.Object.DeletionTimestamp.Time, StuckTerminatingGrace)
+	overdue := o.left(p.Object.DeletionTimestamp.Time, stuckTerminatingGrace)
 	if overdue <= 0 {
 		return ReasonOverdue, wait
 	}

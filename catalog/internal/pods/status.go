@@ -3,6 +3,7 @@
 package pods
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,17 +52,14 @@ func (p *Pod) ReadySince() (since time.Time, ready bool) {
 }
 
 // Containers returns the statuses of all containers, in the order in which they run.
-func (p *Pod) Containers() []corev1.ContainerStatus { return containers(p.Object) }
-
-func containers(pod *corev1.Pod) []corev1.ContainerStatus {
-	all := make([]corev1.ContainerStatus, 0, len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses))
-	return append(append(all, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
+func Containers(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
 // Ran returns when the Pod's containers started last and when they finished.
 // A Pod without that status finished when it stopped being ready, or never began.
 func (p *Pod) Ran() (started, finished time.Time) {
-	for _, status := range p.Containers() {
+	for _, status := range Containers(p.Object) {
 		if t := status.State.Terminated; t != nil && t.FinishedAt.After(finished) {
 			started, finished = t.StartedAt.Time, t.FinishedAt.Time
 		}
@@ -80,7 +78,7 @@ func troubleOf(pod *corev1.Pod) string {
 		return ReasonPodUnschedulable
 	}
 	trouble := ""
-	for _, status := range containers(pod) {
+	for _, status := range Containers(pod) {
 		switch containerTrouble(status) {
 		case ReasonImagePullFailed:
 			return ReasonImagePullFailed

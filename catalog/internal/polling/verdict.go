@@ -173,7 +173,7 @@ func failure(list pods.List, now time.Time) (v Verdict, wait time.Duration) {
 // is certain.
 func waitsInVain(p *pods.Pod, now time.Time) (why string, wait time.Duration) {
 	left := p.Object.CreationTimestamp.Add(lastingWait).Sub(now)
-	for _, status := range p.Containers() {
+	for _, status := range pods.Containers(p.Object) {
 		reason := ""
 		if w := status.State.Waiting; w != nil {
 			reason = w.Reason
