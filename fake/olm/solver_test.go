@@ -101,6 +101,36 @@ func TestAnotherPackageIsInstalled(t *testing.T) {
 	require.Len(t, w.plans(), 2)
 }
 
+// TestAVersionRangeHoldsAnOperatorUntilItIsTakenAway: the annotation changes neither the
+// generation of its Subscription nor its status, and is heard nevertheless.
+func TestAVersionRangeHoldsAnOperatorUntilItIsTakenAway(t *testing.T) {
+	w, content := newWorld(t), map[string]resolution.Package{}
+	one := resolution.ChannelEntry{Name: csvName("alpha", 1)}
+	two := resolution.ChannelEntry{Name: csvName("alpha", 2), Replaces: one.Name}
+	w.offer(t, content, "alpha", one)
+	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+	w.run(t, 2*time.Minute)
+	annotate := func(text string) {
+		require.NoError(t, fake.Edit(w.cluster, namespace, "alpha", func(s *v1alpha1.Subscription) {
+			delete(s.Annotations, resolution.AnnotationVersionRange)
+			if text != "" {
+				s.Annotations = map[string]string{resolution.AnnotationVersionRange: text}
+			}
+		}))
+	}
+	annotate("<2.0.0")
+	w.offer(t, content, "alpha", one, two)
+	w.olm.CatalogsChanged()
+	w.run(t, 5*time.Minute)
+	require.Equal(t, one.Name, w.status("alpha").InstalledCSV)
+	require.Len(t, w.plans(), 1)
+
+	annotate("")
+	w.run(t, 5*time.Minute)
+	require.Equal(t, two.Name, w.status("alpha").InstalledCSV)
+	require.Len(t, w.plans(), 2)
+}
+
 // TestAFailedPlanIsLeftBehind: in a namespace that fails forward a version that
 // leaves the failed one out is installed; one that replaces it is not, nor is any
 // where nothing fails forward.

@@ -4,14 +4,10 @@
 package manifest
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
@@ -82,51 +78,24 @@ func Distinct(read []Object) ([]olmcore.Object, error) {
 	return objects, nil
 }
 
+// maxDocument bounds one document, in bytes.
+const maxDocument = 256 << 20
+
 // split cuts the text into documents and converts each to JSON; empty ones stay
 // in, so that their number is right in errors.
 func split(file string, r io.Reader) ([][]byte, error) {
-	buffered := bufio.NewReader(r)
-	if isJSON(buffered) {
-		return splitJSON(file, buffered)
-	}
-	reader := utilyaml.NewYAMLReader(buffered)
+	stream := yamljson.NewStream(r, maxDocument)
 	var documents [][]byte
 	for {
-		text, err := reader.Read()
+		document, err := stream.Next()
 		if errors.Is(err, io.EOF) {
 			return documents, nil
-		}
-		if err == nil {
-			text, err = yamljson.Convert(text, false)
 		}
 		if err != nil {
 			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}
 		}
-		documents = append(documents, text)
+		documents = append(documents, document.JSON)
 	}
-}
-
-func splitJSON(file string, r io.Reader) ([][]byte, error) {
-	decoder := json.NewDecoder(r)
-	var documents [][]byte
-	for {
-		var value json.RawMessage
-		if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
-			return documents, nil
-		} else if err != nil {
-			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}
-		}
-		documents = append(documents, value)
-	}
-}
-
-// isJSON reports whether the first character that is not white space opens a
-// JSON object.
-func isJSON(r *bufio.Reader) bool {
-	const enough = 4096
-	head, _ := r.Peek(enough)
-	head = bytes.TrimLeft(head, " \t\r\n")
-	return len(head) > 0 && head[0] == '{'
 }
 
 // maxDepth bounds lists within lists.

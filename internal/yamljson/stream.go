@@ -160,7 +160,7 @@ func (s *Stream) nextYAML() (Document, error) {
 		return Document{}, &DocumentError{err}
 	}
 	s.became += int64(len(text))
-	return Document{JSON: text, Repeated: repeated(tree.ordered)}, nil
+	return Document{JSON: text, Repeated: tree.repeated}, nil
 }
 
 func (s *Stream) decode(tree *tree) (err error) {
@@ -170,21 +170,20 @@ func (s *Stream) decode(tree *tree) (err error) {
 
 // tree is a document as it was parsed. An empty one leaves it as it is.
 type tree struct {
-	value any
-	// ordered has each key as often as it is there, but nothing that is merged.
-	ordered yaml.MapSlice
-	err     error
+	value    any
+	repeated []string
+	err      error
 }
 
 // UnmarshalYAML is called once a document was parsed: an error from here is about
 // its values, and the next document can be parsed.
 func (t *tree) UnmarshalYAML(unmarshal func(any) error) error {
-	if t.err = unmarshal(&t.value); t.err != nil {
-		return nil
+	// This has each key as often as it is there, but nothing that is merged.
+	var ordered yaml.MapSlice
+	if unmarshal(&ordered) == nil {
+		t.repeated = repeated(ordered)
 	}
-	if _, ok := t.value.(map[any]any); ok {
-		t.err = unmarshal(&t.ordered)
-	}
+	t.err = unmarshal(&t.value)
 	return nil
 }
 
