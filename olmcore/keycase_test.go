@@ -216,7 +216,7 @@ func TestPublishedManifestsDecodeAsEncodingJSONDoes(t *testing.T) {
 				break
 			}
 			require.NoError(t, err)
-			text, err := yamljson.Convert(document, false)
+			text, err := yamljson.Convert(document)
 			require.NoError(t, err)
 			if string(text) == "null" {
 				continue

@@ -141,7 +141,7 @@ func edit(w *World, args []string, input []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	patch, err := yamljson.Convert(input, false)
+	patch, err := yamljson.Convert(input)
 	if err != nil {
 		return "", err
 	}

@@ -17,16 +17,11 @@ import (
 
 // Convert returns one YAML document as JSON; "null" for an empty one. Keys of
 // different types with one text, as 1 and "1" are, are an error: sigs.k8s.io/yaml
-// keeps any one of them. strict refuses every key that is there twice; else the last
-// one counts.
-func Convert(document []byte, strict bool) (converted []byte, err error) {
+// keeps any one of them. Of a key that is there twice the last one counts.
+func Convert(document []byte) (converted []byte, err error) {
 	defer recoverAsError(&err)
-	decode := yaml.Unmarshal
-	if strict {
-		decode = yaml.UnmarshalStrict
-	}
 	var value any
-	if err := decode(document, &value); err != nil {
+	if err := yaml.Unmarshal(document, &value); err != nil {
 		return nil, err
 	}
 	return marshal(value)

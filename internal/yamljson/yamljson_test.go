@@ -30,7 +30,7 @@ func TestConvertIsTheConversionOfKubernetes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want, err := yaml.YAMLToJSON([]byte(document))
 			require.NoError(t, err)
-			got, err := yamljson.Convert([]byte(document), false)
+			got, err := yamljson.Convert([]byte(document))
 			require.NoError(t, err)
 			require.JSONEq(t, string(want), string(got))
 		})
@@ -40,11 +40,9 @@ func TestConvertIsTheConversionOfKubernetes(t *testing.T) {
 func TestConvertLeavesNothingToChance(t *testing.T) {
 	for name, c := range map[string]struct {
 		document, want string
-		strict         bool
 	}{
 		"one text of two types":   {document: "1: a\n\"1\": b\n", want: `key "1" is there twice`},
 		"deep inside":             {document: "a:\n- b: {true: 1, 'true': 2}\n", want: `key "true" is there twice`},
-		"a key twice, strictly":   {document: "a: 1\na: 2\n", strict: true, want: "already set in map"},
 		"a mapping as a key":      {document: "? {a: 1}\n: b\n", want: "map"},
 		"a key beyond int64":      {document: "18446744073709551615: a\n", want: "a key is no text"},
 		"a list as a key":         {document: "? [a]\n: b\n", want: "key"},
@@ -53,7 +51,7 @@ func TestConvertLeavesNothingToChance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 {
-				got, err := yamljson.Convert([]byte(c.document), c.strict)
+				got, err := yamljson.Convert([]byte(c.document))
 				require.ErrorContains(t, err, c.want)
 				require.Nil(t, got)
 			}

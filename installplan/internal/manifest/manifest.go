@@ -153,7 +153,7 @@ func FirstDocument(text string) (first []byte, extra bool, err error) {
 		if first != nil {
 			return first, true, nil
 		}
-		data, err := yamljson.Convert([]byte(doc), false)
+		data, err := yamljson.Convert([]byte(doc))
 		if err != nil {
 			return nil, false, err
 		}

@@ -12,7 +12,8 @@ import (
 
 // AnnotationVersionRange is on Subscriptions and holds their operators inside a range of
 // versions: what an upgrade or a new installation brings is in the range. It never allows
-// what the spec does not, and what is installed stays whatever its version.
+// what the spec does not, what is installed stays whatever its version, and a plan that
+// was made before is not taken back.
 const AnnotationVersionRange = olmcore.KeyPrefix + "version-range"
 
 // Pin does for a Subscription what the annotation AnnotationVersionRange does; all that
