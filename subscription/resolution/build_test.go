@@ -16,6 +16,11 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
+// TestChains has cases of OLM.
+//
+// OLM's cases: chain: a head and what it replaces; chain: two that replace each other; chain: a circle
+// below the head; chain: skipped and replaced; chain: a skipped tail; chain: two chains; heads,
+// circles and stranded entries.
 func TestChains(t *testing.T) {
 	e := func(name, replaces string, skips ...string) entry {
 		return entry{in: "p/c", name: name, version: "1.0.0", replaces: replaces, skips: skips}
@@ -48,6 +53,9 @@ func TestChains(t *testing.T) {
 	}
 }
 
+// TestStrandedEntriesAreReported has a case of OLM.
+//
+// OLM's case: heads, circles and stranded entries.
 func TestStrandedEntriesAreReported(t *testing.T) {
 	_, diagnostics := content(line("a/s", "a1", ""), line("a/s", "a2", "a1"), entry{in: "a/s", name: "a3", version: "3.0.0", skips: []string{"a2"}},
 		line("b/s", "b1", ""), line("b/s", "b2", "b3"), line("b/s", "b3", "b2"))
@@ -63,6 +71,10 @@ func TestStrandedEntriesAreReported(t *testing.T) {
 	}, got)
 }
 
+// TestBuildReportsWhatIsBroken has cases of OLM.
+//
+// OLM's cases: a second entry of one name; chain: no entries; catalogs whose pieces contradict each
+// other; equal versions of one package; an empty skip; ranges with a leading v.
 func TestBuildReportsWhatIsBroken(t *testing.T) {
 	list := packages(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	a := &list[0]
@@ -112,6 +124,9 @@ func TestBuildReportsWhatIsBroken(t *testing.T) {
 	require.Nil(t, (*resolution.Catalog)(nil).Packages())
 }
 
+// TestConstraintsThatCannotBeRead has a case of OLM.
+//
+// OLM's case: constraints are parsed.
 func TestConstraintsThatCannotBeRead(t *testing.T) {
 	deep := strings.Repeat(`{"all":{"constraints":[`, 65) + `{"gvk":{"group":"g","kind":"K","version":"v1"}}` + strings.Repeat(`]}}`, 65)
 	for value, want := range map[string]string{
@@ -173,6 +188,9 @@ func TestPackageAndVersionComeFromOneProperty(t *testing.T) {
 	require.Equal(t, resolution.Resolved, resolution.Resolve(w.in).Outcome)
 }
 
+// TestLongMessagesAreShortened has a case of OLM.
+//
+// OLM's case: the text of no, one and several rules.
 func TestLongMessagesAreShortened(t *testing.T) {
 	var lines []entry
 	for i := range 200 {
@@ -251,6 +269,9 @@ func TestAReasonThatIsNotFoundInTimeIsUnknown(t *testing.T) {
 	}
 }
 
+// TestTheSearchGoesStraightBackToWhatMatters has a case of OLM.
+//
+// OLM's case: only the worst combination is possible.
 func TestTheSearchGoesStraightBackToWhatMatters(t *testing.T) {
 	// Twenty Subscriptions with ten candidates each stand between the two that
 	// cannot both be satisfied.

@@ -180,6 +180,8 @@ var (
 // TestEveryChannelInstallsAndUpgradesToItsHead takes each channel of the
 // published catalogs from its oldest bundle to its head, in a namespace that has
 // what the bundles require.
+//
+// OLM's case: startingCSV, then upgrades one by one.
 func TestEveryChannelInstallsAndUpgradesToItsHead(t *testing.T) {
 	for _, file := range []string{community, communityAll, certified} {
 		t.Run(file, func(t *testing.T) {

@@ -28,6 +28,21 @@ func servesAPI(kind string, required bool) func(*v1alpha1.ClusterServiceVersion)
 	}
 }
 
+// TestDependencies has cases of OLM.
+//
+// OLM's cases: asked for and forbidden; a dependency of a dependency; a new Subscription beside an
+// installed operator; a bundle in two channels, one of them followed; an exact version, although there
+// is a newer one; versions that need versions; a dependency by label; dependencies of dependencies
+// stay in their catalog; all parts of one operator, with a range; any part; an unknown field of a
+// constraint; a provider that lacks something: another catalog's copy; the Subscription's catalog,
+// whatever others have; a dependency's dependency from the default channel; the own package cannot be
+// the dependency; an upgrade that would drop a needed API; a deprecated bundle alone, and in the
+// middle; a skipped startingCSV with a dependency; a dependency on what is skipped; an operator
+// without Subscription needs the installed version; a second provider of an installed API; an update
+// that needs a dependency; one absent, one new; an older provider, as the newest dropped the API;
+// linked operators move together; a skipRange below the head; fail-forward, and a stranger has the
+// API; the package of an operator without annotation; APIs of an operator without annotation; an API
+// missing in the middle of a channel.
 func TestDependencies(t *testing.T) {
 	const gvkK = `{"gvk":{"group":"g","kind":"K","version":"v1"}}`
 	deprecated := property(resolution.PropertyDeprecated, "{}")

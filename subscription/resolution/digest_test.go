@@ -118,6 +118,8 @@ func TestFingerprintsTellInputsApart(t *testing.T) {
 
 // TestWhatWasMissingAppears: a failure lasts until what it lacked is there, and the
 // fingerprint says when to ask again.
+//
+// OLM's case: a missing API appears.
 func TestWhatWasMissingAppears(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s")
 	before := w.in.Fingerprint()

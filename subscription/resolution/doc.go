@@ -30,16 +30,19 @@
 // its best candidate for the sake of a dependency or of a younger Subscription. So
 // equal inputs, in whatever order, give equal results.
 //
-// The search (search.go) goes back, when a demand cannot be met, to the latest
-// selection that takes part in the conflict, and counts each candidate that it
-// looks at: [Policy].MaxSteps bounds it, since there are catalogs on which any such
-// search is exponential. Beyond the bound the Outcome is [Failed] and says so.
+// When a demand cannot be met, the search goes back to the latest selection that
+// takes part in the conflict. Where it goes back too often, a solver takes over that
+// learns from each contradiction and decides in the same order: the work grows with
+// the problem, not with what could be combined, and the answer is the same.
+// [Policy].MaxSteps bounds the work on each Subscription. One with which the others
+// cannot be decided within that is left out alone, and its [Core] says what was tried.
 //
 // # When there is no solution
 //
 // The search that failed names the rules that it failed by. They are reduced to a
 // [Core]: rules of which none can be left out. Each Core carries OLM's message for
-// these rules, a sentence for people, and hints at what would help. The Subscriptions
+// these rules, a sentence for people, and remedies: changes with which the
+// Subscriptions were resolved before they are offered. The Subscriptions
 // that it names are left out, what they have stays, and the others are resolved
 // without them, unless [Policy].AllOrNothing asks for OLM's way. A Subscription
 // that gets less than its best candidate is in HeldBack, with the reason.
@@ -64,11 +67,9 @@
 //	fbc.Read, fbc.Load ─▶ []Package ─▶ Build ─▶ *Catalog ─┐
 //	Subscriptions, CSVs, OperatorGroups ──────────────────┴▶ Input ─▶ Resolve ─▶ Result
 //
-//	content.go property.go require.go   what a catalog says, and its parsed form
-//	build.go chain.go catalog.go        the index
-//	digest.go                           when is it the same
-//	problem.go existing.go annotation.go transition.go candidates.go   one call's view of its input
-//	graph.go provide.go search.go admit.go   candidates of requirements, the search
-//	core.go rules.go text.go summary.go heldback.go explain.go   reasons
-//	resolve.go isolate.go solution.go generate.go   the whole, and what to do
+//	internal/content   what a catalog says, parsed and indexed; when is it the same
+//	internal/model     one call's view of its input: candidates, requirements, who provides what
+//	internal/search    the walk, the solver that learns, minimal contradictions
+//	internal/explain   words, reasons of what is held back, remedies
+//	resolve.go serve.go solution.go generate.go   the whole, and what to do
 package resolution

@@ -45,6 +45,11 @@ func needsCRD(kind string) func(*v1alpha1.ClusterServiceVersion) {
 	}
 }
 
+// TestUpgradesInProgress has cases of OLM.
+//
+// OLM's cases: a failed upgrade without fail-forward: two; fail-forward over one failure; fail-forward
+// over two; fail-forward and a broken chain; which chains end in failure; several failed versions are
+// left behind.
 func TestUpgradesInProgress(t *testing.T) {
 	four := func() []entry { return append(chain(), line("a/stable", "a4", "a3"), line("b/s", "b1", "")) }
 	check(t, map[string]struct {
@@ -97,6 +102,11 @@ func TestUpgradesInProgress(t *testing.T) {
 	})
 }
 
+// TestExistingOperators has cases of OLM.
+//
+// OLM's cases: an operator without Subscription has the API; the package of an operator without
+// annotation; APIs of an operator without annotation; the annotation with properties is read; an
+// operator without annotation is not installed twice.
 func TestExistingOperators(t *testing.T) {
 	copied := func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }
 	check(t, map[string]struct {
@@ -162,6 +172,9 @@ func TestExistingOperators(t *testing.T) {
 	})
 }
 
+// TestOnlyTheSameBundleIsAdopted has a case of OLM.
+//
+// OLM's case: an operator that is there is taken over.
 func TestOnlyTheSameBundleIsAdopted(t *testing.T) {
 	w := newWorld(append(chain(), line("b/s", "b1", ""), line("c/s", "c1", ""), line("d/s", "d1", ""))...).policy(resolution.Policy{AdoptSameBundle: true}).
 		sub("a/stable").csv("a", "a2", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Version.Patch = 7 }). // another version
@@ -246,6 +259,9 @@ func (k hasKind) Satisfied(properties []olmcore.Property) bool {
 	return false
 }
 
+// TestCEL has a case of OLM.
+//
+// OLM's case: CEL: an API, an API that nobody has, a version.
 func TestCEL(t *testing.T) {
 	rule := func(text string) olmcore.Property {
 		return property(resolution.PropertyConstraint, `{"failureMessage":"need it","cel":{"rule":%q}}`, text)
@@ -279,6 +295,9 @@ func (r refuse) Exclude(op olmcore.Operator) string {
 	return r[op.Name]
 }
 
+// TestExclude has a case of OLM.
+//
+// OLM's case: a list of allowed bundles: all, some, none, and what is installed.
 func TestExclude(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
 	w.in.Exclude = refuse{"a3": "a3 needs a newer platform", "a2": "panic"}
@@ -357,6 +376,9 @@ func TestOneOfTwoStatesOfACatalogCounts(t *testing.T) {
 	}
 }
 
+// TestBadInput has a case of OLM.
+//
+// OLM's case: operators of other namespaces.
 func TestBadInput(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
 	want := describe(resolution.Resolve(w.in))

@@ -14,11 +14,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// For tests: the readers that avoid encoding/json.
-var (
-	ParseAnnotation = content.ParseAnnotation
-	Projects        = content.Projects
-)
+// Projects reports whether an annotation is a bundle's own.
+var Projects = content.Projects
 
 // ask reads an input for searches of a test; nil when there is nothing to search.
 func ask(in *Input) *search.Question {

@@ -60,38 +60,6 @@ func drawless(name, annotation string) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// FuzzAnnotation compares the reader of annotations with encoding/json.
-func FuzzAnnotation(f *testing.F) {
-	for _, text := range []string{
-		`{"properties":[{"type":"olm.gvk","value":{"group":"g","kind":"K","version":"v1"}},{"type":"x","value":[1,"}",{}]}]}`,
-		`{ "properties" : [ { "type" : "x" , "value" : null } ] }`, `{"properties":[]}`, `{"properties":null}`, `{"properties":[{"type":"x","value":tru}]}`,
-		`{"properties":[{"value":1,"type":"x"}]}`, `{"properties":[{"type":"x","value":-1e5 }]} `, `null`, `{"properties":[{"type":"é","value":"\""}]}`, `{"properties":[{"type":"x","value":}]}`,
-		`{"properties":[{"type":"olm.gvk","value":{'group":"g",'kind":"K","version":"v1"}}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":'p","version":"1.0.0"}}]}`,
-		`{"properties":[{"type":"olm.package","value":{"packageName":"p,"version":"1.0.0"}}]}`, `{"properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"},}]}`,
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var want struct{ Properties []olmcore.Property }
-		wantErr := json.Unmarshal([]byte(text), &want)
-		got, err := resolution.ParseAnnotation(text)
-		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("%q: error %v, encoding/json says %v", text, err, wantErr)
-		}
-		if err != nil {
-			return
-		}
-		if len(got) != len(want.Properties) {
-			t.Fatalf("%q: %d properties, want %d", text, len(got), len(want.Properties))
-		}
-		for i := range got {
-			if got[i].Type != want.Properties[i].Type || string(got[i].Value) != string(want.Properties[i].Value) {
-				t.Fatalf("%q: property %d is %s %s, want %s %s", text, i, got[i].Type, got[i].Value, want.Properties[i].Type, want.Properties[i].Value)
-			}
-		}
-	})
-}
-
 func TestAnAnnotationIsRecognisedAsABundlesOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)

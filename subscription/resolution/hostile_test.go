@@ -66,6 +66,9 @@ func naiveChain(entries []resolution.ChannelEntry) (chain []string, problem stri
 	return nil, fmt.Sprintf("%d replacement chains were found in channel \"c\" of package \"p\": %s", len(texts), strings.Join(texts, ", "))
 }
 
+// TestChainsAreThoseOfTheRule has a case of OLM.
+//
+// OLM's case: heads, circles and stranded entries.
 func TestChainsAreThoseOfTheRule(t *testing.T) {
 	names := []string{"e0", "e1", "e2", "e3", "e4", "e5", "elsewhere", ""}
 	rapid.Check(t, func(t *rapid.T) {

@@ -61,6 +61,9 @@ func TestACopyOfACatalogThatNobodyPrefersChangesNothing(t *testing.T) {
 	})
 }
 
+// TestAProviderComesFromTheFirstCatalogThatHasOne has cases of OLM.
+//
+// OLM's cases: the first alternative; a dependency by priority, then by name, the own catalog first.
 func TestAProviderComesFromTheFirstCatalogThatHasOne(t *testing.T) {
 	providers := map[string][]olmcore.Property{
 		"good":       {provides("K")},
@@ -232,6 +235,9 @@ func failedUpgrade(csvs []*v1alpha1.ClusterServiceVersion) bool {
 	})
 }
 
+// TestFailForwardMattersOnlyForFailedUpgrades has a case of OLM.
+//
+// OLM's case: which chains end in failure.
 func TestFailForwardMattersOnlyForFailedUpgrades(t *testing.T) {
 	mattered := 0
 	rapid.Check(t, func(t *rapid.T) {

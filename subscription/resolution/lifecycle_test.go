@@ -97,6 +97,8 @@ func (w *lived) csv(name string) *v1alpha1.ClusterServiceVersion {
 // TestAnAdoptedOperatorIsTheSubscriptions shows the whole way of a
 // ClusterServiceVersion that was there first: it is taken over as it is, and
 // upgraded like any other from then on.
+//
+// OLM's case: an operator that is there is taken over.
 func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
 	for _, policy := range []resolution.Policy{{}, {AdoptSameBundle: true}} {
 		w := live(t, policy, asking.Config{})

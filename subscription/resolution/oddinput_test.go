@@ -34,6 +34,9 @@ func TestSubscriptionsThatSayTooLittle(t *testing.T) {
 	require.NotPanics(t, func() { resolution.Resolve(nameless.in) })
 }
 
+// TestACatalogWithNeitherContentNorProblem has a case of OLM.
+//
+// OLM's case: content in parallel, stale, and gone.
 func TestACatalogWithNeitherContentNorProblem(t *testing.T) {
 	w := newWorld(chain()...).broken("ns/empty", 0).sub("a/stable", from("ns/empty"))
 	w.in.Catalogs[1].Problem = ""
@@ -42,6 +45,9 @@ func TestACatalogWithNeitherContentNorProblem(t *testing.T) {
 	require.Equal(t, resolution.ReasonCatalogUnavailable, res.Diagnostics[0].Reason)
 }
 
+// TestStaleContentIsUsedUnlessThePolicyRefusesIt has a case of OLM.
+//
+// OLM's case: content in parallel, stale, and gone.
 func TestStaleContentIsUsedUnlessThePolicyRefusesIt(t *testing.T) {
 	w := newWorld(chain()...).sub("a/stable")
 	w.in.Catalogs[0].Stale, w.in.Catalogs[0].Problem = true, "registry does not answer"
@@ -89,6 +95,9 @@ func TestTheLongestNames(t *testing.T) {
 	require.Len(t, res.Generated[0].Name, 253)
 }
 
+// TestProjectedPropertiesAreThoseOfTheBundle has a case of OLM.
+//
+// OLM's case: a catalog's bundle: properties, default channel.
 func TestProjectedPropertiesAreThoseOfTheBundle(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", property("olm.maxOpenShiftVersion", `"4.20"`), property(resolution.PropertyBundleObject, `{"data":"e30="}`))).sub("a/s")
 	var types []string

@@ -16,6 +16,13 @@ import (
 )
 
 // TestSmallProblems are situations that OLM's own tests pose to its solver.
+//
+// OLM's cases: nothing asked for; two dependencies of one; what an unselected bundle would need means
+// nothing; one operator for two requirements; one operator for many that ask for one of several;
+// preference may install more than need be; only the worst combination is possible; an API moves: both
+// new; an update and a new Subscription; skips; a failed upgrade without fail-forward: three; the
+// package of an operator without annotation; the annotation counts as it is; the last good version is
+// what a failed plan is left from.
 func TestSmallProblems(t *testing.T) {
 	check(t, map[string]struct {
 		world *world
@@ -80,6 +87,9 @@ func TestSmallProblems(t *testing.T) {
 	})
 }
 
+// TestExcludedProvidersArePassedOver has a case of OLM.
+//
+// OLM's case: a list of allowed bundles: all, some, none, and what is installed.
 func TestExcludedProvidersArePassedOver(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requires("K")), line("b/s", "b1", "", provides("K")), line("c/s", "c1", "", provides("K"))).sub("a/s")
 	w.in.Exclude = refuse{"b1": "b1 no"}

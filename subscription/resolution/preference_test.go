@@ -16,6 +16,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
+// TestNothingIsSelectedForWhatIsMetAlready has a case of OLM.
+//
+// OLM's case: one alternative, although two would do.
 func TestNothingIsSelectedForWhatIsMetAlready(t *testing.T) {
 	dependencies := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,6 +139,9 @@ func relevantOf(res resolution.Result) relevant {
 	return r
 }
 
+// TestWhatNobodyAsksForIsInvisible has a case of OLM.
+//
+// OLM's case: what nobody asks for is not selected.
 func TestWhatNobodyAsksForIsInvisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)

@@ -43,6 +43,9 @@ func installedAnew(solution []*oracleEntry) []string {
 	return list
 }
 
+// TestTheFirstSolutionOfTheWholeTreeIsChosen has cases of OLM.
+//
+// OLM's cases: preferences with two dependencies each; what was undone leaves no demands behind.
 func TestTheFirstSolutionOfTheWholeTreeIsChosen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
@@ -106,6 +109,9 @@ func shuffledNamespace(r *rand.Rand, n *namespace) *namespace {
 	return other
 }
 
+// TestTheOrderOfTheInputDoesNotMatter has cases of OLM.
+//
+// OLM's cases: the first alternative, whatever its name; only dependencies have an order.
 func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
@@ -118,6 +124,9 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 	})
 }
 
+// TestInputsStayAsTheyAreAndCallsDoNotDisturbEachOther has a case of OLM.
+//
+// OLM's case: content in parallel, stale, and gone.
 func TestInputsStayAsTheyAreAndCallsDoNotDisturbEachOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
@@ -367,6 +376,9 @@ func TestUnrelatedContentChangesNothing(t *testing.T) {
 	})
 }
 
+// TestHidingGlobalCatalogsIsTheSameAsNotHavingThem has a case of OLM.
+//
+// OLM's case: hiding global catalogs makes a broken one harmless.
 func TestHidingGlobalCatalogsIsTheSameAsNotHavingThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)

@@ -30,6 +30,17 @@ func check(t *testing.T, cases map[string]struct {
 	}
 }
 
+// TestResolve has cases of OLM.
+//
+// OLM's cases: what is asked for is selected; a dependency is selected; at most one: the younger takes
+// an alternative; heads for installation and upgrade; a dependency by priority, then by name, the own
+// catalog first; a dependency by package; a dependency by API; a dependency by label; all parts, and
+// not another; no channel: the default one; an operator without Subscription is a dependency; an API
+// moves: both upgraded; a deprecated bundle alone, and in the middle; a head that skips; a
+// Subscription without channel; one Subscription, no dependencies; one dependency, a generated
+// Subscription; installed, and no update; two Subscriptions to a channel; an update; an update from
+// another package; named as current, but absent; versions that wait for each other; a skipRange at the
+// head; a new Subscription with startingCSV; another package that replaces the operator.
 func TestResolve(t *testing.T) {
 	needsB := requiresPackage("b", ">=1.0.0")
 	check(t, map[string]struct {
@@ -167,6 +178,12 @@ func TestResolve(t *testing.T) {
 	})
 }
 
+// TestResolveFailures has cases of OLM.
+//
+// OLM's cases: two that exclude each other: the reason names both; at most one of two that are asked
+// for; two chains in the channel that is followed; no such catalog; no such package; no such channel;
+// no such startingCSV; a missing dependency: three rules; two channels of a package; a missing catalog
+// is named.
 func TestResolveFailures(t *testing.T) {
 	const exists = "subscription a exists"
 	check(t, map[string]struct {

@@ -155,6 +155,9 @@ func TestASubscriptionAloneGetsItsFirstPossibleCandidate(t *testing.T) {
 	})
 }
 
+// TestOutcomesSayWhatIsThere has cases of OLM.
+//
+// OLM's cases: the text of no, one and several rules; either success or failure.
 func TestOutcomesSayWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t, small).input()

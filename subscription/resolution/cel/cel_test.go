@@ -10,6 +10,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/cel"
 )
 
+// TestRules has cases of OLM.
+//
+// OLM's cases: CEL: an API, an API that nobody has, a version; CEL rules.
 func TestRules(t *testing.T) {
 	compiler, err := cel.New()
 	if err != nil {

@@ -59,6 +59,9 @@ func TestACatalogIsBoundedAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestWhatIsNoCatalog has a case of OLM.
+//
+// OLM's case: documents that are none.
 func TestWhatIsNoCatalog(t *testing.T) {
 	deepJSON := `{"schema":"x","v":` + strings.Repeat(`{"v":`, 100_000) + "1" + strings.Repeat("}", 100_001)
 	for name, c := range map[string]struct{ text, want string }{
@@ -86,6 +89,9 @@ func TestWhatIsNoCatalog(t *testing.T) {
 	}
 }
 
+// TestIgnorePatterns has a case of OLM.
+//
+// OLM's case: unknown schemas, folders, ignored files, deprecations.
 func TestIgnorePatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, file string

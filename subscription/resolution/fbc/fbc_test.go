@@ -106,6 +106,10 @@ func zipped(t *testing.T, text string) string {
 	return b.String()
 }
 
+// TestRead has cases of OLM.
+//
+// OLM's cases: a catalog's bundle: properties, default channel; unknown schemas, folders, ignored
+// files, deprecations.
 func TestRead(t *testing.T) {
 	for name, text := range map[string]string{"JSON": jsonCatalog, "YAML": yamlCatalog, "JSON with gzip": zipped(t, jsonCatalog), "YAML with gzip": zipped(t, yamlCatalog)} {
 		t.Run(name, func(t *testing.T) {
@@ -139,6 +143,10 @@ func TestOmittedProperties(t *testing.T) {
 	require.Len(t, packages[0].Bundles[0].Properties, 1)
 }
 
+// TestBrokenDocuments has cases of OLM.
+//
+// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without
+// type, value, or JSON.
 func TestBrokenDocuments(t *testing.T) {
 	const pkg = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -225,6 +233,9 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
+// TestLoad has a case of OLM.
+//
+// OLM's case: unknown schemas, folders, ignored files, deprecations.
 func TestLoad(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	lines := strings.Split(strings.TrimSpace(jsonCatalog), "\n")

@@ -258,6 +258,7 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, path string) {
 	e.Skip = in
 }
 
+// Cut shortens a text to at most limit bytes.
 func Cut(text string, limit int) string {
 	const end = "…"
 	if len(text) <= limit {

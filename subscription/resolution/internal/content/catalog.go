@@ -33,6 +33,7 @@ type Catalog struct {
 	digest   digest
 }
 
+// PackageIndex is one package of a Catalog.
 type PackageIndex struct {
 	Name     string
 	Channels []*ChannelIndex // the default first, then by name
@@ -42,6 +43,7 @@ type PackageIndex struct {
 	deprecations []Deprecation
 }
 
+// ChannelIndex is one channel of a package.
 type ChannelIndex struct {
 	Pkg       *PackageIndex
 	Name      string
@@ -55,7 +57,7 @@ type ChannelIndex struct {
 	rank int32
 }
 
-// entry is one bundle in one channel, or an existing ClusterServiceVersion: what
+// Entry is one bundle in one channel, or an existing ClusterServiceVersion: what
 // resolution chooses. Its address is its identity.
 type Entry struct {
 	*ParsedBundle
@@ -69,7 +71,7 @@ type Entry struct {
 	Stranded bool
 }
 
-// bundle is what all entries of one bundle share.
+// ParsedBundle is what all entries of one bundle share.
 type ParsedBundle struct {
 	Facts
 	Name string
@@ -133,6 +135,7 @@ func (c *Catalog) Deprecations(pkg string) []Deprecation {
 	return slices.Clone(c.ByName[pkg].deprecations)
 }
 
+// Channel returns a channel by its name, nil when there is none.
 func (p *PackageIndex) Channel(name string) *ChannelIndex {
 	for _, ch := range p.Channels {
 		if ch.Name == name {
@@ -200,7 +203,7 @@ func (c *Catalog) indexEntry(e *Entry, apis map[API]int) {
 	}
 }
 
-// compareEntries is the order of preference of two entries of one catalog.
+// CompareEntries is the order of preference of two entries of one catalog.
 func CompareEntries(a, b *Entry) int {
 	return cmp.Or(cmp.Compare(a.Channel.rank, b.Channel.rank), cmp.Compare(a.Position, b.Position))
 }

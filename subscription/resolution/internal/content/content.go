@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package content is what a catalog holds: as its author wrote it, parsed, and indexed
+// for who looks for a bundle.
 package content
 
 import (

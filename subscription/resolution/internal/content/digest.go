@@ -28,6 +28,7 @@ func (c *Catalog) Digest() string {
 // matter.
 type digest [4]uint64
 
+// String is the digest in hexadecimal.
 func (d *digest) String() string {
 	var b []byte
 	for _, word := range d {
@@ -36,17 +37,19 @@ func (d *digest) String() string {
 	return hex.EncodeToString(b)
 }
 
-// digester adds pieces, each a list of texts.
+// Digester adds pieces, each a list of texts.
 type Digester struct {
 	Total  digest
 	buffer []byte
 }
 
+// Begin begins a piece, Texts adds texts to it, and End ends it.
 func (d *Digester) Begin(texts ...string) {
 	d.buffer = d.buffer[:0]
 	d.Texts(texts...)
 }
 
+// Texts adds texts to a piece.
 func (d *Digester) Texts(texts ...string) {
 	for _, text := range texts {
 		d.buffer = binary.AppendUvarint(d.buffer, uint64(len(text)))
@@ -62,6 +65,7 @@ func (d *Digester) properties(list []olmcore.Property) {
 	}
 }
 
+// End adds the piece to the total.
 func (d *Digester) End() {
 	sum := sha256.Sum256(d.buffer)
 	for i := range d.Total {

@@ -16,12 +16,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gvk is an API.
+// API is what a CustomResourceDefinition or an APIService provides.
 type API struct{ Group, Version, Kind string }
 
+// String is the API for people.
 func (g API) String() string { return g.Kind + " (" + g.Group + "/" + g.Version + ")" }
 
-// packageFact is one valid olm.package property. Versions that are not strict
+// PackageFact is one valid olm.package property. Versions that are not strict
 // semver are in no range.
 type PackageFact struct {
 	Name    string
@@ -29,12 +30,12 @@ type PackageFact struct {
 	Strict  bool
 }
 
-// compare is the order of the APIs' JSON forms.
+// Compare is the order of the APIs' JSON forms.
 func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
-// facts is what resolution knows of a bundle or an installed
+// Facts is what resolution knows of a bundle or an installed
 // ClusterServiceVersion: its properties, parsed once.
 type Facts struct {
 	Packages     []PackageFact
@@ -48,22 +49,22 @@ type Facts struct {
 	Properties []olmcore.Property
 }
 
-// parser turns properties into facts. What equal texts have in common is shared,
+// Parser turns properties into facts. What equal texts have in common is shared,
 // so that a catalog holds each requirement, range and string once.
 type Parser struct {
 	strings      map[string]string
 	ranges       map[string]*VersionRange
 	requirements map[string]*Requirement
-	apis         map[API]API
-	hasRules     bool // a CEL rule was seen
+	apis         map[string]API // by the text of the property
+	hasRules     bool           // a CEL rule was seen
 }
 
-// newParser returns a parser for a catalog, or, without sharing strings, for a
+// NewParser returns a parser for a catalog, or, without sharing strings, for a
 // few bundles that are soon forgotten.
 func NewParser(share bool) *Parser {
-	p := &Parser{ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}}
+	p := &Parser{ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}, apis: map[string]API{}}
 	if share {
-		p.strings, p.apis = map[string]string{}, map[API]API{}
+		p.strings = map[string]string{}
 	}
 	return p
 }
@@ -91,23 +92,13 @@ func (p *Parser) parseRange(text string) (*VersionRange, error) {
 	return r, nil
 }
 
-// facts parses the properties of one bundle. ignored gets a sentence for each
+// Facts parses the properties of one bundle. ignored gets a sentence for each
 // property that is broken and does not matter enough to forbid the bundle.
 func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Facts {
 	f := Facts{Properties: properties}
-	apis := 0
-	for i := range properties {
-		if properties[i].Type == PropertyGVK {
-			apis++
-		}
-	}
-	f.Provides = make([]API, 0, apis)
 	known := make(map[any]bool, len(properties))
 	for i := range properties {
 		p.fact(&f, known, &properties[i], ignored)
-	}
-	if len(f.Provides) == 0 {
-		f.Provides = nil
 	}
 	return f
 }
@@ -160,7 +151,7 @@ func samePackage(a, b PackageFact) bool {
 	return a.Name == b.Name && a.Strict == b.Strict && a.Version.Equals(b.Version)
 }
 
-// spellOut returns provided and required APIs and packages as properties.
+// SpellOut returns provided and required APIs and packages as properties.
 func (f *Facts) SpellOut() []olmcore.Property {
 	var list []olmcore.Property
 	add := func(kind string, value any) {
@@ -177,7 +168,7 @@ func (f *Facts) SpellOut() []olmcore.Property {
 		add(PropertyGVK, api{g.Group, g.Kind, g.Version})
 	}
 	for _, q := range f.Requirements {
-		add(PropertyGVKRequired, api{q.Api.Group, q.Api.Kind, q.Api.Version})
+		add(PropertyGVKRequired, api{q.API.Group, q.API.Kind, q.API.Version})
 	}
 	for _, fact := range f.Packages {
 		version := ""
@@ -193,9 +184,7 @@ var errNotObject = errors.New("its value is not a JSON object")
 
 func (p *Parser) packageFact(value json.RawMessage) (PackageFact, error) {
 	v := struct{ PackageName, Version string }{}
-	if fields, ok := scanFields(value, packageKeys); ok {
-		v.PackageName, v.Version = string(fields[0]), string(fields[1])
-	} else if err := unmarshalObject(value, &v); err != nil {
+	if err := unmarshalObject(value, &v); err != nil {
 		return PackageFact{}, err
 	}
 	if v.PackageName == "" {
@@ -209,28 +198,16 @@ func (p *Parser) packageFact(value json.RawMessage) (PackageFact, error) {
 }
 
 func (p *Parser) gvk(value json.RawMessage) (API, error) {
-	var g API
-	if fields, ok := scanFields(value, apiKeys); ok {
-		if shared, ok := p.apis[API{string(fields[0]), string(fields[1]), string(fields[2])}]; ok {
-			return shared, nil
-		}
-		g = API{string(fields[0]), string(fields[1]), string(fields[2])}
-	} else {
-		v := struct{ Group, Version, Kind string }{}
-		if err := unmarshalObject(value, &v); err != nil {
-			return API{}, err
-		}
-		g = API{v.Group, v.Version, v.Kind}
+	if known, ok := p.apis[string(value)]; ok {
+		return known, nil
 	}
-	if p.apis == nil {
-		return g, nil
+	v := struct{ Group, Version, Kind string }{}
+	if err := unmarshalObject(value, &v); err != nil {
+		return API{}, err
 	}
-	if shared, ok := p.apis[g]; ok {
-		return shared, nil
-	}
-	shared := API{p.intern(g.Group), p.intern(g.Version), p.intern(g.Kind)}
-	p.apis[shared] = shared
-	return shared, nil
+	api := API{p.intern(v.Group), p.intern(v.Version), p.intern(v.Kind)}
+	p.apis[string(value)] = api
+	return api, nil
 }
 
 func parseLabel(value json.RawMessage) (string, error) {
@@ -250,57 +227,4 @@ func unmarshalObject(value json.RawMessage, into any) error {
 		return errNotObject
 	}
 	return json.Unmarshal(value, into)
-}
-
-// Keys of the values that nearly all properties have.
-var (
-	apiKeys     = []string{"group", "version", "kind"}
-	packageKeys = []string{"packageName", "version"}
-)
-
-// scanFields reads an object of exactly these keys, at most three, in any order,
-// with plain strings that are not empty. Anything else is left to encoding/json.
-func scanFields(value []byte, keys []string) (fields [3][]byte, ok bool) {
-	if len(value) < 2 || value[0] != '{' {
-		return fields, false
-	}
-	rest := value[1:]
-	for n := range keys {
-		var key, text []byte
-		if key, rest, ok = scanString(rest); !ok || len(rest) == 0 || rest[0] != ':' {
-			return fields, false
-		}
-		if text, rest, ok = scanString(rest[1:]); !ok || len(rest) == 0 || len(text) == 0 {
-			return fields, false
-		}
-		i := slices.Index(keys, string(key))
-		if i < 0 || fields[i] != nil {
-			return fields, false
-		}
-		fields[i] = text
-		end := byte(',')
-		if n == len(keys)-1 {
-			end = '}'
-		}
-		if rest[0] != end {
-			return fields, false
-		}
-		rest = rest[1:]
-	}
-	return fields, len(rest) == 0
-}
-
-func scanString(b []byte) (text, rest []byte, ok bool) {
-	if len(b) == 0 || b[0] != '"' {
-		return nil, nil, false
-	}
-	for i := 1; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			return b[1:i], b[i+1:], true
-		case c == '\\' || c < ' ' || c >= 0x80:
-			return nil, nil, false
-		}
-	}
-	return nil, nil, false
 }

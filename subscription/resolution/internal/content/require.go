@@ -26,10 +26,10 @@ const (
 	IsCEL
 )
 
-// predicate is a condition on one entry.
+// Predicate is a condition on one entry.
 type Predicate struct {
 	Kind  predicateKind
-	Api   API
+	API   API
 	Name  string // package or label
 	In    *VersionRange
 	Parts []*Predicate
@@ -38,7 +38,7 @@ type Predicate struct {
 	Message string
 }
 
-// requirement is a predicate that some selected entry must satisfy. Equal
+// Requirement is a predicate that some selected entry must satisfy. Equal
 // requirements of one catalog are one pointer.
 type Requirement struct {
 	*Predicate
@@ -71,12 +71,12 @@ func (p *Parser) requirement(property *olmcore.Property) (*Requirement, error) {
 	return r, nil
 }
 
-// apiRequirement is the requirement of an API, as its property would give it.
-func (p *Parser) ApiRequirement(g API) *Requirement {
+// APIRequirement is the requirement of an API, as its property would give it.
+func (p *Parser) APIRequirement(g API) *Requirement {
 	key := fmt.Sprintf("%s {%q,%q,%q}", PropertyGVKRequired, g.Group, g.Version, g.Kind)
 	r, ok := p.requirements[key]
 	if !ok {
-		r = &Requirement{Predicate: &Predicate{Kind: IsGVK, Api: g}, Key: key}
+		r = &Requirement{Predicate: &Predicate{Kind: IsGVK, API: g}, Key: key}
 		p.requirements[key] = r
 	}
 	return r
@@ -89,7 +89,7 @@ func (p *Parser) predicate(property *olmcore.Property) (*Predicate, error) {
 		if err := unmarshalObject(property.Value, &v); err != nil {
 			return nil, err
 		}
-		return &Predicate{Kind: IsGVK, Api: API{v.Group, v.Version, v.Kind}}, nil
+		return &Predicate{Kind: IsGVK, API: API{v.Group, v.Version, v.Kind}}, nil
 	case PropertyPackageRequired:
 		v := struct{ PackageName, VersionRange string }{}
 		if err := unmarshalObject(property.Value, &v); err != nil {
@@ -181,7 +181,7 @@ func (p *Parser) convert(c *constraintJSON, depth int) (*Predicate, error) {
 	var err error
 	switch {
 	case c.GVK != nil:
-		parsed = &Predicate{Kind: IsGVK, Api: API{c.GVK.Group, c.GVK.Version, c.GVK.Kind}}
+		parsed = &Predicate{Kind: IsGVK, API: API{c.GVK.Group, c.GVK.Version, c.GVK.Kind}}
 	case c.Package != nil:
 		parsed, err = p.packagePredicate(c.Package.PackageName, c.Package.VersionRange)
 	case c.All != nil:
@@ -248,11 +248,11 @@ func canonicalJSON(value json.RawMessage) string {
 	return string(out)
 }
 
-// text is how OLM words the predicate.
+// Text is how OLM words the predicate.
 func (q *Predicate) Text() string {
 	switch q.Kind {
 	case IsGVK:
-		return fmt.Sprintf("providing an API with group: %s, version: %s, kind: %s", q.Api.Group, q.Api.Version, q.Api.Kind)
+		return fmt.Sprintf("providing an API with group: %s, version: %s, kind: %s", q.API.Group, q.API.Version, q.API.Kind)
 	case IsPackage:
 		return fmt.Sprintf("with package: %s and with version in range: %s", q.Name, q.In.Text)
 	case IsLabel:

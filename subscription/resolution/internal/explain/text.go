@@ -191,7 +191,7 @@ func shorten(r Rule, keep int) string {
 func words(q *content.Predicate) string {
 	switch q.Kind {
 	case content.IsGVK:
-		return "an operator that provides " + q.Api.String()
+		return "an operator that provides " + q.API.String()
 	case content.IsPackage:
 		if _, err := semver.Parse(strings.TrimLeft(q.In.Text, "= ")); err == nil {
 			return fmt.Sprintf("exactly version %s of package %s", strings.TrimLeft(q.In.Text, "= "), q.Name)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// existing is a ClusterServiceVersion of the namespace that is no copy.
+// CSV is a ClusterServiceVersion of the namespace that is no copy.
 type CSV struct {
 	Object *v1alpha1.ClusterServiceVersion
 	Entry  *content.Entry
@@ -29,6 +29,7 @@ type CSV struct {
 	Error string
 }
 
+// Deleting reports whether it is being deleted.
 func (e *CSV) Deleting() bool { return e.Object.DeletionTimestamp != nil }
 
 // isCopied reports whether a ClusterServiceVersion is a copy of one in another
@@ -207,7 +208,7 @@ func derived(p *Problem, parser *content.Parser, c *CSV, unreadable func(string)
 	}
 	slices.SortFunc(required, content.API.Compare)
 	for _, g := range slices.Compact(required) {
-		f.Requirements = append(f.Requirements, parser.ApiRequirement(g))
+		f.Requirements = append(f.Requirements, parser.APIRequirement(g))
 	}
 	if name := followed(c.Owners); name != "" {
 		fact := content.PackageFact{Name: name}

@@ -46,6 +46,9 @@ func readPins(p *Problem) {
 				readPin(p, s, pin.Range, fromInput)
 			}
 		}
+		if len(s.pins) > 0 || s.invalidPin != "" {
+			p.pinned = append(p.pinned, s)
+		}
 	}
 	for _, pin := range p.In.Pins {
 		if !slices.ContainsFunc(p.Subs, func(s *Subscription) bool { return s.Object.Name == pin.Subscription }) {
@@ -97,7 +100,7 @@ func withinPins(s *Subscription) {
 // pinned says which Subscription of an entry's package must not have it: nothing else
 // may bring it either. "" is none.
 func pinned(p *Problem, e *content.Entry) string {
-	for _, s := range p.Subs {
+	for _, s := range p.pinned {
 		if s.Object.Spec.Package == e.Channel.Pkg.Name {
 			if text := s.Outside(e); text != "" {
 				return fmt.Sprintf("Subscription %s does not allow %s: %s", s.Object.Name, e.Name, text)

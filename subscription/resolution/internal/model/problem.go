@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package model is one namespace as a problem to solve: the catalogs that it sees, its
+// Subscriptions with their candidates, what exists, and who can provide what. [Read]
+// makes a [Problem]; after that only what it looks up on demand is added.
 package model
 
 import (
@@ -16,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// problem is one call's view of its input, and the memory of its searches.
+// Problem is one call's view of its input, and the memory of its searches.
 type Problem struct {
 	In     *Input
 	Policy Policy
@@ -31,6 +34,9 @@ type Problem struct {
 	// subsOver are the Subscriptions with a current, by the package they follow.
 	subsOver map[*content.PackageIndex][]*Subscription
 
+	// pinned are the Subscriptions that version ranges hold.
+	pinned []*Subscription
+
 	// Blocked and Failure say why nothing can be resolved, "" when it can.
 	Blocked, Failure string
 
@@ -39,7 +45,7 @@ type Problem struct {
 	graph
 }
 
-// source is a visible catalog.
+// Source is a visible catalog.
 type Source struct {
 	Key      types.NamespacedName
 	Priority int
@@ -47,7 +53,7 @@ type Source struct {
 	Problem  string
 }
 
-// subscription is one Subscription of the namespace.
+// Subscription is one Subscription of the namespace.
 type Subscription struct {
 	Object *v1alpha1.Subscription
 	Index  int32
@@ -75,16 +81,19 @@ type Subscription struct {
 // NoSource is the source of a Subscription whose catalog is not visible.
 const NoSource = -1
 
+// Report adds a Diagnostic.
 func (p *Problem) Report(severity olmcore.Severity, reason string, target olmcore.Ref, path, format string, args ...any) {
 	p.Diagnostics = append(p.Diagnostics, olmcore.Diagnostic{
 		Severity: severity, Reason: reason, Target: target, Path: path, Message: fmt.Sprintf(format, args...),
 	})
 }
 
+// SubscriptionRef names a Subscription of the namespace.
 func (p *Problem) SubscriptionRef(name string) olmcore.Ref {
 	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind, Namespace: p.In.Namespace, Name: name}
 }
 
+// CSVRef names a ClusterServiceVersion of the namespace.
 func (p *Problem) CSVRef(name string) olmcore.Ref {
 	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.In.Namespace, Name: name}
 }
@@ -235,7 +244,7 @@ func (p *Problem) sourceOf(key types.NamespacedName) (index int32, unavailable *
 	return NoSource, nil
 }
 
-// identifier is how OLM names an entry.
+// Identifier is how OLM names an entry.
 func (p *Problem) Identifier(r Ref) string {
 	if r.Source == ExistingSource {
 		return "@existing/" + p.In.Namespace + "//" + r.Entry.Name
@@ -244,6 +253,7 @@ func (p *Problem) Identifier(r Ref) string {
 	return key.Name + "/" + key.Namespace + "/" + r.Entry.Channel.Name + "/" + r.Entry.Name
 }
 
+// SubscriptionNamed returns a Subscription, nil when there is none of the name.
 func (p *Problem) SubscriptionNamed(name string) *Subscription {
 	i := slices.IndexFunc(p.Subs, func(s *Subscription) bool { return s.Object.Name == name })
 	if i < 0 {

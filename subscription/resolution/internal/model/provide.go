@@ -61,7 +61,7 @@ func existingOffers(p *Problem, q *content.Requirement) []*content.Entry {
 
 func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Entry {
 	if q.Kind == content.IsGVK {
-		return s.Content.ByAPI[q.Api]
+		return s.Content.ByAPI[q.API]
 	}
 	list, exact := lookup(s.Content, q.Predicate)
 	if exact {
@@ -81,7 +81,7 @@ func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Ent
 func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, exact bool) {
 	switch q.Kind {
 	case content.IsGVK:
-		return c.ByAPI[q.Api], true
+		return c.ByAPI[q.API], true
 	case content.IsLabel:
 		return c.ByLabel[q.Name], true
 	case content.IsPackage:
@@ -107,11 +107,11 @@ func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, ex
 	return c.All, false
 }
 
-// satisfies reports whether an entry meets a predicate.
+// Satisfies reports whether an entry meets a predicate.
 func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
 	switch q.Kind {
 	case content.IsGVK:
-		return slices.Contains(e.Provides, q.Api)
+		return slices.Contains(e.Provides, q.API)
 	case content.IsPackage:
 		return satisfiesPackage(p, e, q)
 	case content.IsLabel:

@@ -208,7 +208,7 @@ func TestASATSolverAgrees(t *testing.T) {
 		}
 	}
 	t.Logf("%d instances: %d satisfiable, %d beyond the step budget", instances, satisfiable, gaveUp)
-	if satisfiable < instances/20 || satisfiable > instances*19/20 || gaveUp > instances/50 {
+	if satisfiable < instances/20 || satisfiable > instances*19/20 || gaveUp > 0 {
 		t.Error("the instances are too one-sided, or too many were given up")
 	}
 }

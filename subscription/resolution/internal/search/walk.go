@@ -261,7 +261,7 @@ func (w *walk) met(c *model.Choice) bool {
 	meets := func(n *model.Node) bool { return Eligible(n) && w.p.Satisfies(n.Entry, q) }
 	switch q.Kind {
 	case content.IsGVK:
-		return w.holds(w.p.APIGroup(q.Api), meets)
+		return w.holds(w.p.APIGroup(q.API), meets)
 	case content.IsPackage:
 		return w.holds(w.p.PackageGroup(q.Name), meets)
 	}
