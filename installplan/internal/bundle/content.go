@@ -186,8 +186,8 @@ func decode(data []byte) (f file, err error) {
 	if err := utiljson.Unmarshal(first, &values); err != nil {
 		return file{}, err
 	}
-	var id manifest.Identity
-	if err := json.Unmarshal(first, &id); err != nil { // keys in any case count
+	id, err := identityOf(values)
+	if err != nil {
 		return file{}, err
 	}
 	f.extra = extra
@@ -207,6 +207,20 @@ func decode(data []byte) (f file, err error) {
 		csv.APIVersion = "" // which Steps refuses, as OLM does
 	}
 	return f, err
+}
+
+// identityOf reads the identity of a manifest; keys in any case count, of several the
+// last in their order.
+func identityOf(values map[string]any) (id manifest.Identity, err error) {
+	own := maps.Clone(values)
+	maps.DeleteFunc(own, func(key string, _ any) bool {
+		return !strings.EqualFold(key, "apiVersion") && !strings.EqualFold(key, "kind") && !strings.EqualFold(key, "metadata")
+	})
+	data, err := json.Marshal(own)
+	if err != nil {
+		return id, err
+	}
+	return id, json.Unmarshal(data, &id)
 }
 
 // setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that
