@@ -102,27 +102,6 @@ func (f *facts) hasRun() bool {
 	})
 }
 
-// upgradeBegan returns the successor that may take over from a CSV which was Succeeded
-// before and whose only fault is that the upgrade has begun; nil when there is none.
-func (f *facts) upgradeBegan() *version {
-	if f.successor == nil || f.csv.Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !f.hasRun() || !requirement.All.TakenBy(&f.needs, f.successor) {
-		return nil
-	}
-	return f.successor
-}
-
-// deploymentsUnread names a list that decides what the Deployments should be or tells
-// what they are and that was not read; empty when all were.
-func (f *facts) deploymentsUnread() string {
-	switch {
-	case !f.Deployments.Complete:
-		return "Deployments"
-	case !f.Subscriptions.Complete: // spec.config
-		return "Subscriptions"
-	}
-	return ""
-}
-
 // conflict says what of another the CSV would take although its requirements are met,
 // or what is wrong with its webhooks; empty when nothing is in the way.
 func (f *facts) conflict() (v1alpha1.ConditionReason, string) {

@@ -123,15 +123,14 @@ func gatePassed(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, message), true
 }
 
-// upgradeBegan lets a CSV be replaced whose only fault is that its upgrade has begun.
+// upgradeBegan lets a CSV be replaced that was Succeeded before and whose only fault is
+// that the upgrade to its successor has begun.
 func upgradeBegan(f *facts) (decision, bool) {
-	if f.met {
+	if f.met || f.successor == nil || f.csv.Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !f.hasRun() ||
+		!requirement.All.TakenBy(&f.needs, f.successor) {
 		return decision{}, false
 	}
-	if s := f.upgradeBegan(); s != nil {
-		return f.reporting(beingReplaced(s)), true
-	}
-	return decision{}, false
+	return f.reporting(beingReplaced(f.successor)), true
 }
 
 // neverRan lets a Pending CSV that never ran give way to a successor that lacks nothing
@@ -171,8 +170,16 @@ func requirementsUnmet(f *facts) (decision, bool) {
 	return f.reporting(d), true
 }
 
+// deploymentsUnread waits for what the Deployments are and, with spec.config, should be.
 func deploymentsUnread(f *facts) (decision, bool) {
-	d, unread := f.unobserved(f.deploymentsUnread())
+	list := ""
+	switch {
+	case !f.Deployments.Complete:
+		list = "Deployments"
+	case !f.Subscriptions.Complete:
+		list = "Subscriptions"
+	}
+	d, unread := f.unobserved(list)
 	if f.phase == v1alpha1.CSVPhasePending {
 		d = f.reporting(d)
 	}

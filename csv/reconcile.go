@@ -25,7 +25,8 @@ type Outcome struct {
 	// itself.
 	Operands []schema.GroupVersionKind
 	// Repair would create the ServiceAccounts, roles and bindings that the CSV's
-	// InstallPlan made and that are missing, for display: Reconcile does not ask for it.
+	// InstallPlan made and that are missing, for display: Reconcile does not ask for it. None while the account
+	// that the OperatorGroup prescribes is missing.
 	Repair []olmcore.Action
 	// Judged is memory for the next Input, nil when there is nothing to remember.
 	Judged *Judged
@@ -74,10 +75,10 @@ func reconcile(in Input) (Outcome, error) {
 // repair returns what creates again what the InstallPlan made for requirements that a
 // decision found unmet.
 func (f *facts) repair(d decision) []olmcore.Action {
-	if len(d.report) == 0 || !owned.IsLabelValue(f.csv.Name) {
+	account, confirmed := olmcore.AccountOf(f.group)
+	if len(d.report) == 0 || !confirmed || !owned.IsLabelValue(f.csv.Name) {
 		return nil
 	}
-	account, _ := olmcore.AccountOf(f.group)
 	var actions []olmcore.Action
 	for _, o := range requirement.All.Heal(&f.needs) {
 		deployment.LabelComponents(o, f.csv)

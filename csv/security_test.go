@@ -265,7 +265,7 @@ func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
 			hold(lacking.ClusterServiceVersion, pending, "RequirementsUnknown", "requirements not yet checked", time.Hour)
 			repaired, err := csv.Reconcile(lacking)
 			require.NoError(t, err)
-			require.Len(t, repaired.Repair, 3)
+			require.Equal(t, c.want != nil, len(repaired.Repair) == 3, "%v", repaired.Repair)
 			for _, a := range repaired.Repair {
 				require.Equal(t, c.want, a.(olmcore.Create).As)
 			}

@@ -14,43 +14,27 @@ import (
 
 // edges is the graph of the phases. Self edges are changes of the reason alone. Unknown
 // and phases that the API does not have count as none.
-var edges = olmcore.Graph[v1alpha1.ClusterServiceVersionPhase]{
-	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhaseFailed},
-	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhaseReplacing},
-	{From: v1alpha1.CSVPhaseNone, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseInstallReady},
-	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseFailed},
-	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseReplacing},
-	{From: v1alpha1.CSVPhasePending, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseInstalling},
-	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseFailed},
-	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseReplacing},
-	{From: v1alpha1.CSVPhaseInstallReady, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseInstalling},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseInstallReady},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseSucceeded},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseFailed},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseReplacing},
-	{From: v1alpha1.CSVPhaseInstalling, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseSucceeded},
-	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseInstallReady},
-	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseFailed},
-	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseReplacing},
-	{From: v1alpha1.CSVPhaseSucceeded, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseFailed},
-	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseInstallReady},
-	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseSucceeded},
-	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseReplacing},
-	{From: v1alpha1.CSVPhaseFailed, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhaseReplacing, To: v1alpha1.CSVPhasePending},
-	{From: v1alpha1.CSVPhaseReplacing, To: v1alpha1.CSVPhaseDeleting},
-	{From: v1alpha1.CSVPhaseDeleting, To: v1alpha1.CSVPhaseDeleting},
+var edges = slices.Concat(
+	from(v1alpha1.CSVPhaseNone, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhasePending, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseFailed,
+		v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseFailed,
+		v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady,
+		v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady,
+		v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady,
+		v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseDeleting),
+	from(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVPhaseDeleting),
+)
+
+func from(phase v1alpha1.ClusterServiceVersionPhase, to ...v1alpha1.ClusterServiceVersionPhase) (g olmcore.Graph[v1alpha1.ClusterServiceVersionPhase]) {
+	for _, next := range to {
+		g = append(g, olmcore.Edge[v1alpha1.ClusterServiceVersionPhase]{From: phase, To: next})
+	}
+	return g
 }
 
 // Edges returns the graph of the phases: what Transitions can report. An edge to

@@ -105,9 +105,6 @@ func ignore(object map[string]any) {
 			return strings.Compare(a.(map[string]any)["type"].(string), b.(map[string]any)["type"].(string))
 		})
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, "olmcore/installed-from")
 }
 
 func TestWorldsSettle(t *testing.T) {

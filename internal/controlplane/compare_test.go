@@ -129,7 +129,7 @@ var (
 	addresses = regexp.MustCompile(`^10\.\d+\.\d+\.\d+$`)
 	// installedFrom holds the resourceVersion of a CSV and the UID of its group.
 	// tolerationSeconds are shortened by a flag of the real one.
-	dropped = strings.Fields("resourceVersion managedFields creationTimestamp olmcore/installed-from tolerationSeconds")
+	dropped = strings.Fields("resourceVersion managedFields creationTimestamp tolerationSeconds")
 	// suffixes are the parts of names that a hash or chance chooses.
 	suffixes = regexp.MustCompile(`(kube-api-access|ReplicaSet "[a-z]+)-[0-9a-z]+`)
 )
