@@ -28,7 +28,8 @@ type Catalogs struct {
 	// is healthy when that is READY.
 	Probes map[types.NamespacedName]Probe
 	// Entries are the bundles of the packages that the Subscriptions name, with
-	// what their catalogs say of their deprecation; nil when that is not known.
+	// what their catalogs say of their deprecation; nil when that is not known. They
+	// must not be changed once they were handed in.
 	Entries []Entry
 }
 

@@ -41,7 +41,7 @@ type Input struct {
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// PreviousPackages are the packages that a Subscription followed before
 	// spec.name changed, by UID of the Subscription: their component label keys are
-	// taken from it. Optional.
+	// taken from it. It must not be changed once it was handed in. Optional.
 	PreviousPackages map[types.UID][]string
 	// Components are objects that may belong to the ClusterServiceVersions above
 	// and need their component labels: of any kind, metadata is enough
