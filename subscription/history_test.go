@@ -5,7 +5,6 @@ package subscription_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -119,19 +118,6 @@ func TestSeqCountsWhatWasTold(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestHistoryIsOneString(t *testing.T) {
-	h := known(subscription.StageInstalling)
-	h.Seq, h.MissingSince, h.SuspectStage, h.SuspectSince = 4, now, subscription.StageFailed, now.Add(time.Nanosecond)
-	back, err := subscription.DecodeHistory(h.Encode())
-	require.NoError(t, err)
-	require.Equal(t, h, back)
-	require.Equal(t, "{}", subscription.History{}.Encode())
-	for _, text := range []string{"", "x", `{"lastStage":"Dancing"}`, `[1]`} {
-		_, err := subscription.DecodeHistory(text)
-		require.ErrorIs(t, err, olmcore.ErrInvalidInput, text)
-	}
 }
 
 func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {

@@ -59,8 +59,7 @@ var Graph = olmcore.Graph[Stage]{
 }
 
 // Reachable reports whether a controller can take a plan from one stage to another,
-// in any number of steps. A failed plan is followed to Installing and what comes next,
-// not through another failure.
+// in any number of steps. The one cycle, Failed and Installing, is followed once.
 func Reachable(from, to Stage) bool {
 	if to == Missing || to == NoPlan {
 		return true
