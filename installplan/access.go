@@ -105,10 +105,8 @@ func MissingPermissions(plan *v1alpha1.InstallPlan, denied []Access) (d olmcore.
 	for i, a := range denied {
 		texts[i] = a.String()
 	}
-	return olmcore.Diagnostic{
-		Severity: olmcore.Warning, Reason: ReasonMissingPermissions, Target: olmcore.RefOf(plan).Unversioned(),
-		Message: message.Clip(account + " may not " + strings.Join(texts, ", ")),
-	}, true
+	return olmcore.Diagnose(olmcore.Warning, ReasonMissingPermissions, olmcore.RefOf(plan), "",
+		"%s", message.Clip(account+" may not "+strings.Join(texts, ", "))), true
 }
 
 // WarningDiagnostic reports the warnings that an API server answered to the write
@@ -127,8 +125,5 @@ func WarningDiagnostic(plan *v1alpha1.InstallPlan, i int, warnings []string) (d 
 		said = fmt.Sprintf("%d warning(s) generated during installation of operator %q (%s %q): %s",
 			len(warnings), s.Resolving, s.Resource.Kind, s.Resource.Name, text)
 	}
-	return olmcore.Diagnostic{
-		Severity: olmcore.Warning, Reason: ReasonAppliedWithWarnings, Message: message.Clip(said),
-		Target: olmcore.RefOf(plan).Unversioned(), Path: step.Path(i),
-	}, true
+	return olmcore.Diagnose(olmcore.Warning, ReasonAppliedWithWarnings, olmcore.RefOf(plan), step.Path(i), "%s", message.Clip(said)), true
 }

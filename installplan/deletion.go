@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 // cleanupGrace bounds how long the finalizer holds a deleted plan.
@@ -33,21 +34,12 @@ func (d *decision) clean(in *Input) {
 	}
 	cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "nothing is left to clean up"}
 	if len(marked)+len(bundles) > 0 {
-		end := plan.DeletionTimestamp.Add(cleanupGrace)
-		if in.Now.Before(end) {
-			for _, s := range marked {
-				d.result.Actions = append(d.result.Actions,
-					relation.Unmark(s, olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}))
-				d.sayForbidden(in, s)
-			}
-			for _, cm := range bundles {
-				d.result.Actions = append(d.result.Actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
-				d.sayForbidden(in, cm)
-			}
-			d.result.Requeue(end.Sub(in.Now))
+		if left := plan.DeletionTimestamp.Add(cleanupGrace).Sub(in.Now); left > 0 {
+			d.cleanUp(in, marked, bundles)
+			d.result.Requeue(left)
 			return
 		}
-		cause.Message = "the time for its clean-up is over"
+		cause.Message = "the time for its cleanup is over"
 	}
 	if len(marked) > 0 {
 		d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "annotation %s is left on Subscription %s",
@@ -57,6 +49,23 @@ func (d *decision) clean(in *Input) {
 		d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "ConfigMap %s is left", joinNames(bundles))
 	}
 	d.release(in, cause)
+}
+
+// cleanUp removes what a deleted plan leaves behind.
+func (d *decision) cleanUp(in *Input, marked []*v1alpha1.Subscription, bundles []*corev1.ConfigMap) {
+	for _, s := range marked {
+		cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}
+		d.result.Actions = append(d.result.Actions, relation.Unmark(s, cause))
+	}
+	for _, cm := range bundles {
+		d.result.Actions = append(d.result.Actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
+	}
+	for _, a := range d.result.Actions {
+		_, target, _ := a.Describe()
+		if last := in.LastRun[target.Key()]; last.Class == olmcore.Forbidden {
+			d.say(olmcore.Warning, ReasonCleanupForbidden, "", "%s: %s", target.Key(), last.Message)
+		}
+	}
 }
 
 // abandon is the round of a plan in a namespace that is being deleted.
@@ -116,12 +125,6 @@ func (in *Input) unusedBundles() []*corev1.ConfigMap {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return unused
-}
-
-func (d *decision) sayForbidden(in *Input, o olmcore.Object) {
-	if last := in.LastRun[olmcore.KeyOf(o)]; last.Class == olmcore.Forbidden {
-		d.say(olmcore.Warning, ReasonCleanupForbidden, "", "%s: %s", olmcore.KeyOf(o), last.Message)
-	}
 }
 
 func joinNames[T olmcore.Object](objects []T) string {

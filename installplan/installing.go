@@ -157,39 +157,38 @@ func (d *decision) fail(in *Input, p problem) {
 // states is gone.
 func (d *decision) heal(in *Input) {
 	d.state = StateFailed
-	plan := in.InstallPlan
-	if plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged {
-		d.retry()
-		return
-	}
-	if !in.isNeeded() && !in.halfMade() {
-		return
-	}
-	if since, passes := retryingSince(&plan.Status); passes {
-		if left := since.Add(transientTimeout).Sub(in.Now); left > 0 {
-			d.result.Requeue(left)
-		} else {
-			d.retry()
-		}
-		return
-	}
-	if !step.IsRefusal(plan.Status.Message) || in.unread() != "" {
-		return
-	}
-	e := d.evaluate(in, true)
-	obstacle := func(v step.Verdict) bool { return v.Refused() || v.Outcome == step.Waiting && !v.Follows }
-	if !slices.ContainsFunc(e.Verdicts, obstacle) {
-		d.retry()
-	} else if len(d.changes) > 0 {
-		d.result.Requeue(checkInterval) // nobody watches custom resources
+	if d.reexamine(in) {
+		d.state = StateRetried
+		d.status.Phase, d.status.StartTime, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
+		removeRetrying(&d.status)
+		d.result.Requeue(retryInterval)
 	}
 }
 
-func (d *decision) retry() {
-	d.state = StateRetried
-	d.status.Phase, d.status.StartTime, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
-	removeRetrying(&d.status)
-	d.result.Requeue(retryInterval)
+// reexamine returns whether the cause that a failed plan states is gone, and records when
+// to look again where it is not.
+func (d *decision) reexamine(in *Input) (cured bool) {
+	plan := in.InstallPlan
+	since, passes := retryingSince(&plan.Status)
+	switch {
+	case plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged:
+		return true
+	case !in.isNeeded() && !in.halfMade():
+		return false
+	case passes:
+		left := since.Add(transientTimeout).Sub(in.Now)
+		d.result.Requeue(left)
+		return left <= 0
+	case !step.IsRefusal(plan.Status.Message) || in.unread() != "":
+		return false
+	}
+	e := d.evaluate(in, true)
+	obstacle := func(v step.Verdict) bool { return v.Refused() || v.Outcome == step.Waiting && !v.Follows }
+	cured = !slices.ContainsFunc(e.Verdicts, obstacle)
+	if !cured && len(d.changes) > 0 {
+		d.result.Requeue(checkInterval) // nothing watches custom resources
+	}
+	return cured
 }
 
 // isNeeded reports whether a Subscription refers to the very plan.

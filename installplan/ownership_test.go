@@ -396,7 +396,7 @@ func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
 	require.Equal(t, "waiting for ClusterServiceVersion a.v1", statusOf(in, r).Message)
 }
 
-// TestDeletedVersionGetsNoClusterWideObjects: its clean-up would be fought.
+// TestDeletedVersionGetsNoClusterWideObjects: its cleanup would be fought.
 func TestDeletedVersionGetsNoClusterWideObjects(t *testing.T) {
 	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`)
 	going := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) })

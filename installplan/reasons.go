@@ -120,7 +120,7 @@ const (
 	// ReasonCleanupForbidden: the controller may not remove what the deleted plan
 	// left behind. The user grants it update on Subscriptions.
 	ReasonCleanupForbidden = "CleanupForbidden"
-	// ReasonCleanupIncomplete: the plan's clean-up did not end in time and the
+	// ReasonCleanupIncomplete: the plan's cleanup did not end in time and the
 	// plan was let go. The message names what is left; the user removes it.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
 	// ReasonTruncated: a list was too long and was cut, or there were more custom

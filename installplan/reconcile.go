@@ -165,19 +165,19 @@ func (d *decision) say(severity olmcore.Severity, reason, path, format string, a
 	d.result.Diagnostics = append(d.result.Diagnostics, olmcore.Diagnose(severity, reason, d.target, path, format, args...))
 }
 
-// rewrites reports whether the status differs from the one that is there.
-func (d *decision) rewrites(before *v1alpha1.InstallPlanStatus) bool {
-	sameStep := func(a, b *v1alpha1.Step) bool { return step.Recorded(a) == step.Recorded(b) }
-	rest := *before
-	rest.Plan = d.status.Plan
-	return !slices.EqualFunc(before.Plan, d.status.Plan, sameStep) || !apiequality.Semantic.DeepEqual(rest, d.status)
+// sameStatus compares a plan's status with what a round makes of it: of its steps that is
+// the status alone.
+func sameStatus(before, after v1alpha1.InstallPlanStatus) bool {
+	same := slices.EqualFunc(before.Plan, after.Plan, func(a, b *v1alpha1.Step) bool { return step.Recorded(a) == step.Recorded(b) })
+	before.Plan = after.Plan
+	return same && apiequality.Semantic.DeepEqual(before, after)
 }
 
 // outcome returns the result, with the write of the status and the transition where there
 // are any.
 func (d *decision) outcome(in *Input) olmcore.Result {
 	plan, result := in.InstallPlan, d.result
-	if d.rewrites(&plan.Status) {
+	if !sameStatus(plan.Status, d.status) {
 		after := plan.DeepCopy()
 		after.Status = *d.status.DeepCopy()
 		if after.Status.CatalogSources == nil {

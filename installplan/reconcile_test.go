@@ -117,7 +117,7 @@ func TestGates(t *testing.T) {
 		"at the end of the grace the plan is let go whatever is left": {
 			in: input(overdue, with(generated)),
 			want: olmcore.Result{
-				Actions: updated(overdue, installplan.ReasonPlanDeleted, "the time for its clean-up is over", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
+				Actions: updated(overdue, installplan.ReasonPlanDeleted, "the time for its cleanup is over", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
 				Diagnostics: []olmcore.Diagnostic{diagnostic(overdue, olmcore.Warning, installplan.ReasonCleanupIncomplete, "metadata.finalizers",
 					"annotation olm.generated-by is left on Subscription g")},
 			},
