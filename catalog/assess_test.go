@@ -11,8 +11,10 @@ import (
 	"github.com/olmcore/olm/catalog"
 )
 
-// TestHealthIsTheOneOfOLMAndOurs: OLM looks at the objects, we look at who serves.
-func TestHealthIsTheOneOfOLMAndOurs(t *testing.T) {
+// TestHealth: OLM looks at the objects, we look at who serves.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
+func TestHealth(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	configMap := mappedInput(t, catalog.Config{})
 	for name, test := range map[string]struct {

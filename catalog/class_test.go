@@ -95,10 +95,10 @@ func evicted(in *catalog.Input, reason string) {
 	in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = reason
 }
 
-// TestWhatAPodIsWorth changes one thing about the Pod, or its node, and says what the
+// TestClassOfAPod changes one thing about the Pod, or its node, and says what the
 // Pod is worth then: class, state of the node, the reason that is told, and how long
 // that holds.
-func TestWhatAPodIsWorth(t *testing.T) {
+func TestClassOfAPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
 	withoutNode := func(in *catalog.Input) {
@@ -312,9 +312,9 @@ func TestAClusterWithoutNodes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods.Items[0].Name + " NodeGone"}, done(out))
 }
 
-// TestHowManyNodesAreMany: replacements are limited from three nodes and 55 % on, and
+// TestWhenDisruptionIsPartialOrTotal: replacements are limited from three nodes and 55 % on, and
 // stop when none is left. Entries that are no node count for nothing.
-func TestHowManyNodesAreMany(t *testing.T) {
+func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
 		good, bad int
@@ -362,9 +362,11 @@ func TestPodsThatDoNotServeAreNotAvailable(t *testing.T) {
 	}
 }
 
-// TestWhereTheContentOfAPodIsTold: in the status of its only container, or in that of
+// TestContentOfAPod: in the status of its only container, or in that of
 // the one that copies the content; a Pod of another shape tells nothing.
-func TestWhereTheContentOfAPodIsTold(t *testing.T) {
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
+func TestContentOfAPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	served := base.Pods.Items[0].Status.ContainerStatuses[0].ImageID
 	status := func(id string) corev1.ContainerStatus { return corev1.ContainerStatus{ImageID: id} }

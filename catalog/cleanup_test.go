@@ -27,9 +27,9 @@ func gone(out catalog.Outcome) string {
 	return text
 }
 
-// TestWhoIsForced goes through all policies and everything that may hold up a Pod's
+// TestWhichPodsAreForceDeleted goes through all policies and everything that may hold up a Pod's
 // end: whether the Pod is deleted, and with which grace.
-func TestWhoIsForced(t *testing.T) {
+func TestWhichPodsAreForceDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	nowhere := func(in *catalog.Input) { in.Pods.Items[0].Spec.NodeName = "nowhere" }
 	silent := func(in *catalog.Input) { silence(in, time.Hour) }
@@ -109,8 +109,8 @@ func TestWhoIsForced(t *testing.T) {
 	}
 }
 
-// TestAForceThatWaits for its node's grace is looked at again when that is over.
-func TestAForceThatWaits(t *testing.T) {
+// TestAForceDeleteWaitsForTheDeletionTime for its node's grace is looked at again when that is over.
+func TestAForceDeleteWaitsForTheDeletionTime(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	out := reconcile(t, base, func(in *catalog.Input) {
 		terminating(in, time.Hour)
@@ -124,9 +124,9 @@ func TestAForceThatWaits(t *testing.T) {
 	require.Equal(t, 10*time.Second, out.RequeueAfter)
 }
 
-// TestOneForceAtATime: while many nodes are down, one Pod is forced in one decision,
+// TestWhenManyNodesFailPodsAreForceDeletedOneAtATime: while many nodes are down, one Pod is forced in one decision,
 // and only where somebody vouches for it.
-func TestOneForceAtATime(t *testing.T) {
+func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	many := func(in *catalog.Input, bad int) {
 		for i := range 6 {
@@ -175,9 +175,9 @@ func TestOneForceAtATime(t *testing.T) {
 	}
 }
 
-// TestAPodThatDoesNotStart is kept as long as it may be the next to serve: the newest
+// TestPodsThatDoNotStartAreRemoved is kept as long as it may be the next to serve: the newest
 // one, until another serves.
-func TestAPodThatDoesNotStart(t *testing.T) {
+func TestPodsThatDoNotStartAreRemoved(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	stuck := func(p *corev1.Pod) { unready(p) }
 	late := func(change func(*catalog.Input)) func(*catalog.Input) {
@@ -228,9 +228,9 @@ func TestAPodThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestWhoTakesOverIsNotForced: OLM's policy deletes what is a target of disruption, but
+// TestAPromotedCandidateIsNotForceDeleted: OLM's policy deletes what is a target of disruption, but
 // not in the decision that makes it serve.
-func TestWhoTakesOverIsNotForced(t *testing.T) {
+func TestAPromotedCandidateIsNotForceDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{ForceDelete: catalog.ForceDeleteUpstream}, cool())
 	in := invariant.Clone(base)
 	waiting(&in, "ImagePullBackOff")

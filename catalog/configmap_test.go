@@ -22,6 +22,8 @@ import (
 
 // TestAConfigMapIsServedAsByOLM pins names, hashes and the Pod of a config map
 // server.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 	cs := mapped()
 	cs.Name, cs.UID, cs.Generation = "demo", "uid", 1
@@ -76,6 +78,7 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 	}
 }
 
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	name := base.Pods.Items[0].Name
@@ -116,6 +119,7 @@ func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
 	}, status.Status.ConfigMapResource)
 }
 
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/operator_test.go.
 func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	const message = `failed to get catalog config map content: configmaps "content" not found`

@@ -74,9 +74,9 @@ func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 	})
 }
 
-// TestTheConnectionThatCounts: a client that knows later than the status says so, one
+// TestWhichConnectionIsRecorded: a client that knows later than the status says so, one
 // that knows less takes over what is recorded.
-func TestTheConnectionThatCounts(t *testing.T) {
+func TestWhichConnectionIsRecorded(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	ago := func(seconds int) time.Time { return base.Now.Add(-time.Duration(seconds) * time.Second) }
 	type state struct {
@@ -141,9 +141,9 @@ func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
 	require.Equal(t, "cool.olm.svc:50051", status.Status.GRPCConnectionState.Address)
 }
 
-// TestWhoMustResolveAgain: a catalog of the global namespace concerns those who
+// TestWhichNamespacesAreNotified: a catalog of the global namespace concerns those who
 // subscribe to it, any other only its own namespace.
-func TestWhoMustResolveAgain(t *testing.T) {
+func TestWhichNamespacesAreNotified(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, global := range []string{"olm", "elsewhere"} {
 		for what, change := range map[string]func(*catalog.Input){
@@ -167,6 +167,8 @@ func TestWhoMustResolveAgain(t *testing.T) {
 
 // TestAnAddressIsFollowed: no objects, a client of that address, and of the next one
 // when it changes.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestAnAddressIsFollowed(t *testing.T) {
 	cs := cool()
 	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "one:50051"}

@@ -81,9 +81,9 @@ func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return f.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestWhatWasNotReadIsNotMissing: of a Snapshot that lacks a kind, either the rest is
+// TestNothingIsConcludedFromKindsThatWereNotRead: of a Snapshot that lacks a kind, either the rest is
 // decided and nothing of that kind is made or counted as missing, or the error names it.
-func TestWhatWasNotReadIsNotMissing(t *testing.T) {
+func TestNothingIsConcludedFromKindsThatWereNotRead(t *testing.T) {
 	config := catalog.Config{Replicas: 2}
 	for _, w := range []*world{newWorld(t, config, cool()), mappedWorld(t, config, mapped())} {
 		w.run(t, time.Hour)

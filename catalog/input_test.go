@@ -114,7 +114,7 @@ var oddInputs = map[string]func(*catalog.Input){
 	},
 }
 
-func TestWhatBreaksTheContractNamesTheField(t *testing.T) {
+func TestInputErrorsNameTheField(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for field, change := range map[string]func(*catalog.Input){
 		"Now":           oddInputs["no now"],

@@ -49,10 +49,10 @@ func around(in *catalog.Input) map[olmcore.Object]func() {
 	return objects
 }
 
-// TestWhoseAnObjectIs damages each object around the Pods, in every state of its
+// TestOwnershipOfObjects damages each object around the Pods, in every state of its
 // ownership: it is repaired, or left alone because it goes, or reported because it is
 // somebody else's.
-func TestWhoseAnObjectIs(t *testing.T) {
+func TestOwnershipOfObjects(t *testing.T) {
 	const repaired, left, reported = "update", "", "conflict"
 	owner := func(kind, group, name string) func(olmcore.Object) {
 		return func(o olmcore.Object) {
@@ -121,9 +121,9 @@ func TestWhoseAnObjectIs(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTheCatalogsIsNotSeen: nothing, objects of other namespaces and those of
+// TestObjectsOfOtherNamesAndNamespacesAreIgnored: nothing, objects of other namespaces and those of
 // other names change nothing, wherever they stand.
-func TestWhatIsNotTheCatalogsIsNotSeen(t *testing.T) {
+func TestObjectsOfOtherNamesAndNamespacesAreIgnored(t *testing.T) {
 	for _, base := range []catalog.Input{converged(t, catalog.Config{Replicas: 2}, cool()), mappedInput(t, catalog.Config{})} {
 		for name, move := range map[string]func(olmcore.Object){
 			"another namespace": func(o olmcore.Object) { o.SetNamespace("other") },
@@ -232,9 +232,11 @@ func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 	require.Equal(t, 1, owners)
 }
 
-// TestWhatOLMRepairs holds what OLM's own tests damage: what is done about it, and
+// TestObjectsThatOLMRepairsAreRepaired holds what OLM's own tests damage: what is done about it, and
 // that one Pod remains.
-func TestWhatOLMRepairs(t *testing.T) {
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
+func TestObjectsThatOLMRepairsAreRepaired(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
@@ -276,6 +278,8 @@ func TestWhatOLMRepairs(t *testing.T) {
 }
 
 // TestObjectsWithDotsAndSecrets: names and accounts as OLM makes them.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestObjectsWithDotsAndSecrets(t *testing.T) {
 	cs := cool()
 	cs.Name, cs.Spec.Secrets = "a.b", []string{"pull", ""}
@@ -307,8 +311,8 @@ func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
 	}, made)
 }
 
-// TestWhatAFormerTypeNeededGoes once the present one serves, and not before.
-func TestWhatAFormerTypeNeededGoes(t *testing.T) {
+// TestLeftoversOfAFormerSourceTypeAreDeleted once the present one serves, and not before.
+func TestLeftoversOfAFormerSourceTypeAreDeleted(t *testing.T) {
 	kinds := func(w *world) (list []string) {
 		for _, o := range w.Cluster.Objects() {
 			switch o.(type) {
@@ -352,6 +356,8 @@ func TestWhatAFormerTypeNeededGoes(t *testing.T) {
 
 // TestDamagedObjectsAreRepairedInPlace: each becomes what it was, by one update; only a
 // roleRef, which the API server does not change, takes a deletion.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {
 	all := make([]networkingv1.NetworkPolicyIngressRule, 1)
 	for name, damage := range map[string]func(*catalog.Input){

@@ -105,9 +105,9 @@ func moves(out catalog.Outcome) string {
 	return strings.Join(list, " ")
 }
 
-// TestWhichPodsAreMoved describes the Pods there are and says what is done about them,
+// TestWhichPodsAreMadePromotedAndDeleted describes the Pods there are and says what is done about them,
 // and how that is called.
-func TestWhichPodsAreMoved(t *testing.T) {
+func TestWhichPodsAreMadePromotedAndDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
 		replicas           int

@@ -139,6 +139,8 @@ func TestThePublishedCatalogSourceServes(t *testing.T) {
 }
 
 // TestImagesArePulledAsByOLM: always, unless the reference has a digest.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestImagesArePulledAsByOLM(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
 		"quay.io/example/catalog": corev1.PullAlways, "quay.io/example/catalog:v1": corev1.PullAlways,
@@ -157,6 +159,8 @@ func TestImagesArePulledAsByOLM(t *testing.T) {
 }
 
 // TestSecurityFollowsTheSpecThenTheNamespace.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestSecurityFollowsTheSpecThenTheNamespace(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -195,6 +199,8 @@ func TestSecurityFollowsTheSpecThenTheNamespace(t *testing.T) {
 }
 
 // TestSchedulingIsThatOfTheSpec.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestSchedulingIsThatOfTheSpec(t *testing.T) {
 	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	tolerations := []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}
@@ -243,9 +249,11 @@ func TestNoImageIsEverEmpty(t *testing.T) {
 	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods.Items[0].Spec.Containers[0].Image)
 }
 
-// TestEveryPodMayBeMoved by the autoscaler, whatever the CatalogSource says; settings
+// TestTheAutoscalerMayEvictPods by the autoscaler, whatever the CatalogSource says; settings
 // and what kubectl remembers are not copied to the Pods.
-func TestEveryPodMayBeMoved(t *testing.T) {
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
+func TestTheAutoscalerMayEvictPods(t *testing.T) {
 	cs := demo()
 	cs.Annotations = map[string]string{
 		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "olmcore/replicas": "1",

@@ -204,6 +204,8 @@ updateStatus CatalogSource olm/cool (StatusChanged) Available=True ConnectionRea
 
 // TestPollsAreTimedAsByOLM: when a poll is not due, somebody looks again after the
 // least of what is left and 15 minutes.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_polling_test.go.
 func TestPollsAreTimedAsByOLM(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -264,9 +266,9 @@ func TestAPollThatStartsInTheFuture(t *testing.T) {
 	}
 }
 
-// TestAPollWaits while many nodes fail, while a Pod finds no place, and while more Pods
+// TestWhenAPollStarts while many nodes fail, while a Pod finds no place, and while more Pods
 // run than are asked for; and what does not serve the present spec tells no outcome.
-func TestAPollWaits(t *testing.T) {
+func TestWhenAPollStarts(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change     func(*catalog.Input)

@@ -636,9 +636,9 @@ Warning SpecInvalid spec.address: couldn't connect to registry - address foo.com
 `},
 }
 
-// TestWhatUsersOfOLMSufferedFrom holds one case for each known fault that has no
+// TestDefectsOfOLMAreNotShared holds one case for each known fault that has no
 // test of its own elsewhere: what is done about the Pods, and what the status says.
-func TestWhatUsersOfOLMSufferedFrom(t *testing.T) {
+func TestDefectsOfOLMAreNotShared(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	name := base.Pods.Items[0].Name
 	for fault, test := range map[string]struct {

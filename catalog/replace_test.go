@@ -33,9 +33,9 @@ func ended(in *catalog.Input, attempt string, ran, ago time.Duration) {
 	}}
 }
 
-// TestHowLongTheNextPodWaits: the wait doubles with each attempt up to its most, and
+// TestBackoffOfReplacements: the wait doubles with each attempt up to its most, and
 // starts over after a long run; what a node cost waits for the cooldown.
-func TestHowLongTheNextPodWaits(t *testing.T) {
+func TestBackoffOfReplacements(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	after := func(attempt string, ran time.Duration) func(*catalog.Input, time.Duration) {
 		return func(in *catalog.Input, ago time.Duration) { ended(in, attempt, ran, ago) }
@@ -96,9 +96,9 @@ func TestHowLongTheNextPodWaits(t *testing.T) {
 	}
 }
 
-// TestTheCooldownIsThatOfOwnFailovers: others' Pods and Pods made for other reasons ask
+// TestOnlyFailoversOfTheCatalogCoolDown: others' Pods and Pods made for other reasons ask
 // for no patience.
-func TestTheCooldownIsThatOfOwnFailovers(t *testing.T) {
+func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
@@ -124,9 +124,9 @@ func TestTheCooldownIsThatOfOwnFailovers(t *testing.T) {
 	}
 }
 
-// TestForWhichPodTheNextStandsIn: lost Pods before those that end, those before failed
+// TestWhichPodIsReplacedFirst: lost Pods before those that end, those before failed
 // ones, the newest first, and none twice.
-func TestForWhichPodTheNextStandsIn(t *testing.T) {
+func TestWhichPodIsReplacedFirst(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for pods, want := range map[string]string{
 		"terminating,lost": "uid2", "lost,terminating": "uid1", "finished,terminating": "uid2", "terminating,finished": "uid1",

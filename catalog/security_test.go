@@ -115,9 +115,9 @@ func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	require.Equal(t, new(false), mounts(others), "a label proves nothing")
 }
 
-// TestWhatSomebodyOwnsIsNeitherTakenNorDeleted: an object with a name that the catalog
+// TestObjectsOfOthersAreNeitherTakenNorDeleted: an object with a name that the catalog
 // needs and another owner is left as it is.
-func TestWhatSomebodyOwnsIsNeitherTakenNorDeleted(t *testing.T) {
+func TestObjectsOfOthersAreNeitherTakenNorDeleted(t *testing.T) {
 	by := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "cool", UID: "other"}}
 	for _, base := range []catalog.Input{converged(t, catalog.Config{Replicas: 2}, cool()), mappedInput(t, catalog.Config{Replicas: 2})} {
 		for _, source := range []v1alpha1.CatalogSourceSpec{base.CatalogSource.Spec, {SourceType: v1alpha1.SourceTypeGrpc, Address: "registry:50051"}} {

@@ -120,6 +120,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/operator_test.go.
 func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	image := func(change func(*v1alpha1.GrpcPodConfig)) func(*v1alpha1.CatalogSourceSpec) {

@@ -218,7 +218,9 @@ var portsAndSelector = content[*corev1.Service]{
 		}
 		return slices.Equal(ports, needed.Spec.Ports) && maps.Equal(observed.Spec.Selector, needed.Spec.Selector)
 	},
-	set: func(into, needed *corev1.Service) { into.Spec.Ports, into.Spec.Selector = needed.Spec.Ports, needed.Spec.Selector },
+	set: func(into, needed *corev1.Service) {
+		into.Spec.Ports, into.Spec.Selector = needed.Spec.Ports, needed.Spec.Selector
+	},
 }
 
 // ServesAsInOLM reports whether the objects are those that OLM takes for a healthy

@@ -19,6 +19,8 @@ import (
 
 // TestPodHashesAreThoseOfOLM pins the hashes that OLM gives its Pods. A change
 // here means that every catalog Pod of an adopted cluster would be replaced.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
