@@ -115,7 +115,7 @@ func ExampleResolve_unsatisfiable() {
 	// constraints not satisfiable: bundle storage.v3.1.0 requires an operator providing an API with group: disk.example, version: v1, kind: Disk, subscription storage exists, subscription storage requires cool/tools/stable/storage.v3.1.0
 }
 
-// Somebody wants to know what it means to stay at version 1, before doing it.
+// What would it mean to stay at version 1?
 func ExampleWhatIf() {
 	in := exampleInput(strings.ReplaceAll(exampleCatalog, "- {type: olm.gvk.required, value: {group: disk.example, version: v1, kind: Disk}}\n", ""))
 	d, err := resolution.WhatIf(in, resolution.Change{Subscription: "backup", VersionRange: new("<2.0.0")})

@@ -13,34 +13,16 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-type packageJSON struct {
-	Schema         string             `json:"schema"`
-	Name           string             `json:"name"`
-	DefaultChannel string             `json:"defaultChannel"`
-	Properties     []olmcore.Property `json:"properties,omitempty"`
-}
-
-type channelJSON struct {
-	Schema     string                    `json:"schema"`
-	Package    string                    `json:"package"`
-	Name       string                    `json:"name"`
-	Entries    []resolution.ChannelEntry `json:"entries"`
-	Properties []olmcore.Property        `json:"properties,omitempty"`
-}
-
-type bundleJSON struct {
-	Schema        string                    `json:"schema"`
-	Package       string                    `json:"package"`
-	Name          string                    `json:"name"`
-	Image         string                    `json:"image,omitempty"`
-	Properties    []olmcore.Property        `json:"properties,omitempty"`
-	RelatedImages []resolution.RelatedImage `json:"relatedImages,omitempty"`
-}
-
-type deprecationsJSON struct {
-	Schema  string             `json:"schema"`
-	Package string             `json:"package"`
-	Entries []deprecationEntry `json:"entries"`
+// written is a document of any schema as Write writes it.
+type written struct {
+	Schema         string                    `json:"schema"`
+	Package        string                    `json:"package,omitempty"`
+	Name           string                    `json:"name,omitempty"`
+	DefaultChannel string                    `json:"defaultChannel,omitempty"`
+	Image          string                    `json:"image,omitempty"`
+	Entries        any                       `json:"entries,omitempty"`
+	Properties     []olmcore.Property        `json:"properties,omitempty"`
+	RelatedImages  []resolution.RelatedImage `json:"relatedImages,omitempty"`
 }
 
 // Write writes packages as JSON documents, one a line, that Read turns into the
@@ -62,15 +44,15 @@ func Write(w io.Writer, packages []resolution.Package) error {
 	return buffered.Flush()
 }
 
-func documents(p *resolution.Package) []any {
-	list := []any{packageJSON{schemaPackage, p.Name, p.DefaultChannel, p.Properties}}
+func documents(p *resolution.Package) []written {
+	list := []written{{Schema: schemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Properties: p.Properties}}
 	channels := slices.SortedStableFunc(slices.Values(p.Channels), func(a, b resolution.Channel) int { return cmp.Compare(a.Name, b.Name) })
 	for _, c := range channels {
-		list = append(list, channelJSON{schemaChannel, p.Name, c.Name, c.Entries, c.Properties})
+		list = append(list, written{Schema: schemaChannel, Package: p.Name, Name: c.Name, Entries: c.Entries, Properties: c.Properties})
 	}
 	bundles := slices.SortedStableFunc(slices.Values(p.Bundles), func(a, b resolution.Bundle) int { return cmp.Compare(a.Name, b.Name) })
 	for _, b := range bundles {
-		list = append(list, bundleJSON{schemaBundle, p.Name, b.Name, b.Image, b.Properties, b.RelatedImages})
+		list = append(list, written{Schema: schemaBundle, Package: p.Name, Name: b.Name, Image: b.Image, Properties: b.Properties, RelatedImages: b.RelatedImages})
 	}
 	if len(p.Deprecations) == 0 {
 		return list
@@ -88,5 +70,5 @@ func documents(p *resolution.Package) []any {
 			e.Reference.Schema = schemaPackage
 		}
 	}
-	return append(list, deprecationsJSON{schemaDeprecations, p.Name, entries})
+	return append(list, written{Schema: schemaDeprecations, Package: p.Name, Entries: entries})
 }

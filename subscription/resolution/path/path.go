@@ -9,13 +9,15 @@
 //	found, err := path.Find(path.Question{Input: in, Subscription: "cool", Target: "cool.v2.0.0"})
 //	fmt.Print(found)           // also found.Mermaid() and found.DOT()
 //
-// A way says nothing of what only a cluster knows: that a version starts, that somebody
-// approves a plan. It supposes that every hop succeeds.
+// A way says nothing of what only a cluster knows: that a version starts, that a plan
+// is approved. It supposes that every hop succeeds.
 package path
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -23,7 +25,6 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // Question is what Find answers.
@@ -62,8 +63,8 @@ type Hop struct {
 	Channel string `json:"channel,omitempty"`
 	// Moves are the operators that are installed or upgraded, sorted by name.
 	Moves []Move `json:"moves"`
-	// Approval: a Subscription asks for its plans to be approved, so the hop waits for
-	// somebody.
+	// Approval: a Subscription asks for its plans to be approved, so the hop waits
+	// for that.
 	Approval bool `json:"approval,omitempty"`
 }
 
@@ -121,17 +122,18 @@ func Find(q Question) (Path, error) {
 	}
 	w := walk{Question: q}
 	if q.Target != "" || q.AcrossChannels {
-		index := packageOf(&q.Input, sub)
-		if w.Target == "" {
-			w.Target = headOf(index)
+		pkg := sub.Spec.Package
+		catalog := contentOf(&q.Input, types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource})
+		w.channels = catalog.Channels(pkg)
+		if chain := catalog.Chain(pkg, cmp.Or(w.channels...)); w.Target == "" && len(chain) > 0 {
+			w.Target = chain[0]
 		}
-		version := versionOf(index, w.Target)
+		version := versionOf(catalog, pkg, w.Target)
 		if version == "" {
-			return Path{}, &olmcore.InputError{Field: "Target", Problem: fmt.Sprintf("%q is no bundle of package %s with a version", w.Target, sub.Spec.Package)}
+			return Path{}, &olmcore.InputError{Field: "Target", Problem: fmt.Sprintf("%q is no bundle of package %s with a version", w.Target, pkg)}
 		}
-		w.channels = channelsOf(index)
-		// So that no hop leads past it.
-		start.in.Pins = append(slices.Clone(start.in.Pins), resolution.Pin{Subscription: sub.Name, Range: "<=" + version})
+		w.bound = "<=" + version
+		start.in.Pins = append(slices.Clone(start.in.Pins), resolution.Pin{Subscription: sub.Name, Range: w.bound})
 	}
 	p := w.along(start)
 	if q.AcrossChannels && !p.Reached {
@@ -152,41 +154,19 @@ func contentOf(in *resolution.Input, key types.NamespacedName) *resolution.Catal
 	return nil
 }
 
-// packageOf returns what a Subscription follows, nil when it is not there.
-func packageOf(in *resolution.Input, sub *v1alpha1.Subscription) *content.PackageIndex {
-	key := types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource}
-	if catalog := contentOf(in, key); catalog != nil {
-		return catalog.ByName[sub.Spec.Package]
-	}
-	return nil
-}
-
-// headOf returns the head of a package's default channel, "" when there is none.
-func headOf(p *content.PackageIndex) string {
-	if p == nil || len(p.Channels) == 0 || len(p.Channels[0].Chain) == 0 {
-		return ""
-	}
-	return p.Channels[0].Chain[0].Name
-}
-
 // versionOf returns the version of a package's bundle, "" when it has none.
-func versionOf(p *content.PackageIndex, bundle string) string {
-	if p == nil {
+func versionOf(catalog *resolution.Catalog, pkg, bundle string) string {
+	if catalog == nil || catalog.ByName[pkg] == nil {
 		return ""
 	}
-	for _, channel := range p.Channels {
+	for _, channel := range catalog.ByName[pkg].Channels {
 		if e := channel.ByName[bundle]; e != nil && e.HasVersion {
-			return e.Version.String()
+			version := e.Version
+			version.Build = nil // it means nothing in a range, and cannot stand in one
+			return version.String()
 		}
 	}
 	return ""
-}
-
-func channelsOf(p *content.PackageIndex) (names []string) {
-	for _, channel := range p.Channels {
-		names = append(names, channel.Name)
-	}
-	return names
 }
 
 // walk answers one Question. Its Target is empty when the way goes as far as it can.
@@ -194,6 +174,8 @@ type walk struct {
 	Question
 	// channels are those of the Subscription's package, the default first.
 	channels []string
+	// bound is the version range that keeps hops from leading past the Target.
+	bound string
 }
 
 func (w *walk) path(hops []Hop) Path {
@@ -296,7 +278,7 @@ func (w *walk) end(p *Path, s state, res *resolution.Result, endless bool) {
 			stop.Summary = "the target is installed"
 		case standing.Failure != "":
 			stop.Code, stop.Summary = resolution.Unresolved, standing.Failure
-		case standing.HeldBack != nil && !(standing.HeldBack.Code == resolution.Pinned && w.Target != ""):
+		case standing.HeldBack != nil && !w.bounds(standing.HeldBack):
 			stop.Code, stop.Summary = standing.HeldBack.Code, standing.HeldBack.Summary
 		case w.Target != "":
 			stop.Code, stop.Summary = w.obstacle(s)
@@ -305,6 +287,11 @@ func (w *walk) end(p *Path, s state, res *resolution.Result, endless bool) {
 		p.Stops = append(p.Stops, stop)
 	}
 	slices.SortFunc(p.Stops, func(a, b Stop) int { return strings.Compare(a.Subscription, b.Subscription) })
+}
+
+// bounds reports whether it is for the Target alone that a Subscription goes no further.
+func (w *walk) bounds(h *resolution.HeldBack) bool {
+	return h.Code == resolution.Pinned && w.bound != "" && strings.Contains(h.Blocker, strconv.Quote(w.bound))
 }
 
 // obstacle says what stands between a state and the Target: what holds the Subscription
@@ -316,7 +303,7 @@ func (w *walk) obstacle(s state) (resolution.HeldBackCode, string) {
 			break
 		}
 		res := resolution.Resolve(in)
-		if h := res.Standing(w.Subscription).HeldBack; h != nil && h.Code != resolution.Pinned && h.Code != resolution.NoUpgradeEdge {
+		if h := res.Standing(w.Subscription).HeldBack; h != nil && !w.bounds(h) && h.Code != resolution.NoUpgradeEdge {
 			return h.Code, fmt.Sprintf("in channel %s: %s", channel, h.Summary)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/internal/realdata"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 	"github.com/olmcore/olm/subscription/resolution/fbc"
@@ -149,6 +150,24 @@ func TestANamespaceThatCannotBeResolvedHasNoWay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "The Subscriptions of namespace ns: 0 hops\ncool ends at nothing: Unresolved: found 0 operatorGroups, expected 1\n", found.String())
 	require.False(t, found.Reached)
+}
+
+func TestBuildMetadataOfATargetMeansNothing(t *testing.T) {
+	s := newStory(t)
+	content, _, err := fbc.Read("f", strings.NewReader(`
+{"schema":"olm.package","name":"p","defaultChannel":"c"}
+{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"p3","replaces":"p2"},{"name":"p2","replaces":"p1"},{"name":"p1"}]}
+{"schema":"olm.bundle","package":"p","name":"p1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
+{"schema":"olm.bundle","package":"p","name":"p2","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"2.0.0-1+build.5"}}]}
+{"schema":"olm.bundle","package":"p","name":"p3","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"3.0.0"}}]}`), fbc.Options{Strict: true})
+	require.NoError(t, err)
+	built, _ := resolution.Build(content)
+	s.in.Catalogs = []resolution.CatalogState{{Key: community, Content: built}}
+	require.NoError(t, s.subscribe([]string{"s", "p", "c"}))
+	found, err := path.Find(path.Question{Input: s.in, Subscription: "s", Target: "p2"})
+	require.NoError(t, err)
+	require.True(t, found.Reached, found)
+	require.Equal(t, "p2", found.Hops[0].Moves[0].To)
 }
 
 func TestAWayInACircleEnds(t *testing.T) {

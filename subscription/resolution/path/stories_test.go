@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/path"
 )
 
-// TestStories runs testdata: what somebody asks about a namespace that resolves against
+// TestStories runs testdata: questions about a namespace that resolves against
 // published catalogs, or against the small ones beside the stories.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Change is a change of a namespace or its catalogs that somebody thinks about. Each
-// field that is not zero is one.
+// Change is a change of a namespace or its catalogs that may be made. Each field that
+// is not zero is one.
 type Change struct {
 	// Subscription is the one that the fields up to Adopt are about.
 	Subscription string
