@@ -108,8 +108,8 @@ type Policy struct {
 	// OmitHeldBack: do not look for the reasons of Result.HeldBack.
 	OmitHeldBack bool
 	// MaxSteps bounds the work on each Subscription in steps: looks at a candidate, or
-	// as much work. Reasons have a budget of their own of that size. 0 is
-	// DefaultMaxSteps, negative is no bound.
+	// as much work; a million take about half a second. Reasons have a budget of their
+	// own of that size. 0 is DefaultMaxSteps, negative is no bound.
 	MaxSteps int
 	// MessageLimit bounds failure messages in bytes. 0 is DefaultMessageLimit,
 	// negative is no bound.

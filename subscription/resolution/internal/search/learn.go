@@ -265,20 +265,6 @@ func (l *learner) assume(q *Question) (conflict []literal, never model.Bitset) {
 	return nil, nil
 }
 
-// pay takes the work since the last time out of the budget.
-func (l *learner) pay() (ok bool) {
-	for ; l.work >= workPerStep; l.work -= workPerStep {
-		if !l.budget.spend() {
-			return false
-		}
-	}
-	return true
-}
-
-// workPerStep is how many small steps of the solver take as long as a look at a
-// candidate.
-const workPerStep = 8
-
 // decide answers a question that differs from the learner's only in the rules in
 // force.
 func (l *learner) decide(q Question) Answer {
@@ -290,13 +276,14 @@ func (l *learner) decide(q Question) Answer {
 	if l.facts() != nil {
 		return Answer{Verdict: Unsatisfiable}
 	}
-	l.begin(&q)
+	queue, _ := q.roots()
+	l.order = order{asked: &q, queue: queue, selected: make([]bool, len(l.levels))}
 	conflict, never := l.assume(&q)
 	if never != nil {
 		return Answer{Verdict: Unsatisfiable, Conflict: never}
 	}
 	for {
-		if !l.pay() {
+		if !l.budget.pay(&l.work) {
 			return Answer{Verdict: Exhausted}
 		}
 		if conflict != nil {

@@ -19,12 +19,6 @@ type order struct {
 
 type mark struct{ at, queued, picks int }
 
-// begin queues what a question demands.
-func (l *learner) begin(q *Question) {
-	queue, _ := q.roots()
-	l.order = order{asked: q, queue: queue, selected: make([]bool, len(l.levels))}
-}
-
 // decision returns the next entry to select; false when every demand is met.
 func (l *learner) decision() (next literal, ok bool) {
 	for ; l.at < len(l.queue); l.at++ {

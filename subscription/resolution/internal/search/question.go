@@ -78,6 +78,20 @@ func (b *Budget) spend() bool {
 	return true
 }
 
+// pay takes work of the solver that learns; false when there is not enough left.
+func (b *Budget) pay(work *int) bool {
+	for ; *work >= workPerStep; *work -= workPerStep {
+		if !b.spend() {
+			return false
+		}
+	}
+	return true
+}
+
+// workPerStep is how many small steps of the solver take as long as a look at a
+// candidate.
+const workPerStep = 8
+
 // Left returns what may still be spent, at most a bound.
 func (b *Budget) Left(bound int) int {
 	if b.Limit < 0 {
