@@ -107,8 +107,8 @@ func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
 	}, reconcile(t, in).Histories)
 }
 
-// TestSeqCountsWhatWasTold: every transition has a number of its own.
-func TestSeqCountsWhatWasTold(t *testing.T) {
+// TestSeqCountsReportedTransitions: every transition has a number of its own.
+func TestSeqCountsReportedTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWatcher()
 		for _, v := range walk(t, true) {

@@ -116,9 +116,9 @@ func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) s
 	return out
 }
 
-// TestEveryStageIsTold: whatever looks at a plan, its whole life is told, as long
+// TestEveryStageIsReported: whatever looks at a plan, its whole life is told, as long
 // as it did not fail and was tried again in between.
-func TestEveryStageIsTold(t *testing.T) {
+func TestEveryStageIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, false)
 		w := newWatcher()
@@ -151,8 +151,8 @@ func TestNothingIsInvented(t *testing.T) {
 	})
 }
 
-// TestAWatchTellsEverything: with every version at hand, retries are told too.
-func TestAWatchTellsEverything(t *testing.T) {
+// TestAWatchReportsEveryStage: with every version at hand, retries are told too.
+func TestAWatchReportsEveryStage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
 		w := newWatcher()

@@ -85,7 +85,7 @@ const (
 	// published stays. Upgrade this library or repair the plan's status.
 	ReasonUnknownPhase = stage.ReasonUnknownPhase
 	// ReasonPlanUnverified: the referenced plan is not visible, perhaps because a
-	// cache is behind; it is looked for again before it is reported as missing.
+	// cache is stale; it is looked for again before it is reported as missing.
 	ReasonPlanUnverified = stage.ReasonPlanUnverified
 	// ReasonSuspectObservation: the plan seems to have gone back, which a stale
 	// cache also looks like; it is looked at again before it is believed.

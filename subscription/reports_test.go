@@ -30,10 +30,10 @@ func conditionSteps(r olmcore.Result) string {
 	return strings.Join(all, " | ")
 }
 
-// TestWrittenConditionsAreTold: each condition that a status write changes is a
+// TestWrittenConditionsAreReported: each condition that a status write changes is a
 // transition, once; of a failed resolution the namespace is told too, once for
 // all its Subscriptions.
-func TestWrittenConditionsAreTold(t *testing.T) {
+func TestWrittenConditionsAreReported(t *testing.T) {
 	unsolvable := &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no"}
 	failing := func(in *subscription.Input) {
 		*in = answered(*in)
@@ -126,10 +126,10 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	}
 }
 
-// TestACatalogsChangeTellsNothingOfPlans: without memory a status write tells what it
+// TestAChangeOfCatalogsReportsNoStage: without memory a status write tells what it
 // shows of the plan, and a write about catalogs shows nothing of it; not even of a plan
 // that is tried again, of which it is not known whether it was reported.
-func TestACatalogsChangeTellsNothingOfPlans(t *testing.T) {
+func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
 	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))
 	in.Catalogs = sources(newCatalog("olm", "cool", true))
@@ -139,9 +139,9 @@ func TestACatalogsChangeTellsNothingOfPlans(t *testing.T) {
 	require.Equal(t, "CatalogsChanged", strings.Fields(reasons(out.Result))[0])
 }
 
-// TestWhatAPlanSaysIsTold: status.message of a plan, such as the error of a step
+// TestMessagesOfAPlanAreReportedOnce: status.message of a plan, such as the error of a step
 // that is tried again, is in no condition; it is told once.
-func TestWhatAPlanSaysIsTold(t *testing.T) {
+func TestMessagesOfAPlanAreReportedOnce(t *testing.T) {
 	saying := func(text string) *v1alpha1.InstallPlan {
 		return newPlan("p", "Installing", started(3), func(p *v1alpha1.InstallPlan) { p.Status.Message = text })
 	}

@@ -130,9 +130,9 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAWindowOfOneSecondIsToldOnce: times in a status have whole seconds, a window
+// TestAWindowOfOneSecondIsReportedOnce: times in a status have whole seconds, a window
 // has not; what of it was told is remembered by the time of its last observation.
-func TestAWindowOfOneSecondIsToldOnce(t *testing.T) {
+func TestAWindowOfOneSecondIsReportedOnce(t *testing.T) {
 	at := func(ms int, p *v1alpha1.InstallPlan) subscription.Observation {
 		return subscription.Observation{At: second(11).Add(time.Duration(ms) * time.Millisecond), Plan: p}
 	}

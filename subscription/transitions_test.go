@@ -272,9 +272,9 @@ func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherPlanEndsTheStoryOfTheOldOne: the row of a plan in place of another one,
+// TestAnotherPlanEndsTheTransitionsOfTheOldOne: the row of a plan in place of another one,
 // with memory of the old one and with what the status says of it.
-func TestAnotherPlanEndsTheStoryOfTheOldOne(t *testing.T) {
+func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
 	fresh := map[string]struct {
 		plan *v1alpha1.InstallPlan
 		want string
@@ -370,7 +370,7 @@ func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
 	}
 }
 
-func TestAReferenceThatIsGoneEndsTheStory(t *testing.T) {
+func TestAClearedReferenceEndsTheTransitions(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = map[types.UID]subscription.History{"a-uid": known(subscription.StageMissing)}
 	out := reconcile(t, in)

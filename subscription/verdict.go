@@ -92,7 +92,7 @@ func (n *namespace) judge(s *v1alpha1.Subscription) Verdict {
 	}
 	j.take(n.plans.Publish(j.Plan, j.follows.ref))
 	j.status()
-	j.told()
+	j.reportTransitions()
 	return j.Verdict
 }
 
@@ -319,8 +319,8 @@ func (j *judgement) observedCause(resolution want) olmcore.Cause {
 	return olmcore.Cause{Reason: ReasonStatusObserved, Message: message}
 }
 
-// told puts what is reported in order: the plan's stages, the state, the conditions.
-func (j *judgement) told() {
+// reportTransitions puts what is reported in order: the plan's stages, the state, the conditions.
+func (j *judgement) reportTransitions() {
 	was, is := j.Subscription.Status.State, j.Status.State
 	s, stages := j.plans.Report(j.Plan, stage.Written{Any: j.Writes, Reference: j.follows.isMoved(), State: is != was, Cleared: j.follows.ref == nil})
 	j.take(s)

@@ -128,9 +128,9 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsLeftIsToldToItsEnd: what a watch delivered of a plan is not lost
+// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost
 // because the reference is gone by now.
-func TestAPlanThatIsLeftIsToldToItsEnd(t *testing.T) {
+func TestAPlanThatIsLeftIsReportedToItsEnd(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = historyOf("RequiresApproval")
 	in.Observations = []subscription.Observation{sawAt(20, newPlan("p", "Installing", manual(2), started(20))), sawAt(30, newPlan("p", "Complete", manual(2), started(20), done(30)))}
@@ -347,9 +347,9 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
 
-// TestAPlanThatWasSupersededIsToldWithoutAGap: it failed without having been executed,
+// TestASupersededPlanLeavesNoGap: it failed without having been executed,
 // which is nothing out of band.
-func TestAPlanThatWasSupersededIsToldWithoutAGap(t *testing.T) {
+func TestASupersededPlanLeavesNoGap(t *testing.T) {
 	superseded := newPlan("p", "Failed", manual(1), installedIs("False", "Superseded", "superseded by InstallPlan q", 50))
 	in := inputOf(newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 55)), superseded, newPlan("q", "", manual(1), func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = second(49) }))
 	in.Histories = historyOf("RequiresApproval")

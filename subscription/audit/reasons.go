@@ -37,7 +37,7 @@ const (
 	// AssociationDisagree: label and owner references of a plan name different
 	// Subscriptions. Look which one the plan is for.
 	AssociationDisagree = "AssociationDisagree"
-	// GenerationMismatch: status.installPlanGeneration is behind the plan. It is raised.
+	// GenerationMismatch: status.installPlanGeneration is lower than the plan's. It is raised.
 	GenerationMismatch = "GenerationMismatch"
 	// GenerationDuplicate: two plans have one generation, so their order is not known.
 	// Nothing to do.

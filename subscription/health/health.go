@@ -63,7 +63,7 @@ type Health struct {
 	// Blocking is the object that keeps the Subscription from being Installed; zero
 	// when it is.
 	Blocking olmcore.Ref
-	// Since is the time from which the objects say so, zero when they do not tell.
+	// Since is the time from which the objects say so, zero when they do not say.
 	Since time.Time
 	// Reason and Message are what the blocking object says.
 	Reason, Message string

@@ -131,7 +131,7 @@ func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatNeverMovesIsStuck(t *testing.T) {
+func TestStuckSubscriptionsAreFound(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))
 	require.Equal(t, health.Installing, healthOf(t, in).Phase)
 	in.Now = in.Now.Add(time.Hour)

@@ -89,7 +89,7 @@ func (c *chain) tighten(at time.Time) {
 }
 
 // gap reports what is not known. That something happened more often than can be
-// told is no hole in the chain.
+// known is no hole in the chain.
 func (c *chain) gap(kind, why string) {
 	severity := olmcore.Warning
 	if kind == gapAtLeastOnce {
