@@ -248,6 +248,15 @@ func canonicalJSON(value json.RawMessage) string {
 	return string(out)
 }
 
+// Size is of how many conditions the predicate consists.
+func (q *Predicate) Size() int {
+	size := 1
+	for _, part := range q.Parts {
+		size += part.Size()
+	}
+	return size
+}
+
 // Text is how OLM words the predicate.
 func (q *Predicate) Text() string {
 	switch q.Kind {

@@ -112,7 +112,9 @@ type graph struct {
 	offers   map[offerKey]*Offer
 	programs map[string]CELProgram
 	closure  []*Node
-	Rules    RuleTable
+	// evaluated counts the conditions that were looked at since the last TakeWork.
+	evaluated int
+	Rules     RuleTable
 }
 
 // PackageGroup returns the number of a package's group, APIGroup that of an API; -1 when
@@ -287,6 +289,14 @@ func (p *Problem) Expand(n *Node) {
 			n.Dead = i
 		}
 	}
+}
+
+// TakeWork returns the work since the last time in steps of a search.
+func (p *Problem) TakeWork() int {
+	const perStep = 16
+	steps := p.evaluated / perStep
+	p.evaluated %= perStep
+	return steps
 }
 
 // Considered returns every entry that could take part: existing operators, the

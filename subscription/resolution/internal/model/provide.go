@@ -67,6 +67,7 @@ func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Ent
 	if exact {
 		return list
 	}
+	p.evaluated += len(list) * q.Size()
 	var entries []*content.Entry
 	for _, e := range list {
 		if p.Satisfies(e, q.Predicate) {

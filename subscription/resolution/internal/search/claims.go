@@ -89,6 +89,7 @@ func (w *walk) impossible(n *model.Node, set *conflictSet) bool {
 		return true
 	}
 	w.p.Expand(n)
+	w.budget.Spent += w.p.TakeWork()
 	for i := max(n.Dead, 0); n.Dead >= 0 && i < len(n.Choices); i++ {
 		if key := (model.RuleKey{Kind: model.RuleBundle, A: n.ID, B: int32(i)}); n.Choices[i].Total == 0 && w.enabled(key) {
 			w.blame(set, -1, key, n.Owner)

@@ -177,6 +177,7 @@ func (l *learner) expand(n *model.Node) {
 		l.add(selected.not(), l.rule(model.RuleKey{Kind: model.RuleBlocked, A: n.ID}, n.Owner).not())
 	}
 	l.p.Expand(n)
+	l.work += workPerStep * l.p.TakeWork()
 	for i := range n.Choices {
 		key := model.RuleKey{Kind: model.RuleBundle, A: n.ID, B: int32(i)}
 		if !l.q.Scope.Waived(key) {
