@@ -22,25 +22,34 @@ func ValidateList[O Object](field string, list Observed[O], checks ...Check) err
 	}
 	seen := make(map[types.NamespacedName]int, len(list.Items))
 	for i, o := range list.Items {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		switch {
-		case isNil(o):
-			return &InputError{Field: at, Problem: "is nil"}
-		case o.GetName() == "":
-			return &InputError{Field: at + ".metadata.name", Problem: "is empty"}
-		}
-		for _, check := range checks {
-			if below, problem := check(o); problem != "" {
-				return &InputError{Field: at + below, Problem: problem}
+		below, problem := validateEntry(o, checks)
+		if problem == "" {
+			key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+			if before, twice := seen[key]; twice {
+				problem = fmt.Sprintf("is %s, as is %s[%d]", key, field, before)
 			}
+			seen[key] = i
 		}
-		key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-		if before, twice := seen[key]; twice {
-			return &InputError{Field: at, Problem: fmt.Sprintf("is %s, as is %s[%d]", key, field, before)}
+		if problem != "" {
+			return &InputError{Field: fmt.Sprintf("%s[%d]%s", field, i, below), Problem: problem}
 		}
-		seen[key] = i
 	}
 	return nil
+}
+
+func validateEntry(o Object, checks []Check) (field, problem string) {
+	switch {
+	case isNil(o):
+		return "", "is nil"
+	case o.GetName() == "":
+		return ".metadata.name", "is empty"
+	}
+	for _, check := range checks {
+		if field, problem = check(o); problem != "" {
+			return field, problem
+		}
+	}
+	return "", ""
 }
 
 // InNamespace is the Check that an object is of a namespace.
