@@ -95,7 +95,7 @@ func (s Source) lastTry(results olmcore.LastResults, want *appsv1.Deployment) (l
 // isInstalled reports whether a Deployment is the desired one: by its owner, its
 // labels, the hash of its spec, and the annotations of its Pods.
 func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
-	if live.DeletionTimestamp != nil || !OwnedAlone(live, s.CSV) || s.annotationProblem(live) != "" {
+	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || s.annotationProblem(live) != "" {
 		return false
 	}
 	labels := maps.Clone(want.Labels)
@@ -106,8 +106,8 @@ func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *
 	return !changed
 }
 
-// OwnedAlone reports whether a CSV and no other is among the owners of a Deployment.
-func OwnedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
+// ownedAlone reports whether a CSV and no other is among the owners of a Deployment.
+func ownedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
 	want, found := olmcore.OwnerReferenceTo(c), false
 	for _, r := range d.OwnerReferences {
 		if olmcore.SameOwnerReference(r, want) {
@@ -176,7 +176,7 @@ func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 func Stop(c *owned.CSV, deployments []*appsv1.Deployment, why olmcore.Cause) []olmcore.Action {
 	var actions []olmcore.Action
 	for _, d := range deployments {
-		if d.DeletionTimestamp == nil && owned.Deployment(c, d) && OwnedAlone(d, c) {
+		if d.DeletionTimestamp == nil && owned.Deployment(c, d) && ownedAlone(d, c) {
 			actions = append(actions, Delete(d, why))
 		}
 	}

@@ -78,8 +78,8 @@ func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescript
 	return list
 }
 
-// Provides reports whether a CSV provides an API.
-func Provides(c *owned.CSV, a API) bool { return slices.Contains(Provided(c), a) }
+// provides reports whether a CSV provides an API.
+func provides(c *owned.CSV, a API) bool { return slices.Contains(Provided(c), a) }
 
 // ProvideSame reports whether two CSVs provide one API.
 func ProvideSame(a, b *owned.CSV) bool {

@@ -32,7 +32,7 @@ func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1
 	provided := Provided(c)
 	claim := Claim{Listed: !slices.ContainsFunc(provided, notIn(Parse(Annotation(own))))}
 	for _, other := range others {
-		if other.Namespace == own.Namespace && other.Name == own.Name || !Intersect(own, other) {
+		if other.Namespace == own.Namespace && other.Name == own.Name || !intersect(own, other) {
 			continue
 		}
 		unlisted := notIn(Parse(Annotation(other)))
@@ -79,7 +79,7 @@ func isWeaker(c *owned.CSV, a API, other *operatorsv1.OperatorGroup, providers, 
 // best returns the CSV of a namespace with the best claim to an API.
 func best(c *owned.CSV, a API, namespace string, others []*owned.CSV) *owned.CSV {
 	for _, o := range others {
-		if o.Namespace == namespace && !o.IsCopied() && Provides(o, a) && (c == nil || compareProviders(o, c) < 0) {
+		if o.Namespace == namespace && !o.IsCopied() && provides(o, a) && (c == nil || compareProviders(o, c) < 0) {
 			c = o
 		}
 	}

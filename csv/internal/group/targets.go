@@ -80,15 +80,15 @@ func IsMember(c *owned.CSV, g *operatorsv1.OperatorGroup) bool {
 		c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] == g.Namespace
 }
 
-// Watches reports whether a namespace is a group's own or one of its targets.
-func Watches(g *operatorsv1.OperatorGroup, namespace string) bool {
+// watches reports whether a namespace is a group's own or one of its targets.
+func watches(g *operatorsv1.OperatorGroup, namespace string) bool {
 	return namespace == g.Namespace || Targets(g.Status.Namespaces).Contains(namespace)
 }
 
-// Intersect reports whether two groups watch one namespace.
-func Intersect(a, b *operatorsv1.OperatorGroup) bool {
-	return Targets(a.Status.Namespaces).All() || Watches(b, a.Namespace) ||
-		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return Watches(b, namespace) })
+// intersect reports whether two groups watch one namespace.
+func intersect(a, b *operatorsv1.OperatorGroup) bool {
+	return Targets(a.Status.Namespaces).All() || watches(b, a.Namespace) ||
+		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }
 
 // Unsupported says why the install modes of a CSV do not allow it to watch the targets

@@ -95,16 +95,16 @@ func Declares(c *CSV, deployment string) bool {
 	})
 }
 
-// AlongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans
+// alongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans
 // note the CSVs that it came with, as <namespace>/<name>.
-const AlongsidePrefix = "operatorframework.io/installed-alongside-"
+const alongsidePrefix = "operatorframework.io/installed-alongside-"
 
 // Alongside returns the CSVs that a CRD came with, as its annotations say.
 func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
 	var noted []types.NamespacedName
 	for key, value := range crd.Annotations {
 		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, AlongsidePrefix) && ok && !strings.Contains(name, "/") {
+		if strings.HasPrefix(key, alongsidePrefix) && ok && !strings.Contains(name, "/") {
 			noted = append(noted, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
