@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmcore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestExpandKeys(t *testing.T) {
+	key := func(namespace, name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	known := []types.NamespacedName{key("a", "x"), key("b", "y"), key("b", "x")}
+	type keys = []types.NamespacedName
+	require.Equal(t, keys{key("b", "x"), key("b", "y")}, olmcore.ExpandKeys(keys{key("b", ""), key("b", "x")}, known))
+	require.Equal(t, keys{key("a", "x"), key("b", "x"), key("b", "y")}, olmcore.ExpandKeys(keys{{}}, known))
+	require.Equal(t, keys{key("c", "z")}, olmcore.ExpandKeys(keys{key("c", "z")}, known))
+	require.Empty(t, olmcore.ExpandKeys(nil, known))
+}
+
+func TestResultKeepsTheNearestDeadline(t *testing.T) {
+	var r olmcore.Result
+	require.True(t, r.Empty())
+	for _, d := range []time.Duration{0, time.Minute, -time.Second, time.Hour, time.Second} {
+		r.Requeue(d)
+	}
+	require.Equal(t, time.Second, r.RequeueAfter)
+	require.True(t, r.Empty())
+	r.Diagnostics = []olmcore.Diagnostic{{}}
+	require.False(t, r.Empty())
+}
