@@ -84,7 +84,7 @@ type Input struct {
 // the schema of Version finds wrong before and after the change. One that finds
 // nothing wrong may be left out. ReadError, when set, says instead that the
 // resources of Version could not be read, and refuses the change; Unread, when
-// positive, how many of them nobody judged.
+// positive, how many of them were not judged.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string

@@ -88,7 +88,7 @@ const (
 	// that one.
 	ReasonSuperseded = "Superseded"
 	// ReasonUnmanagedObjectUpdated: a step describes an object that was there
-	// before and that nobody handed to OLM; it gets the content, but no owner, so
+	// before and was not handed to OLM; it gets the content, but no owner, so
 	// that removing the operator leaves it. Nothing to do for the user.
 	ReasonUnmanagedObjectUpdated = "UnmanagedObjectUpdated"
 	// ReasonAppliedContentAltered: the API server stored something else than what

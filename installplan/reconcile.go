@@ -25,8 +25,8 @@ type Outcome struct {
 	// nothing is refused on behalf of custom resources. Empty once they were judged.
 	SchemaChanges []SchemaChange
 	// LostBundles are the lookups of the plan whose unpacked content its steps need and
-	// nobody has any more, as they are before anything is unpacked: the caller takes each
-	// through package unpack again. The plan applies nothing meanwhile, fails when that
+	// is lost, as they are before anything is unpacked: the caller takes each through
+	// package unpack again. The plan applies nothing meanwhile, fails when that
 	// takes long, and goes on once the content that was planned is back.
 	LostBundles []v1alpha1.BundleLookup
 	// Checkpoint, handed back in the next Input for the plan, makes a call at rest

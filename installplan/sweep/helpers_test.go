@@ -8,6 +8,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/installplan/sweep"
+	_ "github.com/olmcore/olm/internal/seeded"
 )
 
 func bornAgo(d time.Duration) func(*v1alpha1.Subscription) {

@@ -33,7 +33,7 @@ type Evaluation struct {
 	Diagnostics []olmcore.Diagnostic
 	// Changes are the changes of schemas that custom resources must be judged for.
 	Changes []crd.SchemaChange
-	// Lost are the lookups of bundles whose content the steps need and nobody has.
+	// Lost are the lookups of bundles whose content the steps need and that is lost.
 	Lost []v1alpha1.BundleLookup
 
 	plan *v1alpha1.InstallPlan
