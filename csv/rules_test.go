@@ -95,7 +95,7 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 		unmet := slices.ContainsFunc(a.Requirements, func(r v1alpha1.RequirementStatus) bool {
 			return r.Status != "Present" && r.Status != "DeploymentFound"
 		})
-		require.Equal(t, unmet, slices.Contains([]string{"RequirementsNotMet", "UpgradeBegan"}, a.Rule), a.Rule)
+		require.Equal(t, unmet, slices.Contains([]string{"RequirementsNotMet", "UpgradeBegan", "NeverRan"}, a.Rule), a.Rule)
 	})
 }
 
