@@ -28,16 +28,29 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 // as OLM writes it, without those that are not projected. Then what was parsed of the
 // bundle is what the annotation says. It compares text: a false no costs time alone.
 func Projects(text string, properties []olmcore.Property) bool {
-	var whole strings.Builder
-	whole.Grow(len(text))
-	separator := `{"properties":[`
-	for i := range properties {
-		if p := &properties[i]; p.Type != PropertyBundleObject && p.Type != PropertyCSVMetadata {
-			whole.WriteString(separator + `{"type":"` + p.Type + `","value":`)
-			whole.Write(p.Value)
-			whole.WriteByte('}')
-			separator = ","
+	rest, ok := strings.TrimSpace(text), true
+	next := func(part string) {
+		if ok {
+			rest, ok = strings.CutPrefix(rest, part)
 		}
 	}
-	return whole.Len() > 0 && strings.TrimSpace(text) == whole.String()+"]}"
+	separator := `{"properties":[`
+	for i := range properties {
+		p := &properties[i]
+		if p.Type == PropertyBundleObject || p.Type == PropertyCSVMetadata {
+			continue
+		}
+		next(separator)
+		next(`{"type":"`)
+		next(p.Type)
+		next(`","value":`)
+		n := len(p.Value)
+		if !ok || len(rest) < n || rest[:n] != string(p.Value) {
+			return false
+		}
+		rest = rest[n:]
+		next("}")
+		separator = ","
+	}
+	return ok && separator == "," && rest == "]}"
 }
