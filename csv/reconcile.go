@@ -5,6 +5,7 @@ package csv
 import (
 	"slices"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 // Outcome is a Result and what Reconcile asks its caller for.

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/stretchr/testify/require"
 )
 
 // TestSweepFindsWhatAnOldControllerLeft: the finalizer is taken off by hand, and the group

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 // cleanupGrace bounds how long the finalizer holds a deleted plan.

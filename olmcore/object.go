@@ -4,6 +4,7 @@ package olmcore
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,4 +122,25 @@ func groupOf(apiVersion string) string {
 		return ""
 	}
 	return group
+}
+
+// ExpandKeys replaces the wildcards in the keys that a package's Affected
+// returned by the keys that exist: an empty Name stands for every known key of
+// that Namespace, the zero key for every known key. The result is sorted and
+// holds each key once; keys without wildcard stay, known or not.
+func ExpandKeys(affected, known []types.NamespacedName) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, key := range affected {
+		if key.Name != "" {
+			out = append(out, key)
+			continue
+		}
+		for _, k := range known {
+			if key.Namespace == "" || key.Namespace == k.Namespace {
+				out = append(out, k)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
 }

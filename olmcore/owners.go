@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -96,3 +98,21 @@ func ownerKey(ref metav1.OwnerReference) Key {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
+
+// AccountOf returns the ServiceAccount that an OperatorGroup prescribes for what
+// is installed in its namespace, nil when it prescribes none. confirmed is false
+// when it prescribes one and its status does not name that account of its own
+// namespace: nothing may be installed then, under any identity. A nil group
+// prescribes none.
+//
+// Differs: OLM takes whatever account the status names.
+func AccountOf(g *operatorsv1.OperatorGroup) (account *corev1.ObjectReference, confirmed bool) {
+	if g == nil || g.Spec.ServiceAccountName == "" {
+		return nil, true
+	}
+	ref := g.Status.ServiceAccountRef
+	if ref == nil || ref.Name != g.Spec.ServiceAccountName || ref.Namespace != "" && ref.Namespace != g.Namespace {
+		return nil, false
+	}
+	return ref.DeepCopy(), true
+}

@@ -4,12 +4,17 @@ package olmcore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -205,4 +210,90 @@ func deleteOptions(a Delete) *metav1.DeleteOptions {
 		}
 	}
 	return o
+}
+
+// mergeDiff returns the JSON merge patch that turns from into to. The result
+// shares values with to.
+func mergeDiff(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key := range from {
+		if _, kept := to[key]; !kept {
+			patch[key] = nil
+		}
+	}
+	for key, want := range to {
+		have, exists := from[key]
+		wantMap, wantIsMap := want.(map[string]any)
+		haveMap, haveIsMap := have.(map[string]any)
+		switch {
+		case exists && wantIsMap && haveIsMap:
+			if sub := mergeDiff(haveMap, wantMap); len(sub) > 0 {
+				patch[key] = sub
+			}
+		case !exists || !reflect.DeepEqual(have, want):
+			patch[key] = want
+		}
+	}
+	return patch
+}
+
+// mergePatch applies a JSON merge patch to target and returns target.
+func mergePatch(target, patch map[string]any) map[string]any {
+	for key, value := range patch {
+		switch v := value.(type) {
+		case nil:
+			delete(target, key)
+		case map[string]any:
+			sub, ok := target[key].(map[string]any)
+			if !ok {
+				sub = map[string]any{}
+			}
+			target[key] = mergePatch(sub, v)
+		default:
+			target[key] = value
+		}
+	}
+	return target
+}
+
+func newLike(o Object) Object {
+	if _, ok := o.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{}
+	}
+	return reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object)
+}
+
+// Apply returns what a write makes of an object, for Executors that keep objects
+// themselves. current is the object that Target names as it is now, nil when there
+// is none; the result is a changed copy, nil when the object is gone. The errors are
+// those of an API server: AlreadyExists, NotFound, also of another UID, and Conflict
+// of another resourceVersion; an *InputError is of a Record that does not fit.
+// Versions and UIDs are the caller's to count, finalizers and dependants his to
+// respect.
+func (r Record) Apply(current Object) (Object, error) {
+	resource := schema.GroupResource{Group: groupOf(r.Target.APIVersion), Resource: r.Target.Kind}
+	switch {
+	case r.Verb == VerbCreate:
+		if !isNil(current) {
+			return nil, apierrors.NewAlreadyExists(resource, r.Target.Name)
+		}
+	case isNil(current), r.Target.UID != "" && r.Target.UID != current.GetUID():
+		return nil, apierrors.NewNotFound(resource, r.Target.Name)
+	case r.Target.ResourceVersion != "" && r.Target.ResourceVersion != current.GetResourceVersion():
+		return nil, apierrors.NewConflict(resource, r.Target.Name, errors.New("it changed since it was observed"))
+	}
+	a, err := r.Action(current)
+	if err != nil {
+		return nil, err
+	}
+	switch a := a.(type) {
+	case Create:
+		return a.Object, nil
+	case Update:
+		return a.After, nil
+	case UpdateStatus:
+		return a.After, nil
+	default:
+		return nil, nil // a Delete
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Result is what a reconcile function asks for and has to say. The zero Result
@@ -136,4 +137,18 @@ const ReasonHistoryGap = "HistoryGap"
 // differ.
 func Timestamp(t time.Time) metav1.Time {
 	return metav1.NewTime(t.UTC().Truncate(time.Second))
+}
+
+// Backoff is a wait that doubles with each failed try: Base after the first, never
+// more than Max.
+type Backoff struct{ Base, Max time.Duration }
+
+// After returns the wait after a number of tries in a row; 0 and below count as one.
+func (b Backoff) After(tries int) time.Duration {
+	steps := wait.Backoff{Duration: b.Base, Factor: 2, Cap: b.Max, Steps: 62}
+	next := min(b.Base, b.Max)
+	for range min(max(1, tries), steps.Steps) {
+		next = min(steps.Step(), b.Max)
+	}
+	return next
 }

@@ -11,9 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"

@@ -18,10 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-
-	"github.com/olmcore/olm/internal/realdata"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
 

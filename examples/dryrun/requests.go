@@ -6,10 +6,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/subscription"

@@ -5,13 +5,13 @@ package resolution
 import (
 	"context"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
-
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is

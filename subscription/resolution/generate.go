@@ -9,15 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
-
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-
-	"github.com/olmcore/olm/olmcore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // AnnotationRequiredBy is on generated Subscriptions and lists the operators that

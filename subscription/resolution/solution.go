@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // solution turns the selected entries into what must be done.

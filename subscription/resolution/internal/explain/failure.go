@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Core is one reason why there is no solution: rules that contradict each other.

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // rule words one rule as OLM does.

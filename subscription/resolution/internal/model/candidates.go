@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // readCandidates finds what each Subscription can end with, in order of preference.

@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
-	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // CSV is a ClusterServiceVersion of the namespace that is no copy.

@@ -5,8 +5,9 @@ package model
 import (
 	"strconv"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // Fingerprint is the same for inputs that Resolve answers alike, apart from the

@@ -5,12 +5,12 @@ package model
 import (
 	"cmp"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // Input is everything Resolve looks at: one namespace and the catalogs that it

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // Problem is one call's view of its input, and the memory of its searches.

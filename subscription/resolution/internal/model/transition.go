@@ -5,11 +5,11 @@ package model
 import (
 	"fmt"
 
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-
-	"github.com/olmcore/olm/olmcore"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // readTransitions finds out which existing ClusterServiceVersions are on their way
