@@ -331,7 +331,7 @@ func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a cat
 }
 
 // checkTakeOver: who takes over is ready, of the present spec, and the catalog's own;
-// and while nobody serves, whoever is ready does take over.
+// and while no Pod serves, a ready one does take over.
 func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	promoted := map[string]bool{}
 	for _, action := range out.Actions {
@@ -421,7 +421,7 @@ func others(conditions []metav1.Condition) []metav1.Condition {
 }
 
 // checkPrompt: while no Pod serves or may come to serve, a node could take one and
-// nothing asks for patience, a Pod that serves is created or promoted at once.
+// no grace period runs, a Pod that serves is created or promoted at once.
 func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	if !runsPods(a) || in.Nodes.Complete && !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
@@ -444,7 +444,7 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 		}
 	}
 	if a.WaitingFor == catalog.ReasonBackOff || running >= 2*a.Replicas {
-		return // patience is asked for, or the room is taken
+		return // a backoff runs, or there are Pods enough
 	}
 	for _, action := range out.Actions {
 		switch a := action.(type) {

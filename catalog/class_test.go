@@ -88,7 +88,7 @@ func crash(in *catalog.Input, restarts int32, reason string) *corev1.ContainerSt
 	return s
 }
 
-// evicted makes the Pod one that is deleted because somebody wants its node.
+// evicted makes the Pod one that is deleted because its node is drained.
 func evicted(in *catalog.Input, reason string) {
 	terminating(in, 0)
 	disrupted(in)

@@ -125,7 +125,7 @@ func TestAForceDeleteWaitsForTheDeletionTime(t *testing.T) {
 }
 
 // TestWhenManyNodesFailPodsAreForceDeletedOneAtATime: while many nodes are down, one Pod is forced in one decision,
-// and only where somebody vouches for it.
+// and only where its node is known to be lost.
 func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	many := func(in *catalog.Input, bad int) {

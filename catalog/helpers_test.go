@@ -490,7 +490,7 @@ func requireSameAnswer(t *testing.T, w *world) {
 	require.Equal(t, describe(t, want), describe(t, got))
 }
 
-// bystander is a Pod of somebody else with the catalog's label.
+// bystander is an unmanaged Pod with the catalog's label.
 func bystander() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: "olm", Labels: map[string]string{"olm.catalogSource": "cool"}},

@@ -192,7 +192,7 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 }
 
 // TestTheNextLookIsNeitherAtOnceNorFarAway: what is left of a second counts as one,
-// and nobody waits for more than 15 minutes without looking.
+// and no wait is longer than 15 minutes.
 func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
 	base := converged(t, catalog.Config{NodeUnreachableGrace: time.Hour, StartupFailureThreshold: 900}, cool())
 	for left, want := range map[time.Duration]time.Duration{

@@ -51,7 +51,7 @@ func around(in *catalog.Input) map[olmcore.Object]func() {
 
 // TestOwnershipOfObjects damages each object around the Pods, in every state of its
 // ownership: it is repaired, or left alone because it goes, or reported because it is
-// somebody else's.
+// owned by another.
 func TestOwnershipOfObjects(t *testing.T) {
 	const repaired, left, reported = "update", "", "conflict"
 	owner := func(kind, group, name string) func(olmcore.Object) {
@@ -343,7 +343,7 @@ func TestLeftoversOfAFormerSourceTypeAreDeleted(t *testing.T) {
 		change(w, func(*v1alpha1.CatalogSourceSpec) {}))
 	require.Contains(t, change(w, func(s *v1alpha1.CatalogSourceSpec) { *s = mapped().Spec }), "ServiceAccount cool-configmap-server")
 	require.NotContains(t, kinds(w), "ServiceAccount cool")
-	// Nobody says whether the address answers: the Pods are kept for ten minutes.
+	// It is not known whether the address answers: the Pods are kept for ten minutes.
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) {
 		cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "registry:50051"}
 	}))

@@ -227,7 +227,7 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 		for _, node := range in.Nodes.Items {
 			readyOf(node).Status = corev1.ConditionUnknown
 		}
-		// Something must hint at the nodes: a Pod of nobody does not.
+		// Something must hint at the nodes: an unmanaged Pod does not.
 		addPod(&in, "aside", func(p *corev1.Pod) { p.Labels = nil })
 		aside := in.Pods.Items[1]
 		test.change(&in)
@@ -424,9 +424,9 @@ func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
 	require.Equal(t, []string{"delete " + base.Pods.Items[1].Name + " PodSurplus"}, done(out))
 }
 
-// TestAPodThatIsSetAsideIsReplaced: somebody takes a Pod's labels, to look at it in
-// peace, and perhaps its owner too. It serves no longer, takes nobody's room or name,
-// and is left alone; and its troubles are not the catalog's.
+// TestAPodThatIsSetAsideIsReplaced: a user takes a Pod's labels, to debug it, and
+// perhaps its owner too. It serves no longer, takes no place or name,
+// and is left alone; and its failures are not the catalog's.
 func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"its labels": func(p *corev1.Pod) { p.Labels = nil },

@@ -202,7 +202,7 @@ updateStatus CatalogSource olm/cool (StatusChanged) Available=True ConnectionRea
 `},
 }
 
-// TestPollsAreTimedAsByOLM: when a poll is not due, somebody looks again after the
+// TestPollsAreTimedAsByOLM: when a poll is not due, the next look is after the
 // least of what is left and 15 minutes.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_polling_test.go.

@@ -96,8 +96,8 @@ func TestBackoffOfReplacements(t *testing.T) {
 	}
 }
 
-// TestOnlyFailoversOfTheCatalogCoolDown: others' Pods and Pods made for other reasons ask
-// for no patience.
+// TestOnlyFailoversOfTheCatalogCoolDown: others' Pods and Pods made for other reasons
+// cause no wait.
 func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/internal/realdata"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/component"

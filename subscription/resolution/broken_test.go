@@ -32,8 +32,8 @@ func drawOddProperty(t *rapid.T) olmcore.Property {
 
 var oddNames = []string{"", "x0", "x1", "x2", "x3", "a/b", "名"}
 
-// drawOddPackage has names twice, edges to anywhere, and properties that nobody
-// can read.
+// drawOddPackage has names twice, edges to anywhere, and properties that
+// cannot be read.
 func drawOddPackage(t *rapid.T) resolution.Package {
 	name := rapid.SampledFrom(oddNames)
 	p := resolution.Package{Name: rapid.SampledFrom([]string{"p0", "p1", "p2", ""}).Draw(t, "package"), DefaultChannel: name.Draw(t, "default")}

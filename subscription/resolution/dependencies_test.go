@@ -40,7 +40,7 @@ func servesAPI(kind string, required bool) func(*v1alpha1.ClusterServiceVersion)
 // middle; a skipped startingCSV with a dependency; a dependency on what is skipped; an operator
 // without Subscription needs the installed version; a second provider of an installed API; an update
 // that needs a dependency; one absent, one new; an older provider, as the newest dropped the API;
-// linked operators move together; a skipRange below the head; fail-forward, and a stranger has the
+// linked operators move together; a skipRange below the head; fail-forward, and another package has the
 // API; the package of an operator without annotation; APIs of an operator without annotation; an API
 // missing in the middle of a channel.
 func TestDependencies(t *testing.T) {

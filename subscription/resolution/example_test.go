@@ -91,7 +91,7 @@ func ExampleResolve() {
 	// Subscription storage-stable-cool-tools
 }
 
-// Nobody provides what the dependency of the newest version needs, so an older
+// No bundle provides what the dependency of the newest version needs, so an older
 // version is chosen, with the reason; a Subscription for the dependency itself
 // has no solution, with the reason, and does not stop the other.
 func ExampleResolve_unsatisfiable() {

@@ -180,7 +180,7 @@ func TestOnlyTheSameBundleIsAdopted(t *testing.T) {
 		sub("a/stable").csv("a", "a2", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Version.Patch = 7 }). // another version
 		sub("b/s").csv("", "b1", nil, bare).                                                                       // no annotation
 		sub("c/s").csv("x", "c1", nil).                                                                            // another package
-		sub("d/s").sub("d/s", named("e"), has("d1")).csv("d", "d1", nil)                                           // somebody's
+		sub("d/s").sub("d/s", named("e"), has("d1")).csv("d", "d1", nil)                                           // owned
 	for _, target := range resolution.Resolve(w.in).Targets {
 		require.False(t, target.Adopt, target.Subscription)
 		require.Equal(t, target.Current, target.Target)
@@ -261,7 +261,7 @@ func (k hasKind) Satisfied(properties []olmcore.Property) bool {
 
 // TestCEL has a case of OLM.
 //
-// OLM's case: CEL: an API, an API that nobody has, a version.
+// OLM's case: CEL: an API, an API that no bundle has, a version.
 func TestCEL(t *testing.T) {
 	rule := func(text string) olmcore.Property {
 		return property(resolution.PropertyConstraint, `{"failureMessage":"need it","cel":{"rule":%q}}`, text)

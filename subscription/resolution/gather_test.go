@@ -75,7 +75,7 @@ func TestGatherReadsWhatResolveLooksAt(t *testing.T) {
 	built, _ := content(chain()...)
 	in := gather(t, "global", map[types.NamespacedName]*resolution.Catalog{
 		{Namespace: "ns", Name: "own"}: built, {Namespace: "global", Name: "shared"}: built,
-		{Namespace: "global", Name: "deleted"}: built, // its CatalogSource is gone: nobody may choose from it
+		{Namespace: "global", Name: "deleted"}: built, // its CatalogSource is gone: it is not chosen from
 	})
 	require.Equal(t, "ns", in.Namespace)
 	require.Equal(t, "global", in.GlobalCatalogNamespace)
@@ -112,7 +112,7 @@ func TestGatherListsTheGlobalNamespaceOnce(t *testing.T) {
 
 // TestWhatGatherReadsResolves takes a gathered input to its answer: the plan on
 // its way keeps its bundle although the catalog has moved on, and the catalog
-// that was not read holds up nobody who does not need it.
+// that was not read holds up no Subscription that does not need it.
 func TestWhatGatherReadsResolves(t *testing.T) {
 	built, _ := content(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	group := &operatorsv1.OperatorGroup{ObjectMeta: at("ns", "group")}

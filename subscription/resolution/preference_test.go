@@ -139,10 +139,10 @@ func relevantOf(res resolution.Result) relevant {
 	return r
 }
 
-// TestWhatNobodyAsksForIsInvisible has a case of OLM.
+// TestWhatIsNotAskedForIsInvisible has a case of OLM.
 //
-// OLM's case: what nobody asks for is not selected.
-func TestWhatNobodyAsksForIsInvisible(t *testing.T) {
+// OLM's case: what is not asked for is not selected.
+func TestWhatIsNotAskedForIsInvisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		before := n.input()

@@ -75,7 +75,7 @@ func (s *service) question() search.Question {
 	return search.Question{Problem: s.Problem, Scope: s.Scope}
 }
 
-// done takes a solution, unless nobody is left that it is for, or the policy does not
+// done takes a solution, unless no Subscription is left that it is for, or the policy does not
 // let the others go on.
 func (s *service) done(picks []search.Pick) {
 	served := slices.ContainsFunc(s.Subs, func(sub *model.Subscription) bool { return !s.Scope.Failed(sub) })

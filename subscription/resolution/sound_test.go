@@ -269,7 +269,7 @@ func TestACatalogWithoutContentThatNobodyFollowsMovesNoTarget(t *testing.T) {
 		in.Catalogs = append(in.Catalogs, resolution.CatalogState{Key: types.NamespacedName{Namespace: "global", Name: "down"}, Priority: rapid.IntRange(-9, 9).Draw(t, "its priority"), Problem: "down"})
 		got := resolution.Resolve(in)
 		if len(got.Cores) > 0 || got.Failure != nil {
-			return // somebody waits for it
+			return // a Subscription waits for it
 		}
 		same(t, decidedBy(want), decidedBy(got))
 	})

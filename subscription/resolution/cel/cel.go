@@ -2,7 +2,7 @@
 
 // Package cel evaluates the CEL constraints of bundles for package resolution:
 // set resolution.Input.CEL to what [New] returns. It is a module of its own, so
-// that nobody who does not want it builds a CEL library.
+// that only its users build a CEL library.
 package cel
 
 import (

@@ -12,7 +12,7 @@ import (
 
 // TestRules has cases of OLM.
 //
-// OLM's cases: CEL: an API, an API that nobody has, a version; CEL rules.
+// OLM's cases: CEL: an API, an API that no bundle has, a version; CEL rules.
 func TestRules(t *testing.T) {
 	compiler, err := cel.New()
 	if err != nil {

@@ -67,7 +67,7 @@ type Entry struct {
 	Skip     *VersionRange // nil: none
 	// position counts from the head; -1 when the entry is not in the chain.
 	Position int32
-	// stranded: no head leads to it, and nobody skips it.
+	// stranded: no head leads to it, and no entry skips it.
 	Stranded bool
 }
 

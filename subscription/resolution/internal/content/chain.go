@@ -74,7 +74,7 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 const maxListed = 100
 
 // walk is where following replaces from an entry leads to: the last entry that
-// nobody skips, nil when there is none, or into a cycle.
+// is not skipped, nil when there is none, or into a cycle.
 type walk struct {
 	last   *Entry
 	cyclic bool

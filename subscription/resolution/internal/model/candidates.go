@@ -177,7 +177,7 @@ func upgradesFrom(p *Problem, e, installed *content.Entry, ordered bool) bool {
 	return p.Policy.AllowBackwardSkipRange || ordered || (e.HasVersion && e.Version.GT(installed.Version))
 }
 
-// adoptable offers an existing operator that nobody owns as the last candidate.
+// adoptable offers an existing operator without a Subscription as the last candidate.
 func adoptable(p *Problem, s *Subscription) {
 	for _, e := range s.Upgrades {
 		c := p.ByName[e.Name]

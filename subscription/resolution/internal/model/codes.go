@@ -44,7 +44,7 @@ type HeldBackCode string
 
 // Reasons to hold a Subscription back.
 const (
-	// RequirementUnmet: the candidate needs something that nobody offers.
+	// RequirementUnmet: the candidate needs something that is not offered.
 	RequirementUnmet HeldBackCode = "RequirementUnmet"
 	// ProvidedByOther: another operator provides an API of the candidate.
 	ProvidedByOther HeldBackCode = "ProvidedByOther"

@@ -2,5 +2,5 @@
 
 // Package sat holds a test that compares package resolution with a SAT solver on
 // instances too large to try all subsets. It is a module of its own, so that
-// nobody else needs the solver.
+// users need no solver.
 package sat
