@@ -49,7 +49,7 @@ func same(t *rapid.T, want, got any) {
 	}
 }
 
-func TestACopyOfACatalogThatNobodyPrefersChangesNothing(t *testing.T) {
+func TestACopyOfACatalogOfLowerPriorityChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		want := decidedBy(resolution.Resolve(n.input()))

@@ -261,7 +261,7 @@ func reordered(r *rand.Rand, properties []olmcore.Property) []olmcore.Property {
 	return out
 }
 
-func TestACatalogWithoutContentThatNobodyFollowsMovesNoTarget(t *testing.T) {
+func TestACatalogWithoutContentOrSubscribersMovesNoTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
 		in := n.input()
