@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -29,7 +30,7 @@ func (d *decision) clean(in *Input) {
 		return
 	}
 	marked, bundles := relation.Marked(plan, in.Subscriptions.Items), in.unusedBundles()
-	if in.terminating() {
+	if input.Terminating(in.Namespace) {
 		marked, bundles = nil, nil // package sweep finds what is not in the namespace
 	}
 	cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "nothing is left to clean up"}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
@@ -59,7 +60,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 func (in *Input) looksAtSteps() bool {
 	plan := in.InstallPlan
 	switch {
-	case plan.DeletionTimestamp != nil, in.terminating(), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
+	case plan.DeletionTimestamp != nil, input.Terminating(in.Namespace), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
 		return false
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return step.IsRefusal(plan.Status.Message) && in.isNeeded()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -150,14 +148,6 @@ func alongsideHash(s string) string {
 	h := fnv.New64a()
 	h.Write([]byte(s))
 	return fmt.Sprintf("%x", h.Sum64())
-}
-
-func bound(t require.TestingT, verbs map[string][]string, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) string {
-	require.Equal(t, name, ref.Name, "a binding has the name of its role")
-	require.Contains(t, verbs, ref.Kind+" "+ref.Name)
-	require.Len(t, subjects, 1)
-	require.Equal(t, rbacv1.Subject{Kind: "ServiceAccount", Name: subjects[0].Name, Namespace: "ops"}, subjects[0])
-	return ref.Kind + " " + subjects[0].Name + " [" + strings.Join(verbs[ref.Kind+" "+ref.Name], " ") + "]"
 }
 
 // written is the step of a manifest in YAML, as a bundle has it.

@@ -4,7 +4,6 @@ package installplan
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -14,6 +13,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -133,14 +133,7 @@ func (in *Input) cover(c *olmcore.Coverage) {
 // will ever be looked at.
 func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
-	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !in.terminating()
-}
-
-// terminating reports whether the plan's namespace is being deleted.
-func (in *Input) terminating() bool {
-	return slices.ContainsFunc(in.Namespace.Items, func(n *corev1.Namespace) bool {
-		return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)
-	})
+	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !input.Terminating(in.Namespace)
 }
 
 func (in *Input) validate() error {

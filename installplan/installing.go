@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan/internal/crd"
-	"github.com/olmcore/olm/installplan/internal/message"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -115,7 +115,7 @@ func (d *decision) progress(in *Input, e step.Evaluation) {
 	switch {
 	case wait >= 0:
 		d.state = StateWaiting
-		status.Message = message.Clip(e.Verdicts[wait].Message)
+		status.Message = report.Clip(e.Verdicts[wait].Message)
 		for _, v := range e.Verdicts {
 			if v.Outcome == step.Waiting && !v.Deadline.IsZero() {
 				d.result.Requeue(v.Deadline.Sub(in.Now))

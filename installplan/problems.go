@@ -10,7 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -83,7 +83,7 @@ func findProblems(in *Input, e step.Evaluation, steps []*v1alpha1.Step) problems
 		found.problems = append(found.problems, in.failure(t, last))
 	}
 	for i := range found.problems {
-		found.problems[i].message = message.Clip(found.problems[i].message)
+		found.problems[i].message = report.Clip(found.problems[i].message)
 	}
 	slices.SortStableFunc(found.problems, func(a, b problem) int {
 		if a.hopeless != b.hopeless {

@@ -6,6 +6,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/report"
 )
 
 // Finalizer holds a plan until what it leaves behind is cleaned up; see
@@ -26,10 +27,10 @@ const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 const (
 	// ReasonRelationRepaired: an owner reference, component label or finalizer of
 	// the plan was missing or stale. Nothing to do for the user.
-	ReasonRelationRepaired = "RelationRepaired"
+	ReasonRelationRepaired = report.RelationRepaired
 	// ReasonManualOwner: a Subscription that owns the plan wants manual approval,
 	// so the plan waits for one. The user approves the plan.
-	ReasonManualOwner = "ManualOwner"
+	ReasonManualOwner = report.ManualOwner
 	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow
 	// what was observed. Nothing to do for the user.
 	ReasonPlanProgressed = "PlanProgressed"
@@ -38,13 +39,13 @@ const (
 	ReasonPlanDone = "PlanDone"
 	// ReasonStepAbsent: the object of a step does not exist. Nothing to do for
 	// the user.
-	ReasonStepAbsent = "StepAbsent"
+	ReasonStepAbsent = report.StepAbsent
 	// ReasonStepDiffers: the object of a step exists and is not what the step
 	// describes. Nothing to do for the user.
-	ReasonStepDiffers = "StepDiffers"
+	ReasonStepDiffers = report.StepDiffers
 	// ReasonStepImmutable: the object of a step differs in a field that cannot
 	// change; it is deleted and created anew. Nothing to do for the user.
-	ReasonStepImmutable = "StepImmutable"
+	ReasonStepImmutable = report.StepImmutable
 	// ReasonPlanDeleted: the plan is being deleted and this is what it left
 	// behind. Nothing to do for the user.
 	ReasonPlanDeleted = "PlanDeleted"
@@ -90,33 +91,33 @@ const (
 	// ReasonUnmanagedObjectUpdated: a step describes an object that was there
 	// before and was not handed to OLM; it gets the content, but no owner, so
 	// that removing the operator leaves it. Nothing to do for the user.
-	ReasonUnmanagedObjectUpdated = "UnmanagedObjectUpdated"
+	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated
 	// ReasonAppliedContentAltered: the API server stored something else than what
 	// was written, which counts as applied. The user looks at admission webhooks.
-	ReasonAppliedContentAltered = "AppliedContentAltered"
+	ReasonAppliedContentAltered = report.AppliedContentAltered
 	// ReasonSharedObject: another plan wrote the object of a step after this one,
 	// with a content or an owner of its own. It stays as that one wants it. The
 	// authors of the bundles give their objects names of their own.
-	ReasonSharedObject = "SharedObject"
+	ReasonSharedObject = report.SharedObject
 	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists
 	// with another content and is kept. The user deletes it to get the plan's.
-	ReasonCSVContentDiffers = "CSVContentDiffers"
+	ReasonCSVContentDiffers = report.CSVContentDiffers
 	// ReasonNewerCRDKept: a newer version of the operator owns the
 	// CustomResourceDefinition, so the plan's older one is not written. Nothing to
 	// do for the user.
-	ReasonNewerCRDKept = "NewerCRDKept"
+	ReasonNewerCRDKept = report.NewerCRDKept
 	// ReasonExistingResourceInvalid: a custom resource is invalid under the old
 	// and under the new schema. The user repairs it.
-	ReasonExistingResourceInvalid = "ExistingResourceInvalid"
+	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
 	// ReasonOptionalStepSkipped: the API of an optional step is not served, so the
 	// step is left out. Nothing to do for the user.
-	ReasonOptionalStepSkipped = "OptionalStepSkipped"
+	ReasonOptionalStepSkipped = report.OptionalStepSkipped
 	// ReasonStepNameDiffers: a step and its manifest name different objects; the
 	// manifest wins. The author of the bundle corrects it.
-	ReasonStepNameDiffers = "StepNameDiffers"
+	ReasonStepNameDiffers = report.StepNameDiffers
 	// ReasonExtraDocumentsIgnored: a manifest holds several YAML documents, of
 	// which the first one counts. The author of the bundle splits it.
-	ReasonExtraDocumentsIgnored = "ExtraDocumentsIgnored"
+	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
 	// ReasonCleanupForbidden: the controller may not remove what the deleted plan
 	// left behind. The user grants it update on Subscriptions.
 	ReasonCleanupForbidden = "CleanupForbidden"
@@ -126,7 +127,7 @@ const (
 	// ReasonTruncated: a list was too long and was cut, or there were more custom
 	// resources than are judged. Where the message is about the latter, the user
 	// looks for resources that the new schema refuses.
-	ReasonTruncated = "Truncated"
+	ReasonTruncated = report.Truncated
 )
 
 // Reasons of actions, diagnostics and conditions of Unpack and LoadBundle.
@@ -134,15 +135,5 @@ const (
 	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM
 	// reads it all the same, but for CustomResourceDefinitions; an API server would
 	// not. The author of the bundle corrects it.
-	ReasonKeyCase = "KeyCase"
-)
-
-// Reasons of the diagnostics that adapters ask for.
-const (
-	// ReasonMissingPermissions: the identity of the plan may not do what its steps
-	// need. The user grants what the message lists.
-	ReasonMissingPermissions = "MissingPermissions"
-	// ReasonAppliedWithWarnings: the API server took a step's object and warned,
-	// e.g. of a deprecated API. The author of the bundle looks at it.
-	ReasonAppliedWithWarnings = "AppliedWithWarnings"
+	ReasonKeyCase = report.KeyCase
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
@@ -98,7 +99,7 @@ func decide(in *Input, assessing bool) decision {
 	case plan.DeletionTimestamp != nil:
 		d.clean(in)
 		return d
-	case in.terminating():
+	case input.Terminating(in.Namespace):
 		d.abandon(in)
 		return d
 	case repair.ToManual || (repair.Needed || in.mustRelease()) && !assessing:

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/olmcore/olm/installplan/internal/message"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -108,7 +108,7 @@ func (d *decision) awaitApproval(in *Input) {
 	e := d.evaluate(in, true)
 	for i, v := range e.Verdicts {
 		if v.Refused() {
-			d.say(olmcore.Warning, ReasonStepRefused, e.Path(i), "%s", message.Clip(v.Message))
+			d.say(olmcore.Warning, ReasonStepRefused, e.Path(i), "%s", report.Clip(v.Message))
 		}
 	}
 }
@@ -147,18 +147,10 @@ func removeRetrying(status *v1alpha1.InstallPlanStatus) {
 func setCondition(status *v1alpha1.InstallPlanStatus, c v1alpha1.InstallPlanCondition, now time.Time) {
 	at := olmcore.Timestamp(now)
 	c.LastUpdateTime, c.LastTransitionTime = &at, &at
-	have := conditionOf(status, c.Type)
-	if have == nil {
-		status.Conditions = append(status.Conditions, c)
-		return
+	if have := status.GetCondition(c.Type); have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
+		c.LastUpdateTime = have.LastUpdateTime
 	}
-	if have.Status == c.Status {
-		c.LastTransitionTime = have.LastTransitionTime
-		if have.Reason == c.Reason && have.Message == c.Message {
-			c = *have
-		}
-	}
-	*have = c
+	status.SetCondition(c)
 	first := true
 	removeConditions(status, func(other v1alpha1.InstallPlanCondition) bool {
 		again := other.Type == c.Type && !first

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
@@ -61,7 +62,7 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 		}
 		c.steps = append(c.steps, steps...)
 	}
-	for _, s := range sortedByName(in.Resolution.Generated) {
+	for _, s := range input.ByName(in.Resolution.Generated) {
 		step, err := subscriptionStep(s, in.Namespace)
 		if err != nil {
 			problems = append(problems, about(in.Namespace, olmcore.Warning, ReasonBundleInvalid, "Subscription %s: %s", s.Name, err))

@@ -2,7 +2,7 @@
 
 package create
 
-import "github.com/olmcore/olm/installplan/internal/bundle"
+import "github.com/olmcore/olm/installplan/internal/report"
 
 // Reasons of actions. A Plan that joins an existing plan also writes with
 // installplan.ReasonRelationRepaired and installplan.ReasonManualOwner.
@@ -21,10 +21,10 @@ const (
 	ReasonStaleResolution = "StaleResolution"
 	// ReasonBundleNotUnpacked: an operator's bundle is known by its image alone.
 	// The caller unpacks it; see package unpack.
-	ReasonBundleNotUnpacked = bundle.ReasonBundleNotUnpacked
+	ReasonBundleNotUnpacked = report.BundleNotUnpacked
 	// ReasonBundleInvalid: an operator's bundle cannot be installed; the message
 	// says why. The author of the bundle corrects it.
-	ReasonBundleInvalid = bundle.ReasonBundleInvalid
+	ReasonBundleInvalid = report.BundleInvalid
 	// ReasonPreviousPlanFailed: a plan of the same content failed, and another
 	// would fail the same way. The user removes the cause that the plan states, or
 	// deletes it.

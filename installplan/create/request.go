@@ -5,12 +5,12 @@ package create
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -27,12 +27,8 @@ type request struct {
 func newRequest(in Input) request {
 	return request{
 		namespace: in.Namespace, resolution: in.Resolution,
-		subscriptions: sortedByName(in.Subscriptions.Items), plans: sortedByName(in.InstallPlans.Items),
+		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
 	}
-}
-
-func sortedByName[O olmcore.Object](objects []O) []O {
-	return slices.SortedFunc(slices.Values(objects), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
 // changed reports whether the resolution gives a Subscription a new version.

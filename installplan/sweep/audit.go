@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
@@ -83,7 +84,7 @@ func provenByLabel(n namespace, p *v1alpha1.InstallPlan) (proven []*v1alpha1.Sub
 			}
 		}
 	}
-	return sortedByName(proven)
+	return input.ByName(proven)
 }
 
 // auditLabels audits the component labels of one plan.

@@ -82,19 +82,10 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverObjects(c, in.OtherPlans)
 	olmcore.CoverValue(c, len(in.Lookups))
 	for _, l := range in.Lookups {
-		olmcore.CoverValue(c, sourceOf(l))
+		key, _ := bundle.LookedUp(l)
+		olmcore.CoverValue(c, key)
 	}
 	olmcore.CoverFunc(c, in.Config, installplan.Config.Equal)
-}
-
-// source tells lookups apart that are unpacked into different ConfigMaps.
-type source struct{ namespace, path string }
-
-func sourceOf(l v1alpha1.BundleLookup) source {
-	if l.CatalogSourceRef == nil {
-		return source{}
-	}
-	return source{l.CatalogSourceRef.Namespace, l.Path}
 }
 
 func (in *Input) validate() error {
@@ -133,13 +124,13 @@ func (in *Input) unread() (list []olmcore.NotReadError) {
 		}
 	}
 	if !in.Namespaces.Complete {
-		add(namespaceKind, "whether the namespace is being deleted")
+		add(corev1.SchemeGroupVersion.WithKind("Namespace"), "whether the namespace is being deleted")
 	}
 	if !in.ConfigMaps.Complete {
-		add(configMapKind, "which unpacked bundles are not needed")
+		add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "which unpacked bundles are not needed")
 	}
 	if slices.ContainsFunc(in.ConfigMaps.Items, bundle.IsUnpacked) && !in.OtherPlans.Complete {
-		add(installPlanKind, "which unpacked bundles InstallPlans of other namespaces need")
+		add(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind), "which unpacked bundles InstallPlans of other namespaces need")
 	}
 	for _, s := range in.Steps {
 		if !s.Unread.Empty() {
@@ -148,9 +139,3 @@ func (in *Input) unread() (list []olmcore.NotReadError) {
 	}
 	return list
 }
-
-var (
-	namespaceKind   = corev1.SchemeGroupVersion.WithKind("Namespace")
-	configMapKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	installPlanKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind)
-)

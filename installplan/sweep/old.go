@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -96,7 +97,7 @@ func neededBy(n namespace, p *v1alpha1.InstallPlan) *v1alpha1.Subscription {
 // over.
 func deleteBundles(in Input, f *findings) {
 	var old []*corev1.ConfigMap
-	for _, cm := range sortedByName(in.ConfigMaps.Items) {
+	for _, cm := range input.ByName(in.ConfigMaps.Items) {
 		if cm.DeletionTimestamp != nil || !bundle.IsUnpacked(cm) {
 			continue
 		}

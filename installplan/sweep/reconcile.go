@@ -3,13 +3,10 @@
 package sweep
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -38,7 +35,7 @@ func Reconcile(in Input) (Outcome, error) {
 
 func decide(in Input) olmcore.Result {
 	var f findings
-	if slices.ContainsFunc(in.Namespaces.Items, leaving) {
+	if input.Terminating(in.Namespaces) {
 		return f.Result
 	}
 	if in.Namespaces.Complete {
@@ -59,10 +56,6 @@ func decide(in Input) olmcore.Result {
 		f.namespace(in.Namespace, olmcore.Info, ReasonNotRead, "%s", e.Error())
 	}
 	return f.Result
-}
-
-func leaving(n *corev1.Namespace) bool {
-	return n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating
 }
 
 // findings is the Result in the making.
@@ -94,7 +87,7 @@ type namespace struct {
 
 func newNamespace(in Input) namespace {
 	n := namespace{
-		subscriptions: sortedByName(in.Subscriptions.Items), plans: sortedByName(in.InstallPlans.Items),
+		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
 		planByName: map[string]*v1alpha1.InstallPlan{}, byLabel: map[string][]*v1alpha1.Subscription{}, steps: map[types.UID]StepObjects{},
 	}
 	n.ties = relation.NewTies(n.subscriptions)
@@ -111,8 +104,4 @@ func newNamespace(in Input) namespace {
 		n.steps[s.InstallPlan] = s
 	}
 	return n
-}
-
-func sortedByName[O olmcore.Object](objects []O) []O {
-	return slices.SortedFunc(slices.Values(objects), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
 }

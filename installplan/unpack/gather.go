@@ -11,7 +11,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/olmcore/olm/installplan"
@@ -36,26 +35,11 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1al
 			in.OperatorGroups = olmcore.Found(groups...)
 			return err
 		},
-		func() (err error) {
-			in.CatalogSource, err = olmcore.Get[*v1alpha1.CatalogSource](ctx, r, ref.Namespace, ref.Name)
-			return err
-		},
-		func() (err error) {
-			in.ConfigMap, err = olmcore.Get[*corev1.ConfigMap](ctx, r, ref.Namespace, name)
-			return err
-		},
-		func() (err error) {
-			in.Role, err = olmcore.Get[*rbacv1.Role](ctx, r, ref.Namespace, name)
-			return err
-		},
-		func() (err error) {
-			in.RoleBinding, err = olmcore.Get[*rbacv1.RoleBinding](ctx, r, ref.Namespace, name)
-			return err
-		},
-		func() (err error) {
-			in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](ctx, r, ref.Namespace, name)
-			return err
-		},
+		get(ctx, r, &in.CatalogSource, ref.Namespace, ref.Name),
+		get(ctx, r, &in.ConfigMap, ref.Namespace, name),
+		get(ctx, r, &in.Role, ref.Namespace, name),
+		get(ctx, r, &in.RoleBinding, ref.Namespace, name),
+		get(ctx, r, &in.ServiceAccount, ref.Namespace, name),
 		func() (err error) {
 			in.Jobs, err = jobs(ctx, r, ref.Namespace, name)
 			return err
@@ -70,6 +54,14 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1al
 		}
 	}
 	return in, nil
+}
+
+// get returns the read of one object.
+func get[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *T, namespace, name string) func() error {
+	return func() (err error) {
+		*to, err = olmcore.Get[T](ctx, r, namespace, name)
+		return err
+	}
 }
 
 // jobs reads the Jobs of a bundle, with its label or, as OLM made them once, without.

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
-	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -104,7 +104,7 @@ func (out *Outcome) failed(now time.Time, reason, message string) {
 // condition sets a condition that is True. Unlike those of other objects its
 // time changes with the reason.
 func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupConditionType, reason, text string) {
-	next := v1alpha1.BundleLookupCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message.Clip(text)}
+	next := v1alpha1.BundleLookupCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: report.Clip(text)}
 	have := out.Lookup.GetCondition(kind)
 	if next.LastTransitionTime = have.LastTransitionTime; have.Status != next.Status || have.Reason != reason || have.LastTransitionTime == nil {
 		next.LastTransitionTime = new(olmcore.Timestamp(now))

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -210,7 +210,7 @@ func (out *Outcome) progress(in Input, job *batchv1.Job) string {
 	for _, hint := range [...]string{"ImagePullBackOff", "ErrImagePull", "manifest unknown", "unauthorized"} {
 		if strings.Contains(text, hint) {
 			out.warn(ReasonImageUnavailable, job, "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s",
-				message.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
+				report.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
 			break
 		}
 	}

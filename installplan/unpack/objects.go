@@ -13,7 +13,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -46,11 +46,11 @@ func (t target) meta() metav1.ObjectMeta {
 }
 
 func (t target) create(o olmcore.Object, reason string) olmcore.Action {
-	return olmcore.CreateOf(o, olmcore.Cause{Reason: reason, Message: "it unpacks bundle " + message.Clip(t.image)})
+	return olmcore.CreateOf(o, olmcore.Cause{Reason: reason, Message: "it unpacks bundle " + report.Clip(t.image)})
 }
 
 func (t target) update(before, after olmcore.Object) olmcore.Action {
-	return olmcore.UpdateOf(before, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it unpacks bundle " + message.Clip(t.image)})
+	return olmcore.UpdateOf(before, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it unpacks bundle " + report.Clip(t.image)})
 }
 
 func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {

@@ -2,7 +2,7 @@
 
 package unpack
 
-import "github.com/olmcore/olm/installplan/internal/bundle"
+import "github.com/olmcore/olm/installplan/internal/report"
 
 // Reasons of actions, diagnostics and conditions.
 const (
@@ -31,15 +31,15 @@ const (
 	ReasonBundleEmpty = "BundleEmpty"
 	// ReasonBundleInvalid: the bundle cannot be installed; the message says why. The
 	// author of the bundle corrects it.
-	ReasonBundleInvalid = bundle.ReasonBundleInvalid
+	ReasonBundleInvalid = report.BundleInvalid
 	// ReasonManifestSkipped: a file of a bundle cannot be read and is left out. The
 	// author of the bundle corrects it.
-	ReasonManifestSkipped = bundle.ReasonManifestSkipped
+	ReasonManifestSkipped = report.ManifestSkipped
 	// ReasonExtraDocumentsIgnored: a file holds several YAML documents, of which the
 	// first one counts. The author of the bundle splits it.
-	ReasonExtraDocumentsIgnored = bundle.ReasonExtraDocumentsIgnored
+	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
 	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM
 	// reads it all the same, but for CustomResourceDefinitions; an API server would
 	// not. The author of the bundle corrects it.
-	ReasonKeyCase = bundle.ReasonKeyCase
+	ReasonKeyCase = report.KeyCase
 )

@@ -25,7 +25,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/message"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -112,7 +112,7 @@ type Content struct {
 // ContentOf returns what the files of a ConfigMap describe.
 func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
-	report := func(reason, format string, args ...any) {
+	say := func(reason, format string, args ...any) {
 		c.Found = append(c.Found, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(cm), "data", format, args...))
 	}
 	versions := 0
@@ -120,15 +120,15 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		file, err := decode(files[name])
 		if err != nil {
 			if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json") {
-				report(ReasonManifestSkipped, "%s is no manifest: %s", name, message.Clip(err.Error()))
+				say(report.ManifestSkipped, "%s is no manifest: %s", name, report.Clip(err.Error()))
 			}
 			continue
 		}
 		if file.extra {
-			report(ReasonExtraDocumentsIgnored, "%s holds more than one document", name)
+			say(report.ExtraDocumentsIgnored, "%s holds more than one document", name)
 		}
 		for _, key := range file.keys {
-			report(ReasonKeyCase, "%s: %s", name, key)
+			say(report.KeyCase, "%s: %s", name, key)
 		}
 		if file.object == nil {
 			continue
@@ -139,7 +139,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		c.Bundle.Objects = append(c.Bundle.Objects, file.object)
 	}
 	if versions > 1 {
-		report(ReasonBundleInvalid, "it holds %d ClusterServiceVersions", versions)
+		say(report.BundleInvalid, "it holds %d ClusterServiceVersions", versions)
 	}
 	return c
 }

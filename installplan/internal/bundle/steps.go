@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,7 +29,7 @@ type Manifest func(object olmcore.Object, bare bool) (string, error)
 // is not changed.
 func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, problem *olmcore.Diagnostic) {
 	if len(o.Bundle.Objects) == 0 && o.Bundle.Image != "" {
-		return nil, problemf(olmcore.Warning, ReasonBundleNotUnpacked, o, "the objects of bundle image %s are not known", o.Bundle.Image)
+		return nil, problemf(olmcore.Warning, report.BundleNotUnpacked, o, "the objects of bundle image %s are not known", o.Bundle.Image)
 	}
 	csv, err := Version(o, namespace)
 	if err != nil {
@@ -103,7 +104,7 @@ func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVers
 }
 
 func invalid(o olmcore.Operator, err error) *olmcore.Diagnostic {
-	return problemf(olmcore.Error, ReasonBundleInvalid, o, "%s", err)
+	return problemf(olmcore.Error, report.BundleInvalid, o, "%s", err)
 }
 
 func problemf(severity olmcore.Severity, reason string, o olmcore.Operator, format string, args ...any) *olmcore.Diagnostic {

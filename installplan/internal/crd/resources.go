@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/olmcore/olm/installplan/internal/message"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -78,10 +77,10 @@ func (d Definition) brokenResources() Decision {
 		return findings[:maxVerdicts]
 	}
 	for _, text := range cut(already) {
-		decision = decision.saying(report.Plan(olmcore.Info, report.ExistingResourceInvalid, "%s", message.Clip(text)))
+		decision = decision.saying(report.Plan(olmcore.Info, report.ExistingResourceInvalid, "%s", report.Clip(text)))
 	}
 	for _, text := range cut(converted) {
-		decision = decision.saying(report.Plan(olmcore.Warning, report.ExistingResourceInvalid, "%s", message.Clip(text)))
+		decision = decision.saying(report.Plan(olmcore.Warning, report.ExistingResourceInvalid, "%s", report.Clip(text)))
 	}
 	if len(problems) > 0 {
 		decision.Message = fmt.Sprintf("error validating existing CRs against new CRD's schema for %q: %s", have.Name, strings.Join(cut(problems), "; "))

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input checks what the Inputs of package installplan and those below it hold.
+// Package input checks and reads what the Inputs of package installplan and those below
+// it hold.
 package input
 
-import "github.com/olmcore/olm/olmcore"
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
 
 // Required returns an *olmcore.InputError for a list that was not read, and for what
 // olmcore.ValidateList refuses.
@@ -12,4 +20,16 @@ func Required[O olmcore.Object](field string, list olmcore.Observed[O], checks .
 		return &olmcore.InputError{Field: field, Problem: "was not read"}
 	}
 	return olmcore.ValidateList(field, list, checks...)
+}
+
+// Terminating reports whether one of some Namespaces is being deleted.
+func Terminating(list olmcore.Observed[*corev1.Namespace]) bool {
+	return slices.ContainsFunc(list.Items, func(n *corev1.Namespace) bool {
+		return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)
+	})
+}
+
+// ByName returns the objects of a list, sorted by name.
+func ByName[O olmcore.Object](list []O) []O {
+	return slices.SortedFunc(slices.Values(list), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
 }

@@ -7,25 +7,19 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
-)
-
-const (
-	// ReasonRepaired and ReasonManualOwner are installplan.ReasonRelationRepaired and
-	// installplan.ReasonManualOwner.
-	ReasonRepaired    = "RelationRepaired"
-	ReasonManualOwner = "ManualOwner"
 )
 
 // Repaired is the Cause of a write that completes the relations of a plan.
 func Repaired(message string) olmcore.Cause {
-	return olmcore.Cause{Reason: ReasonRepaired, Message: message}
+	return olmcore.Cause{Reason: report.RelationRepaired, Message: message}
 }
 
 // AskForApproval makes a plan, which it writes to, wait for approval.
 func AskForApproval(plan *v1alpha1.InstallPlan) olmcore.Cause {
 	plan.Spec.Approval, plan.Spec.Approved = v1alpha1.ApprovalManual, false
-	return olmcore.Cause{Reason: ReasonManualOwner, Message: "a Subscription that owns the plan wants manual approval"}
+	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan wants manual approval"}
 }
 
 // WantsManual reports whether a Subscription lets plans wait for approval.

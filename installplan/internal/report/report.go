@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report is what the units of an InstallPlan's evaluation have to say: findings,
-// with the reasons that package installplan documents.
+// Package report is what the packages of InstallPlans have to say: findings, the reasons
+// that several of them give, and how long a text may be.
 package report
 
 import (
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reasons, each explained by the constant of its name in package installplan.
+// Reasons, each explained by the constants of its name in installplan, create and unpack.
 const (
 	AppliedContentAltered   = "AppliedContentAltered"
+	BundleInvalid           = "BundleInvalid"
+	BundleNotUnpacked       = "BundleNotUnpacked"
 	CSVContentDiffers       = "CSVContentDiffers"
 	ExistingResourceInvalid = "ExistingResourceInvalid"
 	ExtraDocumentsIgnored   = "ExtraDocumentsIgnored"
 	KeyCase                 = "KeyCase"
+	ManifestSkipped         = "ManifestSkipped"
+	ManualOwner             = "ManualOwner"
 	NewerCRDKept            = "NewerCRDKept"
 	OptionalStepSkipped     = "OptionalStepSkipped"
+	RelationRepaired        = "RelationRepaired"
 	SharedObject            = "SharedObject"
 	StepAbsent              = "StepAbsent"
 	StepDiffers             = "StepDiffers"
@@ -44,4 +51,19 @@ func Step(severity olmcore.Severity, reason, format string, args ...any) Finding
 // Plan returns a Finding about the plan.
 func Plan(severity olmcore.Severity, reason, format string, args ...any) Finding {
 	return Finding{Severity: severity, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Clip returns a text for a status, as valid UTF-8 of at most 8 KiB and a mark where it
+// was cut: names and the texts of an API server may have any length.
+func Clip(text string) string {
+	const limit = 8 << 10
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + " ..."
 }

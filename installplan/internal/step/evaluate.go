@@ -79,24 +79,15 @@ func Recorded(s *v1alpha1.Step) v1alpha1.StepStatus {
 func (e *Evaluation) open(w *world) (known, generic []int) {
 	for i, s := range w.Plan.Status.Plan {
 		verdict, answered := fromStatus(w, s)
-		_, isKnown := w.Kinds[kindOf(s)]
-		switch {
-		case answered:
+		if answered {
 			e.Verdicts[i] = verdict
-		case isKnown:
+		} else if _, isKnown := w.Kinds[s.Resource.Kind]; isKnown {
 			known = append(known, i)
-		default:
+		} else {
 			generic = append(generic, i)
 		}
 	}
 	return known, generic
-}
-
-func kindOf(s *v1alpha1.Step) string {
-	if s == nil {
-		return ""
-	}
-	return s.Resource.Kind
 }
 
 // describe returns the objects that steps describe, and gives their verdicts to the steps
