@@ -152,13 +152,6 @@ func (in *Input) ofCleanup() cleanup.Input {
 	}
 }
 
-func orDefault[T time.Duration | int](value, otherwise T) T {
-	if value == 0 {
-		return otherwise
-	}
-	return value
-}
-
 func (in *Input) validate() error {
 	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
 		return err

@@ -47,7 +47,6 @@ var (
 	normal            = plantest.Normal
 	numbered          = plantest.Numbered
 	operator          = plantest.Operator
-	owned             = plantest.Owned
 	ownedBy           = plantest.OwnedBy
 	ownerRef          = plantest.OwnerRef
 	plan              = plantest.Plan
@@ -76,7 +75,6 @@ var (
 	unpackedBundle    = plantest.UnpackedBundle
 	userSubscription  = plantest.UserSubscription
 	withStatus        = plantest.WithStatus
-	withoutSteps      = plantest.WithoutSteps
 	world             = plantest.World
 	zipped            = plantest.Zipped
 )

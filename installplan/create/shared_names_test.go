@@ -32,7 +32,6 @@ var (
 	current           = plantest.Current
 	describe          = plantest.Describe
 	filled            = plantest.Filled
-	generated         = plantest.Generated
 	group             = plantest.Group
 	imageOf           = plantest.ImageOf
 	installs          = plantest.Installs
@@ -58,6 +57,4 @@ var (
 	scoped            = plantest.Scoped
 	statuses          = plantest.Statuses
 	subscription      = plantest.Subscription
-	userSubscription  = plantest.UserSubscription
-	world             = plantest.World
 )

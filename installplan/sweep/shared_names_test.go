@@ -30,7 +30,6 @@ var (
 	generated      = plantest.Generated
 	inNamespace    = plantest.InNamespace
 	installed      = plantest.Installed
-	made           = plantest.Made
 	maybe          = plantest.Maybe
 	meta           = plantest.Meta
 	noon           = plantest.Noon
@@ -52,5 +51,4 @@ var (
 	unpackedBundle = plantest.UnpackedBundle
 	withStatus     = plantest.WithStatus
 	withoutSteps   = plantest.WithoutSteps
-	world          = plantest.World
 )

@@ -17,26 +17,21 @@ const (
 var (
 	ago          = plantest.Ago
 	conditionsOf = plantest.ConditionsOf
-	csv          = plantest.CSV
 	describe     = plantest.Describe
 	filled       = plantest.Filled
 	group        = plantest.Group
 	images       = plantest.Images
 	inOLM        = plantest.InOLM
 	lookup       = plantest.Lookup
-	made         = plantest.Made
 	maybe        = plantest.Maybe
 	meta         = plantest.Meta
 	newWorld     = plantest.NewWorld
 	noon         = plantest.Noon
 	normal       = plantest.Normal
-	plan         = plantest.Plan
 	reader       = plantest.Reader
 	reasons      = plantest.Reasons
-	rules        = plantest.Rules
 	same         = plantest.Same
 	shown        = plantest.Shown
-	started      = plantest.Started
 	world        = plantest.World
 	zipped       = plantest.Zipped
 )

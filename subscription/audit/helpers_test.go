@@ -14,12 +14,10 @@ const (
 var (
 	epoch         = sample.Epoch
 	now           = sample.Now
-	second        = sample.Second
 	secondp       = sample.Secondp
 	newSub        = sample.Sub
 	newPlan       = sample.Plan
 	newCSV        = sample.CSV
-	meta          = sample.Meta
 	follows       = sample.Follows
 	installed     = sample.Installed
 	pending       = sample.Pending

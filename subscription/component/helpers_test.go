@@ -35,7 +35,6 @@ var (
 	follows   = sample.Follows
 	installed = sample.Installed
 	pending   = sample.Pending
-	manual    = sample.Manual
 	started   = sample.Started
 	done      = sample.Done
 	inputOf   = sample.Input

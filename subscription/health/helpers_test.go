@@ -16,11 +16,6 @@ import (
 	"github.com/olmcore/olm/subscription/internal/sample"
 )
 
-const (
-	ns       = sample.Namespace
-	labelKey = sample.LabelKey
-)
-
 var (
 	epoch         = sample.Epoch
 	now           = sample.Now

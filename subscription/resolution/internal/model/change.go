@@ -35,7 +35,7 @@ type Change struct {
 	// DeleteCSV is the name of a ClusterServiceVersion that is gone.
 	DeleteCSV string
 	// Content is the state of a catalog: in place of the one with its key, or a new one.
-	Content *CatalogState
+	Content *CatalogState `json:"-"` // what it holds is no JSON, and may be large
 }
 
 // Changed returns the Input after changes, one after the other. in stays as it is.
