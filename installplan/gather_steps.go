@@ -88,7 +88,7 @@ func (g *gatherer) definitions() error {
 		case s.Resource.Kind == kinds.CRD:
 			names[s.Resource.Name] = true
 			names[manifest.NameOf(s)] = true
-		case kinds.IsGeneric(s) && g.in.Config.supports(s.Resource.Kind) && !kinds.LookUp(manifest.GVKOf(s), nil).Kind:
+		case g.in.Config.supports(s.Resource.Kind) && manifest.NeedsDefinition(s):
 			kindNames[s.Resource.Kind] = true
 		}
 	}
@@ -213,10 +213,9 @@ func (g *gatherer) pullSecret(name string) error {
 // manifest names.
 func (g *gatherer) object(s *v1alpha1.Step) error {
 	k, known := kinds.Known[s.Resource.Kind]
-	gvk, namespaced := k.GVK, k.Namespaced
+	gvk, namespaced := kinds.Known.GVKOf(s), k.Namespaced
 	if !known {
 		definitions := g.in.CustomResourceDefinitions.Items
-		gvk = schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 		api := kinds.LookUp(gvk, definitions)
 		if !api.Kind {
 			gvk = manifest.GVKOf(s)
@@ -281,7 +280,7 @@ func namedVersions(plan *v1alpha1.InstallPlan, definitions []*apiextensionsv1.Cu
 		}
 	}
 	for _, d := range definitions {
-		all = all || d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+		all = all || crd.Converts(d.Spec.Conversion)
 		entries, _ := crd.Recorded(d.Annotations)
 		for _, value := range entries {
 			if namespace, name, _ := strings.Cut(value, "/"); namespace == plan.Namespace {

@@ -64,20 +64,20 @@ func (d *decision) install(in *Input) {
 	e := d.evaluate(in, false)
 	d.status.Plan = e.Record()
 	d.result.Requeue(retryInterval)
-	found := findProblems(in, e, d.status.Plan)
-	d.result.Diagnostics = append(d.result.Diagnostics, found.notVisible...)
-	for _, p := range found.problems {
+	problems, notVisible := findProblems(in, e, d.status.Plan)
+	d.result.Diagnostics = append(d.result.Diagnostics, notVisible...)
+	for _, p := range problems {
 		d.say(olmcore.Warning, p.reason, e.Path(p.step), "%s", p.message)
 	}
-	if i := slices.IndexFunc(found.problems, func(p problem) bool { return p.over(in.Now) }); i >= 0 {
-		d.fail(in, found.problems[i])
+	if i := slices.IndexFunc(problems, func(p problem) bool { return p.over(in.Now) }); i >= 0 {
+		d.fail(in, problems[i])
 		return
 	}
 	if !e.Refused() {
 		removeRetrying(&d.status)
 	}
-	if len(found.problems) > 0 {
-		d.retryLater(in, found.problems)
+	if len(problems) > 0 {
+		d.retryLater(in, problems)
 	} else {
 		d.progress(in, e)
 	}

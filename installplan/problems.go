@@ -45,27 +45,20 @@ func (p problem) over(now time.Time) bool {
 	return p.hopeless || !p.endless && !now.Before(p.deadline)
 }
 
-// problems are what keeps steps from being applied, the one that decides first.
-type problems struct {
-	problems []problem
-	// notVisible says which objects were written and cannot be read.
-	notVisible []olmcore.Diagnostic
-}
-
 // findProblems returns what was found by looking, and what the API server answered to the
 // last tries. steps are those of the plan as this round records them. Of several problems
 // the one of the lowest step comes first; what can never pass comes before everything else.
-func findProblems(in *Input, e step.Evaluation, steps []*v1alpha1.Step) problems {
-	var found problems
+// notVisible says which objects were written and cannot be read.
+func findProblems(in *Input, e step.Evaluation, steps []*v1alpha1.Step) (found []problem, notVisible []olmcore.Diagnostic) {
 	plan := in.InstallPlan
 	for i, v := range e.Verdicts {
 		switch v.Outcome {
 		case step.Invalid:
-			found.problems = append(found.problems, problem{step: i, reason: ReasonStepRefused, message: v.Message, hopeless: true})
+			found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.Message, hopeless: true})
 		case step.Blocked:
 			p := problem{step: i, reason: ReasonStepRefused, message: v.Message}
 			p.deadline, p.anew = in.refusedUntil(v.Deadline)
-			found.problems = append(found.problems, p)
+			found = append(found, p)
 		}
 	}
 	for _, t := range e.Targets {
@@ -74,18 +67,18 @@ func findProblems(in *Input, e step.Evaluation, steps []*v1alpha1.Step) problems
 			continue
 		}
 		if ran && last.Class == olmcore.ClassNone && t.Observed == nil && steps[t.Steps[0]].Status == v1alpha1.StepStatusNotPresent {
-			found.notVisible = append(found.notVisible, olmcore.Diagnose(olmcore.Info, ReasonStepNotVisible, olmcore.RefOf(plan), step.Path(t.Steps[0]),
+			notVisible = append(notVisible, olmcore.Diagnose(olmcore.Info, ReasonStepNotVisible, olmcore.RefOf(plan), step.Path(t.Steps[0]),
 				"%s was created and is not visible", t.Key))
 		}
 		if last.Class == olmcore.ClassNone || last.Class == olmcore.Conflict {
 			continue // what was read was stale; it is decided anew
 		}
-		found.problems = append(found.problems, in.failure(t, last))
+		found = append(found, in.failure(t, last))
 	}
-	for i := range found.problems {
-		found.problems[i].message = report.Clip(found.problems[i].message)
+	for i := range found {
+		found[i].message = report.Clip(found[i].message)
 	}
-	slices.SortStableFunc(found.problems, func(a, b problem) int {
+	slices.SortStableFunc(found, func(a, b problem) int {
 		if a.hopeless != b.hopeless {
 			if a.hopeless {
 				return -1
@@ -94,7 +87,7 @@ func findProblems(in *Input, e step.Evaluation, steps []*v1alpha1.Step) problems
 		}
 		return cmp.Compare(a.step, b.step)
 	})
-	return found
+	return found, notVisible
 }
 
 // failure is the problem of a target that could not be written. Its time counts from the

@@ -15,13 +15,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	// checkInterval is the time between two checks of missing OperatorGroups, and of the
-	// custom resources that a plan failed of.
-	checkInterval = 30 * time.Second
-	// orphanGrace is how old a plan without steps may get before it is reported.
-	orphanGrace = 5 * time.Minute
-)
+// checkInterval is the time between two checks of missing OperatorGroups, and of the
+// custom resources that a plan failed of.
+const checkInterval = 30 * time.Second
 
 // withoutSteps is the round of a plan that has no steps.
 func (d *decision) withoutSteps(in *Input) {
@@ -31,11 +27,11 @@ func (d *decision) withoutSteps(in *Input) {
 		d.state = StateFailed
 		return
 	}
-	if left := plan.CreationTimestamp.Add(orphanGrace).Sub(in.Now); left > 0 {
+	if left := plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
 		d.result.Requeue(left)
 		return
 	}
-	d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", orphanGrace)
+	d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", relation.OrphanGrace)
 }
 
 // successor returns the name of the plan that superseded the plan, empty when none did. A

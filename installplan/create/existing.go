@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -73,17 +75,13 @@ func allInstalled(plan *v1alpha1.InstallPlan, versions []*v1alpha1.ClusterServic
 	return true
 }
 
-// visibilityGrace is how long Plan waits for what another object proves to exist and
-// the snapshot does not show.
-const visibilityGrace = 10 * time.Second
-
 // notVisible says that a Subscription refers to a plan of this very content which is
 // not in the snapshot, or that such a plan has just completed and what it installed is
 // not. As a rule a cache is stale; what is gone for good is made again after a grace
 // period.
 func notVisible(r request, c content, now time.Time) (result olmcore.Result) {
 	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
-		left := since.Add(visibilityGrace).Sub(now)
+		left := since.Add(input.VisibilityGrace).Sub(now)
 		if left <= 0 || !result.Empty() {
 			return
 		}
@@ -166,14 +164,11 @@ func nextName(r request, c content) (name string, generation int) {
 	}
 }
 
-// maxSteps bounds the steps of a plan.
-const maxSteps = 2000
-
 // tooLarge says which steps make the plan exceed the bounds of one object; empty
 // when it fits.
 func tooLarge(c content, maxBytes int) string {
-	if len(c.steps) > maxSteps {
-		return fmt.Sprintf("the plan would have %d steps, more than %d", len(c.steps), maxSteps)
+	if len(c.steps) > step.MaxSteps {
+		return fmt.Sprintf("the plan would have %d steps, more than %d", len(c.steps), step.MaxSteps)
 	}
 	type part struct {
 		name string

@@ -5,7 +5,6 @@ package sweep
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,10 +16,6 @@ import (
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
-
-// visibilityGrace is how long a Subscription that a plan made may take to be seen by
-// the repair of the plan.
-const visibilityGrace = 10 * time.Second
 
 // auditPlan audits one plan's owners, labels and objects, and repairs the former two.
 func auditPlan(in Input, n namespace, p *v1alpha1.InstallPlan, f *findings) {
@@ -55,7 +50,7 @@ func auditOwner(in Input, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, f *
 		return
 	}
 	generated := s.Annotations[relation.GeneratedBy] == p.Name
-	young := generated && in.Now.Before(s.CreationTimestamp.Add(visibilityGrace))
+	young := generated && in.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
 	switch {
 	case olmcore.OwnedBy(p, s.UID):
 	case young: // it is made an owner as a matter of course
@@ -124,7 +119,7 @@ func auditSubscription(in Input, n namespace, s *v1alpha1.Subscription, f *findi
 		p, current := n.planByName[ref.Name], s.Status.CurrentCSV
 		switch {
 		case p == nil || !relation.RefersTo(s, p):
-			if left := s.Status.LastUpdated.Add(orphanGrace).Sub(in.Now); left > 0 {
+			if left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
 				f.Requeue(left)
 			} else {
 				f.object(olmcore.Warning, ReasonPlanReferenceDangling, s, "InstallPlan %s does not exist", ref.Name)
@@ -138,7 +133,7 @@ func auditSubscription(in Input, n namespace, s *v1alpha1.Subscription, f *findi
 	if !marked || s.UID == "" || n.planByName[by] != nil {
 		return
 	}
-	if left := s.CreationTimestamp.Add(orphanGrace).Sub(in.Now); left > 0 {
+	if left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
 		f.Requeue(left)
 		return
 	}

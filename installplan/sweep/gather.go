@@ -12,7 +12,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
@@ -123,11 +122,7 @@ func (sr *stepReader) objects(p *v1alpha1.InstallPlan) ([]olmcore.Object, error)
 }
 
 func (sr *stepReader) object(s *v1alpha1.Step, key olmcore.Key) (olmcore.Object, error) {
-	gvk := schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
-	if k, known := kinds.Known[s.Resource.Kind]; known {
-		gvk = k.GVK
-	}
-	o, err := olmcore.GetKind(sr.ctx, sr.r, gvk, key.Namespace, key.Name)
+	o, err := olmcore.GetKind(sr.ctx, sr.r, kinds.Known.GVKOf(s), key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -142,7 +137,7 @@ func (sr *stepReader) definitions(p *v1alpha1.InstallPlan) (found []*apiextensio
 		if !leavesObject(s) {
 			continue
 		}
-		if builtIn := kinds.LookUp(manifest.GVKOf(s), nil).Kind; kinds.IsGeneric(s) && !builtIn {
+		if manifest.NeedsDefinition(s) {
 			defined[s.Resource.Kind] = true
 		}
 	}

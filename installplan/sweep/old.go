@@ -23,9 +23,6 @@ const (
 	// nextDeletes.
 	maxDeletes  = 5
 	nextDeletes = time.Second
-	// orphanGrace is how old a plan without steps may get, and how long a Subscription
-	// may refer to a plan that does not exist.
-	orphanGrace = 5 * time.Minute
 )
 
 // deleteOld deletes plans that are not needed, the oldest first, and returns their
@@ -72,7 +69,7 @@ func deleteOld(in Input, n namespace, f *findings) (gone map[types.UID]bool) {
 // no Subscription refers to it. One that a Subscription refers to is kept: without it
 // the Subscription would resolve again, beside the plan that may have its version.
 func isOrphan(in Input, n namespace, p *v1alpha1.InstallPlan, f *findings) bool {
-	if left := p.CreationTimestamp.Add(orphanGrace).Sub(in.Now); left > 0 {
+	if left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
 		f.Requeue(left)
 		return false
 	}

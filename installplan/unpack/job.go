@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -32,9 +33,6 @@ const (
 	// maxFailedTries is how many failed tries of a bundle are kept, besides the
 	// first.
 	maxFailedTries = 5
-	// visibilityGrace is how long the ConfigMap of a Job that has ended may stay
-	// incomplete in a stale cache.
-	visibilityGrace = 10 * time.Second
 	// podGrace is how long a Job may take to get a Pod before a message says so.
 	podGrace = 30 * time.Second
 )
@@ -78,7 +76,7 @@ func (out *Outcome) runJob(in Input, t target) {
 		out.pending(in.Now, reasonIncomplete, out.progress(in, newest))
 		return
 	}
-	if left := remaining(complete.LastTransitionTime.Time, visibilityGrace, in.Now); left > 0 {
+	if left := remaining(complete.LastTransitionTime.Time, input.VisibilityGrace, in.Now); left > 0 {
 		out.pending(in.Now, reasonIncomplete, messageNotCompleted)
 		out.Requeue(left)
 		return

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/versions"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -58,7 +59,7 @@ func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, e
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		if name != "default" {
 			account := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}
-			account.Name, account.OwnerReferences = name, owner(csv)
+			account.Name, account.OwnerReferences = name, []metav1.OwnerReference{versions.ReferenceTo(csv.Name)}
 			if namespaced[name] {
 				account.Namespace = csv.Namespace
 			}
@@ -114,7 +115,7 @@ func roleAndBinding(csv *v1alpha1.ClusterServiceVersion, p permission, cluster b
 		if cluster {
 			return metav1.ObjectMeta{Name: name, Labels: labels(csv, hash)}
 		}
-		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: labels(csv, hash), OwnerReferences: owner(csv)}
+		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: labels(csv, hash), OwnerReferences: []metav1.OwnerReference{versions.ReferenceTo(csv.Name)}}
 	}
 	if cluster {
 		return []olmcore.Object{
@@ -132,13 +133,6 @@ func labels(csv *v1alpha1.ClusterServiceVersion, hash string) map[string]string 
 	labels := olmcore.Owner{Kind: kinds.CSV, Namespace: csv.Namespace, Name: csv.Name}.Labels()
 	labels[labelPermissionsHash] = hash
 	return labels
-}
-
-func owner(csv *v1alpha1.ClusterServiceVersion) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{
-		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: kinds.CSV, Name: csv.Name,
-		Controller: new(false), BlockOwnerDeletion: new(false),
-	}}
 }
 
 func typeMeta(kind string) metav1.TypeMeta {

@@ -85,7 +85,7 @@ func narrowedStorage(a, b *apiextensionsv1.CustomResourceDefinitionSpec) string 
 		return ""
 	case next == nil:
 		return "spec.versions[" + old.Name + "].storage"
-	case a.Conversion != nil && a.Conversion.Strategy == apiextensionsv1.WebhookConverter:
+	case Converts(a.Conversion):
 		return "spec.versions[" + next.Name + "].storage" // the webhook may not know it
 	}
 	if field := narrowedSchema(".schema.openAPIV3Schema", schemaOf(old), schemaOf(next)); field != "" {

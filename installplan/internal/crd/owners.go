@@ -93,7 +93,7 @@ func (d Definition) taken(after *apiextensionsv1.CustomResourceDefinition) strin
 // webhook of the observed definition.
 func (d Definition) convertedByOthers() bool {
 	conversion := d.Observed.Spec.Conversion
-	if !converts(conversion) {
+	if !Converts(conversion) {
 		return false
 	}
 	keeps := func(csv *v1alpha1.ClusterServiceVersion) bool {
@@ -115,8 +115,8 @@ func (d Definition) convertedByOthers() bool {
 	return false
 }
 
-// converts reports whether a webhook converts custom resources.
-func converts(c *apiextensionsv1.CustomResourceConversion) bool {
+// Converts reports whether a webhook converts custom resources.
+func Converts(c *apiextensionsv1.CustomResourceConversion) bool {
 	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter
 }
 
@@ -130,7 +130,7 @@ func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) b
 // API server knows it is filled in by others.
 func sameConversion(a, b *apiextensionsv1.CustomResourceConversion) bool {
 	plain := func(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
-		if !converts(c) {
+		if !Converts(c) {
 			return nil
 		}
 		c = c.DeepCopy()

@@ -61,7 +61,7 @@ func (d Definition) brokenResources() Decision {
 		case len(v.New) == 0:
 		case len(v.Old) > 0:
 			already = append(already, text+" is invalid already: "+aggregate(v.Old))
-		case converts(d.Desired.Spec.Conversion):
+		case Converts(d.Desired.Spec.Conversion):
 			converted = append(converted, text+" is invalid under the new schema: "+aggregate(v.New))
 		default:
 			gvk := fmt.Sprintf("%s/%s, Kind=%s", have.Spec.Group, v.Version, have.Spec.Names.Kind)

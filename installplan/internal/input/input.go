@@ -7,11 +7,16 @@ package input
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
+
+// VisibilityGrace is how long something that another object proves to exist may be
+// missing in an Input, as it comes from a stale cache.
+const VisibilityGrace = 10 * time.Second
 
 // Required returns an *olmcore.InputError for a list that was not read, and for what
 // olmcore.ValidateList refuses.

@@ -12,21 +12,28 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// GVKOf returns the kind of the object that a step names, going by its resource alone.
+func (t Table) GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
+	if k, known := t[s.Resource.Kind]; known {
+		return k.GVK
+	}
+	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+}
+
 // KeyOf returns the object that a step of a plan in a namespace names, going by its
 // resource alone. ok is false when its kind is not served.
 func (t Table) KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
-	key = olmcore.Key{Group: s.Resource.Group, Kind: s.Resource.Kind, Name: s.Resource.Name}
-	namespaced := false
-	if k, known := t[s.Resource.Kind]; known {
-		key.Group, key.Kind, namespaced, ok = k.GVK.Group, k.GVK.Kind, k.Namespaced, true
-	} else {
-		api := LookUp(schema.GroupVersionKind{Group: key.Group, Version: s.Resource.Version, Kind: key.Kind}, crds)
-		namespaced, ok = api.Namespaced, api.Kind
+	gvk := t.GVKOf(s)
+	k, known := t[s.Resource.Kind]
+	if !known {
+		api := LookUp(gvk, crds)
+		k.Namespaced, known = api.Namespaced, api.Kind
 	}
-	if namespaced {
+	key = olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Name: s.Resource.Name}
+	if k.Namespaced {
 		key.Namespace = namespace
 	}
-	return key, ok
+	return key, known
 }
 
 // Served is what is known about the API of a kind that is no row of Known.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/internal/yamljson"
 )
 
@@ -134,6 +135,12 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 		return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
 	}
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+}
+
+// NeedsDefinition reports whether a CustomResourceDefinition, if anything, defines the
+// kind of a step.
+func NeedsDefinition(s *v1alpha1.Step) bool {
+	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOf(s), nil).Kind
 }
 
 // FirstDocument returns the first YAML document that holds anything, as JSON, and

@@ -5,6 +5,7 @@ package relation
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -22,6 +23,10 @@ const (
 	// ContentHash is the annotation of a plan that identifies what it installs.
 	ContentHash = olmcore.KeyPrefix + "content-hash"
 )
+
+// OrphanGrace is how old a plan without steps may get, and how long a Subscription may
+// name a plan that does not exist.
+const OrphanGrace = 5 * time.Minute
 
 // RefersTo reports whether a Subscription's status names the plan.
 func RefersTo(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {

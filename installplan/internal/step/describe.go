@@ -70,10 +70,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 		return nil, v
 	}
 	if m.GVK.Kind == "" {
-		m.GVK = schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
-		if known {
-			m.GVK = kind.GVK
-		}
+		m.GVK = w.Kinds.GVKOf(s)
 	}
 	if known {
 		v = checkKind(s, kind, m.GVK)

@@ -5,10 +5,8 @@ package step
 import (
 	"slices"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/versions"
 	"github.com/olmcore/olm/olmcore"
@@ -21,10 +19,7 @@ func ownersOf(w *world, t *Target) ([]metav1.OwnerReference, *Verdict) {
 	if t.Kind.Owned {
 		for _, name := range t.Versions {
 			if !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.Name == name }) {
-				refs = append(refs, metav1.OwnerReference{
-					APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: kinds.CSV, Name: name,
-					Controller: new(false), BlockOwnerDeletion: new(false),
-				})
+				refs = append(refs, versions.ReferenceTo(name))
 			}
 		}
 	}

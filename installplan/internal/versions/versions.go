@@ -132,6 +132,14 @@ func packagePrefix(name string) string {
 	return prefix
 }
 
+// ReferenceTo returns the owner reference to a ClusterServiceVersion that has no UID yet.
+func ReferenceTo(name string) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Name: name,
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}
+
 // IsReference reports whether an owner reference names a ClusterServiceVersion.
 func IsReference(r metav1.OwnerReference) bool {
 	return r.Kind == v1alpha1.ClusterServiceVersionKind && strings.HasPrefix(r.APIVersion, v1alpha1.GroupName+"/")
