@@ -65,6 +65,7 @@ func TestTheCheckpointCoversTheWholeInput(t *testing.T) {
 	delete(inputs, "1000 nodes")
 	for name, in := range inputs {
 		require.NoError(t, invariant.CheckpointSound(catalog.Reconcile, in), name)
+		require.NoError(t, invariant.CheckpointCovers(catalog.Reconcile, in), name)
 		in.Nodes.Items[0] = in.Nodes.Items[0].DeepCopy()
 		readyOf(in.Nodes.Items[0]).Status = corev1.ConditionUnknown
 		require.NoError(t, invariant.CheckpointSound(catalog.Reconcile, in), name)

@@ -26,7 +26,9 @@ func TestTheCheckpointIsSound(t *testing.T) {
 		require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in), "%s", phase)
 	}
 	require.NotZero(t, given)
-	require.NoError(t, invariant.CheckpointSound(csv.Reconcile, converged(t, small(t), 3)))
+	in := converged(t, small(t), 3)
+	require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))
+	require.NoError(t, invariant.CheckpointCovers(csv.Reconcile, in))
 }
 
 func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {

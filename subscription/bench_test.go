@@ -112,6 +112,7 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	in.Components = []olmcore.Object{&corev1.ServiceAccount{ObjectMeta: meta("sa")}}
 	require.NotNil(t, reconcile(t, in).Checkpoint)
 	require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
+	require.NoError(t, invariant.CheckpointCovers(subscription.Reconcile, in, "Resolution: Resolution: Generated")) // that is InstallPlans' to read
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		for range 3 { // nearer to rest

@@ -27,6 +27,7 @@ func TestAGroupAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
 	for name, in := range atRest(t, 10) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.CheckpointSound(operatorgroup.Reconcile, in))
+			require.NoError(t, invariant.CheckpointCovers(operatorgroup.Reconcile, in))
 			out, err := operatorgroup.Reconcile(in)
 			require.NoError(t, err)
 			require.Equal(t, olmcore.Result{}, out.Result)

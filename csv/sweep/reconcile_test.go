@@ -201,6 +201,7 @@ func TestNothingLeftBehindIsRemembered(t *testing.T) {
 	for _, objects := range [][]olmcore.Object{{&rbacv1.ClusterRole{ObjectMeta: orphan("role", cool)}}, {&rbacv1.ClusterRole{ObjectMeta: young}}} {
 		in.Objects = olmcore.Found(objects...)
 		require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
+		require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in))
 		out, err := sweep.Reconcile(in)
 		require.NoError(t, err)
 		require.NotNil(t, out.Checkpoint)

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,6 +47,33 @@ func CheckpointSound[In, Out any](reconcile func(In) (Out, error), in In) error 
 	var failed []error
 	for _, v := range variants(reflect.ValueOf(in), 0) {
 		failed = append(failed, c.same(v.value.Interface().(In), checkpoint, v.what))
+	}
+	return errors.Join(failed...)
+}
+
+// CheckpointCovers checks that no part of an Input is forgotten: in is at rest, and any
+// change of it makes its Checkpoint let go, whether the answer changes or not. Except
+// names what need not be noticed, as the beginning of what CheckpointSound would report
+// of it ("Config: Kinds").
+func CheckpointCovers[In, Out any](reconcile func(In) (Out, error), in In, except ...string) error {
+	c := checkpointed[In, Out]{reconcile}
+	out, err := reconcile(withCheckpoint(in, nil))
+	if err != nil {
+		return err
+	}
+	_, checkpoint := c.read(out)
+	if checkpoint == nil {
+		return errors.New("no Checkpoint is given for the Input")
+	}
+	var failed []error
+	for _, v := range variants(reflect.ValueOf(in), 0) {
+		if slices.ContainsFunc(except, func(e string) bool { return strings.HasPrefix(v.what, e) }) {
+			continue
+		}
+		out, err := reconcile(withCheckpoint(v.value.Interface().(In), checkpoint))
+		if _, now := c.read(out); err == nil && now == checkpoint {
+			failed = append(failed, fmt.Errorf("not covered: the Checkpoint holds with another %s", v.what))
+		}
 	}
 	return errors.Join(failed...)
 }
@@ -118,7 +148,11 @@ func variants(v reflect.Value, depth int) []variant {
 	case depth > maxDepth || !v.IsValid():
 		return nil
 	case v.Type() == timeType:
-		return []variant{zero, {"time", reflect.ValueOf(v.Interface().(time.Time).Add(time.Hour))}}
+		later := variant{"time", reflect.ValueOf(v.Interface().(time.Time).Add(time.Hour))}
+		if v.IsZero() {
+			return []variant{later}
+		}
+		return []variant{zero, later}
 	case v.Kind() == reflect.Interface && !v.IsNil():
 		return append(recast(v.Type(), variants(v.Elem(), depth)), zero)
 	case isObject(v):
@@ -243,6 +277,7 @@ func objectVariants(v reflect.Value) (all []variant) {
 	change("object without annotations", func(o olmcore.Object) { o.SetAnnotations(nil) })
 	change("object without owners", func(o olmcore.Object) { o.SetOwnerReferences(nil) })
 	change("object without finalizers", func(o olmcore.Object) { o.SetFinalizers(nil) })
+	change("object that is being deleted", func(o olmcore.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)}) })
 	change("object created anew", func(o olmcore.Object) { o.SetUID(o.GetUID() + types.UID("1")) })
 	return all
 }

@@ -75,6 +75,12 @@ func TestCheckpointSoundFindsWhatIsNotCovered(t *testing.T) {
 	calm.Paused, calm.Pod = false, in.Pod.DeepCopy()
 	calm.Pod.Labels = nil
 	require.NoError(t, invariant.CheckpointSound(reconcilePaused("Pod"), calm), "what is never there cannot be missed")
+	require.NoError(t, invariant.CheckpointCovers(reconcilePaused(""), calm))
+	require.ErrorContains(t, invariant.CheckpointCovers(reconcilePaused("Pod"), calm), "holds with another Pod: object without annotations", "but it is not covered")
+	require.ErrorContains(t, invariant.CheckpointCovers(reconcilePaused("Paused"), calm), "holds with another Paused: value")
+	require.NoError(t, invariant.CheckpointCovers(reconcilePaused("Paused"), calm, "Paused"), "which may be meant so")
+	require.ErrorContains(t, invariant.CheckpointCovers(reconcilePaused("Nodes"), calm), "holds with another Nodes: Complete: value")
+	require.ErrorContains(t, invariant.CheckpointCovers(reconcilePaused(""), pausedInput{}), "no Checkpoint")
 	busy := in
 	busy.Paused = false
 	require.NoError(t, invariant.CheckpointSound(reconcilePaused(""), busy))

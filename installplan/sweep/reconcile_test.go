@@ -74,6 +74,7 @@ func TestNamespaceInOrderIsAtRest(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, out.Checkpoint)
 	require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
+	require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in))
 	in.Checkpoint = out.Checkpoint
 	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "and costs nothing with its Checkpoint")
 	require.True(t, swept(t, sweepInput()).Empty())
