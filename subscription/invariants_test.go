@@ -16,17 +16,32 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// controllerEdges are the edges of the graph by where they start. A plan that was
-// superseded needs a reason, which transitions_test.go has.
-var controllerEdges = func() map[string][]string {
-	edges := map[string][]string{"Complete": {}}
+// controllerEdges is the graph of stages, written a second time: what a controller does
+// with a plan. One that was superseded fails before it starts, which needs a reason;
+// transitions_test.go has that.
+var controllerEdges = map[string][]string{
+	"NoPlan":           {"NotYetReconciled"},
+	"NotYetReconciled": {"Planning", "RequiresApproval", "Installing"},
+	"Planning":         {"RequiresApproval", "Installing"},
+	"RequiresApproval": {"Installing"},
+	"Installing":       {"Complete", "Failed"},
+	"Failed":           {"Installing"},
+	"Complete":         {},
+}
+
+func TestTheGraphHasNoOtherEdges(t *testing.T) {
+	edges, superseded := map[string][]string{"Complete": {}}, []string{}
 	for _, e := range subscription.Graph {
-		if e.By != "superseded" {
-			edges[string(e.From)] = append(edges[string(e.From)], string(e.To))
+		if e.By == "superseded" {
+			require.EqualValues(t, "Failed", e.To)
+			superseded = append(superseded, string(e.From))
+			continue
 		}
+		edges[string(e.From)] = append(edges[string(e.From)], string(e.To))
 	}
-	return edges
-}()
+	require.Equal(t, controllerEdges, edges)
+	require.Equal(t, []string{"NotYetReconciled", "Planning", "RequiresApproval"}, superseded)
+}
 
 // checkSafety checks what must hold for every answer to every valid input.
 func checkSafety(t require.TestingT, in subscription.Input) {
@@ -124,6 +139,14 @@ func checkStatus(t require.TestingT, in subscription.Input, before, after *v1alp
 }
 
 var ours = subscription.Conditions()
+
+// TestNoConditionIsForgotten: those that clusters have go on being this package's.
+func TestNoConditionIsForgotten(t *testing.T) {
+	require.Subset(t, ours, []v1alpha1.SubscriptionConditionType{
+		"InstallPlanPending", "InstallPlanFailed", "InstallPlanMissing", "ResolutionFailed", "BundleUnpacking", "BundleUnpackFailed",
+		"CatalogSourcesUnhealthy", "PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated",
+	})
+}
 
 // checkTransitionTime: a condition that says the same keeps its time.
 func checkTransitionTime(t require.TestingT, before []v1alpha1.SubscriptionCondition, c v1alpha1.SubscriptionCondition) {
