@@ -128,10 +128,6 @@ const (
 	// resources than are judged. Where the message is about the latter, the user
 	// looks for resources that the new schema refuses.
 	ReasonTruncated = report.Truncated
-)
-
-// Reasons of actions, diagnostics and conditions of Unpack and LoadBundle.
-const (
 	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM
 	// reads it all the same, but for CustomResourceDefinitions; an API server would
 	// not. The author of the bundle corrects it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -31,9 +32,12 @@ func Plan(in Input) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	var out Outcome
-	r := newRequest(in)
+	r := request{
+		namespace: in.Namespace, resolution: in.Resolution,
+		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
+	}
 	c, lookups, problems := contentOf(in)
-	if wanted := r.wanted(); wanted {
+	if r.wanted() {
 		out.Lookups = lookups
 	}
 	out.Diagnostics = problems

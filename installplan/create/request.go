@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -22,13 +21,6 @@ type request struct {
 	resolution    olmcore.Resolution
 	subscriptions []*v1alpha1.Subscription
 	plans         []*v1alpha1.InstallPlan
-}
-
-func newRequest(in Input) request {
-	return request{
-		namespace: in.Namespace, resolution: in.Resolution,
-		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
-	}
 }
 
 // changed reports whether the resolution gives a Subscription a new version.

@@ -5,6 +5,8 @@
 package kinds
 
 import (
+	"fmt"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -37,10 +39,10 @@ type Kind struct {
 	Immutable Immutable
 	// Order is the place of its steps in a new plan, from 0; others have OtherKinds.
 	Order int
-	// Word is what OLM's messages call it; Failure words an error of the API server,
-	// nil for the way of most kinds.
-	Word    string
-	Failure Failure
+	// Word is what OLM's messages call it; FailedCreate and FailedUpdate are the formats,
+	// for its name and the message, of what OLM makes of an error of the API server:
+	// empty for the way of most kinds.
+	Word, FailedCreate, FailedUpdate string
 	// Generic: it is no row of Known.
 	Generic bool
 }
@@ -61,14 +63,17 @@ type Table map[string]Kind
 
 // Known is the table.
 var Known = Table{
-	CSV:            {GVK: olm(CSV), Namespaced: true, CreateOnly: true, Word: "csv"},
-	Subscription:   {GVK: olm(Subscription), Namespaced: true, CreateOnly: true, Order: 9, Word: "subscription"},
-	CRD:            {GVK: apiextensionsv1.SchemeGroupVersion.WithKind(CRD), ByController: true, Order: 1, Word: "crd", Failure: failedDefinition},
-	PullSecret:     {GVK: core("Secret"), Namespaced: true, CreateOnly: true, Order: 3, Word: "secret", Failure: failedPullSecret},
-	BundleSecret:   {GVK: core("Secret"), Namespaced: true, Owned: true, Keep: keepSecret, Immutable: immutableSecret, Order: 3, Word: "secret", Failure: failedSecret},
+	CSV:          {GVK: olm(CSV), Namespaced: true, CreateOnly: true, Word: "csv"},
+	Subscription: {GVK: olm(Subscription), Namespaced: true, CreateOnly: true, Order: 9, Word: "subscription"},
+	CRD: {GVK: apiextensionsv1.SchemeGroupVersion.WithKind(CRD), ByController: true, Order: 1, Word: "crd",
+		FailedCreate: "%[2]s", FailedUpdate: "error updating CRD %[1]q: %[2]s"},
+	PullSecret: {GVK: core("Secret"), Namespaced: true, CreateOnly: true, Order: 3, Word: "secret",
+		FailedCreate: "error creating secret %s - %s", FailedUpdate: "error creating secret %s - %s"},
+	BundleSecret: {GVK: core("Secret"), Namespaced: true, Owned: true, Keep: keepSecret, Immutable: immutableSecret, Order: 3, Word: "secret",
+		FailedCreate: "error updating secret: %s: %s", FailedUpdate: "error updating secret: %s: %s"},
 	ServiceAccount: {GVK: core("ServiceAccount"), Namespaced: true, Owned: true, Additive: true, Keep: keepAccount, Order: 2, Word: "service account:"},
-	"Service":      {GVK: core("Service"), Namespaced: true, Owned: true, Keep: keepService, Order: 7, Word: "service:", Failure: failedUpdate("service:")},
-	"ConfigMap":    {GVK: core("ConfigMap"), Namespaced: true, Owned: true, Immutable: immutableData, Order: 4, Word: "configmap:", Failure: failedUpdate("configmap:")},
+	"Service":      {GVK: core("Service"), Namespaced: true, Owned: true, Keep: keepService, Order: 7, Word: "service:", FailedCreate: "error updating service: %s: %s"},
+	"ConfigMap":    {GVK: core("ConfigMap"), Namespaced: true, Owned: true, Immutable: immutableData, Order: 4, Word: "configmap:", FailedCreate: "error updating configmap: %s: %s"},
 	"Role":         {GVK: rbac("Role"), Namespaced: true, Owned: true, Order: 5, Word: "role"},
 	"RoleBinding":  {GVK: rbac("RoleBinding"), Namespaced: true, Owned: true, Immutable: immutableRoleRef, Order: 6, Word: "rolebinding"},
 
@@ -106,7 +111,8 @@ func rbac(kind string) schema.GroupVersionKind { return rbacv1.SchemeGroupVersio
 func Generic(gvk schema.GroupVersionKind, namespaced bool) Kind {
 	return Kind{
 		GVK: gvk, Namespaced: namespaced, Owned: namespaced, Labelled: !namespaced, Generic: true,
-		Immutable: Supported[gvk.Kind].Immutable, Word: "unstructured object:", Failure: failureOf("unstructured object"),
+		Immutable: Supported[gvk.Kind].Immutable, Word: "unstructured object:",
+		FailedCreate: "error creating unstructured object %s: %s", FailedUpdate: "error updating unstructured object %s: %s",
 	}
 }
 
@@ -119,8 +125,12 @@ func IsGeneric(s *v1alpha1.Step) bool {
 // Explain words an API server's error about the object of a name as OLM does; exists says
 // that the object is to be updated.
 func (k Kind) Explain(name string, exists bool, message string) string {
-	if k.Failure != nil {
-		return k.Failure(name, exists, message)
+	verb, format := "creating", k.FailedCreate
+	if exists {
+		verb, format = "updating", k.FailedUpdate
 	}
-	return failureOf(k.Word)(name, exists, message)
+	if format == "" {
+		return fmt.Sprintf("error %s %s %s: %s", verb, k.Word, name, message)
+	}
+	return fmt.Sprintf(format, name, message)
 }

@@ -39,8 +39,6 @@ func (t Table) KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1
 // Served is what is known about the API of a kind that is no row of Known.
 type Served struct {
 	Version, Kind, Namespaced bool
-	// By is the CustomResourceDefinition that defines the kind, nil for others.
-	By *apiextensionsv1.CustomResourceDefinition
 }
 
 // LookUp says whether the API server serves a kind: kinds of its own, and those
@@ -62,7 +60,6 @@ func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceD
 			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version && v.Served })
 		answer.Version = answer.Version || live
 		if crd.Spec.Names.Kind == gvk.Kind {
-			answer.By = crd
 			answer.Namespaced = crd.Spec.Scope == apiextensionsv1.NamespaceScoped
 			answer.Kind = answer.Kind || live
 		}
