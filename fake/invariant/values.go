@@ -96,8 +96,8 @@ func Shift[T any](value T, d time.Duration) T {
 }
 
 // Shuffle returns a copy of a struct whose slices (the struct's own fields and the
-// Items of what it observed, not those of the objects in them) are in another order,
-// chosen by seed.
+// Items of what it and its parts observed, not those of the objects in them) are in
+// another order, chosen by seed.
 func Shuffle[T any](value T, seed uint64) T {
 	value = Clone(value)
 	v := reflect.ValueOf(&value).Elem()
@@ -121,6 +121,12 @@ func shuffleField(field reflect.Value, seed uint64) {
 	case reflect.Struct:
 		if items := field.FieldByName("Items"); items.IsValid() && items.Kind() == reflect.Slice && field.FieldByName("Complete").IsValid() {
 			shuffle(items, seed)
+			return
+		}
+		for i := range field.NumField() { // what was observed in a part of the struct
+			if field.Type().Field(i).IsExported() && field.Field(i).Kind() == reflect.Struct {
+				shuffleField(field.Field(i), seed)
+			}
 		}
 	}
 }
