@@ -20,19 +20,29 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestLoadBundle(t *testing.T) {
+// load reads what was unpacked into a ConfigMap.
+func load(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
+	files, err := bundle.FilesOf(cm)
+	if err != nil {
+		return olmcore.Bundle{}, nil, err
+	}
+	content := bundle.ContentOf(cm, files)
+	return content.Bundle, content.Found, nil
+}
+
+func TestContentOfABundle(t *testing.T) {
 	cm := filled(map[string]string{
 		"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost}\n",
 		"a.yaml": etcdCSV, "annotations.yaml": "annotations: {a: b}\n", "README.md": "- x\n: y", "bad.yaml": "{",
 	})
-	bundle, found, err := unpack.LoadBundle(cm)
+	bundle, found, err := load(cm)
 	require.NoError(t, err)
 	require.Equal(t, bundleImage, bundle.Image)
 	require.Len(t, bundle.Objects, 2)
 	require.Equal(t, "etcd.v1", bundle.Objects[0].GetName(), "in the order of the keys")
 	same(t, []string{"ExtraDocumentsIgnored", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
 
-	bundle, found, err = unpack.LoadBundle(filled(map[string]string{"a.yaml": strings.Replace(etcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
+	bundle, found, err = load(filled(map[string]string{"a.yaml": strings.Replace(etcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
 	require.NoError(t, err)
 	require.Equal(t, "1.30.0", bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.MinKubeVersion)
 	require.Len(t, found, 1)
@@ -42,7 +52,7 @@ func TestLoadBundle(t *testing.T) {
 	packed := filled(nil)
 	packed.Annotations["olm.contentEncoding"] = "gzip+base64"
 	packed.BinaryData = map[string][]byte{"a.yaml": zipped(t, etcdCSV)}
-	bundle, _, err = unpack.LoadBundle(packed)
+	bundle, _, err = load(packed)
 	require.NoError(t, err)
 	require.Len(t, bundle.Objects, 1)
 	plain := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV}))).Digest
@@ -50,16 +60,14 @@ func TestLoadBundle(t *testing.T) {
 	require.NotEqual(t, plain, unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV + "\n"}))).Digest)
 
 	packed.BinaryData["a.yaml"] = []byte("no gzip")
-	_, _, err = unpack.LoadBundle(packed)
+	_, _, err = load(packed)
 	require.Error(t, err)
-	_, _, err = unpack.LoadBundle(nil)
-	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
 // TestBundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written
 // as a fraction, and of escapes that YAML does not know, nothing is lost.
 func TestBundleMayBeJSON(t *testing.T) {
-	bundle, found, err := unpack.LoadBundle(filled(map[string]string{
+	bundle, found, err := load(filled(map[string]string{
 		"a.json": ` {"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},
 			"spec":{"displayName":"\ud83d\ude00","install":{"strategy":"deployment","spec":{"deployments":[{"name":"d","spec":{"replicas":2.0}}]}}}}`,
 		"b.json": `{"Kind":"ServiceAccount","metadata":{"name":"b"}}`,
@@ -128,7 +136,7 @@ func TestManifestsWithoutKindOrVersion(t *testing.T) {
 		"a version without apiVersion at all": {"kind: ClusterServiceVersion" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bundle, found, err := unpack.LoadBundle(&corev1.ConfigMap{ObjectMeta: meta(bundleName), Data: map[string]string{"x.yaml": c.text}})
+			bundle, found, err := load(&corev1.ConfigMap{ObjectMeta: meta(bundleName), Data: map[string]string{"x.yaml": c.text}})
 			require.NoError(t, err)
 			same(t, c.reasons, reasons(olmcore.Result{Diagnostics: found}))
 			if c.want == "" {
@@ -168,10 +176,10 @@ func TestBundleIsInflatedWithinBounds(t *testing.T) {
 	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
 	file := zipped(t, strings.Repeat("#", 40<<20))
 	cm.BinaryData = map[string][]byte{"a": file}
-	_, _, err := unpack.LoadBundle(cm)
+	_, _, err := load(cm)
 	require.NoError(t, err)
 	cm.BinaryData = map[string][]byte{"a": file, "b": file}
-	_, _, err = unpack.LoadBundle(cm)
+	_, _, err = load(cm)
 	require.EqualError(t, err, "b: it is too large", "together, too")
 }
 
@@ -202,7 +210,7 @@ func FuzzBundle(f *testing.F) {
 		if packed {
 			cm.Annotations["olm.contentEncoding"] = "gzip+base64"
 		}
-		loaded, _, err := unpack.LoadBundle(cm)
+		loaded, _, err := load(cm)
 		if err != nil {
 			return
 		}

@@ -87,26 +87,3 @@ func (out *Outcome) load(in Input, content bundle.Content) {
 	lookup.RemoveCondition(v1alpha1.BundleLookupPending)
 	out.Bundle, out.Digest = &unpacked, content.Digest
 }
-
-// LoadBundle reads the bundle that was unpacked into a ConfigMap: Image is the
-// image that it says it comes from, Objects are its manifests in the order of
-// their keys, as olmcore.Decode types them. Values that are no manifest are left
-// out, as is all but the first document of a value; a Diagnostic says so where
-// something may be lost, names keys that are spelt in another case than the fields
-// they count for, and says where there is more than one ClusterServiceVersion.
-// Properties stay empty: they are not in the ConfigMap. An error that is no
-// *olmcore.InputError says that the content cannot be decoded.
-//
-// Source: operator-registry pkg/configmap, BundleLoader.
-// Differs: what is left out is reported; the size of a file is bounded.
-func LoadBundle(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
-	if cm == nil {
-		return olmcore.Bundle{}, nil, &olmcore.InputError{Field: "ConfigMap", Problem: "is nil"}
-	}
-	files, err := bundle.FilesOf(cm)
-	if err != nil {
-		return olmcore.Bundle{}, nil, err
-	}
-	content := bundle.ContentOf(cm, files)
-	return content.Bundle, content.Found, nil
-}

@@ -109,7 +109,11 @@ type Content struct {
 	Found []olmcore.Diagnostic
 }
 
-// ContentOf returns what the files of a ConfigMap describe.
+// ContentOf returns what the files of a ConfigMap describe, in the order of their names.
+// Files that are no manifest are left out, as is all but the first document of a file.
+//
+// Source: operator-registry pkg/configmap, BundleLoader.
+// Differs: what is left out is reported; FilesOf bounds the size of a file.
 func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
 	say := func(reason, format string, args ...any) {
