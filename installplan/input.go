@@ -3,6 +3,7 @@
 package installplan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -151,13 +152,12 @@ func (in *Input) validate() error {
 	case !in.Subscriptions.Complete:
 		return notRead("Subscriptions")
 	}
-	if err := olmcore.ValidateList("Namespace", in.Namespace, named(plan.Namespace)); err != nil {
-		return err
-	}
-	if err := olmcore.ValidateList("Subscriptions", in.Subscriptions, olmcore.InNamespace(plan.Namespace)); err != nil {
-		return err
-	}
-	if err := in.Config.Validate(); err != nil || in.isComplete() {
+	err := cmp.Or(
+		olmcore.ValidateList("Namespace", in.Namespace, named(plan.Namespace)),
+		olmcore.ValidateList("Subscriptions", in.Subscriptions, olmcore.InNamespace(plan.Namespace)),
+		in.Config.Validate(),
+	)
+	if err != nil || in.isComplete() {
 		return err
 	}
 	return in.validateSteps()
@@ -166,7 +166,7 @@ func (in *Input) validate() error {
 // validateSteps checks what a plan that is Complete does not depend on.
 func (in *Input) validateSteps() error {
 	here := olmcore.InNamespace(in.InstallPlan.Namespace)
-	for _, err := range [...]error{
+	if err := cmp.Or(
 		olmcore.ValidateList("OperatorGroups", in.OperatorGroups, here),
 		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, here),
 		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
@@ -176,10 +176,8 @@ func (in *Input) validateSteps() error {
 		olmcore.ValidateList("CatalogSources", in.CatalogSources),
 		olmcore.ValidateList("OtherPlans", in.OtherPlans),
 		in.validateObjects(),
-	} {
-		if err != nil {
-			return err
-		}
+	); err != nil {
+		return err
 	}
 	if unread := in.unread(); in.looksAtSteps() && unread != "" {
 		return notRead(unread)

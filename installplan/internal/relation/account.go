@@ -5,6 +5,7 @@ package relation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -47,19 +48,19 @@ func accountName(ref *corev1.ObjectReference, namespace string) string {
 // namespace run as, as namespace/name; empty for the controller and where no single group
 // tells.
 func PrescribedAccount(groups []*operatorsv1.OperatorGroup) string {
-	var managing []*operatorsv1.OperatorGroup
-	for _, g := range groups {
-		if len(g.Status.Namespaces) > 0 {
-			managing = append(managing, g)
-		}
+	found := managing(groups)
+	if len(found) == 0 {
+		found = groups // not synced yet
 	}
-	if len(managing) == 0 {
-		managing = groups // not synced yet
-	}
-	if len(managing) != 1 || managing[0].Spec.ServiceAccountName == "" {
+	if len(found) != 1 || found[0].Spec.ServiceAccountName == "" {
 		return ""
 	}
-	return managing[0].Namespace + "/" + managing[0].Spec.ServiceAccountName
+	return found[0].Namespace + "/" + found[0].Spec.ServiceAccountName
+}
+
+// managing returns the groups that have a status.
+func managing(groups []*operatorsv1.OperatorGroup) []*operatorsv1.OperatorGroup {
+	return slices.DeleteFunc(slices.Clone(groups), func(g *operatorsv1.OperatorGroup) bool { return len(g.Status.Namespaces) == 0 })
 }
 
 // AccountOf returns the account that plans of a namespace run as, nil for the
@@ -67,20 +68,14 @@ func PrescribedAccount(groups []*operatorsv1.OperatorGroup) string {
 //
 // Source: operator-lifecycle-manager pkg/lib/scoped, queryServiceAccountFromNamespace.
 func AccountOf(groups []*operatorsv1.OperatorGroup) (account *corev1.ObjectReference, problem string) {
-	var group *operatorsv1.OperatorGroup
-	count := 0
-	for _, g := range groups {
-		if len(g.Status.Namespaces) > 0 {
-			group = g
-			count++
-		}
-	}
+	found := managing(groups)
 	switch {
-	case count == 0:
+	case len(found) == 0:
 		return nil, "no operator group found that is managing this namespace"
-	case count > 1:
-		return nil, fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d", count)
+	case len(found) > 1:
+		return nil, fmt.Sprintf("more than one operator group(s) are managing this namespace count=%d", len(found))
 	}
+	group := found[0]
 	account, confirmed := olmcore.AccountOf(group)
 	if !confirmed {
 		return nil, fmt.Sprintf("please make sure the service account exists. sa=%s operatorgroup=%s/%s",

@@ -61,7 +61,7 @@ func literals(w *world, steps []int) (map[manifest.Ref]literal, []v1alpha1.Bundl
 		}
 		c := shelf.take(w.ConfigMaps, ref)
 		made[ref] = literalOf(w.Plan.Namespace, s.Resolving, ref, c)
-		if l, found := lookupOf(w.Plan, ref); c.isLost() && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
+		if l, found := lookupOf(w.Plan, ref); (!c.exists || c.err != nil) && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
 			return have.Path == l.Path && have.Identifier == l.Identifier
 		}) {
 			lost = append(lost, bundle.Again(l, w.Now))
@@ -81,8 +81,6 @@ type content struct {
 	exists bool
 	err    error
 }
-
-func (c content) isLost() bool { return !c.exists || c.err != nil }
 
 // shelf holds the bundles that were read. The references of one bundle differ in their
 // properties, so it is read once for all of them.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/versions"
@@ -83,15 +84,8 @@ func Owners(m manifest.Manifest) []metav1.OwnerReference {
 // encodeOwners returns owner references as JSON values.
 func encodeOwners(owners []metav1.OwnerReference) []any {
 	list := make([]any, len(owners))
-	for i, r := range owners {
-		ref := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name, "uid": string(r.UID)}
-		if r.Controller != nil {
-			ref["controller"] = *r.Controller
-		}
-		if r.BlockOwnerDeletion != nil {
-			ref["blockOwnerDeletion"] = *r.BlockOwnerDeletion
-		}
-		list[i] = ref
+	for i := range owners {
+		list[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&owners[i]) // strings and bools always convert
 	}
 	return list
 }
