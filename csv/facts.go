@@ -109,8 +109,9 @@ func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
 		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
 	}
 	var relatives map[*version]bool
+	crds := owned.OwnedCRDs(f.csv)
 	for _, other := range f.Neighbours.Items {
-		if !chain.IsNeighbour(f.csv, other) || !ownSameCRD(f.csv, other) {
+		if !chain.IsNeighbour(f.csv, other) || !owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds) {
 			continue
 		}
 		if relatives == nil {
@@ -124,10 +125,4 @@ func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
 		return v1alpha1.CSVReasonOwnerConflict, problem
 	}
 	return "", ""
-}
-
-func ownSameCRD(a, b *version) bool {
-	return slices.ContainsFunc(a.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
-		return owned.Describes(b.Spec.CustomResourceDefinitions.Owned, d.Name)
-	})
 }

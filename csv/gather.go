@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/chain"
@@ -70,7 +71,7 @@ func readOtherGroups(r *read.Reads, c *version) (groups olmcore.Observed[*operat
 	if len(provided) == 0 {
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
-	terms := make([]string, len(provided))
+	ours, terms := sets.New(provided...), make([]string, len(provided))
 	for i, a := range provided {
 		terms[i] = a.String()
 	}
@@ -82,17 +83,15 @@ func readOtherGroups(r *read.Reads, c *version) (groups olmcore.Observed[*operat
 		return names
 	})
 	groups = read.Only(all, func(o *operatorsv1.OperatorGroup) bool {
-		return o.Namespace != c.Namespace && slices.ContainsFunc(group.Parse(group.Annotation(o)), func(a group.API) bool {
-			return slices.Contains(provided, a)
-		})
+		return o.Namespace != c.Namespace && slices.ContainsFunc(group.Parse(group.Annotation(o)), ours.Has)
 	})
 	var lists []olmcore.Observed[*version]
-	seen := map[string]bool{}
+	seen, provides := map[string]bool{}, group.SharesAPI(c)
 	for _, g := range groups.Items {
 		if !seen[g.Namespace] {
 			seen[g.Namespace] = true
 			lists = append(lists, read.Only(read.Indexed(r, g.Namespace, apiTerms(c), termsOfVersion), func(o *version) bool {
-				return !o.IsCopied() && group.ProvideSame(c, o)
+				return !o.IsCopied() && provides(o)
 			}))
 		}
 	}
@@ -109,7 +108,8 @@ func readDeployments(r *read.Reads, c *version) olmcore.Observed[*appsv1.Deploym
 		return found
 	}
 	labelled := read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(owned.By(c).Labels()))
-	return read.Join(found, read.Only(labelled, func(d *appsv1.Deployment) bool { return !owned.Declares(c, d.Name) }))
+	declared := owned.Deployments(c)
+	return read.Join(found, read.Only(labelled, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }))
 }
 
 func readSubscriptions(r *read.Reads, c *version) olmcore.Observed[*v1alpha1.Subscription] {
@@ -142,18 +142,13 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 		terms = append(terms, readChainTerms(r, c)...)
 	}
 	others := read.Only(read.Indexed(r, c.Namespace, terms, termsOfVersion), func(o *version) bool { return chain.IsNeighbour(c, o) })
-	connected := connectedNames(c, others.Items)
+	connected, crds, deployments, provides := connectedNames(c, others.Items), owned.OwnedCRDs(c), owned.Deployments(c), group.SharesAPI(c)
 	return read.Only(others, func(o *version) bool {
 		return connected[o.Name] || owners[owned.By(o)] || alongside[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] ||
-			ownSameCRD(c, o) || group.ProvideSame(c, o) || declareSame(c, o)
-	})
-}
-
-// declareSame compares the strategies too, not the live Deployments alone: a cleanup
-// has deleted those when it asks whose bindings for serving certificates are.
-func declareSame(a, b *version) bool {
-	return slices.ContainsFunc(b.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
-		return owned.Declares(a, d.Name)
+			owned.DescribesAny(o.Spec.CustomResourceDefinitions.Owned, crds) || provides(o) ||
+			// The strategies count too, not the live Deployments alone: a cleanup has deleted those
+			// when it asks whose bindings for serving certificates are.
+			owned.Deployments(o).Intersection(deployments).Len() > 0
 	})
 }
 

@@ -62,6 +62,20 @@ func BenchmarkGatherManyDeployments(b *testing.B) {
 	}
 }
 
+// TestAHundredThousandDeployments: work that grows with the square of their number would
+// not end within the time that a run of the tests is given.
+func TestAHundredThousandDeployments(t *testing.T) {
+	const n = 100_000
+	snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
+	require.NoError(t, err)
+	in, err := csv.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	require.Len(t, in.Deployments.Items, n)
+	in.Now, in.KubernetesVersion = now, kubernetesVersion
+	_, err = csv.Assess(in)
+	require.NoError(t, err)
+}
+
 // TestManyDeploymentsAreOfOneRule: what is found by an index is what is found by
 // looking.
 func TestManyDeploymentsAreOfOneRule(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -120,15 +121,16 @@ func webhookError(c *version) string {
 		}
 		seen[w.GenerateName] = true
 	}
+	deployments := owned.Deployments(c)
 	for _, w := range c.Spec.WebhookDefinitions {
-		if problem := webhookDescriptionError(c, w); problem != "" {
+		if problem := webhookDescriptionError(w, deployments); problem != "" {
 			return problem
 		}
 	}
 	return ""
 }
 
-func webhookDescriptionError(c *version, w v1alpha1.WebhookDescription) string {
+func webhookDescriptionError(w v1alpha1.WebhookDescription, deployments sets.Set[string]) string {
 	for _, r := range w.Rules {
 		if problem := webhookRuleError(r); problem != "" {
 			return problem
@@ -139,7 +141,7 @@ func webhookDescriptionError(c *version, w v1alpha1.WebhookDescription) string {
 		return "webhook description without generateName"
 	case w.DeploymentName == "":
 		return fmt.Sprintf("webhook description %q without deploymentName", w.GenerateName)
-	case !owned.Declares(c, w.DeploymentName):
+	case !deployments.Has(w.DeploymentName):
 		return fmt.Sprintf("webhook description %q names the unknown deployment %q", w.GenerateName, w.DeploymentName)
 	case w.ContainerPort < 0 || w.ContainerPort > 65535:
 		return fmt.Sprintf("webhook description %q: containerPort %d is outside 1-65535", w.GenerateName, w.ContainerPort)

@@ -30,9 +30,10 @@ func findConversions(f *facts) (all found) {
 	crds := slices.SortedFunc(slices.Values(f.in.CustomResourceDefinitions.Items), func(a, b *apiextensionsv1.CustomResourceDefinition) int {
 		return strings.Compare(a.Name, b.Name)
 	})
+	ours := owned.OwnedCRDs(f.c)
 	for _, crd := range crds {
 		switch {
-		case crd.DeletionTimestamp != nil || !owned.Describes(f.c.Spec.CustomResourceDefinitions.Owned, crd.Name) || !isConvertedBy(f.c, crd):
+		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !isConvertedBy(f.c, crd):
 		case !owned.CameWith(f.c, crd):
 			all.skipped = append(all.skipped, skip(crd, "its conversion webhook stays: "+notInstalledByThisCSV))
 		case !f.in.Deletion.Peers.Complete:

@@ -33,7 +33,7 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		Namespaces: read.Only(read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil), func(n *corev1.Namespace) bool {
 			return n.Name == c.Namespace || reach.Contains(n.Name)
 		}),
-		Peers:          read.Only(all, func(o *owned.CSV) bool { return usesCRDsOf(c, o) }),
+		Peers:          read.Only(all, usesCRDsOf(c)),
 		Copies:         read.Only(all, func(o *owned.CSV) bool { return isCopyOf(o, c) }),
 		ClusterObjects: olmcore.Found[olmcore.Object](),
 		WellKnown:      readServingBindings(reads, c),
@@ -48,12 +48,13 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	return in.Deletion, nil
 }
 
-// usesCRDsOf reports whether another original owns or requires a CRD that c owns.
-func usesCRDsOf(c, o *owned.CSV) bool {
-	theirs := &o.Spec.CustomResourceDefinitions
-	return !o.IsCopied() && o.UID != c.UID && slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
-		return owned.Describes(theirs.Owned, d.Name) || owned.Describes(theirs.Required, d.Name)
-	})
+// usesCRDsOf returns the test for other originals that own or require a CRD which c owns.
+func usesCRDsOf(c *owned.CSV) func(*owned.CSV) bool {
+	ours := owned.OwnedCRDs(c)
+	return func(o *owned.CSV) bool {
+		theirs := &o.Spec.CustomResourceDefinitions
+		return !o.IsCopied() && o.UID != c.UID && (owned.DescribesAny(theirs.Owned, ours) || owned.DescribesAny(theirs.Required, ours))
+	}
 }
 
 func readServingBindings(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmcore.Object] {

@@ -208,7 +208,7 @@ func isServingBinding(f *facts, o olmcore.Object, suffix string, subjects []rbac
 	}
 	for _, spec := range f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if service, isService := strings.CutSuffix(o.GetName(), suffix); isService && slices.Contains(serviceNames(spec.Name), service) {
-			return !f.hasNeighbour(func(p *owned.CSV) bool { return owned.Declares(p, spec.Name) })
+			return !f.hasNeighbour(func(p *owned.CSV) bool { return owned.Deployments(p).Has(spec.Name) })
 		}
 	}
 	return false

@@ -13,6 +13,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
@@ -81,10 +82,10 @@ func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescript
 // provides reports whether a CSV provides an API.
 func provides(c *owned.CSV, a API) bool { return slices.Contains(Provided(c), a) }
 
-// ProvideSame reports whether two CSVs provide one API.
-func ProvideSame(a, b *owned.CSV) bool {
-	theirs := Provided(b)
-	return slices.ContainsFunc(Provided(a), func(own API) bool { return slices.Contains(theirs, own) })
+// SharesAPI returns the test for CSVs that provide an API which c provides too.
+func SharesAPI(c *owned.CSV) func(*owned.CSV) bool {
+	ours := sets.New(Provided(c)...)
+	return func(o *owned.CSV) bool { return slices.ContainsFunc(Provided(o), ours.Has) }
 }
 
 // Annotation returns the annotation in which a group lists the APIs of its operators.

@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/olmcore"
@@ -88,11 +89,27 @@ func Describes(list []v1alpha1.CRDDescription, name string) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return d.Name == name })
 }
 
-// Declares reports whether the install strategy of a CSV has a Deployment of a name.
-func Declares(c *CSV, deployment string) bool {
-	return slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
-		return d.Name == deployment
-	})
+// Deployments returns the names of the Deployments of a CSV's install strategy.
+func Deployments(c *CSV) sets.Set[string] {
+	names := sets.New[string]()
+	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		names.Insert(d.Name)
+	}
+	return names
+}
+
+// OwnedCRDs returns the names of the CRDs that a CSV lists as owned.
+func OwnedCRDs(c *CSV) sets.Set[string] {
+	names := sets.New[string]()
+	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
+		names.Insert(d.Name)
+	}
+	return names
+}
+
+// DescribesAny reports whether a list describes one of some CRDs.
+func DescribesAny(list []v1alpha1.CRDDescription, names sets.Set[string]) bool {
+	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return names.Has(d.Name) })
 }
 
 // alongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans

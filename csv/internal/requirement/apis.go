@@ -87,10 +87,10 @@ func isAvailable(service *apiregistrationv1.APIService) bool {
 // judgeOwnedAPIServices has one entry for each group version. It can hold several
 // kinds, of which the worst counts.
 func judgeOwnedAPIServices(o *Observed) []v1alpha1.RequirementStatus {
-	served := map[string]bool{} // by name
+	served, declared := map[string]bool{}, owned.Deployments(o.CSV) // by name
 	for _, d := range o.CSV.Spec.APIServiceDefinitions.Owned {
 		before, known := served[d.GetName()]
-		served[d.GetName()] = owned.Declares(o.CSV, d.DeploymentName) && (before || !known)
+		served[d.GetName()] = declared.Has(d.DeploymentName) && (before || !known)
 	}
 	var report []v1alpha1.RequirementStatus
 	for name, found := range served {
