@@ -3,6 +3,7 @@
 package csv_test
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
@@ -59,7 +61,7 @@ func vocabulary(hostile bool) gen.Vocabulary {
 }
 
 // readOrEmpty makes a list that was not read hold nothing.
-func readOrEmpty(in *csv.Input) {
+func readOrEmpty(in any) {
 	fields := reflect.ValueOf(in).Elem()
 	for i := range fields.NumField() {
 		field := fields.Field(i)
@@ -77,6 +79,8 @@ func arbitrary(t *rapid.T, hostile bool) csv.Input {
 	if !hostile {
 		in.Config = csv.Config{}
 		readOrEmpty(&in)
+		readOrEmpty(&in.Deletion)
+		maps.DeleteFunc(in.Deletion.Operands, func(_ schema.GroupKind, list olmcore.Observed[olmcore.Object]) bool { return !list.Complete })
 	}
 	base := input(pending, "RequirementsUnknown", "")
 	c := in.ClusterServiceVersion

@@ -58,7 +58,7 @@ func TestNoOtherEdgeIsTaken(t *testing.T) {
 func TestAReplacedVersionInstallsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
-		in.Neighbours.Items = nil
+		in.Neighbours.Items, in.Neighbours.Complete = nil, true
 		in.ClusterServiceVersion.Spec.Replaces = ""
 		previous := in.ClusterServiceVersion.Name
 		distance := rapid.IntRange(1, 3).Draw(t, "distance")

@@ -130,6 +130,7 @@ type relevant struct {
 func relevantOf(res resolution.Result) relevant {
 	r := relevant{Decided: decidedBy(res), Stats: res.Stats}
 	r.Stats.Explaining = 0 // a remedy may be a channel that is not followed yet
+	r.Stats.Steps = 0      // a constraint is evaluated over all properties of a candidate, and costs as much
 	for _, c := range res.Cores {
 		r.Messages = append(r.Messages, c.Message)
 	}
