@@ -47,12 +47,12 @@ func FoldKeys(m map[string]any, o Object) (map[string]any, []KeyCase) {
 
 // foldKeys is FoldKeys; the error names a quantity that is not to be computed with.
 func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
-	f := folder{}
-	_, f.strict = o.(*apiextensionsv1.CustomResourceDefinition)
 	if _, untyped := o.(*unstructured.Unstructured); untyped || isNil(o) {
 		return m, nil, nil
 	}
-	folded := f.fold(m, reflect.TypeOf(o), "")
+	f := folder{}
+	_, f.strict = o.(*apiextensionsv1.CustomResourceDefinition)
+	folded, _ := f.fold(m, reflect.TypeOf(o), "")
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
 	if len(f.excessive) > 0 {
 		return folded.(map[string]any), f.found, &InputError{Field: slices.Min(f.excessive), Problem: "is a quantity with too many digits or too large an exponent"}
@@ -60,110 +60,87 @@ func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
 	return folded.(map[string]any), f.found, nil
 }
 
+// folder goes through JSON values along a Go type.
 type folder struct {
-	strict    bool
-	found     []KeyCase
-	excessive []string // paths of quantities that are not computed with
+	strict    bool      // keys count as they are spelt
+	fitting   bool      // leave out what types that decode themselves do not take
+	found     []KeyCase // in no order
+	excessive []string  // paths of quantities that are not computed with
 }
 
-func (f *folder) fold(value any, t reflect.Type, path string) any {
+// fold returns a copy of value with its keys renamed; fits is false for what is to be left
+// out.
+func (f *folder) fold(value any, t reflect.Type, path string) (folded any, fits bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if decodesItself(t) {
 		if t == quantity && isExcessive(value) {
 			f.excessive = append(f.excessive, path)
+			return value, !f.fitting
 		}
-		return value
+		return value, !f.fitting || decodes(value, t)
 	}
 	switch x := value.(type) {
 	case map[string]any:
 		switch t.Kind() {
 		case reflect.Struct:
-			return f.foldStruct(x, fieldsOf(t), path)
+			return f.foldStruct(x, fieldsOf(t), path), true
 		case reflect.Map:
-			return f.foldMap(x, t.Elem(), path)
+			next := make(map[string]any, len(x))
+			for key, entry := range x {
+				f.put(next, key, entry, t.Elem(), join(path, key))
+			}
+			return next, true
 		}
 	case []any:
-		if t.Kind() == reflect.Slice {
-			return f.foldSlice(x, t.Elem(), path)
+		if t.Kind() != reflect.Slice {
+			break
 		}
+		next := make([]any, len(x))
+		for i, entry := range x {
+			var fits bool
+			if next[i], fits = f.fold(entry, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); !fits {
+				return nil, false // the order of a list may matter
+			}
+		}
+		return next, true
 	}
-	return value
+	return value, true
 }
 
-func (f *folder) foldStruct(m map[string]any, fields structFields, path string) any {
-	next := m
-	set := func(key string, value any) {
-		if reflect.ValueOf(next).Pointer() == reflect.ValueOf(m).Pointer() {
-			next = maps.Clone(m)
-		}
-		next[key] = value
+func (f *folder) put(next map[string]any, key string, value any, t reflect.Type, path string) {
+	if folded, fits := f.fold(value, t, path); fits {
+		next[key] = folded
 	}
+}
+
+func (f *folder) foldStruct(m map[string]any, fields structFields, path string) map[string]any {
+	next := make(map[string]any, len(m))
 	var others []string
 	for key, value := range m {
-		t, known := fields.types[key]
-		if !known {
-			if _, other := fields.folded[strings.ToLower(key)]; other {
-				others = append(others, key)
-			}
-			continue
-		}
-		if folded := f.fold(value, t, join(path, key)); !identical(folded, value) {
-			set(key, folded)
+		if t, exact := fields.types[key]; exact {
+			f.put(next, key, value, t, join(path, key))
+		} else if _, other := fields.folded[strings.ToLower(key)]; other {
+			others = append(others, key)
+		} else {
+			next[key] = value
 		}
 	}
 	slices.Sort(others) // of several the last counts, as in JSON that was made of a map
-	slices.Reverse(others)
-	taken := map[string]bool{}
-	for _, key := range others {
+	for _, key := range slices.Backward(others) {
 		field := fields.folded[strings.ToLower(key)]
 		_, exact := m[field]
-		ignored := f.strict || exact || taken[field]
+		_, taken := next[field]
+		ignored := f.strict || exact || taken
 		f.found = append(f.found, KeyCase{Path: join(path, key), Field: field, Ignored: ignored})
 		if ignored {
-			continue
-		}
-		taken[field] = true
-		set(field, f.fold(m[key], fields.types[field], join(path, key)))
-		delete(next, key)
-	}
-	return next
-}
-
-func (f *folder) foldMap(m map[string]any, t reflect.Type, path string) any {
-	next := m
-	for key, value := range m {
-		if folded := f.fold(value, t, join(path, key)); !identical(folded, value) {
-			if reflect.ValueOf(next).Pointer() == reflect.ValueOf(m).Pointer() {
-				next = maps.Clone(m)
-			}
-			next[key] = folded
+			next[key] = m[key]
+		} else {
+			f.put(next, field, m[key], fields.types[field], join(path, key))
 		}
 	}
 	return next
-}
-
-func (f *folder) foldSlice(list []any, t reflect.Type, path string) any {
-	next := list
-	for i, value := range list {
-		if folded := f.fold(value, t, fmt.Sprintf("%s[%d]", path, i)); !identical(folded, value) {
-			if &next[0] == &list[0] {
-				next = slices.Clone(list)
-			}
-			next[i] = folded
-		}
-	}
-	return next
-}
-
-// identical reports whether fold returned what it was given.
-func identical(a, b any) bool {
-	switch a.(type) {
-	case map[string]any, []any:
-		return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
-	}
-	return true
 }
 
 func join(path, key string) string {

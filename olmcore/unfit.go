@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -36,9 +34,9 @@ func (e *UnfitError) Unwrap() error { return e.Err }
 // of it fits.
 func unfit(m map[string]any, o Object, problem error) error {
 	reflect.ValueOf(o).Elem().SetZero()
-	kept, _ := fitting(m, reflect.TypeOf(o))
-	fits, _ := kept.(map[string]any)
-	if FromMap(fits, o) != nil {
+	f := folder{fitting: true}
+	kept, _ := f.fold(m, reflect.TypeOf(o), "")
+	if FromMap(kept.(map[string]any), o) != nil {
 		reflect.ValueOf(o).Elem().SetZero()
 		identity := map[string]any{"apiVersion": m["apiVersion"], "kind": m["kind"], "metadata": m["metadata"]}
 		if err := FromMap(identity, o); err != nil {
@@ -46,57 +44,6 @@ func unfit(m map[string]any, o Object, problem error) error {
 		}
 	}
 	return &UnfitError{Object: o, Err: problem}
-}
-
-// fitting returns a JSON value without what types that decode themselves do not
-// take; ok is false when the value itself is one of these.
-func fitting(value any, t reflect.Type) (kept any, ok bool) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if decodesItself(t) {
-		return value, decodes(value, t)
-	}
-	switch x := value.(type) {
-	case map[string]any:
-		next := maps.Clone(x)
-		for key, entry := range x {
-			of, known := entryType(t, key)
-			if !known {
-				continue
-			}
-			if next[key], ok = fitting(entry, of); !ok {
-				delete(next, key)
-			}
-		}
-		return next, true
-	case []any:
-		if t.Kind() != reflect.Slice {
-			return value, true
-		}
-		next := slices.Clone(x)
-		for i := range next {
-			if next[i], ok = fitting(next[i], t.Elem()); !ok {
-				return nil, false // the order of a list may matter
-			}
-		}
-		return next, true
-	}
-	return value, true
-}
-
-// entryType is the type of a field of a struct, in any case, or of a map's entries.
-func entryType(t reflect.Type, key string) (of reflect.Type, known bool) {
-	switch t.Kind() {
-	case reflect.Map:
-		return t.Elem(), true
-	case reflect.Struct:
-		fields := fieldsOf(t)
-		if of, known = fields.types[key]; !known {
-			of, known = fields.types[fields.folded[strings.ToLower(key)]]
-		}
-	}
-	return of, known
 }
 
 func decodes(value any, t reflect.Type) bool {
