@@ -9,8 +9,8 @@ import (
 
 // What a catalog holds, as its author wrote it.
 type (
-	// Package is one package of a catalog: the input of Build, the output of fbc.Load.
-	// Nothing in it needs to be valid.
+	// Package is one package of a catalog: the input of Build, the output of fbc.Load. Nothing in it needs to be
+	// valid.
 	Package = content.Package
 	// Channel is one stream of upgrades of a Package, ChannelEntry a bundle's place in it.
 	Channel      = content.Channel
@@ -22,14 +22,13 @@ type (
 	Deprecation = content.Deprecation
 )
 
-// Catalog is the content of one catalog, indexed for Resolve. It never changes: any
-// number of calls may use it at the same time.
+// Catalog is the content of one catalog, indexed for Resolve. It never changes: any number of calls may use it at the
+// same time.
 type Catalog = content.Catalog
 
-// Build indexes the content of one catalog. What is unusable is left out or marked,
-// with a Diagnostic whose Path names package, channel and bundle, and the rest works.
-// Build panics on no input. It keeps references into packages, which must not be
-// changed any more.
+// Build indexes the content of one catalog. What is unusable is left out or marked, with a Diagnostic whose Path
+// names package, channel and bundle, and the rest works. Build panics on no input. It keeps references into packages,
+// which must not be changed any more.
 //
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
 // Differs: one broken package does not take the whole catalog down.

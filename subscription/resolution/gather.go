@@ -14,12 +14,11 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is
-// the namespace whose CatalogSources every namespace sees, it may be empty.
-// content is what the caller read from the CatalogSources, by namespace and name;
-// one that is missing there counts as unavailable. The caller sets the rest of
-// the Input, which is optional. A read that failed is its error; for objects that r did
-// not read it is an olmcore.ErrNotRead that says what is unknown.
+// Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is the namespace whose CatalogSources
+// every namespace sees, it may be empty. content is what the caller read from the CatalogSources, by namespace and
+// name; one that is missing there counts as unavailable. The caller sets the rest of the Input, which is optional. A
+// read that failed is its error; for objects that r did not read it is an olmcore.ErrNotRead that says what is
+// unknown.
 func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*content.Catalog) (model.Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")
@@ -62,8 +61,7 @@ func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNames
 	return in, nil
 }
 
-// onItsWay reports whether the plan of a Subscription's current version still
-// runs or waits.
+// onItsWay reports whether the plan of a Subscription's current version still runs or waits.
 func onItsWay(ctx context.Context, r olmcore.Reader, s *v1alpha1.Subscription) (bool, error) {
 	ref := s.Status.InstallPlanRef
 	if ref == nil || s.Status.CurrentCSV == "" || s.Status.CurrentCSV == s.Status.InstalledCSV {

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// AnnotationRequiredBy is on generated Subscriptions and lists the operators that
-// need them, separated by commas. It is for people.
+// AnnotationRequiredBy is on generated Subscriptions and lists the operators that need them, separated by commas. It
+// is for people.
 const AnnotationRequiredBy = "olm.required-by"
 
 // generate returns the Subscriptions for operators that no Subscription follows.
@@ -65,9 +65,8 @@ func generate(p *service, orphans []*model.Node, operators []olmcore.Operator) [
 	return list
 }
 
-// generatedName makes a valid object name of a text, with a hash of the text at
-// the end where it had to change or the plain name is taken. Each try gives
-// another name.
+// generatedName makes a valid object name of a text, with a hash of the text at the end where it had to change or the
+// plain name is taken. Each try gives another name.
 func generatedName(raw string, try int) string {
 	const hashLength = 8
 	if try == 0 && len(validation.IsDNS1123Subdomain(raw)) == 0 {
@@ -98,8 +97,8 @@ func generatedName(raw string, try int) string {
 	return strings.Join(parts, ".") + "-" + hash
 }
 
-// checkInstallModes warns when a bundle's summary says that it cannot run as the
-// OperatorGroup wants. It never changes the choice.
+// checkInstallModes warns when a bundle's summary says that it cannot run as the OperatorGroup wants. It never
+// changes the choice.
 func checkInstallModes(p *service, n *model.Node) {
 	for i := range n.Entry.Properties {
 		if n.Entry.Properties[i].Type != content.PropertyCSVMetadata {
@@ -120,8 +119,7 @@ func checkInstallModes(p *service, n *model.Node) {
 	}
 }
 
-// wantedMode is the install mode that an OperatorGroup's targets amount to, ""
-// when it is not known yet.
+// wantedMode is the install mode that an OperatorGroup's targets amount to, "" when it is not known yet.
 func wantedMode(group *operatorsv1.OperatorGroup, namespace string) v1alpha1.InstallModeType {
 	targets := group.Status.Namespaces
 	switch {

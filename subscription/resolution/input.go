@@ -5,8 +5,8 @@ package resolution
 import "github.com/olmcore/olm/subscription/resolution/internal/model"
 
 type (
-	// Input is everything Resolve looks at: one namespace and the catalogs that it
-	// can see. Resolve writes to none of it.
+	// Input is everything Resolve looks at: one namespace and the catalogs that it can see. Resolve writes to none of
+	// it.
 	Input = model.Input
 	// CatalogState is what is known of one CatalogSource.
 	CatalogState = model.CatalogState
@@ -21,8 +21,7 @@ type (
 	Policy = model.Policy
 )
 
-// AnnotationVersionRange is on Subscriptions and holds their operators inside a version
-// range, as a Pin does.
+// AnnotationVersionRange is on Subscriptions and holds their operators inside a version range, as a Pin does.
 const AnnotationVersionRange = model.AnnotationVersionRange
 
 // Defaults of Policy.

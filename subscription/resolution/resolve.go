@@ -12,16 +12,13 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// Resolve answers for one namespace: which operators are to be installed or
-// upgraded next, which Subscriptions change, which are generated for
-// dependencies, or why nothing can be done. Equal inputs, in any order, give
-// equal results. There is no error: whatever is wrong with the input is in the
-// Result.
+// Resolve answers for one namespace: which operators are to be installed or upgraded next, which Subscriptions
+// change, which are generated for dependencies, or why nothing can be done. Equal inputs, in any order, give equal
+// results. There is no error: whatever is wrong with the input is in the Result.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver.
-// Differs: the order in which demands are met is fixed, Subscriptions first; one
-// failing Subscription does not stop the others, unless the policy says so; see
-// Policy for the rest.
+// Differs: the order in which demands are met is fixed, Subscriptions first; one failing Subscription does not stop
+// the others, unless the policy says so; see Policy for the rest.
 func Resolve(in Input) Result {
 	s, res := resolve(&in)
 	if s.served && !in.Policy.OmitHeldBack {
@@ -31,8 +28,7 @@ func Resolve(in Input) Result {
 	return res
 }
 
-// resolve decides. What every result has, and what only explains it, is not in the
-// Result yet.
+// resolve decides. What every result has, and what only explains it, is not in the Result yet.
 func resolve(in *Input) (*service, Result) {
 	p := model.Read(in)
 	switch {

@@ -19,37 +19,30 @@ const (
 	Resolved Outcome = "Resolved"
 	// Unchanged: all is well as it is.
 	Unchanged Outcome = "Unchanged"
-	// Unsatisfiable: what is asked for contradicts itself; it stays so until the
-	// input changes.
+	// Unsatisfiable: what is asked for contradicts itself; it stays so until the input changes.
 	Unsatisfiable Outcome = "Unsatisfiable"
-	// Failed: something in the input stops the namespace, or the step budget ran
-	// out.
+	// Failed: something in the input stops the namespace, or the step budget ran out.
 	Failed Outcome = "Failed"
-	// Blocked: the namespace cannot be resolved at all, for want of exactly one
-	// OperatorGroup.
+	// Blocked: the namespace cannot be resolved at all, for want of exactly one OperatorGroup.
 	Blocked Outcome = "Blocked"
 )
 
-// Result is the answer of Resolve. The embedded Resolution is what other
-// packages act on; the rest explains it.
+// Result is the answer of Resolve. The embedded Resolution is what other packages act on; the rest explains it.
 type Result struct {
 	olmcore.Resolution
 	Outcome Outcome
 	// Targets says where each Subscription ends, sorted by name.
 	Targets []Target
-	// HeldBack are the Subscriptions whose best candidate was not taken, sorted by
-	// name.
+	// HeldBack are the Subscriptions whose best candidate was not taken, sorted by name.
 	HeldBack []explain.HeldBack
-	// Cores are the independent reasons of a failure, in the order of the
-	// Subscriptions. With Policy.AllOrNothing off there may be some beside a
-	// solution for the other Subscriptions.
+	// Cores are the independent reasons of a failure, in the order of the Subscriptions. With Policy.AllOrNothing off
+	// there may be some beside a solution for the other Subscriptions.
 	Cores       []explain.Core
 	Diagnostics []olmcore.Diagnostic
 	Stats       model.Stats
 }
 
-// CoresFor returns the reasons that name a Subscription, and those that name
-// none and so stop all of them.
+// CoresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
 func (r Result) CoresFor(subscription string) []explain.Core {
 	var cores []explain.Core
 	for _, c := range r.Cores {

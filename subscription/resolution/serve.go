@@ -44,8 +44,7 @@ func serve(p *model.Problem) *service {
 	return s
 }
 
-// look looks for a solution once. true: Subscriptions were left out, and there may be
-// one now.
+// look looks for a solution once. true: Subscriptions were left out, and there may be one now.
 func (s *service) look() (again bool) {
 	share := s.limits.share()
 	answer := s.Solver.Decide(s.question(), &share)
@@ -75,8 +74,7 @@ func (s *service) question() search.Question {
 	return search.Question{Problem: s.Problem, Scope: s.Scope}
 }
 
-// done takes a solution, unless no Subscription is left that it is for, or the policy does not
-// let the others go on.
+// done takes a solution, unless no Subscription is left that it is for, or the policy does not let the others go on.
 func (s *service) done(picks []search.Pick) {
 	served := slices.ContainsFunc(s.Subs, func(sub *model.Subscription) bool { return !s.Scope.Failed(sub) })
 	if len(s.cores) == 0 || served && !s.Policy.AllOrNothing {
@@ -86,8 +84,8 @@ func (s *service) done(picks []search.Pick) {
 	s.Targets = nil
 }
 
-// leaveOut takes the Subscriptions of a core out of the problem; what they have
-// installed must stay. false: the core names none.
+// leaveOut takes the Subscriptions of a core out of the problem; what they have installed must stay. false: the core
+// names none.
 func (s *service) leaveOut(core Core, why search.Contradiction) (found bool) {
 	s.Targets = nil
 	s.cores, s.found = append(s.cores, core), append(s.found, why)
@@ -101,8 +99,8 @@ func (s *service) leaveOut(core Core, why search.Contradiction) (found bool) {
 	return found
 }
 
-// waive gives up the requirements in a contradiction that no Subscription is
-// part of, and whose operators stay only because their Subscription failed.
+// waive gives up the requirements in a contradiction that no Subscription is part of, and whose operators stay only
+// because their Subscription failed.
 func (s *service) waive(found search.Contradiction) bool {
 	var waived []model.RuleKey
 	for _, id := range found.Rules {
@@ -121,8 +119,8 @@ func (s *service) waive(found search.Contradiction) bool {
 	return len(waived) > 0
 }
 
-// leaveOutTooHard leaves out the Subscriptions with which the others are too hard to
-// decide, each for itself; when there has been too much work, all that are left.
+// leaveOutTooHard leaves out the Subscriptions with which the others are too hard to decide, each for itself; when
+// there has been too much work, all that are left.
 func (s *service) leaveOutTooHard() bool {
 	s.Solver = &search.Solver{} // what is left may be easy
 	rest := slices.DeleteFunc(slices.Clone(s.Subs), s.Scope.Failed)
@@ -164,9 +162,8 @@ func targets(p *model.Problem, picks []search.Pick) []model.Ref {
 	return list
 }
 
-// unsafe looks for a solution that catalogs without content could make wrong: a
-// new dependency, while a catalog that would come before its own is missing, or
-// a new operator that is not the best one because a dependency of the better
+// unsafe looks for a solution that catalogs without content could make wrong: a new dependency, while a catalog that
+// would come before its own is missing, or a new operator that is not the best one because a dependency of the better
 // ones is nowhere to be found.
 //
 // Differs: OLM stops for every catalog without content.
@@ -235,11 +232,10 @@ type limits struct {
 }
 
 const (
-	// together is how many times the budget of one Subscription all of them may take
-	// before their shares get smaller, to leastShare each.
+	// together is how many times the budget of one Subscription all of them may take before their shares get smaller,
+	// to leastShare each.
 	together, leastShare = 8, 2000
-	// explainingEach is how many steps each Subscription adds to the budgets that
-	// explaining has for all of them.
+	// explainingEach is how many steps each Subscription adds to the budgets that explaining has for all of them.
 	explainingEach = 2000
 )
 
@@ -252,8 +248,7 @@ func newLimits(p *model.Problem) limits {
 	return l
 }
 
-// share is the budget of the next search for all Subscriptions: as much as one of
-// them may take.
+// share is the budget of the next search for all Subscriptions: as much as one of them may take.
 func (l *limits) share() search.Budget { return search.Budget{Limit: l.steps} }
 
 // shareOf is how many steps each of some Subscriptions may take.

@@ -57,8 +57,7 @@ func solution(p *service) Result {
 	return res
 }
 
-// matching returns the Subscriptions that follow a catalog entry, the ones that
-// failed left out.
+// matching returns the Subscriptions that follow a catalog entry, the ones that failed left out.
 func matching(p *service, n *model.Node) []*model.Subscription {
 	var list []*model.Subscription
 	for _, s := range p.Subs {
@@ -92,9 +91,8 @@ func install(p *service, n *model.Node, matching []*model.Subscription) olmcore.
 	return op
 }
 
-// replaces returns the current operator that an entry takes over from, else what
-// the channel says. Of several the one that is nearer to the head. A skipRange that
-// holds the version itself makes it take over from nothing.
+// replaces returns the current operator that an entry takes over from, else what the channel says. Of several the one
+// that is nearer to the head. A skipRange that holds the version itself makes it take over from nothing.
 func replaces(p *service, n *model.Node) string {
 	var over *model.Subscription
 	position := func(s *model.Subscription) int32 {
@@ -117,8 +115,7 @@ func replaces(p *service, n *model.Node) string {
 	return n.Entry.Replaces
 }
 
-// requiredBy returns the names of the selected entries whose requirements n
-// meets.
+// requiredBy returns the names of the selected entries whose requirements n meets.
 func requiredBy(p *service, n *model.Node) []string {
 	var names []string
 	if !search.Eligible(n) {
@@ -172,16 +169,15 @@ func decide(p *service, res *Result, changed map[string]string) {
 	}
 }
 
-// replacedByOther reports whether another Subscription moves on from the operator that a
-// failed one has, too.
+// replacedByOther reports whether another Subscription moves on from the operator that a failed one has, too.
 func replacedByOther(p *service, s *model.Subscription) bool {
 	return s.Current != nil && slices.ContainsFunc(s.Current.Owners, func(other *model.Subscription) bool {
 		return !p.Scope.Failed(other) && p.Targets[other.Index].Entry != s.Current.Entry
 	})
 }
 
-// published is what of a bundle reaches the cluster: the properties without
-// those that only carry manifests, and the manifests.
+// published is what of a bundle reaches the cluster: the properties without those that only carry manifests, and the
+// manifests.
 func published(e *content.Entry) olmcore.Bundle {
 	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects}
 	inline := func(property olmcore.Property) bool {

@@ -15,9 +15,8 @@ import (
 // Change is a change of a namespace that WhatIf tries, and that a Remedy proposes.
 type Change = model.Change
 
-// Changed returns the Input after changes, one after the other. in stays as it is.
-// The error is an *olmcore.InputError that names what a change is about and the
-// Input does not have.
+// Changed returns the Input after changes, one after the other. in stays as it is. The error is an
+// *olmcore.InputError that names what a change is about and the Input does not have.
 func Changed(in Input, changes ...Change) (Input, error) { return model.Changed(in, changes...) }
 
 // Difference is what changes make of the answer for a namespace.
@@ -25,8 +24,8 @@ type Difference struct {
 	Before, After Result
 	// Subscriptions are those for which the answers differ, sorted by name.
 	Subscriptions []SubscriptionDifference
-	// Added are the operators that are installed or upgraded after the changes only,
-	// Dropped those before them only; both are sorted as in a Result.
+	// Added are the operators that are installed or upgraded after the changes only, Dropped those before them only;
+	// both are sorted as in a Result.
 	Added, Dropped []olmcore.Operator
 }
 
@@ -36,8 +35,7 @@ type SubscriptionDifference struct {
 	Before, After Standing
 }
 
-// Standing is what an answer says of one Subscription; it is zero where the
-// Subscription is not there.
+// Standing is what an answer says of one Subscription; it is zero where the Subscription is not there.
 type Standing struct {
 	Target
 	// HeldBack is why it does not get its best candidate, nil when it does.
@@ -46,8 +44,7 @@ type Standing struct {
 	Failure string
 }
 
-// WhatIf resolves a namespace as it is and after changes, and compares the answers. The
-// error is that of Changed.
+// WhatIf resolves a namespace as it is and after changes, and compares the answers. The error is that of Changed.
 func WhatIf(in Input, changes ...Change) (Difference, error) {
 	changed, err := Changed(in, changes...)
 	if err != nil {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cel evaluates the CEL constraints of bundles for package resolution:
-// set resolution.Input.CEL to what [New] returns. It is a module of its own, so
-// that only its users build a CEL library.
+// Package cel evaluates the CEL constraints of bundles for package resolution: set resolution.Input.CEL to what [New]
+// returns. It is a module of its own, so that only its users build a CEL library.
 package cel
 
 import (
@@ -19,14 +18,12 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// CostLimit bounds one evaluation, in units of CEL's cost model. A rule beyond
-// it counts as not satisfied.
+// CostLimit bounds one evaluation, in units of CEL's cost model. A rule beyond it counts as not satisfied.
 const CostLimit = 1_000_000
 
-// New returns a compiler for the rules that OLM knows: expressions of type bool
-// over the variable "properties", a list of maps with the keys type and value,
-// and the function semver_compare(a, b), which is -1, 0 or 1. It may be used by
-// any number of goroutines.
+// New returns a compiler for the rules that OLM knows: expressions of type bool over the variable "properties", a
+// list of maps with the keys type and value, and the function semver_compare(a, b), which is -1, 0 or 1. It may be
+// used by any number of goroutines.
 //
 // Source: operator-framework/api pkg/constraints, NewCelEnvironment.
 // Differs: an evaluation has a cost limit.

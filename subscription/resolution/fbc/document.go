@@ -58,8 +58,8 @@ func fault(field, format string, args ...any) *Error {
 	return &Error{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// decode returns a document's fields, what is odd about its keys, and why it cannot
-// be used. A schema that is not one of ours comes without all three.
+// decode returns a document's fields, what is odd about its keys, and why it cannot be used. A schema that is not one
+// of ours comes without all three.
 func decode(document yamljson.Document) (b blob, odd []oddity, problem *Error) {
 	if len(document.JSON) == 0 || document.JSON[0] != '{' {
 		return blob{}, nil, fault("", "is not an object")
@@ -119,9 +119,8 @@ func oddKeys(complaints []error) (odd []oddity) {
 	return odd
 }
 
-// ambiguous returns the key, of those that say what a document is, that is there
-// twice, or in two spellings: readers that match keys with and without regard to
-// case would take the document for another one.
+// ambiguous returns the key, of those that say what a document is, that is there twice, or in two spellings: readers
+// that match keys with and without regard to case would take the document for another one.
 func ambiguous(document []byte, odd []oddity) string {
 	if len(odd) == 0 {
 		return ""
@@ -142,8 +141,7 @@ func ambiguous(document []byte, odd []oddity) string {
 	return ""
 }
 
-// check says what keeps a document of a known schema from being used, whatever the
-// other documents say.
+// check says what keeps a document of a known schema from being used, whatever the other documents say.
 func (b *blob) check() *Error {
 	switch {
 	case b.Schema != schemaPackage && b.Package == "":
@@ -214,8 +212,7 @@ func (b *blob) checkDeprecations() *Error {
 	return nil
 }
 
-// looseVersion returns a version that is not as semver.org has it, but can be
-// understood.
+// looseVersion returns a version that is not as semver.org has it, but can be understood.
 func looseVersion(properties []olmcore.Property) (odd []oddity) {
 	for i, p := range properties {
 		var value struct{ Version string }

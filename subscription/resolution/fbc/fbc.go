@@ -14,18 +14,17 @@ import (
 
 // Options bound what is read. The zero value is the defaults.
 type Options struct {
-	// Strict refuses the whole catalog at the first problem. Otherwise a document
-	// that cannot be used is left out, with a Diagnostic.
+	// Strict refuses the whole catalog at the first problem. Otherwise a document that cannot be used is left out,
+	// with a Diagnostic.
 	Strict bool
-	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of
-	// documents. 0 is the default. MaxBytes bounds a catalog as a whole, all files
-	// together, once inflated, and with aliases of YAML as what they stand for. What
-	// is beyond a bound is an error even without Strict, since there is no telling
-	// what else is there.
+	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of documents. 0 is the default.
+	// MaxBytes bounds a catalog as a whole, all files together, once inflated, and with aliases of YAML as what they
+	// stand for. What is beyond a bound is an error even without Strict, since there is no telling what else is
+	// there.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
-	// OmitProperties are types of bundle properties to leave out, to save memory:
-	// resolution needs neither olm.csv.metadata nor olm.bundle.object.
+	// OmitProperties are types of bundle properties to leave out, to save memory: resolution needs neither
+	// olm.csv.metadata nor olm.bundle.object.
 	OmitProperties []string
 }
 
@@ -74,33 +73,29 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Diagnostic reasons.
 const (
-	// ReasonUnreadableFile: a file is neither JSON nor YAML, or no file in the catalog's
-	// folder; what stood before the broken place is used. Repair it, or name it in
-	// .indexignore.
+	// ReasonUnreadableFile: a file is neither JSON nor YAML, or no file in the catalog's folder; what stood before
+	// the broken place is used. Repair it, or name it in .indexignore.
 	ReasonUnreadableFile = "UnreadableFile"
-	// ReasonInvalidDocument: a document is not what its schema says, and is left
-	// out. OLM serves no catalog that has it.
+	// ReasonInvalidDocument: a document is not what its schema says, and is left out. OLM serves no catalog that has
+	// it.
 	ReasonInvalidDocument = "InvalidDocument"
-	// ReasonDuplicateKey: a key is there twice. As in OLM the last one counts; remove
-	// the one that is not meant. Of JSON nothing is said about keys inside the values
-	// of properties, which are carried along as they are.
+	// ReasonDuplicateKey: a key is there twice. As in OLM the last one counts; remove the one that is not meant. Of
+	// JSON nothing is said about keys inside the values of properties, which are carried along as they are.
 	ReasonDuplicateKey = "DuplicateKey"
-	// ReasonKeyCase: a key is written in another case than the schema has it. As in OLM
-	// it is read; write it as the message says.
+	// ReasonKeyCase: a key is written in another case than the schema has it. As in OLM it is read; write it as the
+	// message says.
 	ReasonKeyCase = "KeyCase"
-	// ReasonLooseVersion: a bundle's version is not as semver.org has it, such as v1.0.0
-	// or 1.0. It is read as the message says, as OLM reads older catalogs. Strict refuses it.
+	// ReasonLooseVersion: a bundle's version is not as semver.org has it, such as v1.0.0 or 1.0. It is read as the
+	// message says, as OLM reads older catalogs. Strict refuses it.
 	ReasonLooseVersion = "LooseVersion"
-	// ReasonUnknownPackage: a channel, bundle or deprecation names a package that
-	// no document describes, and is left out.
+	// ReasonUnknownPackage: a channel, bundle or deprecation names a package that no document describes, and is left
+	// out.
 	ReasonUnknownPackage = "UnknownPackage"
 )
 
-// Read reads one stream of documents: JSON values one after another, or YAML
-// documents; compressed with gzip or not. file is for errors and diagnostics.
-// The packages come sorted by name. Errors are *Error, or *olmcore.InputError
-// for bad Options. The content is not validated beyond its form: that is
-// resolution.Build's work.
+// Read reads one stream of documents: JSON values one after another, or YAML documents; compressed with gzip or not.
+// file is for errors and diagnostics. The packages come sorted by name. Errors are *Error, or *olmcore.InputError for
+// bad Options. The content is not validated beyond its form: that is resolution.Build's work.
 func Read(file string, r io.Reader, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err

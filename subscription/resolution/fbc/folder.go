@@ -13,13 +13,12 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Load reads every file below root, "." for all of fsys, in the order of their
-// names, apart from those that files named .indexignore exclude; their syntax is
-// that of .gitignore. root may be a single file. Otherwise it is like Read.
+// Load reads every file below root, "." for all of fsys, in the order of their names, apart from those that files
+// named .indexignore exclude; their syntax is that of .gitignore. root may be a single file. Otherwise it is like
+// Read.
 //
-// Names that begin with two dots are left out: a mounted ConfigMap has them, and
-// links into them, which are followed. Links that lead out of root, and what is
-// neither file nor folder, such as a named pipe, are reported as unreadable.
+// Names that begin with two dots are left out: a mounted ConfigMap has them, and links into them, which are followed.
+// Links that lead out of root, and what is neither file nor folder, such as a named pipe, are reported as unreadable.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
@@ -86,8 +85,7 @@ var (
 	errLoops    = errors.New("is a link that leads through too many others")
 )
 
-// look returns where the links in a name lead, and what is there. A problem is why
-// that must not be opened.
+// look returns where the links in a name lead, and what is there. A problem is why that must not be opened.
 func (f *folder) look(name string) (target string, info fs.FileInfo, problem error) {
 	if target, problem = f.resolve(name); problem != nil {
 		return "", nil, problem

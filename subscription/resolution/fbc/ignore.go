@@ -9,8 +9,8 @@ import (
 
 const ignoreFile = ".indexignore"
 
-// ignorer holds the patterns of the ignore files found so far, outermost first.
-// Of several that match a name the last one counts.
+// ignorer holds the patterns of the ignore files found so far, outermost first. Of several that match a name the last
+// one counts.
 type ignorer struct{ patterns []pattern }
 
 type pattern struct {
@@ -18,8 +18,7 @@ type pattern struct {
 	base string
 	// parts are the pattern's path elements; "**" stands for any number of them.
 	parts []string
-	// negated takes back what earlier patterns exclude; onlyDirectories does not
-	// match files.
+	// negated takes back what earlier patterns exclude; onlyDirectories does not match files.
 	negated, onlyDirectories bool
 }
 
@@ -78,8 +77,7 @@ func (g *ignorer) matches(name string, directory bool) bool {
 	return excluded
 }
 
-// matchParts goes back to the last "**" only: what the ones before it took can
-// always be taken by it.
+// matchParts goes back to the last "**" only: what the ones before it took can always be taken by it.
 func matchParts(parts, elements []string) bool {
 	if n := len(parts); n > 0 && parts[n-1] == "**" {
 		// At the end it stands for one element at least.

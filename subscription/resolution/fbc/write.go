@@ -25,9 +25,8 @@ type written struct {
 	RelatedImages  []resolution.RelatedImage `json:"relatedImages,omitempty"`
 }
 
-// Write writes packages as JSON documents, one a line, that Read turns into the
-// same packages. Packages, channels and bundles are sorted by name, so that
-// equal content gives equal bytes. Objects of bundles are not written; the
+// Write writes packages as JSON documents, one a line, that Read turns into the same packages. Packages, channels and
+// bundles are sorted by name, so that equal content gives equal bytes. Objects of bundles are not written; the
 // properties that carry them are.
 func Write(w io.Writer, packages []resolution.Package) error {
 	buffered := bufio.NewWriter(w)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package path finds the way that an operator takes from what is installed to a bundle,
-// or to where it gets no further: hop by hop, each with what moves beside it, and where
-// the way ends with the reason. Each hop is what resolution.Resolve answers for the
-// namespace after the hop before, so that the way is never another than the one that
-// the operators take.
+// Package path finds the way that an operator takes from what is installed to a bundle, or to where it gets no
+// further: hop by hop, each with what moves beside it, and where the way ends with the reason. Each hop is what
+// resolution.Resolve answers for the namespace after the hop before, so that the way is never another than the one
+// that the operators take.
 //
 //	found, err := path.Find(path.Question{Input: in, Subscription: "cool", Target: "cool.v2.0.0"})
 //	fmt.Print(found)           // also found.Mermaid() and found.DOT()
 //
-// A way says nothing of what only a cluster knows: that a version starts, that a plan
-// is approved. It supposes that every hop succeeds.
+// A way says nothing of what only a cluster knows: that a version starts, that a plan is approved. It supposes that
+// every hop succeeds.
 package path
 
 import (
@@ -31,15 +30,13 @@ import (
 type Question struct {
 	// Input is the namespace as it is; Find changes nothing of it.
 	Input resolution.Input
-	// Subscription is the one that is asked about. Empty asks for all together, as far
-	// as they get.
+	// Subscription is the one that is asked about. Empty asks for all together, as far as they get.
 	Subscription string
-	// Target is the bundle where its way shall end, named by its ClusterServiceVersion.
-	// Empty is as far as it gets. It needs a Subscription.
+	// Target is the bundle where its way shall end, named by its ClusterServiceVersion. Empty is as far as it gets.
+	// It needs a Subscription.
 	Target string
-	// AcrossChannels: where the Subscription gets no further, or past the Target, it may
-	// follow another channel of its package. Of several ways the shortest is found. Without
-	// Target it leads to the head of the default channel.
+	// AcrossChannels: where the Subscription gets no further, or past the Target, it may follow another channel of
+	// its package. Of several ways the shortest is found. Without Target it leads to the head of the default channel.
 	AcrossChannels bool
 }
 
@@ -48,8 +45,8 @@ type Path struct {
 	Namespace    string `json:"namespace"`
 	Subscription string `json:"subscription,omitempty"`
 	Target       string `json:"target,omitempty"`
-	// Reached: the Target is installed in the end; without one, that the way ends as
-	// nothing better is offered, and not for an obstacle.
+	// Reached: the Target is installed in the end; without one, that the way ends as nothing better is offered, and
+	// not for an obstacle.
 	Reached bool  `json:"reached"`
 	Hops    []Hop `json:"hops"`
 	// Stops say where each Subscription that is asked about ends, sorted by name.
@@ -58,13 +55,11 @@ type Path struct {
 
 // Hop is what one resolution brings.
 type Hop struct {
-	// Channel is the channel that the Subscription has to follow for it, where that is
-	// not the one before.
+	// Channel is the channel that the Subscription has to follow for it, where that is not the one before.
 	Channel string `json:"channel,omitempty"`
 	// Moves are the operators that are installed or upgraded, sorted by name.
 	Moves []Move `json:"moves"`
-	// Approval: a Subscription asks for its plans to be approved, so the hop waits
-	// for that.
+	// Approval: a Subscription asks for its plans to be approved, so the hop waits for that.
 	Approval bool `json:"approval,omitempty"`
 }
 
@@ -77,8 +72,7 @@ type Move struct {
 	Package string               `json:"package"`
 	Channel string               `json:"channel"`
 	Catalog types.NamespacedName `json:"catalog"`
-	// Subscriptions are those that it is for; none for a new dependency. RequiredBy are
-	// the operators that need it.
+	// Subscriptions are those that it is for; none for a new dependency. RequiredBy are the operators that need it.
 	Subscriptions []string `json:"subscriptions,omitempty"`
 	RequiredBy    []string `json:"requiredBy,omitempty"`
 	// Deprecations are what the catalog says about the bundle, its channel and package.
@@ -90,8 +84,7 @@ type Stop struct {
 	Subscription string `json:"subscription"`
 	// At is what is installed there, empty for nothing.
 	At string `json:"at,omitempty"`
-	// Code says why it goes no further: Head, OtherWay, Endless, Unresolved, or what
-	// holds it back.
+	// Code says why it goes no further: Head, OtherWay, Endless, Unresolved, or what holds it back.
 	Code    resolution.HeldBackCode `json:"code"`
 	Summary string                  `json:"summary"`
 }
@@ -109,8 +102,8 @@ const (
 // maxHops bounds a way, maxTried how many resolutions a search across channels takes.
 const maxHops, maxTried = 1000, 4000
 
-// Find returns the way that a Question asks for. The error is an *olmcore.InputError
-// that names what the Input does not have.
+// Find returns the way that a Question asks for. The error is an *olmcore.InputError that names what the Input does
+// not have.
 func Find(q Question) (Path, error) {
 	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
 		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty; a Target and other channels are those of one"}
@@ -226,8 +219,8 @@ type step struct {
 	hops []Hop
 }
 
-// across looks for the shortest way, over any of the package's channels. Of ways of one
-// length it is the one that keeps its channel longest.
+// across looks for the shortest way, over any of the package's channels. Of ways of one length it is the one that
+// keeps its channel longest.
 func (w *walk) across(start state) (Path, bool) {
 	queue, seen, tried := []step{{state: start}}, map[string]bool{}, 0
 	for len(queue) > 0 && tried < maxTried {
@@ -294,8 +287,8 @@ func (w *walk) bounds(h *resolution.HeldBack) bool {
 	return h.Code == resolution.Pinned && w.bound != "" && strings.Contains(h.Blocker, strconv.Quote(w.bound))
 }
 
-// obstacle says what stands between a state and the Target: what holds the Subscription
-// back in another channel, where it may follow one.
+// obstacle says what stands between a state and the Target: what holds the Subscription back in another channel,
+// where it may follow one.
 func (w *walk) obstacle(s state) (resolution.HeldBackCode, string) {
 	for _, channel := range w.channels {
 		in, err := resolution.Changed(s.in, resolution.Change{Subscription: w.Subscription, Channel: channel})

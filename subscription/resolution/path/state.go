@@ -47,9 +47,8 @@ func (s state) key() string {
 	return strings.Join(parts, "\n")
 }
 
-// after returns the namespace once everything that a resolution asks for is done: its
-// operators have succeeded, what they replace is gone, Subscriptions for dependencies
-// are there. moved is false when it asks for nothing.
+// after returns the namespace once everything that a resolution asks for is done: its operators have succeeded, what
+// they replace is gone, Subscriptions for dependencies are there. moved is false when it asks for nothing.
 func (s state) after(res *resolution.Result) (next state, hop Hop, moved bool) {
 	next = s
 	next.in.Subscriptions, next.in.CSVs, next.in.InFlight = slices.Clone(s.in.Subscriptions), slices.Clone(s.in.CSVs), nil
@@ -104,8 +103,7 @@ func youngest(subscriptions []*v1alpha1.Subscription) metav1.Time {
 	return metav1.NewTime(last.Add(time.Second))
 }
 
-// installed is what of a bundle's ClusterServiceVersion a resolution looks at, once it
-// has succeeded.
+// installed is what of a bundle's ClusterServiceVersion a resolution looks at, once it has succeeded.
 func installed(namespace string, op *olmcore.Operator) *v1alpha1.ClusterServiceVersion {
 	csv := &v1alpha1.ClusterServiceVersion{}
 	csv.Namespace, csv.Name = namespace, op.Name

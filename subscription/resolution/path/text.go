@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// String returns the way as text, one line for each hop, and for what comes or moves
-// with it.
+// String returns the way as text, one line for each hop, and for what comes or moves with it.
 func (p Path) String() string {
 	var b strings.Builder
 	if p.Subscription == "" {
@@ -54,8 +53,7 @@ func count(hops int) string {
 	return strconv.Itoa(hops) + " hops"
 }
 
-// ordered returns the moves of a hop, those of the Subscription that is asked about
-// first.
+// ordered returns the moves of a hop, those of the Subscription that is asked about first.
 func (p Path) ordered(hop Hop) []Move {
 	return slices.SortedStableFunc(slices.Values(hop.Moves), func(a, b Move) int {
 		return cmp.Compare(p.rank(a), p.rank(b))
@@ -134,8 +132,7 @@ func (p Path) DOT() string {
 	return b.String() + "}\n"
 }
 
-// Mermaid returns the way as a flowchart for Mermaid, which many renderers of Markdown
-// draw.
+// Mermaid returns the way as a flowchart for Mermaid, which many renderers of Markdown draw.
 func (p Path) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")

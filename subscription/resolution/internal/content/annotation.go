@@ -24,9 +24,9 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Projects reports whether an annotation is the JSON form of a bundle's properties
-// as OLM writes it, without those that are not projected. Then what was parsed of the
-// bundle is what the annotation says. It compares text: a false no costs time alone.
+// Projects reports whether an annotation is the JSON form of a bundle's properties as OLM writes it, without those
+// that are not projected. Then what was parsed of the bundle is what the annotation says. It compares text: a false
+// no costs time alone.
 func Projects(text string, properties []olmcore.Property) bool {
 	rest, ok := strings.TrimSpace(text), true
 	next := func(part string) {

@@ -14,11 +14,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog. Of what OLM checks before it serves a
-// catalog it checks what an answer depends on, piece by piece: what is unusable is
-// left out or marked, with a Diagnostic whose Path names package, channel and bundle,
-// and the rest works. Build panics on no input. It keeps references into packages,
-// which must not be changed any more.
+// Build indexes the content of one catalog. Of what OLM checks before it serves a catalog it checks what an answer
+// depends on, piece by piece: what is unusable is left out or marked, with a Diagnostic whose Path names package,
+// channel and bundle, and the rest works. Build panics on no input. It keeps references into packages, which must not
+// be changed any more.
 //
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
 // Differs: one broken package does not take the whole catalog down.

@@ -11,21 +11,18 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Catalog is the content of one catalog, indexed for Resolve. Build makes it.
-// It never changes: any number of calls may use it at the same time, and one
-// Catalog may stand for several CatalogSources.
+// Catalog is the content of one catalog, indexed for Resolve. Build makes it. It never changes: any number of calls
+// may use it at the same time, and one Catalog may stand for several CatalogSources.
 type Catalog struct {
 	ByName map[string]*PackageIndex
 	Sorted []*PackageIndex // by name
-	// The entries that can be chosen for a requirement, in the order of
-	// preference inside a catalog: default channels first, then by package and
-	// channel name, then from the head of the channel down.
+	// The entries that can be chosen for a requirement, in the order of preference inside a catalog: default channels
+	// first, then by package and channel name, then from the head of the channel down.
 	ByAPI     map[API][]*Entry
 	ByLabel   map[string][]*Entry
 	ByPackage map[string][]*Entry
 	All       []*Entry
-	// malformed are the channels without order; invalid counts
-	// the bundles that must not be selected.
+	// malformed are the channels without order; invalid counts the bundles that must not be selected.
 	Malformed []*ChannelIndex
 	Invalid   int
 	// HasRules: some bundle has a CEL rule.
@@ -37,8 +34,7 @@ type Catalog struct {
 type PackageIndex struct {
 	Name     string
 	Channels []*ChannelIndex // the default first, then by name
-	// chains is every channel's chain, in that order: what a Subscription without
-	// a channel chooses from.
+	// chains is every channel's chain, in that order: what a Subscription without a channel chooses from.
 	Chains       []*Entry
 	deprecations []Deprecation
 }
@@ -49,16 +45,16 @@ type ChannelIndex struct {
 	Name      string
 	isDefault bool
 	ByName    map[string]*Entry
-	// chain is the entries in order of preference, head first, without the
-	// skipped ones; nil when malformed says that there is no such order.
+	// chain is the entries in order of preference, head first, without the skipped ones; nil when malformed says that
+	// there is no such order.
 	Chain     []*Entry
 	Malformed string
 	// rank is the channel's place in the order of byAPI.
 	rank int32
 }
 
-// Entry is one bundle in one channel, or an existing ClusterServiceVersion: what
-// resolution chooses. Its address is its identity.
+// Entry is one bundle in one channel, or an existing ClusterServiceVersion: what resolution chooses. Its address is
+// its identity.
 type Entry struct {
 	*ParsedBundle
 	Channel  *ChannelIndex // nil for an existing one
@@ -96,8 +92,8 @@ func (c *Catalog) Packages() []string {
 	return names
 }
 
-// Channels returns the names of a package's channels, the default channel
-// first, then by name; nil when there is no such package.
+// Channels returns the names of a package's channels, the default channel first, then by name; nil when there is no
+// such package.
 func (c *Catalog) Channels(pkg string) []string {
 	if c == nil || c.ByName[pkg] == nil {
 		return nil
@@ -109,9 +105,8 @@ func (c *Catalog) Channels(pkg string) []string {
 	return names
 }
 
-// Chain returns the names of a channel's bundles in the order of preference:
-// the head, then what it replaces, and so on, without the skipped ones. It is
-// nil when there is no such channel or its upgrade graph has no such order.
+// Chain returns the names of a channel's bundles in the order of preference: the head, then what it replaces, and so
+// on, without the skipped ones. It is nil when there is no such channel or its upgrade graph has no such order.
 func (c *Catalog) Chain(pkg, channel string) []string {
 	if c == nil || c.ByName[pkg] == nil {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// sortChain orders a channel's entries from its head down and leaves out what is
-// skipped, and what the head does not lead to: that is stranded. The error text is
-// OLM's.
+// sortChain orders a channel's entries from its head down and leaves out what is skipped, and what the head does not
+// lead to: that is stranded. The error text is OLM's.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, sortChannel.
 // Differs: an entry that replaces or skips itself is taken for one that does not.
@@ -73,15 +72,14 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 // maxListed bounds the chains that a text names. Differs: OLM names all.
 const maxListed = 100
 
-// walk is where following replaces from an entry leads to: the last entry that
-// is not skipped, nil when there is none, or into a cycle.
+// walk is where following replaces from an entry leads to: the last entry that is not skipped, nil when there is
+// none, or into a cycle.
 type walk struct {
 	last   *Entry
 	cyclic bool
 }
 
-// walker remembers walks, so that many heads over one tail take no longer than
-// one.
+// walker remembers walks, so that many heads over one tail take no longer than one.
 type walker struct {
 	byName  map[string]*Entry
 	skipped map[*Entry]bool

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package content is what a catalog holds: as its author wrote it, parsed, and indexed
-// for who looks for a bundle.
+// Package content is what a catalog holds: as its author wrote it, parsed, and indexed for who looks for a bundle.
 package content
 
 import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Package is one package of a catalog as its author wrote it: the input of
-// Build, the output of fbc.Load. Nothing in it needs to be valid.
+// Package is one package of a catalog as its author wrote it: the input of Build, the output of fbc.Load. Nothing in
+// it needs to be valid.
 type Package struct {
 	Name           string
 	DefaultChannel string
@@ -19,8 +18,7 @@ type Package struct {
 	Deprecations   []Deprecation
 }
 
-// Channel is one stream of upgrades. The edges of the upgrade graph live in its
-// entries, not in the bundles.
+// Channel is one stream of upgrades. The edges of the upgrade graph live in its entries, not in the bundles.
 type Channel struct {
 	Name       string
 	Entries    []ChannelEntry
@@ -31,16 +29,16 @@ type Channel struct {
 type ChannelEntry struct {
 	// Name is the bundle's, that is the name of its ClusterServiceVersion.
 	Name string `json:"name"`
-	// Replaces and Skips are names of entries that this one upgrades from; those
-	// in Skips are also taken out of the channel.
+	// Replaces and Skips are names of entries that this one upgrades from; those in Skips are also taken out of the
+	// channel.
 	Replaces string   `json:"replaces,omitempty"`
 	Skips    []string `json:"skips,omitempty"`
 	// SkipRange is a version range; every version in it upgrades to this entry.
 	SkipRange string `json:"skipRange,omitempty"`
 }
 
-// Bundle is one version of an operator. Objects are the inline manifests; where
-// there are none, they are taken from properties of type olm.bundle.object.
+// Bundle is one version of an operator. Objects are the inline manifests; where there are none, they are taken from
+// properties of type olm.bundle.object.
 type Bundle struct {
 	Name string
 	olmcore.Bundle
@@ -54,8 +52,8 @@ type RelatedImage struct {
 	Image string `json:"image"`
 }
 
-// Deprecation is a message about a package (both other fields empty), a channel
-// or a bundle. It never changes what is chosen.
+// Deprecation is a message about a package (both other fields empty), a channel or a bundle. It never changes what is
+// chosen.
 type Deprecation struct {
 	Channel, Bundle string
 	Message         string
@@ -71,8 +69,8 @@ const (
 	PropertyLabel           = "olm.label"
 	PropertyLabelRequired   = "olm.label.required"
 	PropertyDeprecated      = "olm.deprecated"
-	// PropertyBundleObject holds an inline manifest, PropertyCSVMetadata a summary
-	// for user interfaces. Neither reaches an installed ClusterServiceVersion.
+	// PropertyBundleObject holds an inline manifest, PropertyCSVMetadata a summary for user interfaces. Neither
+	// reaches an installed ClusterServiceVersion.
 	PropertyBundleObject = "olm.bundle.object"
 	PropertyCSVMetadata  = "olm.csv.metadata"
 )

@@ -14,9 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Digest is the same for catalogs of the same content, in whatever order their
-// packages, channels, entries and bundles came to Build. The order of a bundle's
-// properties counts. It is a key for caches, and proves nothing.
+// Digest is the same for catalogs of the same content, in whatever order their packages, channels, entries and
+// bundles came to Build. The order of a bundle's properties counts. It is a key for caches, and proves nothing.
 func (c *Catalog) Digest() string {
 	if c == nil {
 		return ""
@@ -24,8 +23,7 @@ func (c *Catalog) Digest() string {
 	return c.digest.String()
 }
 
-// digest is the sum of the hashes of all pieces, so that their order does not
-// matter.
+// digest is the sum of the hashes of all pieces, so that their order does not matter.
 type digest [4]uint64
 
 // String is the digest in hexadecimal.

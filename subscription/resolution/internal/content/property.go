@@ -22,8 +22,7 @@ type API struct{ Group, Version, Kind string }
 // String is the API for people.
 func (g API) String() string { return g.Kind + " (" + g.Group + "/" + g.Version + ")" }
 
-// PackageFact is one valid olm.package property. Versions that are not strict
-// semver are in no range.
+// PackageFact is one valid olm.package property. Versions that are not strict semver are in no range.
 type PackageFact struct {
 	Name    string
 	Version semver.Version
@@ -35,8 +34,7 @@ func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
-// Facts is what resolution knows of a bundle or an installed
-// ClusterServiceVersion: its properties, parsed once.
+// Facts is what resolution knows of a bundle or an installed ClusterServiceVersion: its properties, parsed once.
 type Facts struct {
 	Packages     []PackageFact
 	Provides     []API
@@ -49,8 +47,8 @@ type Facts struct {
 	Properties []olmcore.Property
 }
 
-// Parser turns properties into facts. What equal texts have in common is shared,
-// so that a catalog holds each requirement, range and string once.
+// Parser turns properties into facts. What equal texts have in common is shared, so that a catalog holds each
+// requirement, range and string once.
 type Parser struct {
 	strings      map[string]string
 	ranges       map[string]*VersionRange
@@ -59,8 +57,7 @@ type Parser struct {
 	hasRules     bool           // a CEL rule was seen
 }
 
-// NewParser returns a parser for a catalog, or, without sharing strings, for a
-// few bundles that are soon forgotten.
+// NewParser returns a parser for a catalog, or, without sharing strings, for a few bundles that are soon forgotten.
 func NewParser(share bool) *Parser {
 	p := &Parser{ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}, apis: map[string]API{}}
 	if share {
@@ -92,8 +89,8 @@ func (p *Parser) parseRange(text string) (*VersionRange, error) {
 	return r, nil
 }
 
-// Facts parses the properties of one bundle. ignored gets a sentence for each
-// property that is broken and does not matter enough to forbid the bundle.
+// Facts parses the properties of one bundle. ignored gets a sentence for each property that is broken and does not
+// matter enough to forbid the bundle.
 func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Facts {
 	f := Facts{Properties: properties}
 	known := make(map[any]bool, len(properties))

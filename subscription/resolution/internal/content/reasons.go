@@ -4,50 +4,46 @@ package content
 
 // Diagnostic reasons.
 const (
-	// ReasonInvalidContent: a piece of a catalog breaks its format and is left out
-	// or partly ignored. The catalog's author has to repair it.
+	// ReasonInvalidContent: a piece of a catalog breaks its format and is left out or partly ignored. The catalog's
+	// author has to repair it.
 	ReasonInvalidContent = "InvalidContent"
 	// ReasonDuplicateContent: a catalog says something twice; the first counts.
 	ReasonDuplicateContent = "DuplicateContent"
-	// ReasonInvalidBundle: a bundle's requirement cannot be read, so the bundle is
-	// never chosen. The catalog's author has to repair it.
+	// ReasonInvalidBundle: a bundle's requirement cannot be read, so the bundle is never chosen. The catalog's author
+	// has to repair it.
 	ReasonInvalidBundle = "InvalidBundle"
-	// ReasonMalformedChannel: a channel's upgrade graph gives no order, so nothing
-	// in it is chosen. The catalog's author has to repair it.
+	// ReasonMalformedChannel: a channel's upgrade graph gives no order, so nothing in it is chosen. The catalog's
+	// author has to repair it.
 	ReasonMalformedChannel = "MalformedChannel"
-	// ReasonSkippedObject: an object of the input was left out: nil, of another
-	// namespace, or there twice. The caller's reads are inconsistent.
+	// ReasonSkippedObject: an object of the input was left out: nil, of another namespace, or there twice. The
+	// caller's reads are inconsistent.
 	ReasonSkippedObject = "SkippedObject"
-	// ReasonCatalogUnavailable: a visible catalog has no content, so nothing of it
-	// can be chosen. See the CatalogSource's status.
+	// ReasonCatalogUnavailable: a visible catalog has no content, so nothing of it can be chosen. See the
+	// CatalogSource's status.
 	ReasonCatalogUnavailable = "CatalogUnavailable"
 	// ReasonStaleCatalog: the content of a catalog is that of an earlier read.
 	ReasonStaleCatalog = "StaleCatalog"
-	// ReasonInstalledCSVMissing: status.installedCSV names a ClusterServiceVersion
-	// that does not exist, is a copy or is being deleted; the Subscription is
-	// resolved like a new one.
+	// ReasonInstalledCSVMissing: status.installedCSV names a ClusterServiceVersion that does not exist, is a copy or
+	// is being deleted; the Subscription is resolved like a new one.
 	ReasonInstalledCSVMissing = "InstalledCSVMissing"
-	// ReasonUnreadableCSV: properties or APIs of an existing ClusterServiceVersion
-	// cannot be read; what is readable counts.
+	// ReasonUnreadableCSV: properties or APIs of an existing ClusterServiceVersion cannot be read; what is readable
+	// counts.
 	ReasonUnreadableCSV = "UnreadableCSV"
-	// ReasonBrokenReplacementChain: the spec.replaces of existing
-	// ClusterServiceVersions form no chain of replacements.
+	// ReasonBrokenReplacementChain: the spec.replaces of existing ClusterServiceVersions form no chain of
+	// replacements.
 	ReasonBrokenReplacementChain = "BrokenReplacementChain"
-	// ReasonInvalidPin: a version range that holds a Subscription cannot be read, so that
-	// nothing is installed or upgraded for it until the range is repaired; or no
-	// Subscription has the name that a Pin has.
+	// ReasonInvalidPin: a version range that holds a Subscription cannot be read, so that nothing is installed or
+	// upgraded for it until the range is repaired; or no Subscription has the name that a Pin has.
 	ReasonInvalidPin = "InvalidPin"
-	// ReasonUnknownExclusion: the OperatorGroup's annotation that hides global
-	// catalogs has a value other than "true" and has no effect.
+	// ReasonUnknownExclusion: the OperatorGroup's annotation that hides global catalogs has a value other than "true"
+	// and has no effect.
 	ReasonUnknownExclusion = "UnknownExclusion"
-	// ReasonMissingCSV: status.currentCSV is what would be chosen, but it does not
-	// exist in the namespace; it is installed again.
+	// ReasonMissingCSV: status.currentCSV is what would be chosen, but it does not exist in the namespace; it is
+	// installed again.
 	ReasonMissingCSV = "MissingCSV"
-	// ReasonNameCollision: the usual name of a generated Subscription is taken, so
-	// it got a longer one.
+	// ReasonNameCollision: the usual name of a generated Subscription is taken, so it got a longer one.
 	ReasonNameCollision = "NameCollision"
-	// ReasonInstallModeUnsupported: a selected operator says that it does not
-	// support what the OperatorGroup asks for. It is installed nevertheless and its
-	// ClusterServiceVersion will fail.
+	// ReasonInstallModeUnsupported: a selected operator says that it does not support what the OperatorGroup asks
+	// for. It is installed nevertheless and its ClusterServiceVersion will fail.
 	ReasonInstallModeUnsupported = "InstallModeUnsupported"
 )

@@ -38,8 +38,8 @@ type Predicate struct {
 	Message string
 }
 
-// Requirement is a predicate that some selected entry must satisfy. Equal
-// requirements of one catalog are one pointer.
+// Requirement is a predicate that some selected entry must satisfy. Equal requirements of one catalog are one
+// pointer.
 type Requirement struct {
 	*Predicate
 	Key string
@@ -137,8 +137,8 @@ type constraintsJSON struct {
 // constraint parses an olm.constraint value.
 //
 // Source: operator-framework/api pkg/constraints, Parse.
-// Differs: several kinds in one constraint, data behind the value and more than
-// 64 levels are errors, instead of being ignored.
+// Differs: several kinds in one constraint, data behind the value and more than 64 levels are errors, instead of
+// being ignored.
 func (p *Parser) constraint(value json.RawMessage) (*Predicate, error) {
 	if len(value) > maxConstraintSize {
 		return nil, fmt.Errorf("parse olm.constraint: olm.constraint value is greater than max constraint size %d bytes", maxConstraintSize)

@@ -14,9 +14,8 @@ type VersionRange struct {
 	in   semver.Range
 }
 
-// Contains reports whether v is in the range. The range functions of the semver
-// library call nil for texts with an empty alternative, such as ">1.0.0 || ||
-// <0.1.0", when no other alternative matches; nothing is in that part.
+// Contains reports whether v is in the range. The range functions of the semver library call nil for texts with an
+// empty alternative, such as ">1.0.0 || || <0.1.0", when no other alternative matches; nothing is in that part.
 func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -26,8 +25,8 @@ func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	return r.in(v)
 }
 
-// maxRangeSize bounds the text of a range in bytes: the functions of the library
-// nest as deep as a range has alternatives.
+// maxRangeSize bounds the text of a range in bytes: the functions of the library nest as deep as a range has
+// alternatives.
 const maxRangeSize = 16 << 10
 
 // ParseRange parses a version range. It never panics.

@@ -43,8 +43,7 @@ func rulesOf(p *View, set search.Contradiction) []Rule {
 	return rules
 }
 
-// unavailable returns OLM's text about catalogs without content when the set
-// depends on what they may hold.
+// unavailable returns OLM's text about catalogs without content when the set depends on what they may hold.
 //
 // Differs: OLM stops for every such catalog, whatever it could contribute.
 func unavailable(p *View, set search.Contradiction) string {

@@ -28,11 +28,9 @@ type Explanation struct {
 const (
 	// UnknownBundle: no visible catalog has it.
 	UnknownBundle model.HeldBackCode = "UnknownBundle"
-	// NotFollowed: no Subscription follows its package and channel, and nothing
-	// that is selected needs it.
+	// NotFollowed: no Subscription follows its package and channel, and nothing that is selected needs it.
 	NotFollowed model.HeldBackCode = "NotFollowed"
-	// Skipped: another bundle of the channel skips it, so it is never installed
-	// unless startingCSV names it.
+	// Skipped: another bundle of the channel skips it, so it is never installed unless startingCSV names it.
 	Skipped model.HeldBackCode = "Skipped"
 	// LessPreferred: a better candidate is chosen.
 	LessPreferred model.HeldBackCode = "LessPreferred"
@@ -40,8 +38,7 @@ const (
 	Unresolved model.HeldBackCode = "Unresolved"
 )
 
-// Of says why a bundle is or is not chosen for a Subscription; an empty subscription
-// asks about the whole namespace.
+// Of says why a bundle is or is not chosen for a Subscription; an empty subscription asks about the whole namespace.
 func Of(p *View, d *Decided, subscription, bundle string, budget *search.Budget) Explanation {
 	x := Explanation{Subscription: subscription, Bundle: bundle}
 	if subscription != "" && p.SubscriptionNamed(subscription) == nil {
@@ -95,8 +92,8 @@ func chosen(p *View, res *Decided, x *Explanation) bool {
 	return false
 }
 
-// explainFor explains a bundle that a Subscription could or could nearly have.
-// false: the bundle has nothing to do with it.
+// explainFor explains a bundle that a Subscription could or could nearly have. false: the bundle has nothing to do
+// with it.
 func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, budget *search.Budget) bool {
 	if s.Choice == nil {
 		if res.Failure == nil {
@@ -185,8 +182,7 @@ func inChannels(p *View, s *model.Subscription, bundle string) *content.Entry {
 	return nil
 }
 
-// elsewhere says where the visible catalogs have a bundle that, as asker says, is
-// not asked for.
+// elsewhere says where the visible catalogs have a bundle that, as asker says, is not asked for.
 func elsewhere(p *View, bundle, asker string) string {
 	var places []string
 	note := ""

@@ -16,12 +16,11 @@ import (
 type Core struct {
 	// Subscriptions are the names of those that the rules are about, sorted.
 	Subscriptions []string
-	// Rules are the rules, sorted by text. When Minimal, leaving any one out would
-	// make the others satisfiable; otherwise the step budget ran out before.
+	// Rules are the rules, sorted by text. When Minimal, leaving any one out would make the others satisfiable;
+	// otherwise the step budget ran out before.
 	Rules   []Rule
 	Minimal bool
-	// Error: this is not a contradiction but something that prevented an answer;
-	// trying again later may help.
+	// Error: this is not a contradiction but something that prevented an answer; trying again later may help.
 	Error bool
 	// Message is the text that OLM would write for these rules.
 	Message string
@@ -35,31 +34,27 @@ type Rule struct {
 	Kind model.RuleKind
 	// Text is OLM's text for it.
 	Text string
-	// Subscription, Bundle, Package, Channel and Catalog say what it is about, as
-	// far as it is about one.
+	// Subscription, Bundle, Package, Channel and Catalog say what it is about, as far as it is about one.
 	Subscription                      string
 	Bundle, Package, Channel, Version string
 	Catalog                           types.NamespacedName
-	// Objects are the identifiers of the candidates, or of what excludes each
-	// other.
+	// Objects are the identifiers of the candidates, or of what excludes each other.
 	Objects []string
-	// Need says in words what a BundleRequires rule looks for; FailureMessage is
-	// what the bundle's author says about it.
+	// Need says in words what a BundleRequires rule looks for; FailureMessage is what the bundle's author says about
+	// it.
 	Need, FailureMessage string
 }
 
-// Remedy is a change that helps: the Subscriptions were resolved with it before it is
-// named. Where it needs content that is not known, such as another catalog, that was
-// taken to be there.
+// Remedy is a change that helps: the Subscriptions were resolved with it before it is named. Where it needs content
+// that is not known, such as another catalog, that was taken to be there.
 type Remedy struct {
 	Code RemedyCode
-	// Object is the name of what it is about: a ClusterServiceVersion, a
-	// Subscription, a package or a catalog.
+	// Object is the name of what it is about: a ClusterServiceVersion, a Subscription, a package or a catalog.
 	Object string
 	// Message says it for a person.
 	Message string
-	// Changes are what it does to the Input, for WhatIf; none where that cannot be said,
-	// such as for a catalog that is to be found.
+	// Changes are what it does to the Input, for WhatIf; none where that cannot be said, such as for a catalog that
+	// is to be found.
 	Changes []model.Change
 }
 
@@ -87,9 +82,8 @@ type HeldBack struct {
 	// Also are the next ones in its order that it did not get for the same reason.
 	Also []string
 	Code model.HeldBackCode
-	// Blocker is the name of what stands in the way: a Subscription, a
-	// ClusterServiceVersion, a package or a catalog; or the version range, and where it
-	// stands.
+	// Blocker is the name of what stands in the way: a Subscription, a ClusterServiceVersion, a package or a catalog;
+	// or the version range, and where it stands.
 	Blocker string
 	// Summary says it for a person. Rules are why the candidate is impossible.
 	Summary string
@@ -101,25 +95,23 @@ type HeldBack struct {
 // Target is where one Subscription ends.
 type Target struct {
 	Subscription string
-	// Current is the installed operator that it starts from, Target the one that
-	// it has after this resolution; "" is none.
+	// Current is the installed operator that it starts from, Target the one that it has after this resolution; "" is
+	// none.
 	Current, Target string
-	// Adopt: Target exists already and becomes the Subscription's. Its Decision
-	// names it as the new status.currentCSV; package subscription, which sees that
-	// it exists, then writes status.installedCSV.
+	// Adopt: Target exists already and becomes the Subscription's. Its Decision names it as the new
+	// status.currentCSV; package subscription, which sees that it exists, then writes status.installedCSV.
 	Adopt bool
 }
 
-// coresFor returns the reasons that name a Subscription, and those that name none
-// and so stop all of them.
+// coresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
 func coresFor(cores []Core, subscription string) []Core {
 	return slices.DeleteFunc(slices.Clone(cores), func(c Core) bool {
 		return len(c.Subscriptions) > 0 && !slices.Contains(c.Subscriptions, subscription)
 	})
 }
 
-// GivenUp says that Subscriptions were not decided within some steps. They are none
-// when there is nothing to leave out.
+// GivenUp says that Subscriptions were not decided within some steps. They are none when there is nothing to leave
+// out.
 func GivenUp(p *View, subs []*model.Subscription, steps int) Core {
 	c := Core{Error: true, Message: fmt.Sprintf("resolution stopped after %d steps", p.Policy.Steps())}
 	if len(subs) == 0 {

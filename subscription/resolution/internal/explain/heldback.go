@@ -10,8 +10,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// HeldBackOf finds out why Subscriptions did not get their best candidate. Each may
-// take its part of the budget.
+// HeldBackOf finds out why Subscriptions did not get their best candidate. Each may take its part of the budget.
 func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 	var list []HeldBack
 	waiting := 0
@@ -60,9 +59,8 @@ func pinnedOut(p *View, s *model.Subscription) HeldBack {
 	return h
 }
 
-// whyNot explains why a candidate was not chosen for a Subscription: the rules
-// that exclude it; where there are none, those together with what earlier
-// Subscriptions keep.
+// whyNot explains why a candidate was not chosen for a Subscription: the rules that exclude it; where there are none,
+// those together with what earlier Subscriptions keep.
 func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.Budget) HeldBack {
 	h := HeldBack{Subscription: s.Object.Name, Candidate: candidate.Entry.Name}
 	q := p.question()
@@ -95,8 +93,8 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 	return h
 }
 
-// likewise returns the next candidates that a Subscription does not get for the same
-// reason: what its best one requires and nothing offers, they require, too.
+// likewise returns the next candidates that a Subscription does not get for the same reason: what its best one
+// requires and nothing offers, they require, too.
 func likewise(p *View, s *model.Subscription, found search.Contradiction) (names []string) {
 	if len(found.Rules) != 1 || p.Rules.Key(found.Rules[0]).Kind != model.RuleBundle {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// nearest returns at most three of some names that a mistyped one may stand for, the
-// most alike first: those of which it is a part or that are a part of it, and
-// those that few letters tell apart.
+// nearest returns at most three of some names that a mistyped one may stand for, the most alike first: those of which
+// it is a part or that are a part of it, and those that few letters tell apart.
 func nearest(wrong string, names []string) []string {
 	if wrong == "" {
 		return nil
@@ -30,9 +29,8 @@ func nearest(wrong string, names []string) []string {
 	return near[:min(len(near), maxNamed)]
 }
 
-// distance is how many letters must be changed, added, left out or swapped with the
-// next one to make one text of another. Texts whose lengths differ a lot are as far
-// apart as these.
+// distance is how many letters must be changed, added, left out or swapped with the next one to make one text of
+// another. Texts whose lengths differ a lot are as far apart as these.
 func distance(a, b string) int {
 	if d := len(a) - len(b); d > len(a)/4 || -d > len(a)/4 {
 		return max(len(a), len(b))

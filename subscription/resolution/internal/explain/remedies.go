@@ -17,22 +17,21 @@ type remedy struct {
 	propose func(*View, *trouble) []proposal
 }
 
-// trouble is what a remedy is looked for: why some Subscriptions are not served, or
-// why one of them does not get its best candidate.
+// trouble is what a remedy is looked for: why some Subscriptions are not served, or why one of them does not get its
+// best candidate.
 type trouble struct {
 	rules []Rule
 	found search.Contradiction
 	subs  []*model.Subscription // oldest first
-	// candidate is what the only Subscription should get; without entry anything will
-	// do.
+	// candidate is what the only Subscription should get; without entry anything will do.
 	candidate model.Ref
 }
 
 // proposal is a change, and what to say when it helps.
 type proposal struct {
 	object, message string
-	// changes are made to the input; scope makes a change to what is to be solved, where
-	// what would help cannot be named. Exactly one is set.
+	// changes are made to the input; scope makes a change to what is to be solved, where what would help cannot be
+	// named. Exactly one is set.
 	changes []model.Change
 	scope   func(*model.Scope)
 	// proxy: the changes have the effect of what the message says, and are not it.
@@ -56,8 +55,8 @@ var remedies = []remedy{
 // mostChecked bounds the changes that are tried for one trouble.
 const mostChecked = 12
 
-// RemediesFor returns what helps against a contradiction. It is asked when it is known
-// who is left out for other reasons.
+// RemediesFor returns what helps against a contradiction. It is asked when it is known who is left out for other
+// reasons.
 func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
 	t := trouble{rules: core.Rules, found: found}
 	for _, s := range v.Subs {
@@ -68,8 +67,8 @@ func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search
 	return remediesFor(v, remedies, &t, budget)
 }
 
-// remediesFor returns what helps. Each change is tried: the problem is solved again
-// with it, and it is given only when the Subscriptions are served then.
+// remediesFor returns what helps. Each change is tried: the problem is solved again with it, and it is given only
+// when the Subscriptions are served then.
 func remediesFor(v *View, table []remedy, t *trouble, budget *search.Budget) []Remedy {
 	var list []Remedy
 	checked := 0
@@ -103,8 +102,7 @@ func merged(code RemedyCode, helpful []proposal) (list []Remedy) {
 	return list
 }
 
-// helps solves the problem again with a change, without the Subscriptions that are
-// left out for other reasons.
+// helps solves the problem again with a change, without the Subscriptions that are left out for other reasons.
 func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	problem := v.Problem
 	if p.changes != nil {
@@ -309,8 +307,8 @@ func missingProviders(v *View, t *trouble) (list []proposal) {
 	return list
 }
 
-// orphansOf returns the existing operators of a trouble that no Subscription refers
-// to and that are of the package of one of its Subscriptions.
+// orphansOf returns the existing operators of a trouble that no Subscription refers to and that are of the package of
+// one of its Subscriptions.
 func orphansOf(v *View, t *trouble) (csvs []*model.CSV, of []*model.Subscription) {
 	for _, r := range t.rules {
 		if r.Kind != model.CSVExists || keptFor(v, r.Bundle) != nil {
@@ -369,8 +367,8 @@ func keptOperators(v *View, t *trouble) (list []proposal) {
 	return list
 }
 
-// competitors proposes to give up a Subscription that contradicts others, the youngest
-// first, or an older one that keeps what another one wants.
+// competitors proposes to give up a Subscription that contradicts others, the youngest first, or an older one that
+// keeps what another one wants.
 func competitors(v *View, t *trouble) (list []proposal) {
 	if t.candidate.Entry != nil {
 		for _, r := range t.rules {

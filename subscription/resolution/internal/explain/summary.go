@@ -85,8 +85,7 @@ func packagesIn(p *View, s *model.Subscription) []string {
 	return p.Sources[s.Source].Content.Packages()
 }
 
-// causes says what contradicts what, the most telling first. subscription is
-// whose view it is.
+// causes says what contradicts what, the most telling first. subscription is whose view it is.
 func causes(p *View, rules []Rule, subscription string) string {
 	var unmet, clashes, needs, forbidden []string
 	unmetBy, neededBy := map[string][]string{}, map[string][]string{}
@@ -192,6 +191,5 @@ func names(identifiers []string) string {
 	return some(list, " and ")
 }
 
-// keptFor returns the Subscription for which an existing operator stays although it
-// failed, nil when there is none.
+// keptFor returns the Subscription for which an existing operator stays although it failed, nil when there is none.
 func keptFor(p *View, csv string) *model.Subscription { return p.Scope.Kept(p.ByName[csv].Entry) }

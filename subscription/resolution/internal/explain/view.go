@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain words what a search found: why there is no solution, why a
-// Subscription does not get its best candidate, and what would help.
+// Package explain words what a search found: why there is no solution, why a Subscription does not get its best
+// candidate, and what would help.
 package explain
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// View is what an explanation is made from: the problem, which Subscriptions are left
-// out of it, and what the others get.
+// View is what an explanation is made from: the problem, which Subscriptions are left out of it, and what the others
+// get.
 type View struct {
 	*model.Problem
 	Scope *model.Scope
-	// Targets is what each Subscription gets, by its number; without entry: nothing.
-	// It is empty while there is no solution.
+	// Targets is what each Subscription gets, by its number; without entry: nothing. It is empty while there is no
+	// solution.
 	Targets []model.Ref
 	// Solver answers what is asked about the problem.
 	Solver *search.Solver
