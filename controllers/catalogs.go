@@ -14,10 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Catalogs is the content of CatalogSources by namespace and name, and the resolver
-// over it: a flag.Value that loads file-based catalogs. Its methods Resolve,
-// Fingerprint and Known are values for Options.Resolve, Options.Fingerprint and
-// Options.CatalogsOf, which Serve sets.
+// Catalogs is the content of CatalogSources by namespace and name, and the resolver over it: a flag.Value that loads
+// file-based catalogs. Its methods Resolve, Fingerprint and Known are values for Options.Resolve, Options.Fingerprint
+// and Options.CatalogsOf, which Serve sets.
 type Catalogs struct {
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see.
 	GlobalNamespace string
@@ -26,9 +25,8 @@ type Catalogs struct {
 	Resolved func(resolution.Input, resolution.Result)
 }
 
-// Serve makes Options resolve from the content, if there is any: it sets Resolve,
-// Fingerprint and CatalogsOf. Both have the same GlobalNamespace then: that of o if
-// it has one, else the content's.
+// Serve makes Options resolve from the content, if there is any: it sets Resolve, Fingerprint and CatalogsOf. Both have
+// the same GlobalNamespace then: that of o if it has one, else the content's.
 func (c *Catalogs) Serve(o *Options) {
 	if c.Content == nil {
 		return
@@ -51,8 +49,8 @@ func (c *Catalogs) Resolve(ctx context.Context, r olmcore.Reader, request subscr
 	return result.Resolution, nil
 }
 
-// Fingerprint says what Resolve's answers for a namespace depend on besides its
-// Subscriptions: a value for Options.Fingerprint.
+// Fingerprint says what Resolve's answers for a namespace depend on besides its Subscriptions: a value for
+// Options.Fingerprint.
 func (c *Catalogs) Fingerprint(ctx context.Context, r olmcore.Reader, namespace string) (string, error) {
 	in, err := resolution.Gather(ctx, r, namespace, c.GlobalNamespace, c.Content)
 	if err != nil {
@@ -61,9 +59,8 @@ func (c *Catalogs) Fingerprint(ctx context.Context, r olmcore.Reader, namespace 
 	return in.Fingerprint(), nil
 }
 
-// Known says what is known of the catalogs of a namespace, with the deprecations
-// of the packages that its Subscriptions name: a value for
-// Options.CatalogsOf.
+// Known says what is known of the catalogs of a namespace, with the deprecations of the packages that its Subscriptions
+// name: a value for Options.CatalogsOf.
 func (c *Catalogs) Known(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
 	known, err := subscription.GatherCatalogs(ctx, r, namespace, c.GlobalNamespace)
 	if err != nil {

@@ -34,8 +34,7 @@ const (
 	Sweep = "sweep"
 	Group = "group"
 	CSV   = "csv"
-	// CSVSweep looks for what versions and OperatorGroups left behind in the whole
-	// cluster.
+	// CSVSweep looks for what versions and OperatorGroups left behind in the whole cluster.
 	CSVSweep = "csvsweep"
 	Operator = "operator"
 )
@@ -43,76 +42,64 @@ const (
 // DefaultGlobalNamespace is the namespace whose CatalogSources all namespaces see.
 const DefaultGlobalNamespace = "olm"
 
-// Options holds what the controllers need besides a cluster. The zero value works:
-// nothing is resolved then.
+// Options holds what the controllers need besides a cluster. The zero value works: nothing is resolved then.
 type Options struct {
 	Catalog      catalog.Config
 	Subscription subscription.Config
 	InstallPlan  installplan.Config
 	CSV          csv.Config
-	// Namespaces is a shard: only objects of these namespaces are reconciled, and no
-	// work is done that is the whole cluster's. Empty: all.
+	// Namespaces is a shard: only objects of these namespaces are reconciled, and no work is done that is the whole
+	// cluster's. Empty: all.
 	Namespaces []string
-	// KubernetesVersion is the API server's gitVersion, such as v1.36.2. Without it the
-	// image templates of CatalogSources are left alone.
+	// KubernetesVersion is the API server's gitVersion, such as v1.36.2. Without it the image templates of
+	// CatalogSources are left alone.
 	KubernetesVersion string
-	// IgnoreImageTemplates leaves them alone, too: for callers who only assume the
-	// version, such as a dry run.
+	// IgnoreImageTemplates leaves them alone, too: for callers who only assume the version, such as a dry run.
 	IgnoreImageTemplates bool
-	// GlobalNamespace is the namespace whose CatalogSources all namespaces see;
-	// empty means DefaultGlobalNamespace. It stands for Catalog's
-	// GlobalCatalogNamespace where that is empty.
+	// GlobalNamespace is the namespace whose CatalogSources all namespaces see; empty means DefaultGlobalNamespace. It
+	// stands for Catalog's GlobalCatalogNamespace where that is empty.
 	GlobalNamespace string
-	// Resolve answers what subscription asks for; nil leaves it unanswered.
-	// Catalogs.Resolve is such a function.
+	// Resolve answers what subscription asks for; nil leaves it unanswered. Catalogs.Resolve is such a function.
 	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
-	// Fingerprint says what an answer depends on besides the Subscriptions: it is the
-	// same as long as the answer holds. An answer is dropped when it changes, so
-	// that an upgrade which waits for the old operator to go does not wait
-	// for ever.
-	// Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or
-	// the Subscriptions change, also when a ClusterServiceVersion is deleted that
-	// they took for granted.
+	// Fingerprint says what an answer depends on besides the Subscriptions: it is the same as long as the answer holds.
+	// An answer is dropped when it changes, so that an upgrade which waits for the old operator to go does not wait for
+	// ever. Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or the Subscriptions change,
+	// also when a ClusterServiceVersion is deleted that they took for granted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
-	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it
-	// unanswered.
+	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
-	// Connection returns the state of the gRPC client of a CatalogSource, which
-	// shall dial address from now on; with an empty address there shall be no client.
-	// nil: there is none; catalogs are judged by their Pods, and those at an address by
-	// what their status tells.
+	// Connection returns the state of the gRPC client of a CatalogSource, which shall dial address from now on; with an
+	// empty address there shall be no client. nil: there is none; catalogs are judged by their Pods, and those at an
+	// address by what their status tells.
 	Connection func(in catalog.Input, address string) *catalog.Connection
-	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions,
-	// nil for nothing; without it the CatalogSources' own statuses count.
+	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions, nil for nothing; without it the
+	// CatalogSources' own statuses count.
 	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error)
-	// Sweeps adds the controllers Sweep and CSVSweep, Operators the one that keeps
-	// the Operator objects.
+	// Sweeps adds the controllers Sweep and CSVSweep, Operators the one that keeps the Operator objects.
 	Sweeps, Operators bool
-	// Live says that Readers are no caches but the API server, or a copy of all it
-	// has: an InstallPlan that they do not find does not exist.
+	// Live says that Readers are no caches but the API server, or a copy of all it has: an InstallPlan that they do not
+	// find does not exist.
 	Live bool
 	// Asked, when set, hears every request that a reconcile came with.
 	Asked func(controller string, key types.NamespacedName, request any)
 }
 
-// ReconcileFunc gathers and decides about one key; last is what became of the last
-// actions.
+// ReconcileFunc gathers and decides about one key; last is what became of the last actions.
 type ReconcileFunc func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
 
-// Controller is a reconcile function with all around it that does not depend on
-// who runs it. Different keys may run at the same time.
+// Controller is a reconcile function with all around it that does not depend on who runs it. Different keys may run at
+// the same time.
 type Controller struct {
 	Name string
 	// Kinds are the kinds of the objects that are reconciled.
 	Kinds []schema.GroupVersionKind
-	// KeysOf returns the keys that an object of these kinds stands for: itself, or
-	// its namespace, as a key without a name.
+	// KeysOf returns the keys that an object of these kinds stands for: itself, or its namespace, as a key without a
+	// name.
 	KeysOf func(o olmcore.Object) []types.NamespacedName
 	// Always are the keys that there are whatever the cluster holds.
 	Always []types.NamespacedName
-	// Affected returns the keys to reconcile after a change of an object of any
-	// kind; those with an empty name or namespace stand for all: see
-	// olmcore.ExpandKeys.
+	// Affected returns the keys to reconcile after a change of an object of any kind; those with an empty name or
+	// namespace stand for all: see olmcore.ExpandKeys.
 	Affected func(o olmcore.Object) []types.NamespacedName
 	// Every is how often a key is reconciled although nothing changed; 0: never.
 	Every time.Duration
@@ -121,15 +108,14 @@ type Controller struct {
 
 	// namespaces are those of the shard; empty: all.
 	namespaces []string
-	// concerns, when set, returns the test for objects that a change concerns which counts
-	// for all by itself; old may be nil.
+	// concerns, when set, returns the test for objects that a change concerns which counts for all by itself; old may
+	// be nil.
 	concerns func(old, next olmcore.Object) func(olmcore.Object) bool
 	// notice, when set, hears what watches deliver.
 	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
 
-// Keys lists the keys that there are, sorted. The error is the reader's; a kind
-// that is not served has no objects.
+// Keys lists the keys that there are, sorted. The error is the reader's; a kind that is not served has no objects.
 func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.NamespacedName, error) {
 	return c.keys(ctx, r, func(olmcore.Object) bool { return true })
 }
@@ -157,8 +143,7 @@ func (c Controller) keys(ctx context.Context, r olmcore.Reader, keep func(olmcor
 	return c.ours(slices.Compact(keys)), nil
 }
 
-// Set is the controllers of one cluster and what they remember. It is safe for
-// concurrent use.
+// Set is the controllers of one cluster and what they remember. It is safe for concurrent use.
 type Set struct {
 	Controllers []Controller
 
@@ -167,9 +152,8 @@ type Set struct {
 	namespaces namespaces
 }
 
-// New returns the controllers, with an empty memory. Which there are is settled
-// here; the other options are read at each reconcile, and may be changed while none
-// runs.
+// New returns the controllers, with an empty memory. Which there are is settled here; the other options are read at
+// each reconcile, and may be changed while none runs.
 func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
 	s.Controllers = []Controller{
@@ -225,8 +209,7 @@ func theCluster(olmcore.Object) []types.NamespacedName {
 	return []types.NamespacedName{{Name: "cluster"}}
 }
 
-// sweepInterval is how often the whole cluster is looked at for leftovers whose
-// owner was deleted during a downtime.
+// sweepInterval is how often the whole cluster is looked at for leftovers whose owner was deleted during a downtime.
 const sweepInterval = 10 * time.Minute
 
 // sweepAffected: leftovers come to be when a version or a group goes.

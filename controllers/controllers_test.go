@@ -29,8 +29,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ops", Name: name} }
 
-// started is a cluster with a Subscription that resolves to nothing new, its
-// catalog, and how often it was resolved.
+// started is a cluster with a Subscription that resolves to nothing new, its catalog, and how often it was resolved.
 func started(t *testing.T) (c *fake.Cluster, set *controllers.Set, resolved *int) {
 	c, resolved = fake.NewCluster(noon), new(int)
 	c.AutoCreateNamespaces = true
@@ -96,8 +95,8 @@ func TestKeys(t *testing.T) {
 	require.ErrorIs(t, err, errUnread)
 }
 
-// TestWhatMakesANamespaceResolveAgain: an answer is kept until something says
-// that the catalogs changed, or that it was computed from something else.
+// TestWhatMakesANamespaceResolveAgain: an answer is kept until something says that the catalogs changed, or that it was
+// computed from something else.
 func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	source := &v1alpha1.CatalogSource{ObjectMeta: named("community")}
 	source.Generation = 1
@@ -156,8 +155,7 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	}
 }
 
-// dismantle deletes the catalog while something holds it, and lets its controller
-// see that.
+// dismantle deletes the catalog while something holds it, and lets its controller see that.
 func dismantle(t *testing.T, c *fake.Cluster, set *controllers.Set) {
 	require.NoError(t, fake.Edit(c, "ops", "community", func(s *v1alpha1.CatalogSource) { s.Finalizers = []string{"example.com/held"} }))
 	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Namespace: "ops", Name: "community"}))
@@ -165,8 +163,8 @@ func dismantle(t *testing.T, c *fake.Cluster, set *controllers.Set) {
 	require.NoError(t, err)
 }
 
-// TestAResolverThatCannotBeAskedForgetsNothing: how often a resolution failed
-// before decides when to try again, also after an error of the resolver itself.
+// TestAResolverThatCannotBeAskedForgetsNothing: how often a resolution failed before decides when to try again, also
+// after an error of the resolver itself.
 func TestAResolverThatCannotBeAskedForgetsNothing(t *testing.T) {
 	c, _, _ := started(t)
 	var asked int
@@ -210,9 +208,8 @@ func (f *failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return f.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestAStateThatAWatchSawIsReported: a plan that was Installing for an instant,
-// before its Complete version was met, is reported as observed; a failed read in
-// between loses nothing, and it is reported once.
+// TestAStateThatAWatchSawIsReported: a plan that was Installing for an instant, before its Complete version was met, is
+// reported as observed; a failed read in between loses nothing, and it is reported once.
 func TestAStateThatAWatchSawIsReported(t *testing.T) {
 	c, set, _ := started(t)
 	namespace := controller(t, set, controllers.Subscription)

@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notCalled are the exported decisions that controllers do not call, with the
-// reason.
+// notCalled are the exported decisions that controllers do not call, with the reason.
 var notCalled = map[string]string{
 	"catalog.Assess":            "tells a person what a CatalogSource is at",
 	"subscription.Assess":       "tells a person what a Subscription is at",
@@ -30,8 +29,8 @@ var notCalled = map[string]string{
 	"component.Labels":          "is part of subscription.Reconcile",
 }
 
-// TestEveryDecisionIsCalled lists the exported functions that take an Input: a
-// cluster needs each of them, or notCalled says why not.
+// TestEveryDecisionIsCalled lists the exported functions that take an Input: a cluster needs each of them, or notCalled
+// says why not.
 func TestEveryDecisionIsCalled(t *testing.T) {
 	decisions := map[string]bool{}
 	for _, dir := range []string{"catalog", "subscription", "installplan", "csv", "csv/operatorgroup", "csv/cleanup", "csv/sweep", "installplan/create", "installplan/sweep", "installplan/unpack", "subscription/component"} {
@@ -55,8 +54,7 @@ func TestEveryDecisionIsCalled(t *testing.T) {
 	}
 }
 
-// decisionsOf returns the exported functions of a folder whose one parameter is an
-// Input.
+// decisionsOf returns the exported functions of a folder whose one parameter is an Input.
 func decisionsOf(t *testing.T, dir string) (names []string) {
 	for _, source := range sources(t, dir) {
 		file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)

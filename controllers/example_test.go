@@ -13,8 +13,7 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// The loop that a framework runs with queues and watches, here over everything and
-// once: list the keys, run each.
+// The loop that a framework runs with queues and watches, here over everything and once: list the keys, run each.
 func ExampleRunner() {
 	ctx, cluster := context.Background(), fake.NewCluster(noon)
 	cluster.AutoCreateNamespaces = true

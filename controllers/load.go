@@ -23,9 +23,8 @@ type Loaded struct {
 	Problems []olmcore.Diagnostic
 }
 
-// Load reads the content of one CatalogSource from NAMESPACE/NAME=PATH, where PATH
-// is a file-based catalog: a file, .gz allowed, or a folder. The first one's
-// namespace becomes the GlobalNamespace, unless there is one.
+// Load reads the content of one CatalogSource from NAMESPACE/NAME=PATH, where PATH is a file-based catalog: a file, .gz
+// allowed, or a folder. The first one's namespace becomes the GlobalNamespace, unless there is one.
 func (c *Catalogs) Load(value string) (Loaded, error) {
 	name, path, ok := strings.Cut(value, "=")
 	namespace, name, named := strings.Cut(name, "/")

@@ -28,8 +28,8 @@ type namespaces struct {
 	known map[string]*namespace
 }
 
-// namespace is what is known of one namespace. The mutex of all of them guards seen
-// and outdated; the rest belongs to who reconciles it.
+// namespace is what is known of one namespace. The mutex of all of them guards seen and outdated; the rest belongs to
+// who reconciles it.
 type namespace struct {
 	histories map[types.UID]subscription.History
 	answer    *subscription.Resolved
@@ -40,12 +40,11 @@ type namespace struct {
 	outdated  bool // a catalog changed since the answer
 }
 
-// maxSeen bounds the observations of one namespace between two reconciles. The
-// oldest are dropped: what they alone showed is inferred from the later ones.
+// maxSeen bounds the observations of one namespace between two reconciles. The oldest are dropped: what they alone
+// showed is inferred from the later ones.
 const maxSeen = 1000
 
-// notice takes in what a watch delivers: next is new when old is nil, and gone when
-// deleted.
+// notice takes in what a watch delivers: next is new when old is nil, and gone when deleted.
 func (s *Set) notice(old, next olmcore.Object, deleted bool, now time.Time) {
 	switch o := next.(type) {
 	case *v1alpha1.InstallPlan:
@@ -90,8 +89,8 @@ func (m *namespaces) outdate(names ...string) {
 	}
 }
 
-// recall returns the memory about a namespace, without an answer that is
-// outdated, and what was observed since the last success.
+// recall returns the memory about a namespace, without an answer that is outdated, and what was observed since the last
+// success.
 func (m *namespaces) recall(name string) (*namespace, []subscription.Observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,9 +129,8 @@ func (o *Options) globalNamespace() string {
 	return cmp.Or(o.GlobalNamespace, DefaultGlobalNamespace)
 }
 
-// local keeps the changes of one namespace's catalogs, of what is unpacked of
-// them and of pull Secrets to that namespace: only those of the global catalogs
-// and of OLM count for others.
+// local keeps the changes of one namespace's catalogs, of what is unpacked of them and of pull Secrets to that
+// namespace: only those of the global catalogs and of OLM count for others.
 func (s *Set) local(affected func(olmcore.Object) []types.NamespacedName) func(olmcore.Object) []types.NamespacedName {
 	return func(o olmcore.Object) []types.NamespacedName {
 		keys := affected(o)
@@ -163,8 +161,8 @@ func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
 	return subscription.Affected(o)
 }
 
-// subscription reconciles a namespace: the Subscriptions ask, Resolve answers,
-// the answer becomes a plan, and the Subscriptions refer to it before it runs.
+// subscription reconciles a namespace: the Subscriptions ask, Resolve answers, the answer becomes a plan, and the
+// Subscriptions refer to it before it runs.
 func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	key, now, last := p.key, p.now, p.last
 	n, seen := s.namespaces.recall(key.Namespace)
@@ -249,8 +247,7 @@ func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace str
 	return subscription.GatherCatalogs(ctx, r, namespace, s.options.globalNamespace())
 }
 
-// learn notes why the plan of the answer could not be written. An answer that
-// was handed out is not written to.
+// learn notes why the plan of the answer could not be written. An answer that was handed out is not written to.
 func (n *namespace) learn(last olmcore.LastResults) {
 	if n.answer == nil || n.planKey == (olmcore.Key{}) {
 		return
@@ -279,14 +276,13 @@ func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription
 	return answer, nil
 }
 
-// failed reports whether a resolution failed, or did for one of its
-// Subscriptions.
+// failed reports whether a resolution failed, or did for one of its Subscriptions.
 func failed(r olmcore.Resolution) bool {
 	return r.Failure != nil || slices.ContainsFunc(r.Decisions, func(d olmcore.SubscriptionDecision) bool { return d.Failure != nil })
 }
 
-// plan returns what create.Plan needs for the answer that is there, and
-// keeps the plan's reference for the Subscriptions.
+// plan returns what create.Plan needs for the answer that is there, and keeps the plan's reference for the
+// Subscriptions.
 func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.Time, n *namespace) (olmcore.Result, error) {
 	if n.answer == nil {
 		return olmcore.Result{}, nil
@@ -333,8 +329,8 @@ func (o *Options) unpacks() bool {
 	return o.InstallPlan.OPMImage != "" && o.InstallPlan.UtilImage != ""
 }
 
-// unpack adds what unpacks one bundle image, and returns how far that is; without
-// the images that do it the lookup stays a question.
+// unpack adds what unpacks one bundle image, and returns how far that is; without the images that do it the lookup
+// stays a question.
 func (s *Set) unpack(ctx context.Context, r olmcore.Reader, name string, lookup v1alpha1.BundleLookup, now time.Time, result *olmcore.Result) (v1alpha1.BundleLookup, error) {
 	s.ask(InstallPlan, types.NamespacedName{Namespace: name}, lookup)
 	if !s.options.unpacks() {

@@ -21,8 +21,7 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// pass is one reconcile of a key: what it is told, and what it remembers for the
-// next.
+// pass is one reconcile of a key: what it is told, and what it remembers for the next.
 type pass struct {
 	key  types.NamespacedName
 	now  time.Time
@@ -43,8 +42,7 @@ type knownKey struct {
 	types.NamespacedName
 }
 
-// remembering hands a reconcile what it remembered of the key last time, and forgets
-// keys whose object is gone.
+// remembering hands a reconcile what it remembered of the key last time, and forgets keys whose object is gone.
 func (s *Set) remembering(controller string, reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) ReconcileFunc {
 	return func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 		id := knownKey{controller, key}
@@ -107,8 +105,8 @@ func changesSpec(actions []olmcore.Action) bool {
 	return slices.ContainsFunc(actions, func(a olmcore.Action) bool { _, ok := a.(olmcore.Update); return ok })
 }
 
-// withTemplate adds the status that a template asks for, unless the CatalogSource is
-// written already: one object is written once.
+// withTemplate adds the status that a template asks for, unless the CatalogSource is written already: one object is
+// written once.
 func withTemplate(r, template olmcore.Result, key types.NamespacedName) olmcore.Result {
 	written := slices.ContainsFunc(r.Actions, func(a olmcore.Action) bool {
 		_, target, _ := a.Describe()

@@ -46,8 +46,7 @@ func (r Report) String() string {
 	return text.String()
 }
 
-// Event is what to record as a Kubernetes Event, in the words of client-go's event
-// recorders.
+// Event is what to record as a Kubernetes Event, in the words of client-go's event recorders.
 type Event struct {
 	Regarding corev1.ObjectReference
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
@@ -56,8 +55,7 @@ type Event struct {
 	Note string
 }
 
-// Events returns an Event for each Transition that is more than assumed and for each
-// of the News.
+// Events returns an Event for each Transition that is more than assumed and for each of the News.
 func (r Report) Events() []Event {
 	var all []Event
 	for _, t := range r.Result.Transitions {
@@ -81,8 +79,8 @@ func (r Report) Events() []Event {
 	return all
 }
 
-// nature returns type and reason of the Event of a Transition. The stages of a
-// Subscription's plan have reasons of their own, whatever the plan says.
+// nature returns type and reason of the Event of a Transition. The stages of a Subscription's plan have reasons of
+// their own, whatever the plan says.
 func nature(t olmcore.Transition) (kind, reason string) {
 	kind, reason = corev1.EventTypeNormal, cmp.Or(t.Reason, t.To)
 	if t.Type == subscription.TransitionInstallPlan && t.To != string(subscription.StageNoPlan) {

@@ -48,8 +48,7 @@ func TestAReportInWords(t *testing.T) {
 	require.Len(t, cut.Note, 1023)
 }
 
-// TestEventsOfASubscription: the stages of its plan have reasons of their own, and
-// what went wrong is a Warning.
+// TestEventsOfASubscription: the stages of its plan have reasons of their own, and what went wrong is a Warning.
 func TestEventsOfASubscription(t *testing.T) {
 	for _, tc := range []struct {
 		transition olmcore.Transition

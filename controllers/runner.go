@@ -16,16 +16,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Runner runs a Controller, one key at a time: it reads, decides, acts, and
-// remembers what the next reconcile of the key has to know. Different keys may run
-// at the same time. A Runner must not be copied.
+// Runner runs a Controller, one key at a time: it reads, decides, acts, and remembers what the next reconcile of the
+// key has to know. Different keys may run at the same time. A Runner must not be copied.
 type Runner struct {
 	Controller
 	Reader   olmcore.Reader
 	Executor olmcore.Executor
-	// Cached reports whether Reader shows the objects of a kind in a namespace later
-	// than they are written, as a cache does: a key whose writes are not seen yet is
-	// not reconciled. nil: never.
+	// Cached reports whether Reader shows the objects of a kind in a namespace later than they are written, as a cache
+	// does: a key whose writes are not seen yet is not reconciled. nil: never.
 	Cached func(kind schema.GroupVersionKind, namespace string) bool
 	// Told, when set, hears what each reconcile came to that did or said something.
 	Told func(Report)
@@ -42,11 +40,9 @@ func (s *Set) Runners(r olmcore.Reader, x olmcore.Executor) []*Runner {
 	return runners
 }
 
-// Pass runs every key that there is once, one Runner after the other: what a
-// program without watches does. now is asked for the time of each key. What fails
-// does not stop the rest; the error joins what failed, with its controller and key.
-// A write that was refused because something else changed is none: the next Pass
-// does it.
+// Pass runs every key that there is once, one Runner after the other: what a program without watches does. now is asked
+// for the time of each key. What fails does not stop the rest; the error joins what failed, with its controller and
+// key. A write that was refused because something else changed is none: the next Pass does it.
 func Pass(ctx context.Context, runners []*Runner, now func() time.Time) error {
 	var failed []error
 	for _, r := range runners {
@@ -64,9 +60,8 @@ func Pass(ctx context.Context, runners []*Runner, now func() time.Time) error {
 	return errors.Join(failed...)
 }
 
-// What was written is looked at again after afterWrites, should no watch report
-// it; a cache is waited for as long, and asked every staleRetry. A cache that does
-// not show a deletion is stale for certain: it is waited for longer, since a
+// What was written is looked at again after afterWrites, should no watch report it; a cache is waited for as long, and
+// asked every staleRetry. A cache that does not show a deletion is stale for certain: it is waited for longer, since a
 // decision that counts on what is gone may delete the rest.
 const (
 	afterWrites  = time.Second
@@ -78,17 +73,16 @@ const (
 type remembered struct {
 	lastRun olmcore.LastResults
 	said    []olmcore.Diagnostic
-	// over are the objects that were written last, as they were before, deleted
-	// those that were deleted, and at is when that was.
+	// over are the objects that were written last, as they were before, deleted those that were deleted, and at is when
+	// that was.
 	over, deleted []olmcore.Ref
 	at            time.Time
 }
 
-// Run reconciles one key and runs what comes out. It returns when to do that
-// again, 0 for after the next change. The error is of reading or of acting, to be
-// tried again after a growing delay, or is an olmcore.ErrInvalidInput, which only a
-// change can help. An object that is gone is no error; a write that was refused
-// because something else changed is none either: it is done again soon.
+// Run reconciles one key and runs what comes out. It returns when to do that again, 0 for after the next change. The
+// error is of reading or of acting, to be tried again after a growing delay, or is an olmcore.ErrInvalidInput, which
+// only a change can help. An object that is gone is no error; a write that was refused because something else changed
+// is none either: it is done again soon.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Time) (again time.Duration, err error) {
 	now = now.UTC()
 	last := r.keys.get(key)
@@ -120,8 +114,7 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 	return result.RequeueAfter, nil
 }
 
-// remember keeps what is known of a key and what was just written, if there is
-// anything.
+// remember keeps what is known of a key and what was just written, if there is anything.
 func (r *Runner) remember(key types.NamespacedName, next remembered, actions []olmcore.Action) {
 	for _, a := range actions {
 		verb, target, _ := a.Describe()
@@ -167,8 +160,7 @@ func (r *Runner) showsOld(ctx context.Context, ref olmcore.Ref) bool {
 	return o.GetResourceVersion() == ref.ResourceVersion
 }
 
-// showsDeleted reports whether the cache is stale about a deletion: it shows the
-// object without a deletionTimestamp.
+// showsDeleted reports whether the cache is stale about a deletion: it shows the object without a deletionTimestamp.
 func (r *Runner) showsDeleted(ctx context.Context, ref olmcore.Ref) bool {
 	if !r.Cached(ref.GVK(), ref.Namespace) {
 		return false

@@ -189,8 +189,7 @@ func TestWhatIsSaidIsNewsOnce(t *testing.T) {
 	require.Equal(t, [][]olmcore.Diagnostic{{said}, {another}, {said}}, news)
 }
 
-// TestPass runs what there is of all controllers, also after a failure, and reads
-// the clock for each key.
+// TestPass runs what there is of all controllers, also after a failure, and reads the clock for each key.
 func TestPass(t *testing.T) {
 	c, set, _ := started(t)
 	told, asked := map[string]bool{}, 0

@@ -20,9 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAStalePodListNeverCostsTheLastPod: one of two Pods is deleted as surplus, and
-// while the cache still shows both, the node of the one that stays is found to be
-// worse. Deleting that one, too, would leave the catalog without any.
+// TestAStalePodListNeverCostsTheLastPod: one of two Pods is deleted as surplus, and while the cache still shows both,
+// the node of the one that stays is found to be worse. Deleting that one, too, would leave the catalog without any.
 func TestAStalePodListNeverCostsTheLastPod(t *testing.T) {
 	pods := corev1.SchemeGroupVersion.WithKind("Pod")
 	cached := func(schema.GroupVersionKind, string) bool { return true }

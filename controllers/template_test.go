@@ -16,9 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestImageTemplatesAreResolved: a CatalogSource with an image template runs the image
-// of this API server's version and says so; one whose template is wrong keeps its
-// image.
+// TestImageTemplatesAreResolved: a CatalogSource with an image template runs the image of this API server's version and
+// says so; one whose template is wrong keeps its image.
 func TestImageTemplatesAreResolved(t *testing.T) {
 	const plain, templated = "quay.io/example/catalog:v0", "quay.io/example/catalog:v{kube_major_version}.{kube_minor_version}"
 	for name, tt := range map[string]struct {

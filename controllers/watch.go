@@ -18,19 +18,19 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Watched is the kinds to watch and to keep in a cache, each with the namespaces
-// whose objects are needed, sorted; nil: all of them.
+// Watched is the kinds to watch and to keep in a cache, each with the namespaces whose objects are needed, sorted; nil:
+// all of them.
 type Watched map[schema.GroupVersionKind][]string
 
-// Holds reports whether the objects of a kind in a namespace, "" for all, are
-// among them. What is not is read from the API server when it is asked for.
+// Holds reports whether the objects of a kind in a namespace, "" for all, are among them. What is not is read from the
+// API server when it is asked for.
 func (w Watched) Holds(kind schema.GroupVersionKind, namespace string) bool {
 	namespaces, is := w[kind]
 	return is && (namespaces == nil || slices.Contains(namespaces, namespace))
 }
 
-// Watched returns the kinds that Affected knows. A shard needs Pods, Secrets and
-// the like of its Namespaces, of the global catalogs and of OLM alone.
+// Watched returns the kinds that Affected knows. A shard needs Pods, Secrets and the like of its Namespaces, of the
+// global catalogs and of OLM alone.
 func (o Options) Watched() Watched {
 	var shard []string
 	if len(o.Namespaces) > 0 {
@@ -51,22 +51,20 @@ func (o Options) Watched() Watched {
 	return all
 }
 
-// Change is what a watch delivers about one object. The objects are kept and must
-// not be written to; maps of kinds that have a Go type will do.
+// Change is what a watch delivers about one object. The objects are kept and must not be written to; maps of kinds that
+// have a Go type will do.
 type Change struct {
-	// Old is the object as it was, nil when that is not known. New is the object as
-	// it is, or as it was last.
+	// Old is the object as it was, nil when that is not known. New is the object as it is, or as it was last.
 	Old, New olmcore.Object
 	// Deleted: it is gone. Initial: it was there before the watch was.
 	Deleted, Initial bool
 	At               time.Time
 }
 
-// Changed returns the keys to reconcile after a change, sorted, and takes in what
-// the controller remembers of it: of InstallPlans the versions, so that
-// Subscriptions report states too short to be met when they are reconciled, and
-// that CatalogSources changed. Of an object that does not fit its type what does
-// counts. The error is of reading what a change of everything means.
+// Changed returns the keys to reconcile after a change, sorted, and takes in what the controller remembers of it: of
+// InstallPlans the versions, so that Subscriptions report states too short to be met when they are reconciled, and that
+// CatalogSources changed. Of an object that does not fit its type what does counts. The error is of reading what a
+// change of everything means.
 func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change) ([]types.NamespacedName, error) {
 	if change.New == nil {
 		return nil, &olmcore.InputError{Field: "change.New", Problem: "is nil"}
@@ -106,9 +104,8 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	return c.ours(olmcore.ExpandKeys(keys, known)), nil
 }
 
-// plansConcerned: a version of another namespace, which may own what a plan is about to
-// change, does not concern plans that are Complete. Whoever writes one may write it all
-// the time.
+// plansConcerned: a version of another namespace, which may own what a plan is about to change, does not concern plans
+// that are Complete. Whoever writes one may write it all the time.
 func plansConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
 	_, version := next.(*v1alpha1.ClusterServiceVersion)
 	return func(o olmcore.Object) bool {
@@ -117,8 +114,7 @@ func plansConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
 	}
 }
 
-// versionsConcerned: an OperatorGroup concerns those of other namespaces that provide an
-// API which it lists or listed.
+// versionsConcerned: an OperatorGroup concerns those of other namespaces that provide an API which it lists or listed.
 func versionsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
 	group, is := next.(*operatorsv1.OperatorGroup)
 	if !is {

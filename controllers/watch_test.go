@@ -23,8 +23,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhatCountsIsWatched asks each controller about a plain object of each kind
-// that the library has a Go type for: one that counts must be watched.
+// TestWhatCountsIsWatched asks each controller about a plain object of each kind that the library has a Go type for:
+// one that counts must be watched.
 func TestWhatCountsIsWatched(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, olmcore.AddToScheme(scheme))
@@ -83,8 +83,7 @@ func TestWhatAShardKeeps(t *testing.T) {
 	}
 }
 
-// TestChanged: a wildcard stands for the keys that there are, and for that of the
-// object itself, which may be gone.
+// TestChanged: a wildcard stands for the keys that there are, and for that of the object itself, which may be gone.
 func TestChanged(t *testing.T) {
 	c, set, _ := started(t)
 	gone := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "gone", Name: "x"}}
@@ -126,8 +125,7 @@ func TestChanged(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestAShard: the keys of other namespaces, and those of the whole cluster, are
-// unmanaged.
+// TestAShard: the keys of other namespaces, and those of the whole cluster, are unmanaged.
 func TestAShard(t *testing.T) {
 	c, _, _ := started(t)
 	c.AutoCreateNamespaces = true
@@ -150,9 +148,8 @@ func TestAShard(t *testing.T) {
 	}
 }
 
-// TestATenantsCatalogCountsInItsNamespaceAlone: what happens to the catalogs
-// of a namespace, to what is unpacked there and to its Secrets makes no other
-// namespace work.
+// TestATenantsCatalogCountsInItsNamespaceAlone: what happens to the catalogs of a namespace, to what is unpacked there
+// and to its Secrets makes no other namespace work.
 func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {
 	set := controllers.New(&controllers.Options{Sweeps: true, GlobalNamespace: "catalogs", InstallPlan: installplan.Config{OLMNamespace: "olm-system"}})
 	meta := func(namespace string) metav1.ObjectMeta {
@@ -182,8 +179,8 @@ func TestATenantsCatalogCountsInItsNamespaceAlone(t *testing.T) {
 	}
 }
 
-// TestATenantsGroupsAndVersionsConcernFew: what a tenant may write all the time makes
-// only those of other namespaces work whom it can matter to.
+// TestATenantsGroupsAndVersionsConcernFew: what a tenant may write all the time makes only those of other namespaces
+// work whom it can matter to.
 func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 	c := fake.NewCluster(noon)
 	c.AutoCreateNamespaces = true

@@ -18,30 +18,27 @@ const (
 	VerbDelete       Verb = "delete"
 )
 
-// Action is one write that a reconcile function asks for: Create, Update,
-// UpdateStatus or Delete. The set is closed. An action is a value: it can be
-// compared, printed, stored (RecordOf) and run later.
+// Action is one write that a reconcile function asks for: Create, Update, UpdateStatus or Delete. The set is closed. An
+// action is a value: it can be compared, printed, stored (RecordOf) and run later.
 //
 //sumtype:decl
 type Action interface {
 	// Describe returns what is done, to which object, and why.
 	Describe() (Verb, Ref, Cause)
-	// Identity is the ServiceAccount the write must run under; nil means the
-	// controller itself.
+	// Identity is the ServiceAccount the write must run under; nil means the controller itself.
 	Identity() *corev1.ObjectReference
 	sealed()
 }
 
-// Cause says why an action is asked for. Reason is a CamelCase constant of the
-// package that asks, Message one sentence for a person.
+// Cause says why an action is asked for. Reason is a CamelCase constant of the package that asks, Message one sentence
+// for a person.
 type Cause struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 }
 
-// Create asks for Object to exist. An object of that name that is there already
-// counts as done: names are computed from content, so it is the answer to an
-// earlier try.
+// Create asks for Object to exist. An object of that name that is there already counts as done: names are computed from
+// content, so it is the answer to an earlier try.
 type Create struct {
 	Target Ref
 	Object Object
@@ -49,9 +46,8 @@ type Create struct {
 	As     *corev1.ObjectReference
 }
 
-// Update asks for a change of spec and metadata. Before is the observed object
-// itself, After a changed copy; their status is equal. Target carries UID and
-// resourceVersion. Executors choose how to write it: merge patch, PUT or apply.
+// Update asks for a change of spec and metadata. Before is the observed object itself, After a changed copy; their
+// status is equal. Target carries UID and resourceVersion. Executors choose how to write it: merge patch, PUT or apply.
 type Update struct {
 	Target        Ref
 	Before, After Object
@@ -59,8 +55,8 @@ type Update struct {
 	As            *corev1.ObjectReference
 }
 
-// UpdateStatus asks for a change of the status alone, through the status
-// subresource. Before and After differ in nothing else.
+// UpdateStatus asks for a change of the status alone, through the status subresource. Before and After differ in
+// nothing else.
 type UpdateStatus struct {
 	Target        Ref
 	Before, After Object
@@ -68,9 +64,8 @@ type UpdateStatus struct {
 	As            *corev1.ObjectReference
 }
 
-// Delete asks for the object with Target's UID to go. GracePeriodSeconds nil
-// and PropagationPolicy empty mean the API server's defaults. An object that is
-// gone already counts as done.
+// Delete asks for the object with Target's UID to go. GracePeriodSeconds nil and PropagationPolicy empty mean the API
+// server's defaults. An object that is gone already counts as done.
 type Delete struct {
 	Target             Ref
 	GracePeriodSeconds *int64
@@ -113,28 +108,25 @@ func CreateOf(o Object, why Cause) Create {
 	return Create{Target: RefOf(o), Object: o, Cause: why}
 }
 
-// UpdateOf returns the Update from an observed object to its changed copy, with
-// the observed UID and resourceVersion as preconditions.
+// UpdateOf returns the Update from an observed object to its changed copy, with the observed UID and resourceVersion as
+// preconditions.
 func UpdateOf(before, after Object, why Cause) Update {
 	return Update{Target: RefOf(before), Before: before, After: after, Cause: why}
 }
 
-// UpdateStatusOf returns the UpdateStatus from an observed object to a copy
-// with another status, with the observed UID and resourceVersion as
-// preconditions.
+// UpdateStatusOf returns the UpdateStatus from an observed object to a copy with another status, with the observed UID
+// and resourceVersion as preconditions.
 func UpdateStatusOf(before, after Object, why Cause) UpdateStatus {
 	return UpdateStatus{Target: RefOf(before), Before: before, After: after, Cause: why}
 }
 
-// DeleteOf returns the Delete of an observed object, with its UID as
-// precondition. Where the reason may have passed by the time it runs, set the
-// resourceVersion too: Target = RefOf(o).
+// DeleteOf returns the Delete of an observed object, with its UID as precondition. Where the reason may have passed by
+// the time it runs, set the resourceVersion too: Target = RefOf(o).
 func DeleteOf(o Object, why Cause) Delete {
 	return Delete{Target: RefOf(o).Unversioned(), Cause: why}
 }
 
-// StatusOf returns the object whose status the actions write, of type T: the
-// typed view of a result's status.
+// StatusOf returns the object whose status the actions write, of type T: the typed view of a result's status.
 //
 //	sub, ok := olmcore.StatusOf[*v1alpha1.Subscription](res.Actions)
 //

@@ -11,13 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Checkpoint remembers an Input for which a reconcile function had nothing to do:
-// the identity and resourceVersion of every object, all else that the Input held,
-// and until when the answer stands. Handed back in the next Input for the same key
-// it lets the function answer at the cost of comparing versions, whatever the size
-// of the objects. It is opaque, holds no objects, and may be shared and kept as
-// long as the caller likes. A nil Checkpoint is always right: the answer is the
-// same and takes longer.
+// Checkpoint remembers an Input for which a reconcile function had nothing to do: the identity and resourceVersion of
+// every object, all else that the Input held, and until when the answer stands. Handed back in the next Input for the
+// same key it lets the function answer at the cost of comparing versions, whatever the size of the objects. It is
+// opaque, holds no objects, and may be shared and kept as long as the caller likes. A nil Checkpoint is always right:
+// the answer is the same and takes longer.
 type Checkpoint struct {
 	from, until time.Time // until is zero for an answer without a deadline
 	versions    []version
@@ -32,10 +30,9 @@ type version struct {
 	complete        bool
 }
 
-// Coverage goes through the fields of an Input, either to make a Checkpoint or to
-// compare the Input with one. Each Input has one method that hands every field to
-// the Cover functions, always in the same order: what the method leaves out is not
-// compared, and the law invariant.CheckpointSound finds it.
+// Coverage goes through the fields of an Input, either to make a Checkpoint or to compare the Input with one. Each
+// Input has one method that hands every field to the Cover functions, always in the same order: what the method leaves
+// out is not compared, and the law invariant.CheckpointSound finds it.
 type Coverage struct {
 	made, compared   *Checkpoint // one of them is nil
 	versions, values int         // how many were compared
@@ -43,15 +40,14 @@ type Coverage struct {
 	failed           bool
 }
 
-// Compare begins to compare an Input with the one of the Checkpoint, which may be
-// nil. now is the Input's.
+// Compare begins to compare an Input with the one of the Checkpoint, which may be nil. now is the Input's.
 func (c *Checkpoint) Compare(now time.Time) Coverage {
 	failed := c == nil || now.Before(c.from) || !c.until.IsZero() && !now.Before(c.until)
 	return Coverage{compared: c, now: now, failed: failed}
 }
 
-// NewCoverage begins a Checkpoint of an Input with this Now whose answer is r. Of an
-// r that asks for something or says something none is made.
+// NewCoverage begins a Checkpoint of an Input with this Now whose answer is r. Of an r that asks for something or says
+// something none is made.
 func NewCoverage(now time.Time, r Result) Coverage {
 	made := &Checkpoint{from: now}
 	if r.RequeueAfter > 0 {
@@ -60,8 +56,7 @@ func NewCoverage(now time.Time, r Result) Coverage {
 	return Coverage{made: made, now: now, failed: !r.Empty()}
 }
 
-// Holds returns whether nothing changed, and then the time to the deadline of the
-// answer, 0 for none: its RequeueAfter.
+// Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its RequeueAfter.
 func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
 	if c.failed || c.compared == nil || c.versions != len(c.compared.versions) || c.values != len(c.compared.values) {
 		return 0, false
@@ -72,9 +67,8 @@ func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
 	return c.compared.until.Sub(c.now), true
 }
 
-// Checkpoint returns the Checkpoint that was made; nil where there is something to
-// do, and where an object has no UID or resourceVersion, by which a change of it
-// could be told.
+// Checkpoint returns the Checkpoint that was made; nil where there is something to do, and where an object has no UID
+// or resourceVersion, by which a change of it could be told.
 func (c *Coverage) Checkpoint() *Checkpoint {
 	if c.failed {
 		return nil

@@ -2,10 +2,9 @@
 
 // Package olmcore holds the words that all packages of this library share.
 //
-// A reconcile function takes observed state as a value and returns a [Result]:
-// the [Action]s to run, the [Transition]s that the observations prove, the
-// [Diagnostic]s that explain the decision, and the time to the next deadline.
-// It reads no clock, calls no API server and keeps no memory.
+// A reconcile function takes observed state as a value and returns a [Result]: the [Action]s to run, the [Transition]s
+// that the observations prove, the [Diagnostic]s that explain the decision, and the time to the next deadline. It reads
+// no clock, calls no API server and keeps no memory.
 //
 // What touches the world is small and yours:
 //
@@ -14,9 +13,9 @@
 //   - [LastResultsOf] folds what Run returned into the memory that the next input
 //     may carry.
 //
-// An action is a value. [RecordOf] gives its JSON form, for logs, tools and
-// clients without Go types; [Record.Action] is the inverse.
+// An action is a value. [RecordOf] gives its JSON form, for logs, tools and clients without Go types; [Record.Action]
+// is the inverse.
 //
-// [Hash], [HashedName] and [ComponentLabelKey] are bit-identical to OLM's, so
-// that a running cluster is recognised as it is.
+// [Hash], [HashedName] and [ComponentLabelKey] are bit-identical to OLM's, so that a running cluster is recognised as
+// it is.
 package olmcore

@@ -17,13 +17,11 @@ import (
 // ErrInvalidInput is what every *InputError wraps.
 var ErrInvalidInput = errors.New("invalid input")
 
-// ErrStale stops a Run: an object changed since it was read. Read again and
-// reconcile again, without backoff.
+// ErrStale stops a Run: an object changed since it was read. Read again and reconcile again, without backoff.
 var ErrStale = errors.New("observed state is stale")
 
-// InputError says that the caller broke a function's contract: Field is the
-// path of the input field, Problem what is wrong with it. errors.Is(err,
-// ErrInvalidInput) holds.
+// InputError says that the caller broke a function's contract: Field is the path of the input field, Problem what is
+// wrong with it. errors.Is(err, ErrInvalidInput) holds.
 type InputError struct {
 	Field, Problem string
 }
@@ -49,8 +47,8 @@ func (e *ActionError) Error() string {
 // Unwrap returns the executor's error.
 func (e *ActionError) Unwrap() error { return e.Err }
 
-// ErrorClass sorts the errors of an API server by what can be done about them.
-// The class is decided once, here; each package decides what it means for it.
+// ErrorClass sorts the errors of an API server by what can be done about them. The class is decided once, here; each
+// package decides what it means for it.
 type ErrorClass string
 
 // Error classes.
@@ -73,9 +71,8 @@ const (
 	Webhook ErrorClass = "Webhook"
 )
 
-// Classify returns the class of an executor's error, looking through wrapped
-// errors; nil is ClassNone. Forbidden because the namespace is terminating is
-// Transient: it passes by itself, one way or the other.
+// Classify returns the class of an executor's error, looking through wrapped errors; nil is ClassNone. Forbidden
+// because the namespace is terminating is Transient: it passes by itself, one way or the other.
 func Classify(err error) ErrorClass {
 	if err == nil {
 		return ClassNone
@@ -145,26 +142,24 @@ type LastResult struct {
 	Reason  metav1.StatusReason
 	Code    int32
 	Message string
-	// Count is the number of tries in a row that ended in this class; First and
-	// Last are the times of the first and the last of them.
+	// Count is the number of tries in a row that ended in this class; First and Last are the times of the first and the
+	// last of them.
 	Count       int
 	First, Last time.Time
-	// Tries is the number of tries in a row that failed, of whatever class, and Since the
-	// time of the first of them. Conflicts, which are no failures, and missing
-	// permissions, which others have to grant, are not counted and end no series.
+	// Tries is the number of tries in a row that failed, of whatever class, and Since the time of the first of them.
+	// Conflicts, which are no failures, and missing permissions, which others have to grant, are not counted and end no
+	// series.
 	Tries int
 	Since time.Time
 }
 
-// LastResults is an adapter's memory of its last Run, by object. It is optional
-// input everywhere: without it the functions converge too, they know less.
+// LastResults is an adapter's memory of its last Run, by object. It is optional input everywhere: without it the
+// functions converge too, they know less.
 type LastResults map[Key]LastResult
 
-// LastResultsOf folds the result of Run into what was known before: the actions
-// that ran, the error that Run returned, and the time of the run. previous is
-// not changed and may be nil. Objects that actions does not name are forgotten,
-// and those of actions that did not run: the ones behind a conflict (ErrStale),
-// and the rest when the context ended.
+// LastResultsOf folds the result of Run into what was known before: the actions that ran, the error that Run returned,
+// and the time of the run. previous is not changed and may be nil. Objects that actions does not name are forgotten,
+// and those of actions that did not run: the ones behind a conflict (ErrStale), and the rest when the context ended.
 func LastResultsOf(previous LastResults, actions []Action, runErr error, now time.Time) LastResults {
 	failed := failures(runErr)
 	next := make(LastResults, len(actions))

@@ -11,20 +11,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Executor performs one write: no retries, no decisions. It returns the API
-// server's error as it is. It must refuse an action whose Target names a UID or
-// resourceVersion that the stored object does not have, run under the action's
+// Executor performs one write: no retries, no decisions. It returns the API server's error as it is. It must refuse an
+// action whose Target names a UID or resourceVersion that the stored object does not have, run under the action's
 // Identity, and leave the action's objects unchanged.
 type Executor interface {
 	Do(ctx context.Context, a Action) error
 }
 
-// Run performs actions in order. AlreadyExists on Create and NotFound on Delete
-// count as done. A Conflict stops the run with an error that matches ErrStale:
-// read again and reconcile again, without backoff. Other failures are collected
-// as *ActionError, and the later actions still run; the result joins them. A
-// context that ends stops the run with its error, as an *ActionError of the first
-// action that did not run. A nil action is an *InputError, and skipped.
+// Run performs actions in order. AlreadyExists on Create and NotFound on Delete count as done. A Conflict stops the run
+// with an error that matches ErrStale: read again and reconcile again, without backoff. Other failures are collected as
+// *ActionError, and the later actions still run; the result joins them. A context that ends stops the run with its
+// error, as an *ActionError of the first action that did not run. A nil action is an *InputError, and skipped.
 func Run(ctx context.Context, x Executor, actions []Action) error {
 	var failed []error
 	for i, a := range actions {
@@ -47,9 +44,8 @@ func Run(ctx context.Context, x Executor, actions []Action) error {
 	return errors.Join(failed...)
 }
 
-// RunResult runs the actions of a Result and returns what the next reconcile of the
-// same key is to be told of them: last and what became of them, nil once the key
-// converged. The error is Run's.
+// RunResult runs the actions of a Result and returns what the next reconcile of the same key is to be told of them:
+// last and what became of them, nil once the key converged. The error is Run's.
 func RunResult(ctx context.Context, x Executor, result Result, last LastResults, now time.Time) (LastResults, error) {
 	switch {
 	case len(result.Actions) > 0:

@@ -4,8 +4,7 @@ package olmcore
 
 import "slices"
 
-// Graph is a state graph: every edge that a state machine can take, in the order
-// of a life. No other edge occurs.
+// Graph is a state graph: every edge that a state machine can take, in the order of a life. No other edge occurs.
 type Graph[S ~string] []Edge[S]
 
 // Edge is one edge of a Graph.

@@ -11,11 +11,9 @@ import (
 	"strings"
 )
 
-// Hash is OLM's object hash, bit for bit: SHA-224 over the JSON encoding of v
-// followed by one newline, as base62 (digits, lower case, upper case). It labels
-// Pods, Services and Deployments and is part of permission names, so objects of
-// a running cluster are recognised and not rolled. The error is that of
-// encoding/json.
+// Hash is OLM's object hash, bit for bit: SHA-224 over the JSON encoding of v followed by one newline, as base62
+// (digits, lower case, upper case). It labels Pods, Services and Deployments and is part of permission names, so
+// objects of a running cluster are recognised and not rolled. The error is that of encoding/json.
 //
 // Source: operator-lifecycle-manager pkg/lib/kubernetes/pkg/util/hash and its callers.
 func Hash(v any) (string, error) {
@@ -26,8 +24,7 @@ func Hash(v any) (string, error) {
 	return base62(buf.Bytes()), nil
 }
 
-// HashWithoutNewline is the variant of Hash that OLM uses for
-// olm.permissions.hash: no newline after the JSON.
+// HashWithoutNewline is the variant of Hash that OLM uses for olm.permissions.hash: no newline after the JSON.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, PolicyRuleHashLabelValue.
 func HashWithoutNewline(v any) (string, error) {
@@ -38,9 +35,8 @@ func HashWithoutNewline(v any) (string, error) {
 	return base62(data), nil
 }
 
-// HashCanonical is the base62 SHA-224 of canonical JSON: keys sorted, no HTML
-// escaping, no white space, no newline. v holds JSON values as ToMap returns
-// them.
+// HashCanonical is the base62 SHA-224 of canonical JSON: keys sorted, no HTML escaping, no white space, no newline. v
+// holds JSON values as ToMap returns them.
 func HashCanonical(v map[string]any) (string, error) {
 	data, err := CanonicalJSON(v)
 	if err != nil {
@@ -49,8 +45,7 @@ func HashCanonical(v map[string]any) (string, error) {
 	return base62(data), nil
 }
 
-// CanonicalJSON encodes JSON values with sorted keys, without HTML escaping,
-// white space and final newline.
+// CanonicalJSON encodes JSON values with sorted keys, without HTML escaping, white space and final newline.
 func CanonicalJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -61,9 +56,8 @@ func CanonicalJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// HashedName returns OLM's name for an object made from content: base, cut so
-// that the whole fits 63 bytes, a dash, and Hash(v). At exactly 63 bytes OLM
-// does not cut and the name is 64 long; so does this.
+// HashedName returns OLM's name for an object made from content: base, cut so that the whole fits 63 bytes, a dash, and
+// Hash(v). At exactly 63 bytes OLM does not cut and the name is 64 long; so does this.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, generateName.
 func HashedName(base string, v any) (string, error) {
@@ -78,10 +72,9 @@ func HashedName(base string, v any) (string, error) {
 	return base + "-" + hash, nil
 }
 
-// NameSuffix returns n lower-case base32 characters (a-z, 2-7) of the SHA-256 of
-// the parts joined by "/": the tail of a computed name. n is at most 52.
-// Equal parts give equal names, so a repeated Create meets AlreadyExists instead
-// of making a twin.
+// NameSuffix returns n lower-case base32 characters (a-z, 2-7) of the SHA-256 of the parts joined by "/": the tail of a
+// computed name. n is at most 52. Equal parts give equal names, so a repeated Create meets AlreadyExists instead of
+// making a twin.
 func NameSuffix(n int, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:n]

@@ -15,15 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// KeyCase is a key of an object that differs from the name of a field in case
-// alone, such as MinKubeVersion. encoding/json, and so OLM, takes it for the field;
-// an API server drops it.
+// KeyCase is a key of an object that differs from the name of a field in case alone, such as MinKubeVersion.
+// encoding/json, and so OLM, takes it for the field; an API server drops it.
 type KeyCase struct {
-	// Path is where the key is, such as spec.MinKubeVersion; Field is the name of the
-	// field.
+	// Path is where the key is, such as spec.MinKubeVersion; Field is the name of the field.
 	Path, Field string
-	// Ignored: it was not read, as the field is there, too, or as OLM is as strict as
-	// an API server for this kind.
+	// Ignored: it was not read, as the field is there, too, or as OLM is as strict as an API server for this kind.
 	Ignored bool
 }
 
@@ -35,11 +32,10 @@ func (k KeyCase) String() string {
 	return fmt.Sprintf("%s is read as %s, which an API server does not", k.Path, k.Field)
 }
 
-// FoldKeys returns m with the keys that the type of o spells in another case
-// renamed, and what these are, sorted by path. m is not changed, and shared where
-// there are none. The rule is encoding/json's, but that a key which matches exactly
-// counts before all others. Objects without a Go type and CustomResourceDefinitions keep
-// their keys: OLM hands them on, or decodes them, as an API server does.
+// FoldKeys returns m with the keys that the type of o spells in another case renamed, and what these are, sorted by
+// path. m is not changed, and shared where there are none. The rule is encoding/json's, but that a key which matches
+// exactly counts before all others. Objects without a Go type and CustomResourceDefinitions keep their keys: OLM hands
+// them on, or decodes them, as an API server does.
 func FoldKeys(m map[string]any, o Object) (map[string]any, []KeyCase) {
 	folded, keys, _ := foldKeys(m, o)
 	return folded, keys
@@ -68,8 +64,7 @@ type folder struct {
 	excessive []string  // paths of quantities that are not computed with
 }
 
-// fold returns a copy of value with its keys renamed; fits is false for what is to be left
-// out.
+// fold returns a copy of value with its keys renamed; fits is false for what is to be left out.
 func (f *folder) fold(value any, t reflect.Type, path string) (folded any, fits bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -155,8 +150,8 @@ var (
 	updateStrategy = reflect.TypeFor[v1alpha1.UpdateStrategy]()
 )
 
-// decodesItself reports whether a type has a decoder of its own. That of an
-// UpdateStrategy reads its fields as any other's.
+// decodesItself reports whether a type has a decoder of its own. That of an UpdateStrategy reads its fields as any
+// other's.
 func decodesItself(t reflect.Type) bool {
 	return t != updateStrategy && reflect.PointerTo(t).Implements(unmarshaler)
 }

@@ -151,8 +151,7 @@ func mangle(t *rapid.T, value any) any {
 	return value
 }
 
-// TestAnyCaseDecodesAsEncodingJSONDoes compares with encoding/json on objects whose
-// keys were spelt in any case.
+// TestAnyCaseDecodesAsEncodingJSONDoes compares with encoding/json on objects whose keys were spelt in any case.
 func TestAnyCaseDecodesAsEncodingJSONDoes(t *testing.T) {
 	type zoo struct {
 		Subscription *v1alpha1.Subscription
@@ -195,8 +194,7 @@ func compareWithEncodingJSON(t require.TestingT, text []byte) {
 	require.True(t, apiequality.Semantic.DeepEqual(want, got), "%s\n%s", text, cmp.Diff(want, got))
 }
 
-// TestPublishedManifestsDecodeAsEncodingJSONDoes: two of the operators spell keys in
-// a case of their own.
+// TestPublishedManifestsDecodeAsEncodingJSONDoes: two of the operators spell keys in a case of their own.
 func TestPublishedManifestsDecodeAsEncodingJSONDoes(t *testing.T) {
 	found := map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(realdata.Dir(t), "bundles", "*", "*", "manifests", "*"))

@@ -29,8 +29,8 @@ type Kind struct {
 	Namespaced bool
 	// Plural is its name in API paths.
 	Plural string
-	// ReadBy are the packages whose Gather functions read its objects, sorted.
-	// Empty: the library only writes them, or reads them where a step names them.
+	// ReadBy are the packages whose Gather functions read its objects, sorted. Empty: the library only writes them, or
+	// reads them where a step names them.
 	ReadBy []string
 	// Watch says whose changes count for a controller.
 	Watch Watch
@@ -53,8 +53,8 @@ const (
 	WatchAll Watch = "All"
 )
 
-// Resource returns the name for kubectl get: the plural, of OLM's own kinds with
-// their group, as other groups have subscriptions, too.
+// Resource returns the name for kubectl get: the plural, of OLM's own kinds with their group, as other groups have
+// subscriptions, too.
 func (k Kind) Resource() string {
 	if k.Group == v1alpha1.GroupName {
 		return k.Plural + "." + k.Group
@@ -62,9 +62,8 @@ func (k Kind) Resource() string {
 	return k.Plural
 }
 
-// Kinds returns the kinds that the library knows, sorted by group and kind. What
-// is in none of them travels as *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata.
+// Kinds returns the kinds that the library knows, sorted by group and kind. What is in none of them travels as
+// *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 func Kinds() []Kind {
 	all := slices.Clone(kinds)
 	slices.SortFunc(all, func(a, b Kind) int {

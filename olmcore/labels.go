@@ -15,14 +15,13 @@ import (
 const (
 	// LabelManaged with the value "true" is on every object that OLM creates.
 	LabelManaged = "olm.managed"
-	// LabelOwner, LabelOwnerNamespace and LabelOwnerKind tie an object to an owner
-	// that garbage collection cannot follow: cluster-scoped objects, and objects
-	// in other namespaces.
+	// LabelOwner, LabelOwnerNamespace and LabelOwnerKind tie an object to an owner that garbage collection cannot
+	// follow: cluster-scoped objects, and objects in other namespaces.
 	LabelOwner          = "olm.owner"
 	LabelOwnerNamespace = "olm.owner.namespace"
 	LabelOwnerKind      = "olm.owner.kind"
-	// LabelOwnerUID is ours: a veto that keeps the clean-up of one incarnation
-	// away from the objects of the next one of the same name. Never required.
+	// LabelOwnerUID is ours: a veto that keeps the clean-up of one incarnation away from the objects of the next one of
+	// the same name. Never required.
 	LabelOwnerUID = "olm.owner.uid"
 	// LabelCopiedFrom is on copied CSVs: the namespace of the original.
 	LabelCopiedFrom = "olm.copiedFrom"
@@ -32,14 +31,13 @@ const (
 	KeyPrefix = "olmcore/"
 )
 
-// ComponentLabelKey returns the label key that ties an object to a
-// Subscription's package: operators.coreos.com/<package>.<namespace>, cut to 63
-// bytes after the slash; its value is always empty. namespace may be empty. The
-// error is an *InputError that names the field.
+// ComponentLabelKey returns the label key that ties an object to a Subscription's package:
+// operators.coreos.com/<package>.<namespace>, cut to 63 bytes after the slash; its value is always empty. namespace may
+// be empty. The error is an *InputError that names the field.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/decorators, ComponentLabelKey.
-// Differs: a name that is no valid label key is an error here, not a patch that
-// the API server rejects; the cut falls on a rune boundary.
+// Differs: a name that is no valid label key is an error here, not a patch that the API server rejects; the cut falls
+// on a rune boundary.
 func ComponentLabelKey(pkg, namespace string) (string, error) {
 	const limit = 63
 	if pkg == "" {
@@ -74,8 +72,7 @@ type Owner struct {
 	UID types.UID
 }
 
-// OwnerOf reads the owner labels; ok is false unless kind, namespace and name
-// are all there.
+// OwnerOf reads the owner labels; ok is false unless kind, namespace and name are all there.
 func OwnerOf(labels map[string]string) (owner Owner, ok bool) {
 	owner = Owner{
 		Kind: labels[LabelOwnerKind], Namespace: labels[LabelOwnerNamespace],
@@ -95,9 +92,8 @@ func (o Owner) Labels() map[string]string {
 	return labels
 }
 
-// Owns reports whether labels tie an object to this very owner: kind, namespace
-// and name are equal, and the UID label is absent or equal. An owner without a
-// UID owns every incarnation.
+// Owns reports whether labels tie an object to this very owner: kind, namespace and name are equal, and the UID label
+// is absent or equal. An owner without a UID owns every incarnation.
 func (o Owner) Owns(labels map[string]string) bool {
 	have, ok := OwnerOf(labels)
 	if !ok || have.Kind != o.Kind || have.Namespace != o.Namespace || have.Name != o.Name {
@@ -106,9 +102,8 @@ func (o Owner) Owns(labels map[string]string) bool {
 	return have.UID == "" || o.UID == "" || have.UID == o.UID
 }
 
-// MergeLabels returns have with the entries of want added or overwritten, as a
-// new map, and whether anything changed. have is not written to; when nothing
-// changes it is returned itself.
+// MergeLabels returns have with the entries of want added or overwritten, as a new map, and whether anything changed.
+// have is not written to; when nothing changes it is returned itself.
 func MergeLabels(have, want map[string]string) (merged map[string]string, changed bool) {
 	merged = maps.Clone(have)
 	if merged == nil {

@@ -13,18 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Object is any Kubernetes API object: metadata plus the runtime methods.
-// It is the method set of controller-runtime's client.Object, so values of
-// either interface can be assigned to the other.
+// Object is any Kubernetes API object: metadata plus the runtime methods. It is the method set of controller-runtime's
+// client.Object, so values of either interface can be assigned to the other.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Ref names one object. APIVersion, Kind and Name are always set; Namespace is
-// empty for cluster-scoped kinds. UID and ResourceVersion are preconditions:
-// when set, an executor must refuse to act on any other incarnation (UID) or
-// any other version (ResourceVersion) of the object.
+// Ref names one object. APIVersion, Kind and Name are always set; Namespace is empty for cluster-scoped kinds. UID and
+// ResourceVersion are preconditions: when set, an executor must refuse to act on any other incarnation (UID) or any
+// other version (ResourceVersion) of the object.
 type Ref struct {
 	APIVersion      string    `json:"apiVersion"`
 	Kind            string    `json:"kind"`
@@ -34,9 +32,8 @@ type Ref struct {
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 }
 
-// RefOf returns the reference of an observed object, with its UID and
-// resourceVersion. The kind is taken from the object's Go type where Scheme
-// knows it, else from its TypeMeta; for a nil object the zero Ref is returned.
+// RefOf returns the reference of an observed object, with its UID and resourceVersion. The kind is taken from the
+// object's Go type where Scheme knows it, else from its TypeMeta; for a nil object the zero Ref is returned.
 func RefOf(o Object) Ref {
 	if isNil(o) {
 		return Ref{}
@@ -54,14 +51,13 @@ func (r Ref) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// Key returns what identifies the object through all its versions and
-// incarnations.
+// Key returns what identifies the object through all its versions and incarnations.
 func (r Ref) Key() Key {
 	return Key{Group: groupOf(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// Unversioned returns r without its resourceVersion, for deletes and
-// references that mean the object whatever its version.
+// Unversioned returns r without its resourceVersion, for deletes and references that mean the object whatever its
+// version.
 func (r Ref) Unversioned() Ref {
 	r.ResourceVersion = ""
 	return r
@@ -86,8 +82,7 @@ func (r Ref) Compare(s Ref) int {
 	)
 }
 
-// Key identifies an object independently of API version and incarnation. It is
-// comparable, so it can be a map key.
+// Key identifies an object independently of API version and incarnation. It is comparable, so it can be a map key.
 type Key struct {
 	Group, Kind, Namespace, Name string
 }
@@ -124,10 +119,9 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// ExpandKeys replaces the wildcards in the keys that a package's Affected
-// returned by the keys that exist: an empty Name stands for every known key of
-// that Namespace, the zero key for every known key. The result is sorted and
-// holds each key once; keys without wildcard stay, known or not.
+// ExpandKeys replaces the wildcards in the keys that a package's Affected returned by the keys that exist: an empty
+// Name stands for every known key of that Namespace, the zero key for every known key. The result is sorted and holds
+// each key once; keys without wildcard stay, known or not.
 func ExpandKeys(affected, known []types.NamespacedName) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, key := range affected {

@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Observed is the result of reading a list. The zero value says that nothing
-// was read; that is never taken for an empty list. Items has no nil entry and
-// names each object once; its order does not matter.
+// Observed is the result of reading a list. The zero value says that nothing was read; that is never taken for an empty
+// list. Items has no nil entry and names each object once; its order does not matter.
 type Observed[T any] struct {
 	// Complete says that the read was made and completed: Items is all there is.
 	Complete bool
@@ -25,10 +24,9 @@ func Found[T any](items ...T) Observed[T] { return Observed[T]{Complete: true, I
 // ErrNotRead is what every *NotReadError wraps.
 var ErrNotRead = errors.New("not read")
 
-// NotReadError is what a Reader answers that does not know whether objects
-// exist, as their kind was not read: a Snapshot that was not filled with them, or
-// a cache that does not hold them. errors.Is(err, ErrNotRead) holds. A kind that
-// the API server does not serve was read: it has no objects.
+// NotReadError is what a Reader answers that does not know whether objects exist, as their kind was not read: a
+// Snapshot that was not filled with them, or a cache that does not hold them. errors.Is(err, ErrNotRead) holds. A kind
+// that the API server does not serve was read: it has no objects.
 type NotReadError struct {
 	Kind schema.GroupVersionKind
 	// Namespace is the one that was asked for, empty for all and for kinds without.
@@ -52,9 +50,8 @@ func (e *NotReadError) Error() string {
 // Unwrap returns ErrNotRead.
 func (e *NotReadError) Unwrap() error { return ErrNotRead }
 
-// Needed returns the error of a read without which a Gather cannot go on, nil for
-// none. Of objects that were not read it says what is unknown without them, such
-// as "the phase of a ClusterServiceVersion".
+// Needed returns the error of a read without which a Gather cannot go on, nil for none. Of objects that were not read
+// it says what is unknown without them, such as "the phase of a ClusterServiceVersion".
 func Needed(err error, unknown string) error {
 	var notRead *NotReadError
 	if !errors.As(err, &notRead) || notRead.Unknown != "" {
@@ -63,15 +60,13 @@ func Needed(err error, unknown string) error {
 	return &NotReadError{Kind: notRead.Kind, Namespace: notRead.Namespace, Unknown: unknown}
 }
 
-// Scope is what a Snapshot was filled with: all objects of a kind, in one
-// namespace or, when that is empty, in all.
+// Scope is what a Snapshot was filled with: all objects of a kind, in one namespace or, when that is empty, in all.
 type Scope struct {
 	Kind      schema.GroupKind
 	Namespace string
 }
 
-// Everything is the Scope of a Snapshot of a whole cluster: what is not in it does
-// not exist, whatever its kind.
+// Everything is the Scope of a Snapshot of a whole cluster: what is not in it does not exist, whatever its kind.
 var Everything = Scope{Kind: schema.GroupKind{Group: "*", Kind: "*"}}
 
 // scopes says which namespaces of a kind were read; nil: all.

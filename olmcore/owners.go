@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OwnerReferenceTo returns OLM's owner reference to an observed object:
-// controller and blockOwnerDeletion are false.
+// OwnerReferenceTo returns OLM's owner reference to an observed object: controller and blockOwnerDeletion are false.
 func OwnerReferenceTo(owner Object) metav1.OwnerReference {
 	ref := RefOf(owner)
 	return metav1.OwnerReference{
@@ -23,8 +22,7 @@ func OwnerReferenceTo(owner Object) metav1.OwnerReference {
 	}
 }
 
-// OwnedBy reports whether o has an owner reference with that UID. An empty UID
-// owns nothing.
+// OwnedBy reports whether o has an owner reference with that UID. An empty UID owns nothing.
 func OwnedBy(o metav1.Object, uid types.UID) bool {
 	if uid == "" || o == nil {
 		return false
@@ -32,29 +30,25 @@ func OwnedBy(o metav1.Object, uid types.UID) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// SameOwnerReference compares two owner references by value. Absent and false
-// are the same for controller and blockOwnerDeletion, as they are for the API
-// server.
+// SameOwnerReference compares two owner references by value. Absent and false are the same for controller and
+// blockOwnerDeletion, as they are for the API server.
 func SameOwnerReference(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
 		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
 }
 
-// RepairOwnerReferences returns have so that it holds every reference of want
-// exactly once and in want's form, and whether that changed anything. Entries
-// with the UID of a wanted reference but another form are rewritten; duplicates
-// of a UID are dropped; entries with a wanted reference's kind and name but
-// another UID (an owner that was created anew) are replaced. Everything else
-// stays, in its order; new entries follow, sorted by name and UID. References in
-// want without a UID are left out: the API server refuses them. have is not
-// written to; when nothing changes it is returned itself.
+// RepairOwnerReferences returns have so that it holds every reference of want exactly once and in want's form, and
+// whether that changed anything. Entries with the UID of a wanted reference but another form are rewritten; duplicates
+// of a UID are dropped; entries with a wanted reference's kind and name but another UID (an owner that was created
+// anew) are replaced. Everything else stays, in its order; new entries follow, sorted by name and UID. References in
+// want without a UID are left out: the API server refuses them. have is not written to; when nothing changes it is
+// returned itself.
 func RepairOwnerReferences(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
 	return mergeOwnerReferences(have, want, true)
 }
 
-// AddOwnerReferences is RepairOwnerReferences without the replacement of stale
-// UIDs: nothing that is there is ever dropped but duplicates of one UID. Use it
-// when the owners were not read completely.
+// AddOwnerReferences is RepairOwnerReferences without the replacement of stale UIDs: nothing that is there is ever
+// dropped but duplicates of one UID. Use it when the owners were not read completely.
 func AddOwnerReferences(have, want []metav1.OwnerReference) (merged []metav1.OwnerReference, changed bool) {
 	return mergeOwnerReferences(have, want, false)
 }
@@ -99,11 +93,9 @@ func ownerKey(ref metav1.OwnerReference) Key {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// AccountOf returns the ServiceAccount that an OperatorGroup prescribes for what
-// is installed in its namespace, nil when it prescribes none. confirmed is false
-// when it prescribes one and its status does not name that account of its own
-// namespace: nothing may be installed then, under any identity. A nil group
-// prescribes none.
+// AccountOf returns the ServiceAccount that an OperatorGroup prescribes for what is installed in its namespace, nil
+// when it prescribes none. confirmed is false when it prescribes one and its status does not name that account of its
+// own namespace: nothing may be installed then, under any identity. A nil group prescribes none.
 //
 // Differs: OLM takes whatever account the status names.
 func AccountOf(g *operatorsv1.OperatorGroup) (account *corev1.ObjectReference, confirmed bool) {

@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAGroupsStatusNamesNoOtherAccountThanItsSpec: whoever may write the status
-// of a group chooses no account of another name or namespace.
+// TestAGroupsStatusNamesNoOtherAccountThanItsSpec: whoever may write the status of a group chooses no account of
+// another name or namespace.
 func TestAGroupsStatusNamesNoOtherAccountThanItsSpec(t *testing.T) {
 	ref := func(namespace, name string) *corev1.ObjectReference {
 		return &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: namespace, Name: name, UID: "uid"}

@@ -13,24 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reader reads a cluster: a Snapshot, the fake cluster, an adapter's cache.
-// Objects it returns are shared and must not be changed; kinds that the library
-// knows come as their API types, others as *unstructured.Unstructured.
+// Reader reads a cluster: a Snapshot, the fake cluster, an adapter's cache. Objects it returns are shared and must not
+// be changed; kinds that the library knows come as their API types, others as *unstructured.Unstructured.
 type Reader interface {
-	// Get returns one object; namespace is empty for cluster-scoped kinds. An
-	// object that a completed read did not find is an error for which
-	// apierrors.IsNotFound holds. A Reader that did not read the kind, and so does
-	// not know, answers with a *NotReadError.
+	// Get returns one object; namespace is empty for cluster-scoped kinds. An object that a completed read did not find
+	// is an error for which apierrors.IsNotFound holds. A Reader that did not read the kind, and so does not know,
+	// answers with a *NotReadError.
 	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (Object, error)
-	// List returns the objects of a kind, sorted by namespace and name. An empty
-	// namespace means all, a nil selector every object. A read that failed or was
-	// cut short is an error, never a shorter list; of what was not read at all it
-	// is a *NotReadError.
+	// List returns the objects of a kind, sorted by namespace and name. An empty namespace means all, a nil selector
+	// every object. A read that failed or was cut short is an error, never a shorter list; of what was not read at all
+	// it is a *NotReadError.
 	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
 }
 
-// GetKind is r.Get for callers who may have been handed a nil Reader: then the
-// error is an *InputError.
+// GetKind is r.Get for callers who may have been handed a nil Reader: then the error is an *InputError.
 func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
 	if isNil(r) {
 		return nil, errNoReader
@@ -38,8 +34,7 @@ func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespa
 	return r.Get(ctx, gvk, namespace, name)
 }
 
-// ListKind is r.List for callers who may have been handed a nil Reader: then the
-// error is an *InputError.
+// ListKind is r.List for callers who may have been handed a nil Reader: then the error is an *InputError.
 func ListKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
 	if isNil(r) {
 		return nil, errNoReader
@@ -49,8 +44,7 @@ func ListKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namesp
 
 var errNoReader = &InputError{Field: "Reader", Problem: "is nil"}
 
-// Get reads one object of type T, a pointer to an API type. It returns nil when
-// a completed read found none.
+// Get reads one object of type T, a pointer to an API type. It returns nil when a completed read found none.
 func Get[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
 	gvk := GVKOf(object)
 	o, err := GetKind(ctx, r, gvk, namespace, name)
@@ -83,9 +77,8 @@ func List[T Object](ctx context.Context, r Reader, namespace string, selector la
 	return out, nil
 }
 
-// Observe reads a list that a Gather can do without: the objects of type T, a
-// pointer to an API type. What was not read (ErrNotRead) is an incomplete
-// Observed; any other read that failed is its error.
+// Observe reads a list that a Gather can do without: the objects of type T, a pointer to an API type. What was not read
+// (ErrNotRead) is an incomplete Observed; any other read that failed is its error.
 func Observe[T Object](ctx context.Context, r Reader, namespace string, selector labels.Selector) (Observed[T], error) {
 	return observed(List[T](ctx, r, namespace, selector))
 }
@@ -95,9 +88,8 @@ func ObserveKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, nam
 	return observed(ListKind(ctx, r, gvk, namespace, selector))
 }
 
-// ObserveNamed reads objects by name, each once, in the order of names; empty
-// names are left out. One that was not read makes the Observed incomplete; it
-// holds the others.
+// ObserveNamed reads objects by name, each once, in the order of names; empty names are left out. One that was not read
+// makes the Observed incomplete; it holds the others.
 func ObserveNamed[T Object](ctx context.Context, r Reader, namespace string, names ...string) (Observed[T], error) {
 	found := Found[T]()
 	seen := make(map[string]bool, len(names))
@@ -129,8 +121,8 @@ func observed[T any](items []T, err error) (Observed[T], error) {
 	return Observed[T]{Complete: true, Items: items}, nil
 }
 
-// Require reads one object that a Gather is about: of type T, a pointer to an API
-// type. Where Get returns nil, the error says so: apierrors.IsNotFound holds.
+// Require reads one object that a Gather is about: of type T, a pointer to an API type. Where Get returns nil, the
+// error says so: apierrors.IsNotFound holds.
 func Require[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
 	if object, err = Get[T](ctx, r, namespace, name); err == nil && isNil(object) {
 		gvk := GVKOf(object)
@@ -140,12 +132,11 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
-// Indexer is what a Reader may be besides whose answers stay the same for as long
-// as it lives: it keeps an index that a Gather made of a list, so that all calls share
-// it. Without it a Gather goes through the list.
+// Indexer is what a Reader may be besides whose answers stay the same for as long as it lives: it keeps an index that a
+// Gather made of a list, so that all calls share it. Without it a Gather goes through the list.
 type Indexer interface {
-	// Index returns the value that was kept for a key, a pointer or a map; the first
-	// time it is what build returns. It is not changed afterwards.
+	// Index returns the value that was kept for a key, a pointer or a map; the first time it is what build returns. It
+	// is not changed afterwards.
 	Index(key string, build func() any) any
 }
 

@@ -18,18 +18,16 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Record is an Action as JSON: what audit logs keep, what tools print, and what
-// a client without Go types can run. Exactly one of Object (create), Patch
-// (update, updateStatus) and DeleteOptions (delete) is set.
+// Record is an Action as JSON: what audit logs keep, what tools print, and what a client without Go types can run.
+// Exactly one of Object (create), Patch (update, updateStatus) and DeleteOptions (delete) is set.
 type Record struct {
 	Verb   Verb  `json:"verb"`
 	Target Ref   `json:"target"`
 	Cause  Cause `json:"cause"`
 	// Object is the whole object to create.
 	Object json.RawMessage `json:"object,omitempty"`
-	// Patch is the JSON merge patch (RFC 7386) from Before to After. To run it,
-	// send ConditionalPatch: a merge patch replaces whole lists, and only the
-	// precondition keeps another writer's entries.
+	// Patch is the JSON merge patch (RFC 7386) from Before to After. To run it, send ConditionalPatch: a merge patch
+	// replaces whole lists, and only the precondition keeps another writer's entries.
 	Patch json.RawMessage `json:"patch,omitempty"`
 	// DeleteOptions carries Target's UID and resourceVersion as preconditions.
 	DeleteOptions *metav1.DeleteOptions `json:"deleteOptions,omitempty"`
@@ -37,10 +35,9 @@ type Record struct {
 	As *corev1.ObjectReference `json:"as,omitempty"`
 }
 
-// RecordOf returns the JSON form of an action. The error names an action that
-// breaks the contract: one without an object, an Update that changes the status,
-// or an UpdateStatus that changes anything else. A field that is null in After is
-// one that is not there: a merge patch cannot say null.
+// RecordOf returns the JSON form of an action. The error names an action that breaks the contract: one without an
+// object, an Update that changes the status, or an UpdateStatus that changes anything else. A field that is null in
+// After is one that is not there: a merge patch cannot say null.
 func RecordOf(a Action) (Record, error) {
 	if isNil(a) {
 		return Record{}, &InputError{Field: "action", Problem: "is nil"}
@@ -66,9 +63,8 @@ func RecordOf(a Action) (Record, error) {
 	return r, nil
 }
 
-// ConditionalPatch returns Patch with Target's UID and resourceVersion in its
-// metadata, as an API server takes them for preconditions: the body of a request
-// with the content type application/merge-patch+json. The error is an *InputError
+// ConditionalPatch returns Patch with Target's UID and resourceVersion in its metadata, as an API server takes them for
+// preconditions: the body of a request with the content type application/merge-patch+json. The error is an *InputError
 // when there is no patch.
 func (r Record) ConditionalPatch() ([]byte, error) {
 	patch, err := r.patch()
@@ -89,11 +85,10 @@ func (r Record) ConditionalPatch() ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// Action is the inverse of RecordOf. For update and updateStatus it needs the
-// object that the patch starts from, as observed now; Before is that object and
-// After a patched copy of the same Go type. For create and delete current is
-// not looked at. The error is an *InputError: current is nil or not the object
-// that Target names, or the record's content does not fit it.
+// Action is the inverse of RecordOf. For update and updateStatus it needs the object that the patch starts from, as
+// observed now; Before is that object and After a patched copy of the same Go type. For create and delete current is
+// not looked at. The error is an *InputError: current is nil or not the object that Target names, or the record's
+// content does not fit it.
 func (r Record) Action(current Object) (Action, error) {
 	switch r.Verb {
 	case VerbCreate:
@@ -212,8 +207,7 @@ func deleteOptions(a Delete) *metav1.DeleteOptions {
 	return o
 }
 
-// mergeDiff returns the JSON merge patch that turns from into to. The result
-// shares values with to.
+// mergeDiff returns the JSON merge patch that turns from into to. The result shares values with to.
 func mergeDiff(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key := range from {
@@ -263,13 +257,11 @@ func newLike(o Object) Object {
 	return reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object)
 }
 
-// Apply returns what a write makes of an object, for Executors that keep objects
-// themselves. current is the object that Target names as it is now, nil when there
-// is none; the result is a changed copy, nil when the object is gone. The errors are
-// those of an API server: AlreadyExists, NotFound, also of another UID, and Conflict
-// of another resourceVersion; an *InputError is of a Record that does not fit.
-// Versions and UIDs are the caller's to count, finalizers and dependants his to
-// respect.
+// Apply returns what a write makes of an object, for Executors that keep objects themselves. current is the object that
+// Target names as it is now, nil when there is none; the result is a changed copy, nil when the object is gone. The
+// errors are those of an API server: AlreadyExists, NotFound, also of another UID, and Conflict of another
+// resourceVersion; an *InputError is of a Record that does not fit. Versions and UIDs are the caller's to count,
+// finalizers and dependants his to respect.
 func (r Record) Apply(current Object) (Object, error) {
 	resource := schema.GroupResource{Group: groupOf(r.Target.APIVersion), Resource: r.Target.Kind}
 	switch {

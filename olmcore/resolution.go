@@ -9,17 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Resolution is the answer to subscription's question "what must be installed
-// in this namespace": a value that package resolution, or any other solver,
-// returns, and that subscription.Reconcile and create.Plan take as input.
-// All slices are sorted by name.
+// Resolution is the answer to subscription's question "what must be installed in this namespace": a value that package
+// resolution, or any other solver, returns, and that subscription.Reconcile and create.Plan take as input. All slices
+// are sorted by name.
 type Resolution struct {
-	// Observed is what the resolution was computed from. When the Subscriptions
-	// of the namespace are others by now, the resolution is stale and no package acts
-	// on it.
+	// Observed is what the resolution was computed from. When the Subscriptions of the namespace are others by now, the
+	// resolution is stale and no package acts on it.
 	Observed []SubscriptionFingerprint
-	// Operators are the operators to install or upgrade, empty when there is
-	// nothing to do or the resolution failed.
+	// Operators are the operators to install or upgrade, empty when there is nothing to do or the resolution failed.
 	Operators []Operator
 	// Decisions has one entry for each Subscription in Observed.
 	Decisions []SubscriptionDecision
@@ -54,25 +51,21 @@ type Operator struct {
 	// Replaces is the value for the ClusterServiceVersion's spec.replaces.
 	Replaces string
 	Bundle   Bundle
-	// For are the names of the Subscriptions that it satisfies; empty for a
-	// dependency.
+	// For are the names of the Subscriptions that it satisfies; empty for a dependency.
 	For []string
-	// RequiredBy are the names of the selected operators, installed or new, whose
-	// requirements it satisfies.
+	// RequiredBy are the names of the selected operators, installed or new, whose requirements it satisfies.
 	RequiredBy []string
-	// WaitFor are the ClusterServiceVersions that must be gone before this one can
-	// be created: of the same name, and being deleted.
+	// WaitFor are the ClusterServiceVersions that must be gone before this one can be created: of the same name, and
+	// being deleted.
 	WaitFor []types.NamespacedName
 }
 
-// Bundle is the content of one operator version: inline objects, or the image
-// that they must be unpacked from.
+// Bundle is the content of one operator version: inline objects, or the image that they must be unpacked from.
 type Bundle struct {
 	// Image is the bundle image; empty when Objects are inline.
 	Image      string
 	Properties []Property
-	// Objects are the manifests, the ClusterServiceVersion among them, in the
-	// bundle's order.
+	// Objects are the manifests, the ClusterServiceVersion among them, in the bundle's order.
 	Objects []Object
 }
 
@@ -85,20 +78,18 @@ type Property struct {
 // SubscriptionDecision is what a resolution means for one Subscription.
 type SubscriptionDecision struct {
 	Name string
-	// CurrentCSV is the value for status.currentCSV; Changed says whether it is a
-	// new one.
+	// CurrentCSV is the value for status.currentCSV; Changed says whether it is a new one.
 	CurrentCSV string
 	Changed    bool
-	// Failure says why this Subscription has no solution; nil when it has one, or
-	// when only the Resolution's own Failure speaks about it. Where both are set,
-	// this one is about this Subscription and the other about the namespace.
+	// Failure says why this Subscription has no solution; nil when it has one, or when only the Resolution's own
+	// Failure speaks about it. Where both are set, this one is about this Subscription and the other about the
+	// namespace.
 	Failure *ResolutionFailure
 }
 
 // ResolutionFailure says why a namespace has no solution.
 type ResolutionFailure struct {
-	// Unsatisfiable: the constraints contradict each other. Otherwise something
-	// prevented the resolution.
+	// Unsatisfiable: the constraints contradict each other. Otherwise something prevented the resolution.
 	Unsatisfiable bool
 	// Transient: trying again soon may help.
 	Transient bool

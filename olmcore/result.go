@@ -10,29 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Result is what a reconcile function asks for and has to say. The zero Result
-// means: converged, write nothing, wait for the next change.
+// Result is what a reconcile function asks for and has to say. The zero Result means: converged, write nothing, wait
+// for the next change.
 type Result struct {
-	// Actions are the writes to make, in the order to run them; at most one for
-	// each object.
+	// Actions are the writes to make, in the order to run them; at most one for each object.
 	Actions []Action
 	// Transitions are the state changes since the recorded state, oldest first.
 	Transitions []Transition
 	// Diagnostics say what blocks, what is inconsistent, what was repaired.
 	Diagnostics []Diagnostic
-	// RequeueAfter is the time from the Input's Now to the next deadline; 0 means
-	// that no deadline is pending.
+	// RequeueAfter is the time from the Input's Now to the next deadline; 0 means that no deadline is pending.
 	RequeueAfter time.Duration
 }
 
-// Empty reports whether nothing is asked for and nothing is said; a pending
-// deadline alone is still empty.
+// Empty reports whether nothing is asked for and nothing is said; a pending deadline alone is still empty.
 func (r Result) Empty() bool {
 	return len(r.Actions) == 0 && len(r.Transitions) == 0 && len(r.Diagnostics) == 0
 }
 
-// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0
-// and below are no deadline and change nothing.
+// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0 and below are no deadline and change
+// nothing.
 func (r *Result) Requeue(d time.Duration) {
 	if d > 0 && (r.RequeueAfter == 0 || d < r.RequeueAfter) {
 		r.RequeueAfter = d
@@ -81,8 +78,7 @@ type Transition struct {
 	Status  metav1.ConditionStatus `json:"status,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
 	Message string                 `json:"message,omitempty"`
-	// At is the time that the objects give, else the Input's Now; Bound says what
-	// it bounds.
+	// At is the time that the objects give, else the Input's Now; Bound says what it bounds.
 	At        metav1.Time `json:"at"`
 	Bound     Bound       `json:"bound,omitempty"`
 	Certainty Certainty   `json:"certainty"`
@@ -100,8 +96,7 @@ const (
 	Error   Severity = "Error"
 )
 
-// Diagnostic explains a decision: what blocks, what is inconsistent, what was
-// repaired, what cannot be known.
+// Diagnostic explains a decision: what blocks, what is inconsistent, what was repaired, what cannot be known.
 type Diagnostic struct {
 	Severity Severity `json:"severity"`
 	// Reason is a CamelCase constant of the package that says it.
@@ -114,8 +109,7 @@ type Diagnostic struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Diagnose returns a Diagnostic about an object, or a field of it. format and args
-// make the message.
+// Diagnose returns a Diagnostic about an object, or a field of it. format and args make the message.
 func Diagnose(severity Severity, reason string, target Ref, path, format string, args ...any) Diagnostic {
 	return Diagnostic{Severity: severity, Reason: reason, Message: fmt.Sprintf(format, args...), Target: target.Unversioned(), Path: path}
 }
@@ -128,19 +122,17 @@ func Moved(target Ref, machine, from, to string, now time.Time) Transition {
 	}
 }
 
-// ReasonHistoryGap is the Diagnostic reason for a hole in what can be known
-// about past states. No package invents a state to fill it.
+// ReasonHistoryGap is the Diagnostic reason for a hole in what can be known about past states. No package invents a
+// state to fill it.
 const ReasonHistoryGap = "HistoryGap"
 
-// Timestamp converts an instant to the form that objects carry: whole seconds,
-// UTC. metav1.Time loses the rest on the wire, and the next comparison would
-// differ.
+// Timestamp converts an instant to the form that objects carry: whole seconds, UTC. metav1.Time loses the rest on the
+// wire, and the next comparison would differ.
 func Timestamp(t time.Time) metav1.Time {
 	return metav1.NewTime(t.UTC().Truncate(time.Second))
 }
 
-// Backoff is a wait that doubles with each failed try: Base after the first, never
-// more than Max.
+// Backoff is a wait that doubles with each failed try: Base after the first, never more than Max.
 type Backoff struct{ Base, Max time.Duration }
 
 // After returns the wait after a number of tries in a row; 0 and below count as one.

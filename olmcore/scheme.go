@@ -19,9 +19,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// GVKOf returns an object's group, version and kind: by its Go type for the
-// kinds the library knows, whose TypeMeta is usually empty when they come from
-// a typed client, else by its TypeMeta. It does not allocate for known types.
+// GVKOf returns an object's group, version and kind: by its Go type for the kinds the library knows, whose TypeMeta is
+// usually empty when they come from a typed client, else by its TypeMeta. It does not allocate for known types.
 func GVKOf(o runtime.Object) schema.GroupVersionKind {
 	if gvk, ok := known.gvkByType[reflect.TypeOf(o)]; ok {
 		return gvk
@@ -32,8 +31,8 @@ func GVKOf(o runtime.Object) schema.GroupVersionKind {
 	return o.GetObjectKind().GroupVersionKind()
 }
 
-// NewObject returns an empty object for a kind: the API's own type where the
-// library knows it, else *unstructured.Unstructured with kind and version set.
+// NewObject returns an empty object for a kind: the API's own type where the library knows it, else
+// *unstructured.Unstructured with kind and version set.
 func NewObject(gvk schema.GroupVersionKind) Object {
 	if t, ok := known.typeByGVK[gvk]; ok {
 		o := reflect.New(t).Interface().(Object)
@@ -45,17 +44,16 @@ func NewObject(gvk schema.GroupVersionKind) Object {
 	return u
 }
 
-// Decode reads one object from JSON, as NewObject would type it. The input must
-// carry apiVersion and kind; otherwise the error is an *InputError. Other keys
-// of typed objects are matched with fields as encoding/json does, in any case, but
-// for those of a CustomResourceDefinition: as OLM does. See DecodeKeys.
+// Decode reads one object from JSON, as NewObject would type it. The input must carry apiVersion and kind; otherwise
+// the error is an *InputError. Other keys of typed objects are matched with fields as encoding/json does, in any case,
+// but for those of a CustomResourceDefinition: as OLM does. See DecodeKeys.
 func Decode(data []byte) (Object, error) {
 	o, _, err := DecodeKeys(data)
 	return o, err
 }
 
-// DecodeKeys is Decode that says which keys differ from the name of a field in
-// case alone, sorted by path; nil for none, and for kinds without a Go type.
+// DecodeKeys is Decode that says which keys differ from the name of a field in case alone, sorted by path; nil for
+// none, and for kinds without a Go type.
 func DecodeKeys(data []byte) (Object, []KeyCase, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(data, &meta); err != nil {
@@ -113,9 +111,9 @@ func decodeInto(data []byte, o Object) ([]KeyCase, error) {
 	return keys, utiljson.Unmarshal(text, o)
 }
 
-// ToMap returns an object as JSON values, with apiVersion and kind set and
-// without what encoders add (a null creationTimestamp, an empty status). Nothing is shared with o. A nil object, and a value in an unstructured
-// one that JSON cannot hold, is an *InputError.
+// ToMap returns an object as JSON values, with apiVersion and kind set and without what encoders add (a null
+// creationTimestamp, an empty status). Nothing is shared with o. A nil object, and a value in an unstructured one that
+// JSON cannot hold, is an *InputError.
 func ToMap(o Object) (map[string]any, error) {
 	if isNil(o) {
 		return nil, &InputError{Field: "object", Problem: "is nil"}
@@ -140,10 +138,10 @@ func ToMap(o Object) (map[string]any, error) {
 	return m, nil
 }
 
-// FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from
-// JSON values, which it copies. A CatalogSource whose spec.updateStrategy is {}
-// becomes one with an empty UpdateStrategy: the API type's own decoder panics on it.
-// Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as that of ToMap.
+// FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from JSON values, which it copies. A
+// CatalogSource whose spec.updateStrategy is {} becomes one with an empty UpdateStrategy: the API type's own decoder
+// panics on it. Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as
+// that of ToMap.
 func FromMap(m map[string]any, o Object) error {
 	if isNil(o) {
 		return &InputError{Field: "object", Problem: "is nil"}
@@ -179,8 +177,8 @@ func fromMap(m map[string]any, o Object) error {
 	}
 }
 
-// withoutEmptyStrategy returns m with a spec.updateStrategy that the API type
-// can decode, and whether an empty one was taken out. m is not changed.
+// withoutEmptyStrategy returns m with a spec.updateStrategy that the API type can decode, and whether an empty one was
+// taken out. m is not changed.
 func withoutEmptyStrategy(m map[string]any) (decodable map[string]any, empty bool) {
 	spec, _ := m["spec"].(map[string]any)
 	strategy, ok := spec["updateStrategy"].(map[string]any)
@@ -222,9 +220,8 @@ func isNil(o any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// copyJSON returns a deep copy of JSON values, never nil. Whole numbers of other
-// Go types become int64, as a decoder makes them. The error's field is the path of
-// what is no JSON value, the first one by path.
+// copyJSON returns a deep copy of JSON values, never nil. Whole numbers of other Go types become int64, as a decoder
+// makes them. The error's field is the path of what is no JSON value, the first one by path.
 func copyJSON(m map[string]any) (map[string]any, *InputError) {
 	var first *InputError
 	out := make(map[string]any, len(m))

@@ -20,22 +20,18 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Snapshot is an immutable, indexed set of objects: the observed state of a
-// cluster at one moment. It knows which kinds it was filled with: of others Get and
-// List answer that they were not read. It implements Reader and is safe for
-// concurrent use.
-// Look-ups by kind, namespace, name, UID, owner and label do not scan. It holds
-// the objects it was made from, which must not change afterwards.
+// Snapshot is an immutable, indexed set of objects: the observed state of a cluster at one moment. It knows which kinds
+// it was filled with: of others Get and List answer that they were not read. It implements Reader and is safe for
+// concurrent use. Look-ups by kind, namespace, name, UID, owner and label do not scan. It holds the objects it was made
+// from, which must not change afterwards.
 type Snapshot struct {
 	objects []Object    // sorted by kind, namespace, name
 	kinds   []kindRange // sorted by kind
 	read    scopes
-	// defined are the kinds of CustomResourceDefinitions, aggregated the groups that
-	// other API servers serve.
+	// defined are the kinds of CustomResourceDefinitions, aggregated the groups that other API servers serve.
 	defined    map[schema.GroupKind]bool
 	aggregated map[string]bool
-	// Positions in objects, ascending. The label with an empty value stands for all
-	// values, and for the empty one.
+	// Positions in objects, ascending. The label with an empty value stands for all values, and for the empty one.
 	labels map[label][]int32
 	owners map[types.UID][]int32
 	uids   map[types.UID]int32
@@ -48,14 +44,11 @@ type kindRange struct {
 	start, end int
 }
 
-// NewSnapshot indexes objects, in any order. scopes are the kinds that were read
-// to get them, Everything for all of them. A kind that occurs in objects and that
-// no scope names counts as read in all namespaces; any other was not. A kind of a
-// custom group, other than OLM's, that neither CustomResourceDefinitions nor
-// APIServices know, both read, is not served: reads of it are a
-// *meta.NoKindMatchError. The error is an *InputError that names the position of an
-// object that is nil, has no kind or name, or repeats another's kind, namespace and
-// name.
+// NewSnapshot indexes objects, in any order. scopes are the kinds that were read to get them, Everything for all of
+// them. A kind that occurs in objects and that no scope names counts as read in all namespaces; any other was not. A
+// kind of a custom group, other than OLM's, that neither CustomResourceDefinitions nor APIServices know, both read, is
+// not served: reads of it are a *meta.NoKindMatchError. The error is an *InputError that names the position of an
+// object that is nil, has no kind or name, or repeats another's kind, namespace and name.
 func NewSnapshot(objects []Object, scopes ...Scope) (*Snapshot, error) {
 	entries, err := sortObjects(objects)
 	if err != nil {
@@ -144,21 +137,20 @@ func (s *Snapshot) indexObject(i int32, o Object) {
 	}
 }
 
-// Objects returns all objects, sorted by kind, namespace and name. The slice is
-// shared and must not be changed.
+// Objects returns all objects, sorted by kind, namespace and name. The slice is shared and must not be changed.
 func (s *Snapshot) Objects() []Object { return s.objects }
 
 // Len returns the number of objects.
 func (s *Snapshot) Len() int { return len(s.objects) }
 
-// Holds reports whether the objects of a kind in a namespace, "" for all, were
-// read: those that the snapshot does not have do not exist.
+// Holds reports whether the objects of a kind in a namespace, "" for all, were read: those that the snapshot does not
+// have do not exist.
 func (s *Snapshot) Holds(kind schema.GroupKind, namespace string) bool {
 	return s.read.hold(kind, namespace)
 }
 
-// Scopes returns what the snapshot counts as read, in no order: with them a
-// Snapshot of other objects knows the same kinds.
+// Scopes returns what the snapshot counts as read, in no order: with them a Snapshot of other objects knows the same
+// kinds.
 func (s *Snapshot) Scopes() []Scope {
 	if s.read.everything {
 		return []Scope{Everything}
@@ -175,8 +167,8 @@ func (s *Snapshot) Scopes() []Scope {
 	return all
 }
 
-// known returns nil for kinds that were read. Others were not, or are not served at
-// all where the CustomResourceDefinitions and APIServices tell.
+// known returns nil for kinds that were read. Others were not, or are not served at all where the
+// CustomResourceDefinitions and APIServices tell.
 func (s *Snapshot) known(gvk schema.GroupVersionKind, namespace string) error {
 	kind := gvk.GroupKind()
 	_, ours := KindOf(kind)
@@ -227,8 +219,8 @@ func (s *Snapshot) FindUID(uid types.UID) Object {
 	return nil
 }
 
-// Owned returns the objects that have an owner reference with a UID, sorted by
-// kind, namespace and name; nil when there are none.
+// Owned returns the objects that have an owner reference with a UID, sorted by kind, namespace and name; nil when there
+// are none.
 func (s *Snapshot) Owned(uid types.UID) []Object {
 	var found []Object
 	for _, i := range s.owners[uid] {
@@ -237,8 +229,8 @@ func (s *Snapshot) Owned(uid types.UID) []Object {
 	return found
 }
 
-// List implements Reader. The version of gvk is not looked at. Without a
-// selector the slice is shared and must not be changed.
+// List implements Reader. The version of gvk is not looked at. Without a selector the slice is shared and must not be
+// changed.
 func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error) {
 	if err := s.known(gvk, namespace); err != nil {
 		return nil, err
@@ -268,8 +260,8 @@ func (s *Snapshot) List(_ context.Context, gvk schema.GroupVersionKind, namespac
 	return found, nil
 }
 
-// candidates returns the positions of the objects with a label of a selector, of the
-// label that fewest have; ok is false when no requirement of it can use the index.
+// candidates returns the positions of the objects with a label of a selector, of the label that fewest have; ok is
+// false when no requirement of it can use the index.
 func (s *Snapshot) candidates(selector labels.Selector) (best []int32, ok bool) {
 	requirements, selectable := selector.Requirements()
 	if !selectable {

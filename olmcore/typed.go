@@ -30,8 +30,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// AddToScheme adds the Go types of all kinds that the library knows, and of their
-// lists, to the scheme of a client or a cache. The error is that of an API package.
+// AddToScheme adds the Go types of all kinds that the library knows, and of their lists, to the scheme of a client or a
+// cache. The error is that of an API package.
 func AddToScheme(s *runtime.Scheme) error {
 	all := runtime.NewSchemeBuilder(
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
@@ -41,10 +41,9 @@ func AddToScheme(s *runtime.Scheme) error {
 	return all.AddToScheme(s)
 }
 
-// Blank returns an empty object for a client to decode into: that of NewObject,
-// but a map for OLM's own kinds. An API server stores objects of these that their Go
-// types cannot hold, on which the decoders fail, panic or do not end: one of them would
-// keep a typed client from reading any. Typed makes of it what Readers owe.
+// Blank returns an empty object for a client to decode into: that of NewObject, but a map for OLM's own kinds. An API
+// server stores objects of these that their Go types cannot hold, on which the decoders fail, panic or do not end: one
+// of them would keep a typed client from reading any. Typed makes of it what Readers owe.
 func Blank(gvk schema.GroupVersionKind) Object {
 	if !isOLMs(gvk) {
 		return NewObject(gvk)
@@ -54,9 +53,8 @@ func Blank(gvk schema.GroupVersionKind) Object {
 	return u
 }
 
-// BlankList returns an empty list of such objects; Items makes of it what Readers
-// owe. s is a scheme with the types of AddToScheme; lists of kinds that it does not
-// know hold maps.
+// BlankList returns an empty list of such objects; Items makes of it what Readers owe. s is a scheme with the types of
+// AddToScheme; lists of kinds that it does not know hold maps.
 func BlankList(s *runtime.Scheme, gvk schema.GroupVersionKind) ObjectList {
 	kind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	if !isOLMs(gvk) {
@@ -71,20 +69,17 @@ func BlankList(s *runtime.Scheme, gvk schema.GroupVersionKind) ObjectList {
 	return u
 }
 
-// ObjectList is any list of Kubernetes API objects. It is the method set of
-// controller-runtime's client.ObjectList.
+// ObjectList is any list of Kubernetes API objects. It is the method set of controller-runtime's client.ObjectList.
 type ObjectList interface {
 	metav1.ListInterface
 	runtime.Object
 }
 
-// isOLMs reports whether a kind is one of OLM's own, which CustomResourceDefinitions
-// define.
+// isOLMs reports whether a kind is one of OLM's own, which CustomResourceDefinitions define.
 func isOLMs(gvk schema.GroupVersionKind) bool { return gvk.Group == v1alpha1.GroupName }
 
-// Typed returns what a Reader owes for an object that a client returned: the API
-// type of a map whose kind the library knows, else o itself. The error is an
-// *UnfitError of a map that does not fit its type.
+// Typed returns what a Reader owes for an object that a client returned: the API type of a map whose kind the library
+// knows, else o itself. The error is an *UnfitError of a map that does not fit its type.
 func Typed(o Object) (Object, error) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok || u == nil {
@@ -100,9 +95,8 @@ func Typed(o Object) (Object, error) {
 	return object, nil
 }
 
-// Fitting takes the result of a read and returns of an *UnfitError the object that it
-// holds, for readers to whom one object of others is no reason to stop. Other results
-// stay what they are.
+// Fitting takes the result of a read and returns of an *UnfitError the object that it holds, for readers to whom one
+// object of others is no reason to stop. Other results stay what they are.
 func Fitting[T Object](o T, err error) (T, error) {
 	var unfit *UnfitError
 	if !errors.As(err, &unfit) {
@@ -111,11 +105,10 @@ func Fitting[T Object](o T, err error) (T, error) {
 	return typed[T](unfit.Object)
 }
 
-// Items returns what a Reader owes for a list that a client returned, such as a
-// *PodList or an *UnstructuredList: its objects, Typed and sorted by namespace and
-// name. An object that does not fit its type is there with what fits: whoever may
-// write one object of a list may not keep others from reading it. The error is of
-// something that is no list of objects.
+// Items returns what a Reader owes for a list that a client returned, such as a *PodList or an *UnstructuredList: its
+// objects, Typed and sorted by namespace and name. An object that does not fit its type is there with what fits:
+// whoever may write one object of a list may not keep others from reading it. The error is of something that is no list
+// of objects.
 func Items(list runtime.Object) ([]Object, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -137,8 +130,8 @@ func Items(list runtime.Object) ([]Object, error) {
 	return objects, nil
 }
 
-// IndexTerms returns what a cache indexes an object by, so that Readers over it
-// find objects by their labels: "key" and "key=value" of each label.
+// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: "key" and
+// "key=value" of each label.
 func IndexTerms(o Object) []string {
 	terms := make([]string, 0, 2*len(o.GetLabels()))
 	for key, value := range o.GetLabels() {
@@ -148,9 +141,8 @@ func IndexTerms(o Object) []string {
 	return terms
 }
 
-// IndexTerm returns a term of IndexTerms that every object which a selector takes
-// has: "key=value" where there is one, else "key", else "". The selector is still
-// to be asked about each object that has it; a nil one takes every object.
+// IndexTerm returns a term of IndexTerms that every object which a selector takes has: "key=value" where there is one,
+// else "key", else "". The selector is still to be asked about each object that has it; a nil one takes every object.
 func IndexTerm(selector labels.Selector) (term string) {
 	if selector == nil {
 		return ""

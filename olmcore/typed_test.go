@@ -121,8 +121,7 @@ func TestAnIndexLosesNothing(t *testing.T) {
 	})
 }
 
-// TestAddToScheme: what NewObject makes is what the scheme makes, and there is a
-// list for each.
+// TestAddToScheme: what NewObject makes is what the scheme makes, and there is a list for each.
 func TestAddToScheme(t *testing.T) {
 	s := runtime.NewScheme()
 	require.NoError(t, olmcore.AddToScheme(s))

@@ -12,13 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// UnfitError is what reading one object comes to whose content its API type cannot
-// hold. An API server stores such objects of custom kinds: their schemas leave
-// open what is a version, a quantity or a port.
+// UnfitError is what reading one object comes to whose content its API type cannot hold. An API server stores such
+// objects of custom kinds: their schemas leave open what is a version, a quantity or a port.
 type UnfitError struct {
-	// Object is what of it fits: all metadata, and the rest without the fields that
-	// do not. It counts for others, such as the versions of other namespaces; nothing is
-	// decided about the object itself.
+	// Object is what of it fits: all metadata, and the rest without the fields that do not. It counts for others, such
+	// as the versions of other namespaces; nothing is decided about the object itself.
 	Object Object
 	// Err says what does not fit.
 	Err error
@@ -30,8 +28,7 @@ func (e *UnfitError) Error() string { return fmt.Sprintf("read %s: %v", KeyOf(e.
 // Unwrap returns what does not fit.
 func (e *UnfitError) Unwrap() error { return e.Err }
 
-// unfit returns the error of a map whose type could not be filled with it, with what
-// of it fits.
+// unfit returns the error of a map whose type could not be filled with it, with what of it fits.
 func unfit(m map[string]any, o Object, problem error) error {
 	reflect.ValueOf(o).Elem().SetZero()
 	f := folder{fitting: true}
@@ -56,9 +53,8 @@ func decodes(value any, t reflect.Type) bool {
 
 var quantity = reflect.TypeFor[resource.Quantity]()
 
-// maxQuantity is how long a quantity may be, and maxExponent how many digits its
-// exponent may have. To read or compare one with an exponent of nine digits takes
-// hours: the API type computes the power of ten.
+// maxQuantity is how long a quantity may be, and maxExponent how many digits its exponent may have. To read or compare
+// one with an exponent of nine digits takes hours: the API type computes the power of ten.
 const (
 	maxQuantity = 100
 	maxExponent = 2
@@ -77,8 +73,7 @@ func isExcessive(value any) bool {
 	return len(text) > maxQuantity || len(strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")) > maxExponent
 }
 
-// mayHoldExcess reports whether JSON may hold a quantity that isExcessive: a number,
-// or a string that begins as one.
+// mayHoldExcess reports whether JSON may hold a quantity that isExcessive: a number, or a string that begins as one.
 func mayHoldExcess(data []byte) bool {
 	tokens := json.NewDecoder(bytes.NewReader(data))
 	tokens.UseNumber()

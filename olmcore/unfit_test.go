@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// unfits are contents that the schemas of OLM's kinds allow, and that the Go types
-// cannot hold, or that their decoders do not end on.
+// unfits are contents that the schemas of OLM's kinds allow, and that the Go types cannot hold, or that their decoders
+// do not end on.
 var unfits = map[string]struct{ kind, spec string }{
 	"a version that is none":               {"ClusterServiceVersion", `{"version":"latest"}`},
 	"a version that is none, in capitals":  {"ClusterServiceVersion", `{"Version":"latest"}`},
@@ -52,9 +52,8 @@ func unfitObject(t *testing.T, kind, spec string) (*unstructured.Unstructured, [
 	return u, text
 }
 
-// TestAnUnfitObjectKeepsOthersReadable: an object that an API server stores and
-// the Go type cannot hold is an error for who asks for it, and no error for who lists
-// it among others.
+// TestAnUnfitObjectKeepsOthersReadable: an object that an API server stores and the Go type cannot hold is an error for
+// who asks for it, and no error for who lists it among others.
 func TestAnUnfitObjectKeepsOthersReadable(t *testing.T) {
 	for name, tt := range unfits {
 		t.Run(name, func(t *testing.T) {

@@ -8,14 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Check says what is wrong with an object of an Input: the problem, and the field
-// below the object, such as ".metadata.uid"; an empty problem for nothing.
+// Check says what is wrong with an object of an Input: the problem, and the field below the object, such as
+// ".metadata.uid"; an empty problem for nothing.
 type Check func(o Object) (field, problem string)
 
-// ValidateList returns an *InputError for a list of an Input that breaks the contract
-// which every list has: entries of a read that was not completed, an entry that is nil
-// or has no name, an object that is there twice, and what checks find. Field is the
-// name of the list, such as "Pods".
+// ValidateList returns an *InputError for a list of an Input that breaks the contract which every list has: entries of
+// a read that was not completed, an entry that is nil or has no name, an object that is there twice, and what checks
+// find. Field is the name of the list, such as "Pods".
 func ValidateList[O Object](field string, list Observed[O], checks ...Check) error {
 	if !list.Complete && len(list.Items) > 0 {
 		return &InputError{Field: field, Problem: "has items of a read that was not completed"}
@@ -62,8 +61,7 @@ func InNamespace(namespace string) Check {
 	}
 }
 
-// Writable is the Check that an object can be written safely: it has a UID and a
-// resourceVersion.
+// Writable is the Check that an object can be written safely: it has a UID and a resourceVersion.
 func Writable(o Object) (field, problem string) {
 	switch {
 	case o.GetUID() == "":
