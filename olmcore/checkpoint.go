@@ -18,32 +18,42 @@ import (
 // the answer is the same and takes longer.
 type Checkpoint struct {
 	from, until time.Time // until is zero for an answer without a deadline
-	versions    []version
-	values      []any
+	// What the Cover functions remember of the Input, in their order.
+	versions []version
+	lists    []list
+	values   []any
 }
 
-// version is an object, or the head of a list of them.
+// version is that of an object, empty for one that does not exist.
 type version struct {
 	uid             types.UID
 	resourceVersion string
-	length          int // of a list; -1: no object
-	complete        bool
+}
+
+// list is a list without its objects.
+type list struct {
+	length   int
+	complete bool
 }
 
 // Coverage goes through the fields of an Input, either to make a Checkpoint or to compare the Input with one. Each
 // Input has one method that hands every field to the Cover functions, always in the same order: what the method leaves
 // out is not compared, and the law invariant.CheckpointSound finds it.
 type Coverage struct {
-	made, compared   *Checkpoint // one of them is nil
-	versions, values int         // how many were compared
-	now              time.Time
-	failed           bool
+	made, compared          *Checkpoint // one of them is nil
+	versions, lists, values int         // how many were compared
+	left                    time.Duration
+	failed                  bool
 }
 
 // Compare begins to compare an Input with the one of the Checkpoint, which may be nil. now is the Input's.
 func (c *Checkpoint) Compare(now time.Time) Coverage {
-	failed := c == nil || now.Before(c.from) || !c.until.IsZero() && !now.Before(c.until)
-	return Coverage{compared: c, now: now, failed: failed}
+	coverage := Coverage{compared: c, failed: c == nil || now.Before(c.from)}
+	if !coverage.failed && !c.until.IsZero() {
+		coverage.left = c.until.Sub(now)
+		coverage.failed = coverage.left <= 0
+	}
+	return coverage
 }
 
 // NewCoverage begins a Checkpoint of an Input with this Now whose answer is r. Of an r that asks for something or says
@@ -53,18 +63,17 @@ func NewCoverage(now time.Time, r Result) Coverage {
 	if r.RequeueAfter > 0 {
 		made.until = now.Add(r.RequeueAfter)
 	}
-	return Coverage{made: made, now: now, failed: !r.Empty()}
+	return Coverage{made: made, failed: !r.Empty()}
 }
 
-// Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its RequeueAfter.
+// Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its
+// RequeueAfter.
 func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
-	if c.failed || c.compared == nil || c.versions != len(c.compared.versions) || c.values != len(c.compared.values) {
+	if c.failed || c.compared == nil || c.versions != len(c.compared.versions) ||
+		c.lists != len(c.compared.lists) || c.values != len(c.compared.values) {
 		return 0, false
 	}
-	if c.compared.until.IsZero() {
-		return 0, true
-	}
-	return c.compared.until.Sub(c.now), true
+	return c.left, true
 }
 
 // Checkpoint returns the Checkpoint that was made; nil where there is something to do, and where an object has no UID
@@ -74,6 +83,19 @@ func (c *Coverage) Checkpoint() *Checkpoint {
 		return nil
 	}
 	return c.made
+}
+
+// CoverObject covers one object; nil is one that does not exist.
+func CoverObject[O metav1.Object](c *Coverage, o O) {
+	if isNil(o) {
+		c.version(version{})
+		return
+	}
+	v := version{o.GetUID(), o.GetResourceVersion()}
+	if v.uid == "" || v.resourceVersion == "" {
+		c.failed = true
+	}
+	c.version(v)
 }
 
 func (c *Coverage) version(v version) {
@@ -88,35 +110,23 @@ func (c *Coverage) version(v version) {
 	}
 }
 
-// next returns the value to compare with.
-func (c *Coverage) next() any {
-	if c.values >= len(c.compared.values) {
-		c.failed = true
-		return nil
-	}
-	c.values++
-	return c.compared.values[c.values-1]
-}
-
-// CoverObject covers one object; nil is one that does not exist.
-func CoverObject[O metav1.Object](c *Coverage, o O) {
-	if isNil(o) {
-		c.version(version{length: -1})
-		return
-	}
-	v := version{uid: o.GetUID(), resourceVersion: o.GetResourceVersion()}
-	c.failed = c.failed || v.uid == "" || v.resourceVersion == ""
-	c.version(v)
-}
-
 // CoverObjects covers a list of objects and whether it was read.
-func CoverObjects[O metav1.Object](c *Coverage, list Observed[O]) {
-	c.version(version{length: len(list.Items), complete: list.Complete})
-	for _, o := range list.Items {
-		if c.failed {
-			return
-		}
-		CoverObject(c, o)
+func CoverObjects[O metav1.Object](c *Coverage, objects Observed[O]) {
+	c.list(list{len(objects.Items), objects.Complete})
+	for i := 0; i < len(objects.Items) && !c.failed; i++ {
+		CoverObject(c, objects.Items[i])
+	}
+}
+
+func (c *Coverage) list(l list) {
+	switch {
+	case c.failed:
+	case c.made != nil:
+		c.made.lists = append(c.made.lists, l)
+	case c.lists >= len(c.compared.lists) || c.compared.lists[c.lists] != l:
+		c.failed = true
+	default:
+		c.lists++
 	}
 }
 
@@ -126,11 +136,17 @@ func CoverValue[T comparable](c *Coverage, v T) {
 }
 
 // CoverValues covers a list of values in their order.
-func CoverValues[T comparable](c *Coverage, list []T) {
+func CoverValues[T comparable](c *Coverage, values []T) {
 	if c.made != nil {
-		list = slices.Clone(list)
+		values = slices.Clone(values)
 	}
-	CoverFunc(c, list, slices.Equal[[]T])
+	CoverFunc(c, values, slices.Equal[[]T])
+}
+
+// CoverObserved covers a list of values in their order, and whether it was read.
+func CoverObserved[T comparable](c *Coverage, values Observed[T]) {
+	c.list(list{len(values.Items), values.Complete})
+	CoverValues(c, values.Items)
 }
 
 // CoverMap covers a map of values that == compares.
@@ -147,8 +163,11 @@ func CoverFunc[T any](c *Coverage, v T, equal func(a, b T) bool) {
 	case c.failed:
 	case c.made != nil:
 		c.made.values = append(c.made.values, v)
+	case c.values >= len(c.compared.values):
+		c.failed = true
 	default:
-		before, ok := c.next().(T)
-		c.failed = c.failed || !ok || !equal(before, v)
+		before, ok := c.compared.values[c.values].(T)
+		c.failed = !ok || !equal(before, v)
+		c.values++
 	}
 }
