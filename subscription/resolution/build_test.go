@@ -136,7 +136,7 @@ func TestConstraintsThatCannotBeRead(t *testing.T) {
 		`{"package":{"packageName":"p","versionRange":">=1.2"}}`: `convert olm.constraint to resolver predicate: Could not parse Range`,
 		`{"gvk":{"group":"g","kind":"K","version":"v1"},"package":{"packageName":"p","versionRange":">=1.0.0"}}`: `convert olm.constraint to resolver predicate: constraint has more than one kind`,
 		`{"gvk":{"group":"g","kind":"K","version":"v1"}} {}`:                                                     `parse olm.constraint: data behind the constraint`,
-		deep: `parse olm.constraint: more than 64 nested constraints`,
+		deep: `convert olm.constraint to resolver predicate: more than 64 nested constraints`,
 		`{"failureMessage":"` + strings.Repeat("x", 131072) + `","gvk":{}}`: `parse olm.constraint: olm.constraint value is greater than max constraint size 131072 bytes`,
 		`[]`: `parse olm.constraint: json: cannot unmarshal array`,
 	} {

@@ -23,16 +23,14 @@ import (
 // Differs: one broken package does not take the whole catalog down.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	b := &builder{parser: NewParser(true), catalog: &Catalog{
-		ByName:    make(map[string]*PackageIndex, len(packages)),
-		ByLabel:   map[string][]*Entry{},
-		ByPackage: make(map[string][]*Entry, len(packages)),
+		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},
 	}}
 	var content Digester
 	for i := range packages {
 		b.addPackage(&packages[i])
 		content.add(&packages[i])
 	}
-	b.catalog.digest = content.Total
+	b.catalog.digest = content.Sum()
 	b.catalog.HasRules = b.parser.hasRules
 	b.catalog.index()
 	slices.SortStableFunc(b.diagnostics, func(x, y olmcore.Diagnostic) int {
@@ -59,7 +57,7 @@ func contentPath(pkg, channel, bundle string) string {
 	return path
 }
 
-// maxDiagnostic bounds what is said of one piece, in bytes: it quotes content.
+// MaxDiagnostic bounds what is said of one piece, in bytes: it quotes content.
 const MaxDiagnostic = 4 << 10
 
 func (b *builder) report(severity olmcore.Severity, reason, path, format string, args ...any) {
@@ -100,24 +98,12 @@ func (b *builder) addPackage(in *Package) {
 	case !seen[in.DefaultChannel]:
 		b.report(olmcore.Warning, ReasonInvalidContent, path, "package %s has no channel %q, its default channel; its channels are ordered by name", in.Name, in.DefaultChannel)
 	}
-	for i := range in.Bundles {
-		if name := in.Bundles[i].Name; bundles[name] != nil && !used[bundles[name]] {
+	for name, bundle := range bundles {
+		if !used[bundle] {
 			b.report(olmcore.Info, ReasonInvalidContent, contentPath(in.Name, "", name), "bundle %s is in no channel and cannot be chosen", name)
 		}
 	}
-	slices.SortFunc(p.Channels, func(x, y *ChannelIndex) int {
-		if x.isDefault != y.isDefault {
-			if x.isDefault {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(x.Name, y.Name)
-	})
-	if len(p.Channels) == 1 {
-		p.Chains = p.Channels[0].Chain
-		return
-	}
+	slices.SortFunc(p.Channels, compareChannels)
 	for _, ch := range p.Channels {
 		p.Chains = append(p.Chains, ch.Chain...)
 	}
@@ -166,7 +152,7 @@ func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, path strin
 	case mine < 0:
 		out.Invalid = cmp.Or(out.Invalid, fmt.Sprintf("its olm.package property names package %s", out.Packages[0].Name))
 	default:
-		b.version(out, source, mine, path)
+		b.version(out, &out.Packages[mine], path)
 	}
 	if out.Invalid != "" {
 		b.catalog.Invalid++
@@ -174,29 +160,16 @@ func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, path strin
 	}
 }
 
-func (b *builder) version(out *ParsedBundle, source *Bundle, mine int, path string) {
-	if fact := out.Packages[mine]; fact.Strict {
-		out.Version, out.HasVersion = fact.Version, true
-		out.VersionText = fact.Version.String()
+func (b *builder) version(out *ParsedBundle, fact *PackageFact, path string) {
+	if fact.Strict {
+		out.Version, out.HasVersion, out.VersionText = fact.Version, true, fact.Version.String()
 		return
 	}
-	out.VersionText = packageVersionText(source.Properties, out.Pkg)
-	version, err := semver.ParseTolerant(out.VersionText)
+	version, err := semver.ParseTolerant(fact.Text)
+	out.Version, out.HasVersion, out.VersionText = version, err == nil, fact.Text
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has the version %q, which is none: it is in no version range", source.Name, out.VersionText)
-		return
+		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has the version %q, which is none: it is in no version range", out.Name, fact.Text)
 	}
-	out.Version, out.HasVersion = version, true
-}
-
-func packageVersionText(properties []olmcore.Property, pkg string) string {
-	for _, p := range properties {
-		v := struct{ PackageName, Version string }{}
-		if p.Type == PropertyPackage && unmarshalObject(p.Value, &v) == nil && v.PackageName == pkg {
-			return v.Version
-		}
-	}
-	return ""
 }
 
 func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, bundles map[string]*ParsedBundle, used map[*ParsedBundle]bool) *ChannelIndex {

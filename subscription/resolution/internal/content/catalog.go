@@ -27,7 +27,7 @@ type Catalog struct {
 	Invalid   int
 	// HasRules: some bundle has a CEL rule.
 	HasRules bool
-	digest   digest
+	digest   string
 }
 
 // PackageIndex is one package of a Catalog.
@@ -81,63 +81,59 @@ type ParsedBundle struct {
 }
 
 // Packages returns the names of the catalog's packages, sorted.
-func (c *Catalog) Packages() []string {
+func (c *Catalog) Packages() (names []string) {
 	if c == nil {
 		return nil
 	}
-	names := make([]string, len(c.Sorted))
-	for i, p := range c.Sorted {
-		names[i] = p.Name
+	for _, p := range c.Sorted {
+		names = append(names, p.Name)
 	}
 	return names
 }
 
 // Channels returns the names of a package's channels, the default channel first, then by name; nil when there is no
 // such package.
-func (c *Catalog) Channels(pkg string) []string {
-	if c == nil || c.ByName[pkg] == nil {
-		return nil
-	}
-	var names []string
-	for _, ch := range c.ByName[pkg].Channels {
-		names = append(names, ch.Name)
-	}
-	return names
-}
+func (c *Catalog) Channels(pkg string) []string { return c.packageOf(pkg).ChannelNames() }
 
 // Chain returns the names of a channel's bundles in the order of preference: the head, then what it replaces, and so
 // on, without the skipped ones. It is nil when there is no such channel or its upgrade graph has no such order.
-func (c *Catalog) Chain(pkg, channel string) []string {
-	if c == nil || c.ByName[pkg] == nil {
-		return nil
-	}
-	ch := c.ByName[pkg].Channel(channel)
-	if ch == nil {
-		return nil
-	}
-	var names []string
-	for _, e := range ch.Chain {
-		names = append(names, e.Name)
+func (c *Catalog) Chain(pkg, channel string) (names []string) {
+	if ch := c.packageOf(pkg).Channel(channel); ch != nil {
+		for _, e := range ch.Chain {
+			names = append(names, e.Name)
+		}
 	}
 	return names
 }
 
 // Deprecations returns what the catalog says about a package, as written.
 func (c *Catalog) Deprecations(pkg string) []Deprecation {
-	if c == nil || c.ByName[pkg] == nil {
-		return nil
+	return slices.Clone(c.packageOf(pkg).deprecations)
+}
+
+// packageOf returns a package, an empty one when there is none.
+func (c *Catalog) packageOf(name string) *PackageIndex {
+	if c == nil || c.ByName[name] == nil {
+		return &PackageIndex{}
 	}
-	return slices.Clone(c.ByName[pkg].deprecations)
+	return c.ByName[name]
+}
+
+// ChannelNames returns the names of the channels, the default first.
+func (p *PackageIndex) ChannelNames() (names []string) {
+	for _, ch := range p.Channels {
+		names = append(names, ch.Name)
+	}
+	return names
 }
 
 // Channel returns a channel by its name, nil when there is none.
 func (p *PackageIndex) Channel(name string) *ChannelIndex {
-	for _, ch := range p.Channels {
-		if ch.Name == name {
-			return ch
-		}
+	i := slices.IndexFunc(p.Channels, func(ch *ChannelIndex) bool { return ch.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return p.Channels[i]
 }
 
 // index fills the catalog's lookups once all packages stand.
@@ -147,26 +143,7 @@ func (c *Catalog) index() {
 	for _, p := range c.Sorted {
 		channels = append(channels, p.Channels...)
 	}
-	slices.SortStableFunc(channels, func(a, b *ChannelIndex) int {
-		if a.isDefault != b.isDefault {
-			if a.isDefault {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.Pkg.Name, b.Pkg.Name), cmp.Compare(a.Name, b.Name))
-	})
-	total, apis := 0, map[API]int{}
-	for _, ch := range channels {
-		total += len(ch.Chain)
-		for _, e := range ch.Chain {
-			for _, g := range e.Provides {
-				apis[g]++
-			}
-		}
-	}
-	c.All = make([]*Entry, 0, total)
-	c.ByAPI = make(map[API][]*Entry, len(apis))
+	slices.SortStableFunc(channels, compareChannels)
 	for i, ch := range channels {
 		if ch.Malformed != "" {
 			c.Malformed = append(c.Malformed, ch)
@@ -174,18 +151,14 @@ func (c *Catalog) index() {
 		ch.rank = int32(i)
 		c.All = append(c.All, ch.Chain...)
 		for _, e := range ch.Chain {
-			c.indexEntry(e, apis)
+			c.indexEntry(e)
 		}
 	}
 }
 
-func (c *Catalog) indexEntry(e *Entry, apis map[API]int) {
+func (c *Catalog) indexEntry(e *Entry) {
 	for _, g := range e.Provides {
-		list, ok := c.ByAPI[g]
-		if !ok {
-			list = make([]*Entry, 0, apis[g])
-		}
-		c.ByAPI[g] = append(list, e)
+		c.ByAPI[g] = append(c.ByAPI[g], e)
 	}
 	for _, label := range e.Labels {
 		c.ByLabel[label] = append(c.ByLabel[label], e)
@@ -196,6 +169,17 @@ func (c *Catalog) indexEntry(e *Entry, apis map[API]int) {
 			c.ByPackage[name] = append(c.ByPackage[name], e)
 		}
 	}
+}
+
+// compareChannels is the order of preference of channels: default channels first, then by package and name.
+func compareChannels(a, b *ChannelIndex) int {
+	if a.isDefault != b.isDefault {
+		if a.isDefault {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Pkg.Name, b.Pkg.Name), cmp.Compare(a.Name, b.Name))
 }
 
 // CompareEntries is the order of preference of two entries of one catalog.

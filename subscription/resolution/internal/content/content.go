@@ -3,12 +3,9 @@
 // Package content is what a catalog holds: as its author wrote it, parsed, and indexed for who looks for a bundle.
 package content
 
-import (
-	"github.com/olmcore/olm/olmcore"
-)
+import "github.com/olmcore/olm/olmcore"
 
-// Package is one package of a catalog as its author wrote it: the input of Build, the output of fbc.Load. Nothing in
-// it needs to be valid.
+// Package is one package of a catalog as its author wrote it. Nothing in it needs to be valid.
 type Package struct {
 	Name           string
 	DefaultChannel string
@@ -73,4 +70,23 @@ const (
 	// reaches an installed ClusterServiceVersion.
 	PropertyBundleObject = "olm.bundle.object"
 	PropertyCSVMetadata  = "olm.csv.metadata"
+)
+
+// Diagnostic reasons; package resolution says what they mean.
+const (
+	ReasonInvalidContent         = "InvalidContent"
+	ReasonDuplicateContent       = "DuplicateContent"
+	ReasonInvalidBundle          = "InvalidBundle"
+	ReasonMalformedChannel       = "MalformedChannel"
+	ReasonSkippedObject          = "SkippedObject"
+	ReasonCatalogUnavailable     = "CatalogUnavailable"
+	ReasonStaleCatalog           = "StaleCatalog"
+	ReasonInstalledCSVMissing    = "InstalledCSVMissing"
+	ReasonUnreadableCSV          = "UnreadableCSV"
+	ReasonBrokenReplacementChain = "BrokenReplacementChain"
+	ReasonInvalidPin             = "InvalidPin"
+	ReasonUnknownExclusion       = "UnknownExclusion"
+	ReasonMissingCSV             = "MissingCSV"
+	ReasonNameCollision          = "NameCollision"
+	ReasonInstallModeUnsupported = "InstallModeUnsupported"
 )

@@ -14,60 +14,57 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Digest is the same for catalogs of the same content, in whatever order their packages, channels, entries and
-// bundles came to Build. The order of a bundle's properties counts. It is a key for caches, and proves nothing.
+// Digest is the same for catalogs of the same content, in whatever order their packages, channels, entries and bundles
+// came to Build. The order of a bundle's properties counts. It is a key for caches, and proves nothing.
 func (c *Catalog) Digest() string {
 	if c == nil {
 		return ""
 	}
-	return c.digest.String()
+	return c.digest
 }
 
-// digest is the sum of the hashes of all pieces, so that their order does not matter.
-type digest [4]uint64
-
-// String is the digest in hexadecimal.
-func (d *digest) String() string {
-	var b []byte
-	for _, word := range d {
-		b = binary.BigEndian.AppendUint64(b, word)
-	}
-	return hex.EncodeToString(b)
-}
-
-// Digester adds pieces, each a list of texts.
+// Digester sums up the hashes of pieces, each a list of texts, so that their order does not matter.
 type Digester struct {
-	Total  digest
-	buffer []byte
+	total [4]uint64
+	piece []byte
 }
 
 // Begin begins a piece, Texts adds texts to it, and End ends it.
 func (d *Digester) Begin(texts ...string) {
-	d.buffer = d.buffer[:0]
+	d.piece = d.piece[:0]
 	d.Texts(texts...)
 }
 
 // Texts adds texts to a piece.
 func (d *Digester) Texts(texts ...string) {
 	for _, text := range texts {
-		d.buffer = binary.AppendUvarint(d.buffer, uint64(len(text)))
-		d.buffer = append(d.buffer, text...)
+		d.piece = binary.AppendUvarint(d.piece, uint64(len(text)))
+		d.piece = append(d.piece, text...)
 	}
+}
+
+// End adds the piece to the sum.
+func (d *Digester) End() {
+	sum := sha256.Sum256(d.piece)
+	for i := range d.total {
+		d.total[i] += binary.BigEndian.Uint64(sum[8*i:])
+	}
+}
+
+// Sum returns the sum in hexadecimal.
+func (d *Digester) Sum() string {
+	var b []byte
+	for _, word := range d.total {
+		b = binary.BigEndian.AppendUint64(b, word)
+	}
+	return hex.EncodeToString(b)
 }
 
 func (d *Digester) properties(list []olmcore.Property) {
 	for i := range list {
 		d.Texts(list[i].Type)
-		d.buffer = binary.AppendUvarint(d.buffer, uint64(len(list[i].Value)))
-		d.buffer = append(d.buffer, list[i].Value...)
-	}
-}
-
-// End adds the piece to the total.
-func (d *Digester) End() {
-	sum := sha256.Sum256(d.buffer)
-	for i := range d.Total {
-		d.Total[i] += binary.BigEndian.Uint64(sum[8*i:])
+		d.piece = binary.AppendUvarint(d.piece, uint64(len(list[i].Value)))
+		d.piece = append(d.piece, list[i].Value...)
 	}
 }
 
@@ -76,8 +73,7 @@ func (d *Digester) add(p *Package) {
 	d.Begin("package", p.Name, p.DefaultChannel)
 	d.properties(p.Properties)
 	d.End()
-	for i := range p.Channels {
-		ch := &p.Channels[i]
+	for _, ch := range p.Channels {
 		d.Begin("channel", p.Name, ch.Name)
 		d.properties(ch.Properties)
 		d.End()

@@ -17,33 +17,38 @@ import (
 )
 
 // API is what a CustomResourceDefinition or an APIService provides.
-type API struct{ Group, Version, Kind string }
+type API struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+}
 
 // String is the API for people.
 func (g API) String() string { return g.Kind + " (" + g.Group + "/" + g.Version + ")" }
-
-// PackageFact is one valid olm.package property. Versions that are not strict semver are in no range.
-type PackageFact struct {
-	Name    string
-	Version semver.Version
-	Strict  bool
-}
 
 // Compare is the order of the APIs' JSON forms.
 func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
+// PackageFact is one valid olm.package property. Versions that are not strict semver are in no range.
+type PackageFact struct {
+	Name    string
+	Text    string // the version as written
+	Version semver.Version
+	Strict  bool
+}
+
 // Facts is what resolution knows of a bundle or an installed ClusterServiceVersion: its properties, parsed once.
 type Facts struct {
 	Packages     []PackageFact
-	Provides     []API
-	Labels       []string
+	Provides     []API    // sorted
+	Labels       []string // sorted
 	Requirements []*Requirement
 	Deprecated   bool
-	// invalid is why it must not be selected: a requirement that cannot be read.
+	// Invalid is why it must not be selected: a requirement that cannot be read.
 	Invalid string
-	// properties are the source, for CEL rules and for the result.
+	// Properties are the source, for CEL rules and for the result.
 	Properties []olmcore.Property
 }
 
@@ -93,91 +98,58 @@ func (p *Parser) parseRange(text string) (*VersionRange, error) {
 // matter enough to forbid the bundle.
 func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Facts {
 	f := Facts{Properties: properties}
-	known := make(map[any]bool, len(properties))
+	required := map[*Requirement]bool{}
 	for i := range properties {
-		p.fact(&f, known, &properties[i], ignored)
+		if err := p.fact(&f, required, &properties[i]); err != nil {
+			ignored(fmt.Sprintf("property %s is ignored: %v", properties[i].Type, err))
+		}
 	}
+	slices.SortFunc(f.Provides, API.Compare)
+	f.Provides = slices.Compact(f.Provides)
+	slices.Sort(f.Labels)
+	f.Labels = slices.Compact(f.Labels)
 	return f
 }
 
-// fact adds what a property says, but for what is known already.
-func (p *Parser) fact(f *Facts, known map[any]bool, property *olmcore.Property, ignored func(string)) {
+// fact adds what a property says.
+func (p *Parser) fact(f *Facts, required map[*Requirement]bool, property *olmcore.Property) error {
 	switch property.Type {
 	case PropertyPackage:
-		if fact, err := p.packageFact(property.Value); err != nil {
-			ignored(fmt.Sprintf("property olm.package is ignored: %v", err))
-		} else if !slices.ContainsFunc(f.Packages, func(have PackageFact) bool { return samePackage(have, fact) }) {
+		fact, err := p.packageFact(property.Value)
+		if err != nil {
+			return err
+		}
+		same := func(g PackageFact) bool {
+			return g.Name == fact.Name && g.Strict == fact.Strict && g.Version.Equals(fact.Version)
+		}
+		if !slices.ContainsFunc(f.Packages, same) {
 			f.Packages = append(f.Packages, fact)
 		}
 	case PropertyGVK:
-		if g, err := p.gvk(property.Value); err != nil {
-			ignored(fmt.Sprintf("property olm.gvk is ignored: %v", err))
-		} else if addKey(known, g) {
-			f.Provides = append(f.Provides, g)
+		api, err := p.api(property.Value)
+		if err != nil {
+			return err
 		}
+		f.Provides = append(f.Provides, api)
 	case PropertyLabel:
-		if label, err := parseLabel(property.Value); err != nil {
-			ignored(fmt.Sprintf("property olm.label is ignored: %v", err))
-		} else if label = p.intern(label); addKey(known, label) {
-			f.Labels = append(f.Labels, label)
+		label, err := parseLabel(property.Value)
+		if err != nil {
+			return err
 		}
+		f.Labels = append(f.Labels, p.intern(label))
 	case PropertyDeprecated:
 		f.Deprecated = true
 	case PropertyGVKRequired, PropertyPackageRequired, PropertyLabelRequired, PropertyConstraint:
 		r, err := p.requirement(property)
 		if err != nil {
-			if f.Invalid == "" {
-				f.Invalid = err.Error()
-			}
-		} else if addKey(known, r) {
+			f.Invalid = cmp.Or(f.Invalid, err.Error())
+		} else if !required[r] {
+			required[r] = true
 			f.Requirements = append(f.Requirements, r)
 		}
 	}
+	return nil
 }
-
-// addKey adds a key, and reports whether it is new.
-func addKey(known map[any]bool, key any) bool {
-	if known[key] {
-		return false
-	}
-	known[key] = true
-	return true
-}
-
-func samePackage(a, b PackageFact) bool {
-	return a.Name == b.Name && a.Strict == b.Strict && a.Version.Equals(b.Version)
-}
-
-// SpellOut returns provided and required APIs and packages as properties.
-func (f *Facts) SpellOut() []olmcore.Property {
-	var list []olmcore.Property
-	add := func(kind string, value any) {
-		if text, err := json.Marshal(value); err == nil {
-			list = append(list, olmcore.Property{Type: kind, Value: text})
-		}
-	}
-	type api struct {
-		Group   string `json:"group"`
-		Kind    string `json:"kind"`
-		Version string `json:"version"`
-	}
-	for _, g := range f.Provides {
-		add(PropertyGVK, api{g.Group, g.Kind, g.Version})
-	}
-	for _, q := range f.Requirements {
-		add(PropertyGVKRequired, api{q.API.Group, q.API.Kind, q.API.Version})
-	}
-	for _, fact := range f.Packages {
-		version := ""
-		if fact.Strict {
-			version = fact.Version.String()
-		}
-		add(PropertyPackage, map[string]string{"packageName": fact.Name, "version": version})
-	}
-	return list
-}
-
-var errNotObject = errors.New("its value is not a JSON object")
 
 func (p *Parser) packageFact(value json.RawMessage) (PackageFact, error) {
 	v := struct{ PackageName, Version string }{}
@@ -187,24 +159,20 @@ func (p *Parser) packageFact(value json.RawMessage) (PackageFact, error) {
 	if v.PackageName == "" {
 		return PackageFact{}, errors.New("it has no packageName")
 	}
-	fact := PackageFact{Name: p.intern(v.PackageName)}
-	if version, err := semver.Parse(v.Version); err == nil {
-		fact.Version, fact.Strict = version, true
-	}
-	return fact, nil
+	version, err := semver.Parse(v.Version)
+	return PackageFact{Name: p.intern(v.PackageName), Text: v.Version, Version: version, Strict: err == nil}, nil
 }
 
-func (p *Parser) gvk(value json.RawMessage) (API, error) {
+func (p *Parser) api(value json.RawMessage) (g API, err error) {
 	if known, ok := p.apis[string(value)]; ok {
 		return known, nil
 	}
-	v := struct{ Group, Version, Kind string }{}
-	if err := unmarshalObject(value, &v); err != nil {
+	if err := unmarshalObject(value, &g); err != nil {
 		return API{}, err
 	}
-	api := API{p.intern(v.Group), p.intern(v.Version), p.intern(v.Kind)}
-	p.apis[string(value)] = api
-	return api, nil
+	g = API{Group: p.intern(g.Group), Kind: p.intern(g.Kind), Version: p.intern(g.Version)}
+	p.apis[string(value)] = g
+	return g, nil
 }
 
 func parseLabel(value json.RawMessage) (string, error) {
@@ -221,7 +189,32 @@ func parseLabel(value json.RawMessage) (string, error) {
 // unmarshalObject refuses what encoding/json would take for an empty struct.
 func unmarshalObject(value json.RawMessage, into any) error {
 	if trimmed := bytes.TrimLeft(value, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return errNotObject
+		return errors.New("its value is not a JSON object")
 	}
 	return json.Unmarshal(value, into)
+}
+
+// PropertiesAnnotation holds the properties of an installed bundle.
+const PropertiesAnnotation = "operatorframework.io/properties"
+
+// ParseAnnotation returns the properties of an installed bundle.
+func ParseAnnotation(text string) ([]olmcore.Property, error) {
+	var list struct{ Properties []olmcore.Property }
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("failed to unmarshal properties annotation: %w", err)
+	}
+	return list.Properties, nil
+}
+
+// Projects reports whether an annotation is the JSON form of a bundle's properties as OLM writes it, without those that
+// only carry manifests. Then what was parsed of the bundle is what the annotation says. It compares text: a false no
+// costs time alone.
+func Projects(text string, properties []olmcore.Property) bool {
+	var list []string
+	for _, p := range properties {
+		if p.Type != PropertyBundleObject && p.Type != PropertyCSVMetadata {
+			list = append(list, `{"type":"`+p.Type+`","value":`+string(p.Value)+`}`)
+		}
+	}
+	return len(list) > 0 && strings.TrimSpace(text) == `{"properties":[`+strings.Join(list, ",")+"]}"
 }

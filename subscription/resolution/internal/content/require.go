@@ -34,12 +34,11 @@ type Predicate struct {
 	In    *VersionRange
 	Parts []*Predicate
 	Rule  string // CEL
-	// message is the failureMessage that the author gave it.
+	// Message is the failureMessage that the author gave it.
 	Message string
 }
 
-// Requirement is a predicate that some selected entry must satisfy. Equal requirements of one catalog are one
-// pointer.
+// Requirement is a predicate that some selected entry must satisfy. Equal requirements of one catalog are one pointer.
 type Requirement struct {
 	*Predicate
 	Key string
@@ -71,64 +70,41 @@ func (p *Parser) requirement(property *olmcore.Property) (*Requirement, error) {
 	return r, nil
 }
 
-// APIRequirement is the requirement of an API, as its property would give it.
-func (p *Parser) APIRequirement(g API) *Requirement {
-	key := fmt.Sprintf("%s {%q,%q,%q}", PropertyGVKRequired, g.Group, g.Version, g.Kind)
-	r, ok := p.requirements[key]
-	if !ok {
-		r = &Requirement{Predicate: &Predicate{Kind: IsGVK, API: g}, Key: key}
-		p.requirements[key] = r
-	}
-	return r
-}
-
 func (p *Parser) predicate(property *olmcore.Property) (*Predicate, error) {
+	var c constraintJSON
+	var err error
 	switch property.Type {
 	case PropertyGVKRequired:
-		v := struct{ Group, Version, Kind string }{}
-		if err := unmarshalObject(property.Value, &v); err != nil {
-			return nil, err
-		}
-		return &Predicate{Kind: IsGVK, API: API{v.Group, v.Version, v.Kind}}, nil
+		c.GVK = &API{}
+		err = unmarshalObject(property.Value, c.GVK)
 	case PropertyPackageRequired:
-		v := struct{ PackageName, VersionRange string }{}
-		if err := unmarshalObject(property.Value, &v); err != nil {
-			return nil, err
-		}
-		return p.packagePredicate(v.PackageName, v.VersionRange)
+		c.Package = &packageJSON{}
+		err = unmarshalObject(property.Value, c.Package)
 	case PropertyLabelRequired:
 		label, err := parseLabel(property.Value)
 		return &Predicate{Kind: IsLabel, Name: label}, err
+	default:
+		return p.constraint(property.Value)
 	}
-	return p.constraint(property.Value)
-}
-
-func (p *Parser) packagePredicate(name, versions string) (*Predicate, error) {
-	in, err := p.parseRange(versions)
 	if err != nil {
 		return nil, err
 	}
-	return &Predicate{Kind: IsPackage, Name: p.intern(name), In: in}, nil
+	return p.convert(&c, 1)
 }
 
 type constraintJSON struct {
-	FailureMessage string `json:"failureMessage"`
-	GVK            *struct {
-		Group   string `json:"group"`
-		Kind    string `json:"kind"`
-		Version string `json:"version"`
-	} `json:"gvk"`
-	Package *struct {
-		PackageName  string `json:"packageName"`
-		VersionRange string `json:"VersionRange"`
-	} `json:"package"`
-	All *constraintsJSON `json:"all"`
-	Any *constraintsJSON `json:"any"`
-	Not *constraintsJSON `json:"not"`
-	CEL *struct {
+	FailureMessage string           `json:"failureMessage"`
+	GVK            *API             `json:"gvk"`
+	Package        *packageJSON     `json:"package"`
+	All            *constraintsJSON `json:"all"`
+	Any            *constraintsJSON `json:"any"`
+	Not            *constraintsJSON `json:"not"`
+	CEL            *struct {
 		Rule string `json:"rule"`
 	} `json:"cel"`
 }
+
+type packageJSON struct{ PackageName, VersionRange string }
 
 type constraintsJSON struct {
 	Constraints []constraintJSON `json:"constraints"`
@@ -137,14 +113,11 @@ type constraintsJSON struct {
 // constraint parses an olm.constraint value.
 //
 // Source: operator-framework/api pkg/constraints, Parse.
-// Differs: several kinds in one constraint, data behind the value and more than 64 levels are errors, instead of
-// being ignored.
+// Differs: several kinds in one constraint, data behind the value and more than 64 levels are errors, instead of being
+// ignored.
 func (p *Parser) constraint(value json.RawMessage) (*Predicate, error) {
 	if len(value) > maxConstraintSize {
 		return nil, fmt.Errorf("parse olm.constraint: olm.constraint value is greater than max constraint size %d bytes", maxConstraintSize)
-	}
-	if depthOf(value) > 3*maxConstraintDepth {
-		return nil, fmt.Errorf("parse olm.constraint: more than %d nested constraints", maxConstraintDepth)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.DisallowUnknownFields()
@@ -163,11 +136,29 @@ func (p *Parser) constraint(value json.RawMessage) (*Predicate, error) {
 }
 
 func (p *Parser) convert(c *constraintJSON, depth int) (*Predicate, error) {
+	q := &Predicate{Message: c.FailureMessage}
+	var err error
+	var nested []constraintJSON
 	kinds := 0
-	for _, set := range [...]bool{c.GVK != nil, c.Package != nil, c.All != nil, c.Any != nil, c.Not != nil, c.CEL != nil} {
-		if set {
+	if c.GVK != nil {
+		kinds++
+		q.Kind, q.API = IsGVK, *c.GVK
+	}
+	if c.Package != nil {
+		kinds++
+		q.Kind, q.Name = IsPackage, p.intern(c.Package.PackageName)
+		q.In, err = p.parseRange(c.Package.VersionRange)
+	}
+	for i, list := range [...]*constraintsJSON{c.All, c.Any, c.Not} {
+		if list != nil {
 			kinds++
+			q.Kind, nested = IsAll+predicateKind(i), list.Constraints
 		}
+	}
+	if c.CEL != nil {
+		kinds++
+		q.Kind, q.Rule = IsCEL, c.CEL.Rule
+		p.hasRules = true
 	}
 	switch {
 	case kinds == 0:
@@ -176,61 +167,17 @@ func (p *Parser) convert(c *constraintJSON, depth int) (*Predicate, error) {
 		return nil, errors.New("constraint has more than one kind")
 	case depth > maxConstraintDepth:
 		return nil, fmt.Errorf("more than %d nested constraints", maxConstraintDepth)
-	}
-	var parsed *Predicate
-	var err error
-	switch {
-	case c.GVK != nil:
-		parsed = &Predicate{Kind: IsGVK, API: API{c.GVK.Group, c.GVK.Version, c.GVK.Kind}}
-	case c.Package != nil:
-		parsed, err = p.packagePredicate(c.Package.PackageName, c.Package.VersionRange)
-	case c.All != nil:
-		parsed, err = p.compound(IsAll, c.All, depth)
-	case c.Any != nil:
-		parsed, err = p.compound(IsAny, c.Any, depth)
-	case c.Not != nil:
-		parsed, err = p.compound(IsNot, c.Not, depth)
-	default:
-		p.hasRules = true
-		parsed = &Predicate{Kind: IsCEL, Rule: c.CEL.Rule}
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
-	parsed.Message = c.FailureMessage
-	return parsed, nil
-}
-
-func (p *Parser) compound(kind predicateKind, c *constraintsJSON, depth int) (*Predicate, error) {
-	all := &Predicate{Kind: kind, Parts: make([]*Predicate, len(c.Constraints))}
-	for i := range c.Constraints {
-		part, err := p.convert(&c.Constraints[i], depth+1)
+	for i := range nested {
+		part, err := p.convert(&nested[i], depth+1)
 		if err != nil {
 			return nil, err
 		}
-		all.Parts[i] = part
+		q.Parts = append(q.Parts, part)
 	}
-	return all, nil
-}
-
-// depthOf returns the deepest nesting of brackets outside of strings.
-func depthOf(value []byte) int {
-	depth, deepest, quoted := 0, 0, false
-	for i := 0; i < len(value); i++ {
-		switch c := value[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
+	return q, nil
 }
 
 // canonicalJSON has sorted keys and no blanks; text that is not JSON stays.
@@ -238,14 +185,11 @@ func canonicalJSON(value json.RawMessage) string {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
 	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return string(value)
+	err := decoder.Decode(&v)
+	if out, failed := json.Marshal(v); err == nil && failed == nil {
+		return string(out)
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return string(value)
-	}
-	return string(out)
+	return string(value)
 }
 
 // Size is of how many conditions the predicate consists.

@@ -4,6 +4,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func readCSV(p *Problem, parser *content.Parser, c *CSV) {
 	text, annotated := c.Object.Annotations[content.PropertiesAnnotation]
 	switch twin := publishedAs(p, c); {
 	case !annotated:
-		b.Facts = derived(p, parser, c, unreadable)
+		b.Facts = parser.Facts(derived(c, unreadable), unreadable)
 	case twin != nil && content.Projects(text, twin.Properties):
 		b.Facts = twin.Facts
 	default:
@@ -183,45 +184,43 @@ func publishedAs(p *Problem, c *CSV) *content.ParsedBundle {
 	return nil
 }
 
-// derived is what a ClusterServiceVersion without the annotation says of itself.
+// derived is what a ClusterServiceVersion without the annotation says of itself, as properties.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, source_csvs.go.
-func derived(p *Problem, parser *content.Parser, c *CSV, unreadable func(string)) content.Facts {
+func derived(c *CSV, unreadable func(string)) (list []olmcore.Property) {
+	add := func(kind string, value any) {
+		if text, err := json.Marshal(value); err == nil {
+			list = append(list, olmcore.Property{Type: kind, Value: text})
+		}
+	}
+	addAPIs := func(kind string, crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescription) {
+		var apis []content.API
+		for _, d := range crds {
+			if _, group, ok := strings.Cut(d.Name, "."); ok {
+				apis = append(apis, content.API{Group: group, Version: d.Version, Kind: d.Kind})
+			} else {
+				unreadable("error parsing crd name: " + d.Name)
+			}
+		}
+		for _, d := range services {
+			apis = append(apis, content.API{Group: d.Group, Version: d.Version, Kind: d.Kind})
+		}
+		slices.SortFunc(apis, content.API.Compare)
+		for _, api := range slices.Compact(apis) {
+			add(kind, api)
+		}
+	}
 	spec := &c.Object.Spec
-	var provided, required []content.API
-	for _, d := range spec.CustomResourceDefinitions.Owned {
-		provided = appendCRD(provided, d, unreadable)
-	}
-	for _, d := range spec.APIServiceDefinitions.Owned {
-		provided = append(provided, content.API{Group: d.Group, Version: d.Version, Kind: d.Kind})
-	}
-	for _, d := range spec.CustomResourceDefinitions.Required {
-		required = appendCRD(required, d, unreadable)
-	}
-	for _, d := range spec.APIServiceDefinitions.Required {
-		required = append(required, content.API{Group: d.Group, Version: d.Version, Kind: d.Kind})
-	}
-	var f content.Facts
-	for _, g := range provided {
-		if !slices.Contains(f.Provides, g) {
-			f.Provides = append(f.Provides, g)
-		}
-	}
-	slices.SortFunc(required, content.API.Compare)
-	for _, g := range slices.Compact(required) {
-		f.Requirements = append(f.Requirements, parser.APIRequirement(g))
-	}
+	addAPIs(content.PropertyGVK, spec.CustomResourceDefinitions.Owned, spec.APIServiceDefinitions.Owned)
+	addAPIs(content.PropertyGVKRequired, spec.CustomResourceDefinitions.Required, spec.APIServiceDefinitions.Required)
 	if name := followed(c.Owners); name != "" {
-		fact := content.PackageFact{Name: name}
-		if version := spec.Version.Version; !version.Equals(semver.Version{}) {
-			fact.Version, fact.Strict = version, true
+		version := ""
+		if v := spec.Version.Version; !v.Equals(semver.Version{}) {
+			version = v.String()
 		}
-		f.Packages = []content.PackageFact{fact}
+		add(content.PropertyPackage, map[string]string{"packageName": name, "version": version})
 	}
-	if p.In.CEL != nil {
-		f.Properties = f.SpellOut()
-	}
-	return f
+	return list
 }
 
 // followed returns the package that all owners follow, "" when they differ.
@@ -235,15 +234,6 @@ func followed(owners []*Subscription) string {
 		name = cmp.Or(name, pkg)
 	}
 	return name
-}
-
-func appendCRD(list []content.API, d v1alpha1.CRDDescription, unreadable func(string)) []content.API {
-	_, group, ok := strings.Cut(d.Name, ".")
-	if !ok {
-		unreadable("error parsing crd name: " + d.Name)
-		return list
-	}
-	return append(list, content.API{Group: group, Version: d.Version, Kind: d.Kind})
 }
 
 // crdNameError is what OLM says about a CRD name that has no group.

@@ -45,7 +45,7 @@ func (in *Input) Fingerprint() string {
 		d.Begin("catalog", c.Key.Namespace, c.Key.Name, strconv.Itoa(c.Priority), strconv.FormatBool(c.Content != nil), c.Content.Digest(), strconv.FormatBool(c.Stale), c.Problem)
 		d.End()
 	}
-	return d.Total.String()
+	return d.Sum()
 }
 
 // versionRangeOf returns the version range of a Subscription, whose generation does not

@@ -112,11 +112,13 @@ func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, ex
 func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
 	switch q.Kind {
 	case content.IsGVK:
-		return slices.Contains(e.Provides, q.API)
+		_, provides := slices.BinarySearchFunc(e.Provides, q.API, content.API.Compare)
+		return provides
 	case content.IsPackage:
 		return satisfiesPackage(p, e, q)
 	case content.IsLabel:
-		return slices.Contains(e.Labels, q.Name)
+		_, labelled := slices.BinarySearch(e.Labels, q.Name)
+		return labelled
 	case content.IsAll:
 		for _, part := range q.Parts {
 			if !p.Satisfies(e, part) {
