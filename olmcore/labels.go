@@ -55,7 +55,11 @@ func ComponentLabelKey(pkg, namespace string) (string, error) {
 		name = strings.TrimRight(name[:cut], "._-")
 	}
 	key := ComponentLabelPrefix + name
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+	checked := name // the prefix is valid
+	if strings.Contains(name, "/") {
+		checked = key
+	}
+	if problems := validation.IsQualifiedName(checked); len(problems) > 0 {
 		field := "package"
 		if len(validation.IsQualifiedName(ComponentLabelPrefix+pkg)) == 0 {
 			field = "namespace"

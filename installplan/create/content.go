@@ -31,8 +31,8 @@ type content struct {
 	hash    string
 }
 
-// contentOf returns the content of the whole resolution, the images that must be
-// unpacked first, and why an operator cannot be installed yet.
+// contentOf returns the content of the whole resolution, the images that must be unpacked first, and why an operator
+// cannot be installed yet.
 func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems []olmcore.Diagnostic) {
 	target := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}
 	operators := slices.SortedStableFunc(slices.Values(in.Resolution.Operators), func(a, b olmcore.Operator) int {
@@ -78,8 +78,8 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 	return c, pending, problems
 }
 
-// unpackedBundle returns what the image of an operator's bundle was unpacked into;
-// complete is false as long as it is not.
+// unpackedBundle returns what the image of an operator's bundle was unpacked into; complete is false as long as it is
+// not.
 func unpackedBundle(in Input, o olmcore.Operator) (cm *corev1.ConfigMap, unpacked bundle.Content, complete bool) {
 	name := bundle.Name(o.Bundle.Image)
 	i := slices.IndexFunc(in.ConfigMaps.Items, func(cm *corev1.ConfigMap) bool {
@@ -92,9 +92,8 @@ func unpackedBundle(in Input, o olmcore.Operator) (cm *corev1.ConfigMap, unpacke
 	return in.ConfigMaps.Items[i], unpacked, complete
 }
 
-// references are manifests that refer to the ConfigMap that holds the bundle. The
-// properties go with the ClusterServiceVersion alone, which uses them; a plan must fit
-// into one object.
+// references are manifests that refer to the ConfigMap that holds the bundle. The properties go with the
+// ClusterServiceVersion alone, which uses them; a plan must fit into one object.
 func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.Manifest {
 	return func(object olmcore.Object, _ bool) (string, error) {
 		ref := manifest.Ref{Digest: digest, Source: manifest.Source{
@@ -134,9 +133,8 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 	return step, nil
 }
 
-// contentHash identifies what a plan installs: the namespace, the versions, the steps,
-// whatever their order, and the account under which it is made. Who owns the plan, who
-// must approve it and how far it is are no part of it.
+// contentHash identifies what a plan installs: the namespace, the versions, the steps, whatever their order, and the
+// account under which it is made. Who owns the plan, who must approve it and how far it is are no part of it.
 func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 	type content struct { // fields in alphabetical order, so that their JSON is canonical
 		Group           string `json:"group"`
@@ -177,8 +175,8 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// versionsOf returns the ClusterServiceVersions of steps, in their order and each
-// once; never nil, as the API requires the list.
+// versionsOf returns the ClusterServiceVersions of steps, in their order and each once; never nil, as the API requires
+// the list.
 func versionsOf(steps []*v1alpha1.Step) []string {
 	names := []string{}
 	for _, s := range steps {

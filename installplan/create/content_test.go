@@ -19,12 +19,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOrderOfTheStepsOfANewPlan: by class, then by operator, whatever the order of the
-// resolution.
+// TestOrderOfTheStepsOfANewPlan: by class, then by operator, whatever the order of the resolution.
 //
-// OLM's cases: an update becomes a plan, with its dependency's Subscription; a
-// dependency brings its steps and a Subscription; other objects of a bundle become
-// steps.
+// OLM's cases: an update becomes a plan, with its dependency's Subscription; a dependency brings its steps and a
+// Subscription; other objects of a bundle become steps.
 func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: bare("s")}
 	b := operator("b", secret)
@@ -56,8 +54,7 @@ func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
 	}
 }
 
-// TestContentHashHasNoOrder: a bundle that lists its objects otherwise is
-// the same content, and meets the same plan.
+// TestContentHashHasNoOrder: a bundle that lists its objects otherwise is the same content, and meets the same plan.
 func TestContentHashHasNoOrder(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("rich")}
 	o, other := rich(), rich()
@@ -87,8 +84,8 @@ func TestManifestsOfANewPlan(t *testing.T) {
 
 // TestImageThatIsNotUnpackedIsLookedUp, and no plan is made before.
 //
-// OLM's cases: a pending lookup: no plan, and the Subscription says so; an image gives
-// a lookup with both conditions, and no plan yet.
+// OLM's cases: a pending lookup: no plan, and the Subscription says so; an image gives a lookup with both conditions,
+// and no plan yet.
 func TestImageThatIsNotUnpackedIsLookedUp(t *testing.T) {
 	o, _ := imageOf(t, operator("a"))
 	subs := []*v1alpha1.Subscription{subscription("a")}
@@ -139,8 +136,7 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 
 // TestStepsOfABundle: their order, kinds, and what the version carries.
 //
-// OLM's cases: a new Subscription gets the steps of a version; an update replaces what
-// is installed.
+// OLM's cases: a new Subscription gets the steps of a version; an update replaces what is installed.
 func TestStepsOfABundle(t *testing.T) {
 	o := operator("a",
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}},
@@ -171,8 +167,7 @@ func TestStepsOfABundle(t *testing.T) {
 	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
 }
 
-// TestWhatABundleMustSay: the ConfigMap of another image, or of another
-// namespace's catalog, is not the operator's.
+// TestWhatABundleMustSay: the ConfigMap of another image, or of another namespace's catalog, is not the operator's.
 func TestWhatABundleMustSay(t *testing.T) {
 	full := filled(map[string]string{"csv.yaml": etcdCSV})
 	o := olmcore.Operator{Name: "etcd.v1", Package: "a", Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Image: bundleImage}}

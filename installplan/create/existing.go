@@ -21,8 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// existing returns the plan of a content that is to be used, nil when there must be a
-// new one. versions are the ClusterServiceVersions of the namespace.
+// existing returns the plan of a content that is to be used, nil when there must be a new one. versions are the
+// ClusterServiceVersions of the namespace.
 func existing(r request, c content, versions []*v1alpha1.ClusterServiceVersion) *v1alpha1.InstallPlan {
 	var same []*v1alpha1.InstallPlan
 	for _, p := range r.plans {
@@ -55,8 +55,8 @@ func existing(r request, c content, versions []*v1alpha1.ClusterServiceVersion) 
 	return newest
 }
 
-// holds reports whether the steps of a plan, when it has any, are those that its
-// annotation says: anybody who may write plans may write that.
+// holds reports whether the steps of a plan, when it has any, are those that its annotation says: anybody who may write
+// plans may write that.
 func holds(p *v1alpha1.InstallPlan, c content) bool {
 	if len(p.Status.Plan) == 0 {
 		return len(p.Status.BundleLookups) == 0
@@ -75,10 +75,9 @@ func allInstalled(plan *v1alpha1.InstallPlan, versions []*v1alpha1.ClusterServic
 	return true
 }
 
-// notVisible says that a Subscription refers to a plan of this very content which is
-// not in the snapshot, or that such a plan has just completed and what it installed is
-// not. As a rule a cache is stale; what is gone for good is made again after a grace
-// period.
+// notVisible says that a Subscription refers to a plan of this very content which is not in the snapshot, or that such
+// a plan has just completed and what it installed is not. As a rule a cache is stale; what is gone for good is made
+// again after a grace period.
 func notVisible(r request, c content, now time.Time) (result olmcore.Result) {
 	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
 		left := since.Add(input.VisibilityGrace).Sub(now)
@@ -164,8 +163,7 @@ func nextName(r request, c content) (name string, generation int) {
 	}
 }
 
-// tooLarge says which steps make the plan exceed the bounds of one object; empty
-// when it fits.
+// tooLarge says which steps make the plan exceed the bounds of one object; empty when it fits.
 func tooLarge(c content, maxBytes int) string {
 	if len(c.steps) > step.MaxSteps {
 		return fmt.Sprintf("the plan would have %d steps, more than %d", len(c.steps), step.MaxSteps)

@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Plan looks at in a namespace; the caller adds Now. A read that
-// failed, and objects that were not read, are its error.
+// Gather reads what Plan looks at in a namespace; the caller adds Now. A read that failed, and objects that were not
+// read, are its error.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution olmcore.Resolution, config installplan.Config) (Input, error) {
 	in := Input{
 		Namespace: namespace, Resolution: resolution, Config: config,

@@ -16,9 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Plan looks at: one snapshot of a namespace and the
-// resolution made from it. Gather fills all but Now. Every list is that of a completed
-// read.
+// Input is everything that Plan looks at: one snapshot of a namespace and the resolution made from it. Gather fills all
+// but Now. Every list is that of a completed read.
 type Input struct {
 	// Now and Namespace are required.
 	Now       time.Time
@@ -28,32 +27,30 @@ type Input struct {
 	// Subscriptions and InstallPlans of the namespace, all of them.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
-	// OperatorGroups of the namespace, all of them: the plan runs under the
-	// ServiceAccount that they prescribe now, or not at all.
+	// OperatorGroups of the namespace, all of them: the plan runs under the ServiceAccount that they prescribe now, or
+	// not at all.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// ClusterServiceVersions of the namespace that the resolution names.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ConfigMaps are those that the bundle images of the resolution were unpacked
-	// into, in the namespaces of the operators' catalogs.
+	// ConfigMaps are those that the bundle images of the resolution were unpacked into, in the namespaces of the
+	// operators' catalogs.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	Config     installplan.Config
 }
 
-// Outcome is what Plan asks for, and the plan that the resolution's Subscriptions must
-// refer to.
+// Outcome is what Plan asks for, and the plan that the resolution's Subscriptions must refer to.
 type Outcome struct {
 	olmcore.Result
 	// Plan is zero until the plan is observed.
 	Plan olmcore.Ref
-	// Subscriptions are the names of those that must refer to Plan, sorted: the ones
-	// that the resolution changes, which Plan waits for before it writes the steps,
-	// and the ones that refer to a plan which never got any and whose version this one
-	// installs.
+	// Subscriptions are the names of those that must refer to Plan, sorted: the ones that the resolution changes, which
+	// Plan waits for before it writes the steps, and the ones that refer to a plan which never got any and whose
+	// version this one installs.
 	Subscriptions []string
 	// Generation is the plan's spec.generation, for status.installPlanGeneration.
 	Generation int
-	// Lookups are the bundle images that must be unpacked first, sorted by operator;
-	// see package unpack. As long as there is one, no plan is made.
+	// Lookups are the bundle images that must be unpacked first, sorted by operator; see package unpack. As long as
+	// there is one, no plan is made.
 	Lookups []v1alpha1.BundleLookup
 }
 

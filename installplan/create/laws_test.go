@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// anyCreateInput is a namespace with a resolution that may be stale, and plans
-// that may be those of the resolution.
+// anyCreateInput is a namespace with a resolution that may be stale, and plans that may be those of the resolution.
 func anyCreateInput(t *rapid.T) create.Input {
 	var subs []*v1alpha1.Subscription
 	for _, name := range []string{"a", "b"} {
@@ -79,8 +78,8 @@ func createResult(in create.Input) (olmcore.Result, error) {
 
 func TestLaws(t *testing.T) { rapid.Check(t, createLaws) }
 
-// TestNewPlansAreOwnedLabelledAndNumbered: generations grow, every Subscription owns what
-// was made for it, and approval follows the policy.
+// TestNewPlansAreOwnedLabelledAndNumbered: generations grow, every Subscription owns what was made for it, and approval
+// follows the policy.
 func TestNewPlansAreOwnedLabelledAndNumbered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyCreateInput(t)

@@ -64,8 +64,7 @@ func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions
 		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 }
 
-// permitted is a version whose accounts have these permissions in its namespace
-// and in the cluster.
+// permitted is a version whose accounts have these permissions in its namespace and in the cluster.
 func permitted(namespace string, here, everywhere []v1alpha1.StrategyDeploymentPermissions) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1"}}
 	c.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
@@ -73,8 +72,7 @@ func permitted(namespace string, here, everywhere []v1alpha1.StrategyDeploymentP
 	return c
 }
 
-// TestPermissionObjectsAreBitIdentical: names and hashes are those that a
-// cluster which OLM runs already has.
+// TestPermissionObjectsAreBitIdentical: names and hashes are those that a cluster which OLM runs already has.
 //
 // OLM's case: generated names, bit for bit.
 func TestPermissionObjectsAreBitIdentical(t *testing.T) {
@@ -156,8 +154,8 @@ func TestPermissionObjectsNeedADeploymentStrategy(t *testing.T) {
 	require.ErrorContains(t, err, "unrecognized install strategy")
 }
 
-// TestPermissionsThatAreAskedForTwice give one pair of objects, and an account of
-// the cluster's permissions alone has no namespace, as in OLM.
+// TestPermissionsThatAreAskedForTwice give one pair of objects, and an account of the cluster's permissions alone has
+// no namespace, as in OLM.
 func TestPermissionsThatAreAskedForTwice(t *testing.T) {
 	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "x", Rules: rules()}
 	twice := []v1alpha1.StrategyDeploymentPermissions{permission, permission}
@@ -175,12 +173,10 @@ func TestPermissionsThatAreAskedForTwice(t *testing.T) {
 	require.Equal(t, []string{"ServiceAccount ", "ClusterRole ", "ClusterRoleBinding "}, kinds(nil, twice))
 }
 
-// TestPermissionsOfSeveralAccounts: each Role has a name and a binding of its own,
-// which binds it to its account.
+// TestPermissionsOfSeveralAccounts: each Role has a name and a binding of its own, which binds it to its account.
 //
-// OLM's cases: several Roles of several accounts; other namespaces, other
-// ClusterRoles; permissions of namespace and cluster become steps; the account default
-// gets no step.
+// OLM's cases: several Roles of several accounts; other namespaces, other ClusterRoles; permissions of namespace and
+// cluster become steps; the account default gets no step.
 func TestPermissionsOfSeveralAccounts(t *testing.T) {
 	type permissions = []v1alpha1.StrategyDeploymentPermissions
 	for name, c := range map[string]struct {
@@ -218,8 +214,8 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 	}
 }
 
-// TestNamesOfPermissionsStayInRange, whatever the version and its accounts are
-// called: a cut of the base, a dash, and the hash whole.
+// TestNamesOfPermissionsStayInRange, whatever the version and its accounts are called: a cut of the base, a dash, and
+// the hash whole.
 //
 // OLM's case: any names stay in range.
 func TestNamesOfPermissionsStayInRange(t *testing.T) {

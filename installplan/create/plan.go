@@ -13,17 +13,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Plan makes the InstallPlan of a resolution, or joins the one that exists: a plan is
-// found again by the hash of its content, so that repeated calls, other controllers
-// and a crash between two writes all end with one plan that all of them own. In the
-// first round the plan is created without status, which no controller runs. Once it is
-// observed, and every Subscription that the resolution changes is observed to refer to
-// it, its status is written. The zero Outcome means that there is nothing to install.
-// The error is an *olmcore.InputError.
+// Plan makes the InstallPlan of a resolution, or joins the one that exists: a plan is found again by the hash of its
+// content, so that repeated calls, other controllers and a crash between two writes all end with one plan that all of
+// them own. In the first round the plan is created without status, which no controller runs. Once it is observed, and
+// every Subscription that the resolution changes is observed to refer to it, its status is written. The zero Outcome
+// means that there is nothing to install. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
-// Differs: OLM takes any plan of the same generation, without looking at its
-// content or owners, and writes the Subscriptions' references last.
+// Differs: OLM takes any plan of the same generation, without looking at its content or owners, and writes the
+// Subscriptions' references last.
 func Plan(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
@@ -83,8 +81,7 @@ func about(namespace string, severity olmcore.Severity, reason, format string, a
 	return olmcore.Diagnose(severity, reason, target, "", format, args...)
 }
 
-// join makes an existing plan this resolution's plan, too: owners first, then, once it
-// is referred to, its steps.
+// join makes an existing plan this resolution's plan, too: owners first, then, once it is referred to, its steps.
 func join(r request, c content, plan *v1alpha1.InstallPlan, in Input) (result olmcore.Result) {
 	after := plan.DeepCopy()
 	result.Diagnostics = r.relate(after, in.Config)

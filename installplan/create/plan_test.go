@@ -19,8 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPlanIsMadeInTwoRounds: the object first, its status when every
-// Subscription that it changes refers to it.
+// TestPlanIsMadeInTwoRounds: the object first, its status when every Subscription that it changes refers to it.
 //
 // OLM's case: a new Subscription gets the steps of a version.
 func TestPlanIsMadeInTwoRounds(t *testing.T) {
@@ -123,8 +122,7 @@ func TestFindsThePlanOfItsContent(t *testing.T) {
 	require.NotEqual(t, p.Name, made(t, planned(t, taken)).Name, "the name belongs to something else")
 }
 
-// TestWhichOfSeveralPlansIsUsed: the one of the highest generation, then the
-// oldest.
+// TestWhichOfSeveralPlansIsUsed: the one of the highest generation, then the oldest.
 func TestWhichOfSeveralPlansIsUsed(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	in := createInput(subs, operator("a"))
@@ -140,8 +138,8 @@ func TestWhichOfSeveralPlansIsUsed(t *testing.T) {
 	require.Equal(t, "c", planned(t, in).Plan.Name)
 }
 
-// TestPlanThatOnlySaysItHasTheContentIsNotUsed: its steps are looked at, so that
-// no Subscription refers to steps that another tenant wrote under its hash.
+// TestPlanThatOnlySaysItHasTheContentIsNotUsed: its steps are looked at, so that no Subscription refers to steps that
+// another tenant wrote under its hash.
 func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a", manual)}
 	in := createInput(subs, operator("a"))
@@ -171,8 +169,8 @@ func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestWaitsForNoSubscriptionThatWillNotRefer: a Subscription that goes, or that the resolution
-// left out, never refers to the plan.
+// TestWaitsForNoSubscriptionThatWillNotRefer: a Subscription that goes, or that the resolution left out, never refers
+// to the plan.
 func TestWaitsForNoSubscriptionThatWillNotRefer(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b"), subscription("c")}
 	in := createInput(subs, operator("a"), operator("b"), operator("c"))
@@ -187,8 +185,7 @@ func TestWaitsForNoSubscriptionThatWillNotRefer(t *testing.T) {
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
 }
 
-// TestWaitsForPlansThatAreNotVisibleYet before a plan of the same content is made
-// again.
+// TestWaitsForPlansThatAreNotVisibleYet before a plan of the same content is made again.
 func TestWaitsForPlansThatAreNotVisibleYet(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	in := createInput(subs, operator("a"))
@@ -242,8 +239,7 @@ func TestDoesNotWaitForDeletedPlansAndVersions(t *testing.T) {
 	require.Equal(t, []string{create.ReasonPlanNotVisible}, reasons(planned(t, in).Result))
 }
 
-// TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan to the plan that has its
-// version.
+// TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan to the plan that has its version.
 func TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan(t *testing.T) {
 	a, b := subscription("a"), subscription("b")
 	first := made(t, planned(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
@@ -259,8 +255,7 @@ func TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan(t *testing.T) {
 	require.Equal(t, []string{"a"}, planned(t, in).Subscriptions)
 }
 
-// TestOnlySubscriptionsOfThePlanWithoutStepsMove: only of one that refers to the plan that never
-// started.
+// TestOnlySubscriptionsOfThePlanWithoutStepsMove: only of one that refers to the plan that never started.
 func TestOnlySubscriptionsOfThePlanWithoutStepsMove(t *testing.T) {
 	a, b := subscription("a"), subscription("b", current("b.v1"))
 	in := createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))
@@ -281,8 +276,7 @@ func TestNothingToInstall(t *testing.T) {
 	require.Equal(t, create.Outcome{}, planned(t, in))
 }
 
-// TestNoPlanIsMadeThatNoSubscriptionWouldReferTo: it would never get its steps, be
-// deleted for that, and made again.
+// TestNoPlanIsMadeThatNoSubscriptionWouldReferTo: it would never get its steps, be deleted for that, and made again.
 func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 	has := func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.InstalledCSV = s.Spec.Package+".v1", s.Spec.Package+".v1"
@@ -320,9 +314,8 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 	}
 }
 
-// TestStepsWaitForSubscriptionsWhosePlanIsGone: b waits for a version that the plan brings, and
-// its own plan is gone. Had the plan its steps before b decides, b might forget the
-// version while that is installed.
+// TestStepsWaitForSubscriptionsWhosePlanIsGone: b waits for a version that the plan brings, and its own plan is gone.
+// Had the plan its steps before b decides, b might forget the version while that is installed.
 func TestStepsWaitForSubscriptionsWhosePlanIsGone(t *testing.T) {
 	b := subscription("b", refersTo("gone"), func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.State = "b.v1", v1alpha1.SubscriptionStateUpgradePending
@@ -352,8 +345,7 @@ func TestStepsWaitForSubscriptionsWhosePlanIsGone(t *testing.T) {
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
 }
 
-// TestNoPlanWaitsForApprovalUnreferenced: without a Subscription that refers to it
-// a plan gets no steps.
+// TestNoPlanWaitsForApprovalUnreferenced: without a Subscription that refers to it a plan gets no steps.
 func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
 	s := subscription("a", manual)
 	in := create.Input{Now: noon, Namespace: ns, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: olmcore.Found(s)}

@@ -14,8 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// request is a resolution beside the Subscriptions and plans of its namespace, both
-// sorted by name.
+// request is a resolution beside the Subscriptions and plans of its namespace, both sorted by name.
 type request struct {
 	namespace     string
 	resolution    olmcore.Resolution
@@ -30,13 +29,12 @@ func (r request) changed(s *v1alpha1.Subscription) bool {
 	})
 }
 
-// wanted reports whether a Subscription will refer to a plan of this resolution: one
-// that it changes, or one whose plan never got any steps. A version that is only missing
-// makes no plan, because its Subscription does not ask for it again: such a plan would
-// never get its steps.
+// wanted reports whether a Subscription will refer to a plan of this resolution: one that it changes, or one whose plan
+// never got any steps. A version that is only missing makes no plan, because its Subscription does not ask for it
+// again: such a plan would never get its steps.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog,
-// syncResolvingNamespace, which plans nothing when no Subscription was updated.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace, which plans nothing when
+// no Subscription was updated.
 func (r request) wanted() bool {
 	var versions []string
 	for _, o := range r.resolution.Operators {
@@ -47,9 +45,8 @@ func (r request) wanted() bool {
 	})
 }
 
-// stranded reports that a Subscription waits for one of the versions and refers to a
-// plan, other than the one with the given UID, that has no steps and will get none, as
-// the resolution is another by now.
+// stranded reports that a Subscription waits for one of the versions and refers to a plan, other than the one with the
+// given UID, that has no steps and will get none, as the resolution is another by now.
 func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
 	return slices.Contains(versions, s.Status.CurrentCSV) &&
 		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool {
@@ -57,9 +54,8 @@ func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan type
 		})
 }
 
-// stale reports whether the resolution was made for other Subscriptions than those of
-// the snapshot. What the resolution itself changed in one that refers to the plan by
-// now does not count. The plan may be nil.
+// stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution
+// itself changed in one that refers to the plan by now does not count. The plan may be nil.
 func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 	observed := make(map[string]olmcore.SubscriptionFingerprint, len(r.resolution.Observed))
 	for _, f := range r.resolution.Observed {
@@ -96,9 +92,8 @@ func (r request) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) 
 	})
 }
 
-// relate gives a plan, which it writes to, its owners, labels, the annotations that
-// remember both, and its finalizer. All Subscriptions of the namespace own it. The
-// Diagnostics name labels that are impossible.
+// relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer.
+// All Subscriptions of the namespace own it. The Diagnostics name labels that are impossible.
 func (r request) relate(plan *v1alpha1.InstallPlan, config installplan.Config) (found []olmcore.Diagnostic) {
 	var involved []*v1alpha1.Subscription
 	for _, s := range r.subscriptions {
@@ -110,7 +105,7 @@ func (r request) relate(plan *v1alpha1.InstallPlan, config installplan.Config) (
 			found = append(found, about(r.namespace, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
 		}
 	}
-	relation.Relate(&plan.ObjectMeta, r.subscriptions, involved)
+	relation.Relate(plan, r.subscriptions, involved)
 	if !config.DisableFinalizer {
 		relation.AddFinalizer(plan)
 	}
@@ -123,12 +118,10 @@ func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// manual is the approval policy: one Subscription of the namespace that wants to
-// approve makes every plan of it wait.
+// manual is the approval policy: one Subscription of the namespace that wants to approve makes every plan of it wait.
 func (r request) manual() bool { return slices.ContainsFunc(r.subscriptions, relation.WantsManual) }
 
-// manualBecauseOf names the Subscriptions that make a plan wait; none when the
-// resolution changes one of them.
+// manualBecauseOf names the Subscriptions that make a plan wait; none when the resolution changes one of them.
 func (r request) manualBecauseOf() (names []string) {
 	for _, s := range r.subscriptions {
 		if !relation.WantsManual(s) {
@@ -142,10 +135,9 @@ func (r request) manualBecauseOf() (names []string) {
 	return names
 }
 
-// awaited names the Subscriptions that the resolution changes, or whose plan is gone
-// before it installed the version that this one installs, and that do not refer to the
-// plan by its UID yet, and reports whether any Subscription does. One that is being
-// deleted never will.
+// awaited names the Subscriptions that the resolution changes, or whose plan is gone before it installed the version
+// that this one installs, and that do not refer to the plan by its UID yet, and reports whether any Subscription does.
+// One that is being deleted never will.
 func (r request) awaited(plan *v1alpha1.InstallPlan) (names []string, referred bool) {
 	for _, s := range r.subscriptions {
 		if s.DeletionTimestamp != nil {
@@ -160,9 +152,9 @@ func (r request) awaited(plan *v1alpha1.InstallPlan) (names []string, referred b
 	return names, referred
 }
 
-// lostPlan reports that a Subscription waits for a version of this plan and refers to one
-// that does not exist: it is about to refer to this one, or to forget the version, and
-// were that installed meanwhile it would be without a Subscription for ever.
+// lostPlan reports that a Subscription waits for a version of this plan and refers to one that does not exist: it is
+// about to refer to this one, or to forget the version, and were that installed meanwhile it would be without a
+// Subscription for ever.
 func (r request) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return s.Status.InstallPlanRef != nil && s.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
 		s.Status.InstalledCSV != s.Status.CurrentCSV && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&

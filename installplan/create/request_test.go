@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhichSubscriptionsAreInvolvedInAPlan: each way in which a resolution ties a Subscription to
-// an operator gives the plan the label of its package.
+// TestWhichSubscriptionsAreInvolvedInAPlan: each way in which a resolution ties a Subscription to an operator gives the
+// plan the label of its package.
 func TestWhichSubscriptionsAreInvolvedInAPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		sub    *v1alpha1.Subscription
@@ -42,8 +42,8 @@ func TestWhichSubscriptionsAreInvolvedInAPlan(t *testing.T) {
 	}
 }
 
-// TestWhatMakesAResolutionStale: a version that it did not decide on, a
-// Subscription that it did not see, and one that is gone.
+// TestWhatMakesAResolutionStale: a version that it did not decide on, a Subscription that it did not see, and one that
+// is gone.
 func TestWhatMakesAResolutionStale(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
 	in := createInput(subs, operator("a"))
@@ -60,8 +60,7 @@ func TestWhatMakesAResolutionStale(t *testing.T) {
 	}
 }
 
-// TestStartedPlanKeepsItsApproval: approval, once it has started; and its steps wait for
-// references by UID.
+// TestStartedPlanKeepsItsApproval: approval, once it has started; and its steps wait for references by UID.
 func TestStartedPlanKeepsItsApproval(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a")}
 	in := createInput(subs, operator("a"))
@@ -84,9 +83,8 @@ func TestStartedPlanKeepsItsApproval(t *testing.T) {
 	require.True(t, olmcore.OwnedBy(after, late.UID))
 }
 
-// TestNewPlanRecordsItsServiceAccount, so that the time before its first
-// round is covered, too; and a plan of the same content under another account is
-// another one.
+// TestNewPlanRecordsItsServiceAccount, so that the time before its first round is covered, too; and a plan of the same
+// content under another account is another one.
 func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
 	sub := subscription("a")
 	make := func(groups ...*operatorsv1.OperatorGroup) *v1alpha1.InstallPlan {
@@ -117,8 +115,7 @@ func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
 	require.NotEqual(t, weak.Name, make(scoped("strong")).Name)
 }
 
-// TestPackageWithoutAValidLabel: its Subscription owns the plan all the same, and the
-// missing label is said.
+// TestPackageWithoutAValidLabel: its Subscription owns the plan all the same, and the missing label is said.
 func TestPackageWithoutAValidLabel(t *testing.T) {
 	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
 	o := operator("a")

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crvalidation judges custom resources by the schemas of a
-// CustomResourceDefinition that an InstallPlan is about to change, as the API
-// server would: call installplan.Reconcile again with what [Judge] returns for the
+// Package crvalidation judges custom resources by the schemas of a CustomResourceDefinition that an InstallPlan is
+// about to change, as the API server would: call installplan.Reconcile again with what [Judge] returns for the
 // SchemaChanges of its Outcome.
 //
 //	out, err := installplan.Reconcile(in)
@@ -12,8 +11,7 @@
 //	in.CustomResources = olmcore.Found(verdicts...)
 //	out, err = installplan.Reconcile(in)
 //
-// It is a module of its own, so that only those who want it build the
-// validation of the API server.
+// It is a module of its own, so that only those who want it build the validation of the API server.
 package crvalidation
 
 import (
@@ -31,8 +29,8 @@ import (
 )
 
 const (
-	// maxResources is how many custom resources of one version are judged, the first by
-	// namespace and name. How many more there are is part of the result.
+	// maxResources is how many custom resources of one version are judged, the first by namespace and name. How many
+	// more there are is part of the result.
 	maxResources = 10_000
 	// maxFindings is how many things are said about one resource.
 	maxFindings = 20
@@ -41,19 +39,16 @@ const (
 // bounds are how many resources of a version are judged, and how much is said of one.
 type bounds struct{ resources, findings int }
 
-// Judge reads the custom resources of every version of changes, of all
-// namespaces, and returns one verdict for each that the new schema finds wrong,
-// sorted by definition, version, namespace and name. A resource is judged as the
-// API server would see it: pruned and defaulted by the schema, then held against
-// its types and bounds, its list types, embedded metadata and CEL rules, but for
-// those that compare with an older state. What cannot be read is a verdict with
-// a ReadError, and what is beyond 10,000 of a version one with a number. The error is
-// ctx's, or an *olmcore.InputError.
+// Judge reads the custom resources of every version of changes, of all namespaces, and returns one verdict for each
+// that the new schema finds wrong, sorted by definition, version, namespace and name. A resource is judged as the API
+// server would see it: pruned and defaulted by the schema, then held against its types and bounds, its list types,
+// embedded metadata and CEL rules, but for those that compare with an older state. What cannot be read is a verdict
+// with a ReadError, and what is beyond 10,000 of a version one with a number. The error is ctx's, or an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateExistingCRs.
-// Differs: versions whose schema stays the same are not looked at, the old schema
-// is asked too, all resources are named and not the first, defaults and CEL rules
-// count, and the number of resources is bounded.
+// Differs: versions whose schema stays the same are not looked at, the old schema is asked too, all resources are named
+// and not the first, defaults and CEL rules count, and the number of resources is bounded.
 func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 	return judgeWithin(ctx, r, changes, bounds{maxResources, maxFindings})
 }

@@ -24,29 +24,27 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// budget is what is left of the work for one Judge. Schemas and resources are written by
-// tenants, and an API server bounds the work for one object only.
+// budget is what is left of the work for one Judge. Schemas and resources are written by tenants, and an API server
+// bounds the work for one object only.
 type budget struct {
 	rules int64 // the cost of CEL rules
 	pairs int   // of entries that lists without duplicates compare
 }
 
-// maxRules is the cost of the rules of three objects, as an API server bounds it; maxPairs
-// is what takes some seconds.
+// maxRules is the cost of the rules of three objects, as an API server bounds it; maxPairs is what takes some seconds.
 const (
 	maxRules = 3 * celconfig.RuntimeCELCostBudget
 	maxPairs = 20_000_000
 )
 
-// affords reports whether the work for a resource may begin, and takes what is known
-// of it beforehand.
+// affords reports whether the work for a resource may begin, and takes what is known of it beforehand.
 func (b *budget) affords(values any, j *judge) bool {
 	b.pairs -= pairsIn(values, j.structural, j.compares)
 	return b.pairs >= 0 && b.rules > 0
 }
 
-// pairsIn is how many pairs the entries of the lists in a value make: of those that are
-// sets or maps by their schema, or of all. Short lists do not count.
+// pairsIn is how many pairs the entries of the lists in a value make: of those that are sets or maps by their schema,
+// or of all. Short lists do not count.
 func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 	below := func(name string) *structuralschema.Structural {
 		if s == nil {
@@ -89,8 +87,7 @@ type judge struct {
 	keeps bool
 	// compares: the entries of any list may be compared with each other.
 	compares bool
-	// structural is nil where there is no schema, or one that the API server would
-	// neither prune nor default by.
+	// structural is nil where there is no schema, or one that the API server would neither prune nor default by.
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
@@ -126,8 +123,8 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 	return j
 }
 
-// findings are what is wrong with an object, at most limit things; nothing when
-// it is valid. judged is false when nothing is left of the work. The object is not changed.
+// findings are what is wrong with an object, at most limit things; nothing when it is valid. judged is false when
+// nothing is left of the work. The object is not changed.
 func (j *judge) findings(ctx context.Context, object olmcore.Object, limit int, left *budget) (found []string, judged bool) {
 	if j.problem != "" {
 		return []string{j.problem}, true

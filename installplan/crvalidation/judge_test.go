@@ -24,8 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// definition is the CustomResourceDefinition of kind Cron with these versions,
-// each "name: schema".
+// definition is the CustomResourceDefinition of kind Cron with these versions, each "name: schema".
 func definition(t testing.TB, established bool, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -95,8 +94,7 @@ func judge(t testing.TB, before, after *apiextensionsv1.CustomResourceDefinition
 	return verdicts
 }
 
-// TestJudge has a row for each thing that a schema can find wrong, and for what
-// the API server does before it looks.
+// TestJudge has a row for each thing that a schema can find wrong, and for what the API server does before it looks.
 func TestJudge(t *testing.T) {
 	const anything = "v1: {type: object, x-kubernetes-preserve-unknown-fields: true}"
 	for name, c := range map[string]struct {
@@ -151,8 +149,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestEachServedVersionIsJudged by its own schema, and only those that were asked
-// for.
+// TestEachServedVersionIsJudged by its own schema, and only those that were asked for.
 func TestEachServedVersionIsJudged(t *testing.T) {
 	before := definition(t, true, "v1: {type: object}", "v2: {type: object}", "v3: {type: object}")
 	strict := func(version, field string) string {
@@ -187,8 +184,7 @@ func TestBounds(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestTheWorkOfAJudgementHasAnEnd: a tenant writes the schema, and the resources. What
-// is not judged is counted.
+// TestTheWorkOfAJudgementHasAnEnd: a tenant writes the schema, and the resources. What is not judged is counted.
 func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
 	many := make([]string, 20_000)
 	for i := range many {
@@ -231,8 +227,7 @@ func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsNoEmptyAnswer, but of a definition that is not served yet
-// there is nothing to read.
+// TestWhatCannotBeReadIsNoEmptyAnswer, but of a definition that is not served yet there is nothing to read.
 func TestWhatCannotBeReadIsNoEmptyAnswer(t *testing.T) {
 	after := definition(t, true, spec("a: {type: string}"))
 	change := func(established bool) []installplan.SchemaChange {
@@ -272,8 +267,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// FuzzJudge: no schema and no resource makes it panic, and what is judged is not
-// changed.
+// FuzzJudge: no schema and no resource makes it panic, and what is judged is not changed.
 func FuzzJudge(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{"a":{"type":"string","default":"x"}}}}}`, `{"a":null}`)
 	f.Add(`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.a > 1"}],"properties":{"a":{"type":"integer"}}}}}`, `{"a":2}`)

@@ -19,8 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// messageOf is what a plan says about its step that makes a definition another
-// one, while a resource exists.
+// messageOf is what a plan says about its step that makes a definition another one, while a resource exists.
 func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefinition, resource olmcore.Object) string {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -59,16 +58,14 @@ func messageOf(t *testing.T, before, after *apiextensionsv1.CustomResourceDefini
 	return next.Status.Message
 }
 
-// TestOLMsDefinitions: which changes of a definition OLM's tests refuse, and in
-// which words, with a resource whose replicas are 10.
+// TestOLMsDefinitions: which changes of a definition OLM's tests refuse, and in which words, with a resource whose
+// replicas are 10.
 //
-// OLM's cases: v1beta1: a schema that stays the same judges no resource; v1beta1: required
-// fields that a resource lacks are all named; v1beta1: a minimum that is raised;
-// v1beta1: a version that is served no more does not judge; v1beta1: nor does one that
-// is switched off with the update; v1beta1: whole numbers are compared with fractions;
-// a resource that stays valid; a maximum violated in v2, with version, kind and name;
-// not judged: a version that is served no more; not judged: a version that was not
-// served before; the only version lowers its maximum.
+// OLM's cases: v1beta1: a schema that stays the same judges no resource; v1beta1: required fields that a resource lacks
+// are all named; v1beta1: a minimum that is raised; v1beta1: a version that is served no more does not judge; v1beta1:
+// nor does one that is switched off with the update; v1beta1: whole numbers are compared with fractions; a resource
+// that stays valid; a maximum violated in v2, with version, kind and name; not judged: a version that is served no
+// more; not judged: a version that was not served before; the only version lowers its maximum.
 func TestOLMsDefinitions(t *testing.T) {
 	const (
 		refused = `retrying execution due to error: error validating existing CRs against new CRD's schema for "crons.example.com": error validating example.com/`

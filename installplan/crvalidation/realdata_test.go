@@ -18,8 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// published reads a bundle's definitions, and the resources that it shows as
-// examples.
+// published reads a bundle's definitions, and the resources that it shows as examples.
 func published(t *testing.T, b realdata.Bundle) (definitions map[string]*apiextensionsv1.CustomResourceDefinition, examples []olmcore.Object) {
 	definitions = map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, o := range b.Objects {
@@ -41,8 +40,8 @@ func published(t *testing.T, b realdata.Bundle) (definitions map[string]*apiexte
 	return definitions, examples
 }
 
-// TestPublishedUpgrades: no upgrade is refused for the example resources of the
-// version before, many of which are incomplete, in both versions.
+// TestPublishedUpgrades: no upgrade is refused for the example resources of the version before, many of which are
+// incomplete, in both versions.
 func TestPublishedUpgrades(t *testing.T) {
 	if os.Getenv("OLMCORE_DATA") == "" {
 		t.Setenv("OLMCORE_DATA", filepath.Join("..", "..", "..", "shared", "data"))

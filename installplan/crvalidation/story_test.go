@@ -27,8 +27,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// cronVersion is version n of an operator without deployments, whose definition
-// has the given bound.
+// cronVersion is version n of an operator without deployments, whose definition has the given bound.
 func cronVersion(t testing.TB, n int, bound string) olmcore.Operator {
 	version := &v1alpha1.ClusterServiceVersion{}
 	require.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, `
@@ -49,8 +48,7 @@ spec:
 	}
 }
 
-// cluster is a world in which the head of the operator is installed, and a
-// resource of it exists.
+// cluster is a world in which the head of the operator is installed, and a resource of it exists.
 func cluster(t testing.TB, head *olmcore.Operator, resources int) (*fake.Cluster, *fake.Driver) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
@@ -109,12 +107,11 @@ func maximum(c *fake.Cluster) *float64 {
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["replicas"].Maximum
 }
 
-// TestAnUpgradeThatBreaksAResourceIsRefused whole: neither the definition nor the
-// new version is written, the plan says which resource stands in the way, and it
-// goes on by itself once that is repaired.
+// TestAnUpgradeThatBreaksAResourceIsRefused whole: neither the definition nor the new version is written, the plan says
+// which resource stands in the way, and it goes on by itself once that is repaired.
 //
-// OLM's cases: the only version lowers its maximum; compatible completes, incompatible
-// or incomplete fails, deprecated completes.
+// OLM's cases: the only version lowers its maximum; compatible completes, incompatible or incomplete fails, deprecated
+// completes.
 func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
 	head := cronVersion(t, 1, "")
 	c, d := cluster(t, &head, 100)
@@ -139,8 +136,8 @@ func TestAnUpgradeThatBreaksAResourceIsRefused(t *testing.T) {
 	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ops", "cron.v2"))
 }
 
-// TestAnUpgradeThatBreaksNothingGoesOn, nor does one that a resource beyond the
-// limits would stand in the way of, which is said.
+// TestAnUpgradeThatBreaksNothingGoesOn, nor does one that a resource beyond the limits would stand in the way of, which
+// is said.
 func TestAnUpgradeThatBreaksNothingGoesOn(t *testing.T) {
 	head := cronVersion(t, 1, "")
 	c, d := cluster(t, &head, 1)

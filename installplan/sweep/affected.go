@@ -3,6 +3,7 @@
 package sweep
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,26 +15,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the namespaces that must be swept when an object was added,
-// changed or deleted, as keys without a name; the zero key means all. A plan also
-// counts in the namespaces of the unpacked bundles that it refers to.
+// Affected returns the namespaces that must be swept when an object was added, changed or deleted, as keys without a
+// name; the zero key means all. A plan also counts in the namespaces of the unpacked bundles that it refers to.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	keys := installplan.Affected(o)
-	for i := range keys {
-		keys[i].Name = ""
-	}
 	switch x := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
-		if len(keys) > 0 {
-			return []types.NamespacedName{{Namespace: x.Namespace}}
+		for i := range keys {
+			keys[i].Namespace = x.Namespace
 		}
 	case *v1alpha1.InstallPlan:
-		if x == nil {
-			return nil
+		if x != nil {
+			keys = slices.AppendSeq(keys, maps.Keys(bundle.Needed(x)))
 		}
-		for key := range bundle.Needed(x) {
-			keys = append(keys, types.NamespacedName{Namespace: key.Namespace})
-		}
+	}
+	for i := range keys {
+		keys[i].Name = ""
 	}
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return slices.Compact(keys)

@@ -3,6 +3,7 @@
 package sweep
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -18,55 +19,71 @@ import (
 )
 
 // auditPlan audits one plan's owners, labels and objects, and repairs the former two.
-func auditPlan(in Input, n namespace, p *v1alpha1.InstallPlan, f *findings) {
-	subscriptions := n.ties.Of(p)
-	before := len(f.Diagnostics)
-	for _, s := range subscriptions {
-		auditOwner(in, p, s, f)
+func auditPlan(n namespace, tied plan, f *findings) {
+	p, before := tied.InstallPlan, len(f.Diagnostics)
+	for _, s := range tied.subscriptions {
+		auditOwner(n, p, s, f)
 	}
-	if relation.HasDuplicateOwner(p) {
-		f.object(olmcore.Warning, ReasonOwnerReferenceDuplicate, p, "an owner reference is there more than once")
-	}
+	owned := slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind })
 	var proven []*v1alpha1.Subscription
-	if !slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind }) {
+	if !owned {
 		proven = provenByLabel(n, p)
-		message := "no Subscription owns the plan, and nothing says which should"
-		if len(f.Diagnostics) > before || len(proven) > 0 {
-			message = "no Subscription owns the plan"
-		}
-		f.object(olmcore.Warning, ReasonPlanWithoutOwner, p, "%s", message)
 	}
-	auditLabels(n, p, subscriptions, f)
-	if repair := relation.Check(p, subscriptions, proven...); repair.Needed {
+	repair := relation.Check(p, tied.subscriptions, proven...)
+	if repair.Duplicate {
+		f.warn(ReasonOwnerReferenceDuplicate, p, "an owner reference is there more than once")
+	}
+	switch {
+	case owned:
+	case len(f.Diagnostics) > before || len(proven) > 0:
+		f.warn(ReasonPlanWithoutOwner, p, "no Subscription owns the plan")
+	default:
+		f.warn(ReasonPlanWithoutOwner, p, "no Subscription owns the plan, and nothing says which should")
+	}
+	for _, pkg := range repair.Unlabelled {
+		f.warn(ReasonComponentLabelMissing, p, "the label of package %s is missing", pkg)
+	}
+	var unused []string
+	for label := range p.Labels {
+		if strings.HasPrefix(label, olmcore.ComponentLabelPrefix) && len(n.byLabel[label]) == 0 {
+			unused = append(unused, label)
+		}
+	}
+	slices.Sort(unused)
+	for _, label := range unused {
+		f.say(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", label)
+	}
+	if repair.Needed {
 		after, cause := repair.Update(p)
 		f.do(olmcore.UpdateOf(p, after, cause))
 	}
-	auditObjects(n, p, subscriptions, f)
+	if isCurrent(p, tied.subscriptions) {
+		auditObjects(n, p, f)
+	}
 }
 
 // auditOwner audits the reference of one plan to one Subscription.
-func auditOwner(in Input, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, f *findings) {
+func auditOwner(n namespace, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, f *findings) {
 	if s.UID == "" {
 		return
 	}
 	generated := s.Annotations[relation.GeneratedBy] == p.Name
-	young := generated && in.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
+	young := generated && n.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
 	switch {
 	case olmcore.OwnedBy(p, s.UID):
 	case young: // it is made an owner as a matter of course
 	case relation.RefersTo(s, p):
-		f.object(olmcore.Warning, ReasonOwnerReferenceMissing, p, "Subscription %s refers to the plan and does not own it", s.Name)
+		f.warn(ReasonOwnerReferenceMissing, p, "Subscription %s refers to the plan and does not own it", s.Name)
 	case generated:
-		f.object(olmcore.Warning, ReasonGeneratedOwnerMissing, p, "Subscription %s was made by the plan and does not own it", s.Name)
+		f.warn(ReasonGeneratedOwnerMissing, p, "Subscription %s was made by the plan and does not own it", s.Name)
 	case relation.MustOwn(p, s):
-		f.object(olmcore.Warning, ReasonOwnerReferenceMissing, p, "the plan was made for Subscription %s, which does not own it", s.Name)
+		f.warn(ReasonOwnerReferenceMissing, p, "the plan was made for Subscription %s, which does not own it", s.Name)
 	}
 	// An older Subscription cannot have replaced an owner: it comes from a stale list.
-	replaces := !s.CreationTimestamp.Before(&p.CreationTimestamp)
-	if replaces && slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
+	if !s.CreationTimestamp.Before(&p.CreationTimestamp) && slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name && r.UID != s.UID
 	}) {
-		f.object(olmcore.Warning, ReasonOwnerReferenceStale, p, "it is owned by an earlier Subscription %s", s.Name)
+		f.warn(ReasonOwnerReferenceStale, p, "it is owned by an earlier Subscription %s", s.Name)
 	}
 }
 
@@ -82,77 +99,67 @@ func provenByLabel(n namespace, p *v1alpha1.InstallPlan) (proven []*v1alpha1.Sub
 	return input.ByName(proven)
 }
 
-// auditLabels audits the component labels of one plan.
-func auditLabels(n namespace, p *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, f *findings) {
-	missing := func(pkg string) {
-		if relation.LacksLabel(p, pkg) {
-			f.object(olmcore.Warning, ReasonComponentLabelMissing, p, "the label of package %s is missing", pkg)
-		}
-	}
-	involved := map[string]bool{}
-	for _, s := range subscriptions {
-		if relation.Involves(p, s) {
-			missing(relation.PackageOf(s))
-			involved[relation.PackageOf(s)] = true
-		}
-	}
-	for _, pkg := range relation.List(p.Annotations[relation.Packages]) {
-		if !involved[pkg] {
-			missing(pkg)
-		}
-	}
-	var unused []string
-	for label := range p.Labels {
-		if strings.HasPrefix(label, olmcore.ComponentLabelPrefix) && len(n.byLabel[label]) == 0 {
-			unused = append(unused, label)
-		}
-	}
-	slices.Sort(unused)
-	for _, label := range unused {
-		f.object(olmcore.Info, ReasonComponentLabelUnused, p, "no Subscription follows the package of label %s", label)
-	}
-}
-
 // auditSubscription audits what one Subscription says about plans.
-func auditSubscription(in Input, n namespace, s *v1alpha1.Subscription, f *findings) {
+func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 	if ref := s.Status.InstallPlanRef; ref != nil {
-		p, current := n.planByName[ref.Name], s.Status.CurrentCSV
+		p, current := n.plan(ref.Name), s.Status.CurrentCSV
 		switch {
 		case p == nil || !relation.RefersTo(s, p):
-			if left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
+			if left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(n.Now); left > 0 {
 				f.Requeue(left)
 			} else {
-				f.object(olmcore.Warning, ReasonPlanReferenceDangling, s, "InstallPlan %s does not exist", ref.Name)
+				f.warn(ReasonPlanReferenceDangling, s, "InstallPlan %s does not exist", ref.Name)
 			}
 		case current != "" && len(p.Status.Plan) > 0 && !slices.Contains(p.Spec.ClusterServiceVersionNames, current):
-			f.object(olmcore.Warning, ReasonCurrentCSVNotInPlan, s, "ClusterServiceVersion %s is not in InstallPlan %s", current, p.Name)
+			f.warn(ReasonCurrentCSVNotInPlan, s, "ClusterServiceVersion %s is not in InstallPlan %s", current, p.Name)
 		}
 		return
 	}
 	by, marked := s.Annotations[relation.GeneratedBy]
-	if !marked || s.UID == "" || n.planByName[by] != nil {
+	if !marked || s.UID == "" || n.plan(by) != nil {
 		return
 	}
-	if left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
+	if left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.Now); left > 0 {
 		f.Requeue(left)
 		return
 	}
-	f.object(olmcore.Warning, ReasonGeneratedByDangling, s, "InstallPlan %s, which made it, does not exist", by)
+	f.warn(ReasonGeneratedByDangling, s, "InstallPlan %s, which made it, does not exist", by)
 	f.do(relation.Unmark(s, olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}))
 }
 
-// isCurrent reports whether a plan is Complete and one of its Subscriptions refers to
-// it.
+// auditCollisions reports plans that were made twice.
+func auditCollisions(plans []plan, f *findings) {
+	generations, contents := make(map[int]string, len(plans)), map[string]string{}
+	for _, tied := range plans {
+		p := tied.InstallPlan
+		if other, taken := generations[p.Spec.Generation]; taken && p.Spec.Generation > 0 {
+			f.warn(ReasonPlansCollide, p, "InstallPlan %s has generation %d too", other, p.Spec.Generation)
+		} else {
+			generations[p.Spec.Generation] = p.Name
+		}
+		hash := p.Annotations[relation.ContentHash]
+		if hash == "" || relation.Terminal(p) {
+			continue
+		}
+		if other, taken := contents[hash]; taken {
+			f.warn(ReasonPlansCollide, p, "InstallPlan %s has the same content and is not done either", other)
+		} else {
+			contents[hash] = p.Name
+		}
+	}
+}
+
+// isCurrent reports whether a plan is Complete and one of its Subscriptions refers to it.
 func isCurrent(p *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete &&
 		slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return relation.RefersTo(s, p) })
 }
 
-// auditObjects reports what a plan installed and does not exist any more. It is not
-// made again: a plan that is Complete is history, and users delete things.
-func auditObjects(n namespace, p *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, f *findings) {
+// auditObjects reports what a plan installed and does not exist any more. It is not made again: a plan that is Complete
+// is history, and users delete things.
+func auditObjects(n namespace, p *v1alpha1.InstallPlan, f *findings) {
 	observed, read := n.steps[p.UID]
-	if !read || !observed.Unread.Empty() || !isCurrent(p, subscriptions) {
+	if !read || !observed.Unread.Empty() {
 		return
 	}
 	exists := make(map[olmcore.Key]bool, len(observed.Objects))
@@ -163,25 +170,40 @@ func auditObjects(n namespace, p *v1alpha1.InstallPlan, subscriptions []*v1alpha
 			crds = append(crds, crd)
 		}
 	}
-	for i, step := range p.Status.Plan {
-		if !leavesObject(step) {
-			continue
-		}
-		key, served := kinds.Known.KeyOf(step, p.Namespace, crds)
-		if !served || exists[key] {
-			continue
-		}
-		if name := manifest.NameOf(step); name != "" && name != key.Name {
-			if key.Name = name; exists[key] {
-				continue
+	for i, s := range p.Status.Plan {
+		var missing olmcore.Key
+		for key := range objectsOf(s, p.Namespace, crds) {
+			if missing = key; exists[key] {
+				missing = olmcore.Key{}
+				break
 			}
 		}
-		f.object(olmcore.Warning, ReasonStepObjectAbsent, p, "%s of status.plan[%d] is gone", key, i)
+		if missing != (olmcore.Key{}) {
+			f.warn(ReasonStepObjectAbsent, p, "%s of status.plan[%d] is gone", missing, i)
+		}
 	}
 }
 
-// leavesObject reports whether the object of a step of a plan that is Complete is one
-// to look for. Subscriptions of dependencies are the user's, once they are there.
+// leavesObject reports whether the object of a step of a plan that is Complete is one to look for. Subscriptions of
+// dependencies are the user's, once they exist.
 func leavesObject(s *v1alpha1.Step) bool {
 	return s != nil && s.Status != v1alpha1.StepStatusNotCreated && s.Resource.Kind != kinds.Subscription
+}
+
+// objectsOf returns the object to look for of a step: the one of its name, else the one of the name in its manifest.
+// There is none of a kind that is not served.
+func objectsOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) iter.Seq[olmcore.Key] {
+	return func(yield func(olmcore.Key) bool) {
+		if !leavesObject(s) {
+			return
+		}
+		key, served := kinds.Known.KeyOf(s, namespace, crds)
+		if !served || !yield(key) {
+			return
+		}
+		if name := manifest.NameOf(s); name != "" && name != key.Name {
+			key.Name = name
+			yield(key)
+		}
+	}
 }

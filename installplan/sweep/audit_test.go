@@ -43,8 +43,8 @@ func apply(in *sweep.Input, result olmcore.Result) {
 	}
 }
 
-// findings has, for each reason of the audit, a world that has it and the world
-// as it is once a user repaired what Reconcile does not repair itself.
+// findings has, for each reason of the audit, a world that has it and the world as it is once a user repaired what
+// Reconcile does not repair itself.
 var findings = map[string]struct {
 	world []olmcore.Object
 	steps []sweep.StepObjects
@@ -82,8 +82,8 @@ var findings = map[string]struct {
 		}},
 }
 
-// TestEachFindingIsReportedAndRepaired: once the repair ran, or a user did what
-// the reason says, the audit finds nothing of the kind.
+// TestEachFindingIsReportedAndRepaired: once the repair ran, or a user did what the reason says, the audit finds
+// nothing of the kind.
 func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	for reason, c := range findings {
 		t.Run(reason, func(t *testing.T) {
@@ -115,8 +115,7 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	}
 }
 
-// TestWhatIsInOrderIsNotReported: what looks like a finding of the audit, and is none
-// yet, or any more.
+// TestWhatIsInOrderIsNotReported: what looks like a finding of the audit, and is none yet, or any more.
 func TestWhatIsInOrderIsNotReported(t *testing.T) {
 	inOrder := func(change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
 		return owned(numbered(1, complete, change...), subscription("a"))
@@ -173,8 +172,7 @@ func TestWhatIsInOrderIsNotReported(t *testing.T) {
 	}
 }
 
-// TestLabelProvesNoLaterSubscription: a Subscription that is younger than the plan
-// does not inherit it.
+// TestLabelProvesNoLaterSubscription: a Subscription that is younger than the plan does not inherit it.
 func TestLabelProvesNoLaterSubscription(t *testing.T) {
 	p := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })
 	got := swept(t, sweepInput(subscription("a", bornAgo(time.Minute)), p))
@@ -183,8 +181,7 @@ func TestLabelProvesNoLaterSubscription(t *testing.T) {
 	require.Equal(t, "no Subscription owns the plan, and nothing says which should", got.Diagnostics[0].Message)
 }
 
-// TestAPackageThatThePlanRemembers: its label is missed although the Subscription
-// moved on.
+// TestAPackageThatThePlanRemembers: its label is missed although the Subscription moved on.
 func TestAPackageThatThePlanRemembers(t *testing.T) {
 	p := owned(numbered(1, complete), subscription("a"))
 	p.Labels = nil
@@ -194,8 +191,7 @@ func TestAPackageThatThePlanRemembers(t *testing.T) {
 	require.Equal(t, []string{"update InstallPlan ops/install-1 (RelationRepaired)"}, describe(got))
 }
 
-// TestGeneratedSubscriptionIsMadeAnOwner: nothing is said about one
-// that has just been made.
+// TestGeneratedSubscriptionIsMadeAnOwner: nothing is said about one that has just been made.
 func TestGeneratedSubscriptionIsMadeAnOwner(t *testing.T) {
 	for age, want := range map[time.Duration][]string{
 		0: nil, 9 * time.Second: nil, 10 * time.Second: {sweep.ReasonGeneratedOwnerMissing},

@@ -23,10 +23,9 @@ import (
 
 var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
 
-// Gather reads what Reconcile looks at in a namespace; the caller adds Now, Lookups and
-// Checkpoint. The plans of other namespaces are read only when the namespace holds
-// unpacked bundles. A read that failed is its error; so are Subscriptions or
-// InstallPlans that were not read.
+// Gather reads what Reconcile looks at in a namespace; the caller adds Now, Lookups and Checkpoint. The plans of other
+// namespaces are read only when the namespace holds unpacked bundles. A read that failed is its error; so are
+// Subscriptions or InstallPlans that were not read.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config installplan.Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
 	var err error
@@ -57,11 +56,10 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 		if !isCurrent(p, ties.Of(p)) {
 			continue
 		}
-		objects, err := reader.objects(p)
-		steps := StepObjects{InstallPlan: p.UID, Objects: objects}
+		steps := StepObjects{InstallPlan: p.UID}
 		var notRead *olmcore.NotReadError
-		if errors.As(err, &notRead) {
-			steps = StepObjects{InstallPlan: p.UID, Unread: notRead.Kind}
+		if steps.Objects, err = reader.objects(p); errors.As(err, &notRead) {
+			steps.Unread = notRead.Kind
 		} else if err != nil {
 			return Input{}, err
 		}
@@ -78,10 +76,8 @@ type stepReader struct {
 	crds *[]*apiextensionsv1.CustomResourceDefinition
 }
 
-// objects reads the objects of a plan's steps that exist, by the name of the step or,
-// where there is none, of its manifest, and the definitions of their kinds.
-func (sr *stepReader) objects(p *v1alpha1.InstallPlan) ([]olmcore.Object, error) {
-	var objects []olmcore.Object
+// objects reads the objects of a plan's steps that exist, and the definitions of their kinds, each once.
+func (sr *stepReader) objects(p *v1alpha1.InstallPlan) (objects []olmcore.Object, err error) {
 	seen := map[olmcore.Key]bool{}
 	add := func(o olmcore.Object) {
 		if key := olmcore.KeyOf(o); !seen[key] {
@@ -97,64 +93,40 @@ func (sr *stepReader) objects(p *v1alpha1.InstallPlan) ([]olmcore.Object, error)
 		add(crd)
 	}
 	for _, s := range p.Status.Plan {
-		if !leavesObject(s) || s.Resource.Name == "" {
+		if s == nil || s.Resource.Name == "" {
 			continue
 		}
-		key, served := kinds.Known.KeyOf(s, p.Namespace, crds)
-		if !served {
-			continue
-		}
-		o, err := sr.object(s, key)
-		if err == nil && o == nil {
-			if name := manifest.NameOf(s); name != "" && name != key.Name {
-				key.Name = name
-				o, err = sr.object(s, key)
+		for key := range objectsOf(s, p.Namespace, crds) {
+			o, err := olmcore.GetKind(sr.ctx, sr.r, kinds.Known.GVKOf(s), key.Namespace, key.Name)
+			if err == nil && o != nil {
+				add(o)
+				break
 			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		if o != nil {
-			add(o)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return nil, err
+			}
 		}
 	}
 	return objects, nil
 }
 
-func (sr *stepReader) object(s *v1alpha1.Step, key olmcore.Key) (olmcore.Object, error) {
-	o, err := olmcore.GetKind(sr.ctx, sr.r, kinds.Known.GVKOf(s), key.Namespace, key.Name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return o, err
-}
-
-// definitions returns the definitions of the kinds of a plan's steps that are neither
-// known nor built in.
+// definitions returns the definitions of the kinds of a plan's steps that are neither known nor built in.
 func (sr *stepReader) definitions(p *v1alpha1.InstallPlan) (found []*apiextensionsv1.CustomResourceDefinition, err error) {
 	defined := map[string]bool{}
 	for _, s := range p.Status.Plan {
-		if !leavesObject(s) {
-			continue
-		}
-		if manifest.NeedsDefinition(s) {
+		if leavesObject(s) && manifest.NeedsDefinition(s) {
 			defined[s.Resource.Kind] = true
 		}
 	}
-	if len(defined) == 0 {
-		return nil, nil
-	}
-	if sr.crds == nil {
+	if len(defined) > 0 && sr.crds == nil {
 		all, err := olmcore.List[*apiextensionsv1.CustomResourceDefinition](sr.ctx, sr.r, "", nil)
 		if err != nil {
 			return nil, err
 		}
 		sr.crds = &all
 	}
-	for _, crd := range *sr.crds {
-		if defined[crd.Spec.Names.Kind] {
-			found = append(found, crd)
-		}
+	if len(defined) > 0 {
+		found = slices.DeleteFunc(slices.Clone(*sr.crds), func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined[crd.Spec.Names.Kind] })
 	}
 	return found, nil
 }

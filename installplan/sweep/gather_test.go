@@ -66,8 +66,8 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestWhateverChangesTheResultIsAffected: taking any object away changes the result only
-// when SweepAffected names the namespace.
+// TestWhateverChangesTheResultIsAffected: taking any object away changes the result only when SweepAffected names the
+// namespace.
 func TestWhateverChangesTheResultIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
@@ -97,8 +97,8 @@ func TestWhateverChangesTheResultIsAffected(t *testing.T) {
 	})
 }
 
-// TestKindsThatWereNotReadAreNotSwept: nothing is said of the objects of a plan whose kinds
-// were not read, and no bundle goes.
+// TestKindsThatWereNotReadAreNotSwept: nothing is said of the objects of a plan whose kinds were not read, and no
+// bundle goes.
 func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
 	sub := subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
 	p := plan(complete, []*v1alpha1.Step{csvStep("a.v1"), withStatus(created, roleStep("a.v1", "r"))}, ownedBy(sub))
@@ -120,8 +120,8 @@ func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
 	require.Empty(t, swept(t, in).Actions)
 }
 
-// TestUnrelatedSubscriptionsChangeNothing: Subscriptions that have nothing to do with the plans
-// change nothing, although there are so many then that they are indexed.
+// TestUnrelatedSubscriptionsChangeNothing: Subscriptions that have nothing to do with the plans change nothing,
+// although there are so many then that they are indexed.
 func TestUnrelatedSubscriptionsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, others := drawRelations(t)

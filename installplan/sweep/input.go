@@ -10,42 +10,38 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan"
-	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile looks at: one snapshot of a namespace. Gather
-// fills all but Now, Lookups and Checkpoint.
+// Input is everything that Reconcile looks at: one snapshot of a namespace. Gather fills all but Now, Lookups and
+// Checkpoint.
 type Input struct {
 	// Now and Namespace are required.
 	Now       time.Time
 	Namespace string
-	// Namespaces is the object of that name, if it exists: nothing is swept while it is
-	// being deleted, or may be.
+	// Namespaces is the object of that name, if it exists: nothing is swept while it is being deleted, or may be.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// Subscriptions and InstallPlans of the namespace, all of them. Their reads must
-	// have completed.
+	// Subscriptions and InstallPlans of the namespace, all of them. Their reads must have completed.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
-	// Steps are the objects of the steps of plans that are Complete and that a
-	// Subscription refers to. Plans without an entry are not looked into.
+	// Steps are the objects of the steps of plans that are Complete and that a Subscription refers to. Plans without an
+	// entry are not looked into.
 	Steps []StepObjects
 	// ConfigMaps of the namespace that bundles were unpacked into.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
-	// OtherPlans are the InstallPlans of all other namespaces, which may refer to
-	// ConfigMaps: none is deleted where these were not read. Needed, and gathered, only
-	// with ConfigMaps.
+	// OtherPlans are the InstallPlans of all other namespaces, which may refer to ConfigMaps: none is deleted where
+	// these were not read. Needed, and gathered, only with ConfigMaps.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// Lookups are the bundles that the caller is unpacking, for any namespace.
 	Lookups []v1alpha1.BundleLookup
 	Config  installplan.Config
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this namespace; nil is
-	// always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this namespace; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 }
 
@@ -54,16 +50,14 @@ type StepObjects struct {
 	// InstallPlan is the plan's UID.
 	InstallPlan types.UID
 	Objects     []olmcore.Object
-	// Unread is a kind of object that was not read, zero for none: what is missing of
-	// the plan is unknown then.
+	// Unread is a kind of object that was not read, zero for none: what is missing of the plan is unknown then.
 	Unread schema.GroupVersionKind
 }
 
 // Outcome is what Reconcile asks for and says.
 type Outcome struct {
 	olmcore.Result
-	// Checkpoint is for the next Input of this namespace; nil unless there is nothing
-	// to do.
+	// Checkpoint is for the next Input of this namespace; nil unless there is nothing to do.
 	Checkpoint *olmcore.Checkpoint
 }
 
@@ -82,10 +76,19 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverObjects(c, in.OtherPlans)
 	olmcore.CoverValue(c, len(in.Lookups))
 	for _, l := range in.Lookups {
-		key, _ := bundle.LookedUp(l)
-		olmcore.CoverValue(c, key)
+		var source corev1.ObjectReference
+		if l.CatalogSourceRef != nil {
+			source = *l.CatalogSourceRef
+		}
+		olmcore.CoverValue(c, l.Path)
+		olmcore.CoverValue(c, source)
 	}
 	olmcore.CoverFunc(c, in.Config, installplan.Config.Equal)
+}
+
+// object is the namespace itself, for what is said about it.
+func (in *Input) object() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace}}
 }
 
 func (in *Input) validate() error {
@@ -113,29 +116,4 @@ func (in *Input) validate() error {
 		olmcore.ValidateList("OtherPlans", in.OtherPlans),
 		in.Config.Validate(),
 	)
-}
-
-// unread returns the kinds that were not read and without which something is left
-// undecided, and what that is, in order.
-func (in *Input) unread() (list []olmcore.NotReadError) {
-	add := func(kind schema.GroupVersionKind, unknown string) {
-		if e := (olmcore.NotReadError{Kind: kind, Unknown: unknown}); !slices.Contains(list, e) {
-			list = append(list, e)
-		}
-	}
-	if !in.Namespaces.Complete {
-		add(corev1.SchemeGroupVersion.WithKind("Namespace"), "whether the namespace is being deleted")
-	}
-	if !in.ConfigMaps.Complete {
-		add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "which unpacked bundles are not needed")
-	}
-	if slices.ContainsFunc(in.ConfigMaps.Items, bundle.IsUnpacked) && !in.OtherPlans.Complete {
-		add(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind), "which unpacked bundles InstallPlans of other namespaces need")
-	}
-	for _, s := range in.Steps {
-		if !s.Unread.Empty() {
-			add(s.Unread, "which objects of InstallPlans are gone")
-		}
-	}
-	return list
 }

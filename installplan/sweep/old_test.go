@@ -26,8 +26,7 @@ func active(sub *v1alpha1.Subscription) []olmcore.Object {
 	return out
 }
 
-// history is a namespace with n plans that are done, the newest of which sub
-// refers to.
+// history is a namespace with n plans that are done, the newest of which sub refers to.
 func history(n int, sub *v1alpha1.Subscription) []olmcore.Object {
 	out := []olmcore.Object{sub}
 	for i := 1; i <= n; i++ {
@@ -94,8 +93,7 @@ func TestOldPlans(t *testing.T) {
 	}
 }
 
-// TestWhichPlansAreDeleted: six plans, of which the first is the oldest; what
-// speaks for keeping it, and what does not.
+// TestWhichPlansAreDeleted: six plans, of which the first is the oldest; what speaks for keeping it, and what does not.
 func TestWhichPlansAreDeleted(t *testing.T) {
 	reference := func(name string, uid types.UID) *v1alpha1.Subscription {
 		return subscription("b", func(s *v1alpha1.Subscription) {

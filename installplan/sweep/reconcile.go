@@ -3,20 +3,26 @@
 package sweep
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reconcile sweeps one namespace; see the package. A namespace in order gives the zero
-// Result. The error is an *olmcore.InputError.
+// Reconcile sweeps one namespace; see the package. A namespace in order gives the zero Result. The error is an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, gcInstallPlans.
-// Differs: OLM looks at neither phases nor references, and only at the first ten
-// plans of an unordered list; it audits nothing.
+// Differs: OLM looks at neither phases nor references, and only at the first ten plans of an unordered list; it audits
+// nothing.
 func Reconcile(in Input) (Outcome, error) {
 	c := in.Checkpoint.Compare(in.Now)
 	in.cover(&c)
@@ -34,69 +40,92 @@ func Reconcile(in Input) (Outcome, error) {
 }
 
 func decide(in Input) olmcore.Result {
-	var f findings
 	if input.Terminating(in.Namespaces) {
-		return f.Result
+		return olmcore.Result{}
 	}
+	f := findings{}
 	if in.Namespaces.Complete {
 		n := newNamespace(in)
-		gone := deleteOld(in, n, &f)
-		for _, p := range n.plans {
-			if p.DeletionTimestamp == nil && !gone[p.UID] {
-				auditPlan(in, n, p, &f)
-			}
+		gone := deleteOld(n, &f)
+		kept := slices.DeleteFunc(slices.Clone(n.plans), func(p plan) bool { return p.DeletionTimestamp != nil || gone[p.UID] })
+		for _, p := range kept {
+			auditPlan(n, p, &f)
 		}
 		for _, s := range n.subscriptions {
-			auditSubscription(in, n, s, &f)
+			auditSubscription(n, s, &f)
 		}
-		auditCollisions(n, gone, &f)
+		auditCollisions(kept, &f)
 		deleteBundles(in, &f)
 	}
-	for _, e := range in.unread() {
-		f.namespace(in.Namespace, olmcore.Info, ReasonNotRead, "%s", e.Error())
-	}
+	sayUnread(in, &f)
 	return f.Result
 }
 
 // findings is the Result in the making.
 type findings struct{ olmcore.Result }
 
-func (f *findings) object(severity olmcore.Severity, reason string, target olmcore.Object, format string, args ...any) {
+func (f *findings) say(severity olmcore.Severity, reason string, target olmcore.Object, format string, args ...any) {
 	f.Diagnostics = append(f.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(target), "", format, args...))
 }
 
-func (f *findings) namespace(name string, severity olmcore.Severity, reason, format string, args ...any) {
-	target := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
-	f.Diagnostics = append(f.Diagnostics, olmcore.Diagnose(severity, reason, target, "", format, args...))
+func (f *findings) warn(reason string, target olmcore.Object, format string, args ...any) {
+	f.say(olmcore.Warning, reason, target, format, args...)
 }
 
 func (f *findings) do(a olmcore.Action) { f.Actions = append(f.Actions, a) }
 
+// sayUnread names the kinds that were not read and without which something is left undecided.
+func sayUnread(in Input, f *findings) {
+	say := func(kind schema.GroupVersionKind, unknown string) {
+		text := (&olmcore.NotReadError{Kind: kind, Unknown: unknown}).Error()
+		if !slices.ContainsFunc(f.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Message == text }) {
+			f.say(olmcore.Info, ReasonNotRead, in.object(), "%s", text)
+		}
+	}
+	if !in.Namespaces.Complete {
+		say(corev1.SchemeGroupVersion.WithKind("Namespace"), "whether the namespace is being deleted")
+	}
+	if !in.ConfigMaps.Complete {
+		say(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "which unpacked bundles are not needed")
+	}
+	if slices.ContainsFunc(in.ConfigMaps.Items, bundle.IsUnpacked) && !in.OtherPlans.Complete {
+		say(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind), "which unpacked bundles InstallPlans of other namespaces need")
+	}
+	for _, s := range in.Steps {
+		if !s.Unread.Empty() {
+			say(s.Unread, "which objects of InstallPlans are gone")
+		}
+	}
+}
+
 // namespace is the Input in an order that finds things.
 type namespace struct {
+	Input
 	// subscriptions and plans are sorted by name.
 	subscriptions []*v1alpha1.Subscription
-	plans         []*v1alpha1.InstallPlan
-	planByName    map[string]*v1alpha1.InstallPlan
-	// ties finds the Subscriptions that a plan has to do with, byLabel those of the
-	// package of a component label.
-	ties    relation.Ties
+	plans         []plan
+	// byLabel finds the Subscriptions of the package of a component label.
 	byLabel map[string][]*v1alpha1.Subscription
 	steps   map[types.UID]StepObjects // by plan
 }
 
+// plan is a plan beside the Subscriptions that it has to do with, sorted by name.
+type plan struct {
+	*v1alpha1.InstallPlan
+	subscriptions []*v1alpha1.Subscription
+}
+
 func newNamespace(in Input) namespace {
 	n := namespace{
-		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
-		planByName: map[string]*v1alpha1.InstallPlan{}, byLabel: map[string][]*v1alpha1.Subscription{}, steps: map[types.UID]StepObjects{},
+		Input: in, subscriptions: input.ByName(in.Subscriptions.Items), plans: make([]plan, 0, len(in.InstallPlans.Items)),
+		byLabel: map[string][]*v1alpha1.Subscription{}, steps: make(map[types.UID]StepObjects, len(in.Steps)),
 	}
-	n.ties = relation.NewTies(n.subscriptions)
-	for _, p := range n.plans {
-		n.planByName[p.Name] = p
+	ties := relation.NewTies(n.subscriptions)
+	for _, p := range input.ByName(in.InstallPlans.Items) {
+		n.plans = append(n.plans, plan{p, ties.Of(p)})
 	}
 	for _, s := range n.subscriptions {
-		pkg := relation.PackageOf(s)
-		if key, err := olmcore.ComponentLabelKey(pkg, in.Namespace); err == nil && pkg != "" {
+		if key, err := olmcore.ComponentLabelKey(relation.PackageOf(s), in.Namespace); err == nil {
 			n.byLabel[key] = append(n.byLabel[key], s)
 		}
 	}
@@ -104,4 +133,13 @@ func newNamespace(in Input) namespace {
 		n.steps[s.InstallPlan] = s
 	}
 	return n
+}
+
+// plan returns the plan of a name, nil for none.
+func (n namespace) plan(name string) *v1alpha1.InstallPlan {
+	i, found := slices.BinarySearchFunc(n.plans, name, func(p plan, name string) int { return strings.Compare(p.Name, name) })
+	if !found {
+		return nil
+	}
+	return n.plans[i].InstallPlan
 }

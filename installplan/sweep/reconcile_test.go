@@ -19,8 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// anySweepInput is a namespace with up to twelve plans in any state, that
-// Subscriptions may or may not own or refer to.
+// anySweepInput is a namespace with up to twelve plans in any state, that Subscriptions may or may not own or refer to.
 func anySweepInput(t *rapid.T) sweep.Input {
 	var objects []olmcore.Object
 	var subs []*v1alpha1.Subscription
@@ -69,20 +68,22 @@ func TestNamespaceInOrderIsAtRest(t *testing.T) {
 	for _, p := range in.InstallPlans.Items {
 		p.Annotations = map[string]string{"olmcore/content-hash": p.Name, "olmcore/packages": "a", "olmcore/contributors": "uid-a"}
 	}
+	in.Lookups = []v1alpha1.BundleLookup{lookup(t)}
 	require.True(t, swept(t, in).Empty())
 	out, err := sweep.Reconcile(in)
 	require.NoError(t, err)
 	require.NotNil(t, out.Checkpoint)
 	require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
-	require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in))
+	// Of a lookup it matters what is being unpacked into which namespace.
+	require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in, "Lookups: entry 0: Identifier", "Lookups: entry 0: Replaces",
+		"Lookups: entry 0: Properties", "Lookups: entry 0: Conditions"))
 	in.Checkpoint = out.Checkpoint
 	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "and costs nothing with its Checkpoint")
 	require.True(t, swept(t, sweepInput()).Empty())
 }
 
-// TestSweepIsSafe: it is a lawful function, deletes at most five plans and none
-// that runs, is referred to, or has its place in the history, and comes to an
-// end.
+// TestSweepIsSafe: it is a lawful function, deletes at most five plans and none that runs, is referred to, or has its
+// place in the history, and comes to an end.
 //
 // OLM's case: old plans go until five are left.
 func TestSweepIsSafe(t *testing.T) {

@@ -30,6 +30,7 @@ var (
 	generated      = plantest.Generated
 	inNamespace    = plantest.InNamespace
 	installed      = plantest.Installed
+	lookup         = plantest.Lookup
 	maybe          = plantest.Maybe
 	meta           = plantest.Meta
 	noon           = plantest.Noon

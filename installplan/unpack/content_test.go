@@ -64,8 +64,8 @@ func TestContentOfABundle(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestBundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written
-// as a fraction, and of escapes that YAML does not know, nothing is lost.
+// TestBundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written as a fraction, and of escapes
+// that YAML does not know, nothing is lost.
 func TestBundleMayBeJSON(t *testing.T) {
 	bundle, found, err := load(filled(map[string]string{
 		"a.json": ` {"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},
@@ -84,8 +84,7 @@ func TestBundleMayBeJSON(t *testing.T) {
 	same(t, []string{"KeyCase", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
 }
 
-// TestUnpackedBundleIsItsObjects: a version and two definitions, whose Job is
-// done.
+// TestUnpackedBundleIsItsObjects: a version and two definitions, whose Job is done.
 //
 // OLM's case: a finished Job: the bundle's objects, no longer pending.
 func TestUnpackedBundleIsItsObjects(t *testing.T) {
@@ -118,8 +117,8 @@ func TestUnpackedBundleIsItsObjects(t *testing.T) {
 	require.Equal(t, l.Path, out.Bundle.Image)
 }
 
-// TestManifestsWithoutKindOrVersion: what a file leaves out follows from its kind
-// where that is known, and what OLM refuses is refused in its words.
+// TestManifestsWithoutKindOrVersion: what a file leaves out follows from its kind where that is known, and what OLM
+// refuses is refused in its words.
 func TestManifestsWithoutKindOrVersion(t *testing.T) {
 	const rest = "\nmetadata: {name: x}\n"
 	for name, c := range map[string]struct {
@@ -169,8 +168,7 @@ func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 	}
 }
 
-// TestBundleIsInflatedWithinBounds: what is small in a ConfigMap may be large
-// outside.
+// TestBundleIsInflatedWithinBounds: what is small in a ConfigMap may be large outside.
 func TestBundleIsInflatedWithinBounds(t *testing.T) {
 	cm := filled(nil)
 	cm.Annotations["olm.contentEncoding"] = "gzip+base64"

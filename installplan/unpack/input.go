@@ -20,14 +20,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Bundle looks at. Gather fills all but Now. All objects are
-// of the namespace of the lookup's CatalogSource and have the lookup's computed name,
-// unless it is said otherwise; nil when a completed read found none.
+// Input is everything that Bundle looks at. Gather fills all but Now. All objects are of the namespace of the lookup's
+// CatalogSource and have the lookup's computed name, unless it is said otherwise; nil when a completed read found none.
 type Input struct {
 	// Now is required.
 	Now time.Time
-	// Lookup says which bundle to unpack. Its path and the namespace and name of
-	// its catalogSourceRef are required.
+	// Lookup says which bundle to unpack. Its path and the namespace and name of its catalogSourceRef are required.
 	Lookup         v1alpha1.BundleLookup
 	CatalogSource  *v1alpha1.CatalogSource // the one that the lookup refers to
 	ConfigMap      *corev1.ConfigMap
@@ -38,8 +36,7 @@ type Input struct {
 	Jobs olmcore.Observed[*batchv1.Job]
 	// Pods are those of the Jobs. They only say why a Job takes its time.
 	Pods olmcore.Observed[*corev1.Pod]
-	// OperatorGroups of the namespace that the bundle is unpacked for. Their
-	// annotations tune the time limits.
+	// OperatorGroups of the namespace that the bundle is unpacked for. Their annotations tune the time limits.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	Config         installplan.Config
 }
@@ -101,8 +98,7 @@ func (out *Outcome) failed(now time.Time, reason, message string) {
 	out.condition(now, v1alpha1.BundleLookupFailed, reason, message)
 }
 
-// condition sets a condition that is True. Unlike those of other objects its
-// time changes with the reason.
+// condition sets a condition that is True. Unlike those of other objects its time changes with the reason.
 func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupConditionType, reason, text string) {
 	next := v1alpha1.BundleLookupCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: report.Clip(text)}
 	have := out.Lookup.GetCondition(kind)

@@ -30,8 +30,7 @@ const (
 	jobTTL = 5 * time.Minute
 	// backoffLimit is how often one try may start its Pod again.
 	backoffLimit = 3
-	// maxFailedTries is how many failed tries of a bundle are kept, besides the
-	// first.
+	// maxFailedTries is how many failed tries of a bundle are kept, besides the first.
 	maxFailedTries = 5
 	// podGrace is how long a Job may take to get a Pod before a message says so.
 	podGrace = 30 * time.Second
@@ -86,14 +85,12 @@ func (out *Outcome) runJob(in Input, t target) {
 	}
 }
 
-// remaining is what is left of d since then; a clock that was moved back counts as
-// no time passed.
+// remaining is what is left of d since then; a clock that was moved back counts as no time passed.
 func remaining(since time.Time, d time.Duration, now time.Time) time.Duration {
 	return min(d, since.Add(d).Sub(now))
 }
 
-// triesOf returns the Jobs that are not being deleted: those that did not fail first,
-// then the newest.
+// triesOf returns the Jobs that are not being deleted: those that did not fail first, then the newest.
 func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	tries := slices.DeleteFunc(slices.Clone(jobs), func(j *batchv1.Job) bool { return j.DeletionTimestamp != nil })
 	slices.SortFunc(tries, func(a, b *batchv1.Job) int {
@@ -111,8 +108,8 @@ func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	return tries
 }
 
-// outdated returns the failed tries that are not kept, as many as one round deletes:
-// all but the last ones and the first.
+// outdated returns the failed tries that are not kept, as many as one round deletes: all but the last ones and the
+// first.
 func outdated(tries []*batchv1.Job) []*batchv1.Job {
 	last := min(len(tries)-1, 2*maxFailedTries)
 	return tries[min(maxFailedTries, last):last]
@@ -141,8 +138,8 @@ func nextName(jobs []*batchv1.Job, first string) string {
 	}
 }
 
-// differs reports a Job that was asked for something else. What a webhook or
-// another namespace's time limit may change does not count.
+// differs reports a Job that was asked for something else. What a webhook or another namespace's time limit may change
+// does not count.
 func (t target) differs(j *batchv1.Job) bool {
 	if have, ok := j.Annotations[annotationSpecHash]; ok {
 		return have != t.specHash()

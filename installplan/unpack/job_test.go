@@ -76,8 +76,7 @@ func TestFailedTriesAreKeptInBounds(t *testing.T) {
 	require.Empty(t, out.Actions, "one that runs is the newest, whatever failed")
 }
 
-// TestWhichJobCounts: of those that run the newest, and of a Job that OLM made the
-// image that it pulls.
+// TestWhichJobCounts: of those that run the newest, and of a Job that OLM made the image that it pulls.
 func TestWhichJobCounts(t *testing.T) {
 	older := madeJob(t, ended(batchv1.JobComplete, time.Hour), func(j *batchv1.Job) { j.Name, j.CreationTimestamp = "a", *ago(time.Hour) })
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "b" })
@@ -114,8 +113,7 @@ func TestMessageOfPendingPods(t *testing.T) {
 	}
 }
 
-// TestWhichJobsAreKept: the newest counts, and of those that failed the last ones
-// and the first stay.
+// TestWhichJobsAreKept: the newest counts, and of those that failed the last ones and the first stay.
 //
 // OLM's case: which Job counts, and which are kept.
 func TestWhichJobsAreKept(t *testing.T) {
@@ -174,11 +172,11 @@ func TestSeveralOperatorGroupsSetNoTimeouts(t *testing.T) {
 	require.Equal(t, int64(600), *job.Spec.ActiveDeadlineSeconds)
 }
 
-// TestTimeoutAnnotationsOfAnOperatorGroup: what the annotations of a namespace's groups come to,
-// and what is said about those that cannot be read.
+// TestTimeoutAnnotationsOfAnOperatorGroup: what the annotations of a namespace's groups come to, and what is said about
+// those that cannot be read.
 //
-// OLM's cases: timeout annotation: none, two groups, valid, absent, invalid; retry
-// annotation: the same; a timeout fails the unpacking; another image recovers.
+// OLM's cases: timeout annotation: none, two groups, valid, absent, invalid; retry annotation: the same; a timeout
+// fails the unpacking; another image recovers.
 func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 	const (
 		timeout  = unpack.AnnotationTimeout
@@ -230,8 +228,7 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 	}
 }
 
-// TestJobWithoutItsLabelIsFound by its name, without the label that ties it to its
-// bundle.
+// TestJobWithoutItsLabelIsFound by its name, without the label that ties it to its bundle.
 //
 // OLM's case: a failed Job without the label is found by its name.
 func TestJobWithoutItsLabelIsFound(t *testing.T) {

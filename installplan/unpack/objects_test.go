@@ -86,8 +86,7 @@ func unpackWorld(t testing.TB, annotations map[string]string) *fake.Cluster {
 	return c
 }
 
-// unpackedSoFar asks for a bundle as often as it takes until nothing is written
-// any more.
+// unpackedSoFar asks for a bundle as often as it takes until nothing is written any more.
 func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (unpack.Outcome, []olmcore.Object) {
 	t.Helper()
 	var made []olmcore.Object
@@ -108,8 +107,7 @@ func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (unpa
 	return unpack.Outcome{}, nil
 }
 
-// TestPermissionsAreRepaired: a binding of something else is made anew, a
-// Role keeps what it had.
+// TestPermissionsAreRepaired: a binding of something else is made anew, a Role keeps what it had.
 func TestPermissionsAreRepaired(t *testing.T) {
 	for name, change := range map[string]func(*rbacv1.RoleBinding){
 		"another role":    func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "other" },
@@ -126,8 +124,8 @@ func TestPermissionsAreRepaired(t *testing.T) {
 	require.Equal(t, []string{bundleName}, rules[1].ResourceNames)
 }
 
-// TestUnmanagedConfigMapIsLeftAlone: one that says which image it holds is the bundle's, and
-// gets its owner although nothing else is to be done.
+// TestUnmanagedConfigMapIsLeftAlone: one that says which image it holds is the bundle's, and gets its owner although
+// nothing else is to be done.
 func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
 	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
 		in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
@@ -141,9 +139,9 @@ func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
 
 // TestObjectsThatUnpackABundle from nothing but its catalog: every object, whole.
 //
-// OLM's cases: from nothing but the catalog: all objects, whole, then JobIncomplete; a
-// finished Job: the bundle's objects, no longer pending; time to live, backoff,
-// deadline and labels of the Job; the pull policy follows the digest.
+// OLM's cases: from nothing but the catalog: all objects, whole, then JobIncomplete; a finished Job: the bundle's
+// objects, no longer pending; time to live, backoff, deadline and labels of the Job; the pull policy follows the
+// digest.
 func TestObjectsThatUnpackABundle(t *testing.T) {
 	const digest = "quay.io/operatorhubio/etcd@sha256:0123"
 	for name, c := range map[string]struct{ image, pull string }{

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// podSpec is the Pod that unpacks: the image itself brings its files, a helper
-// copies them out, and a tool writes them into the ConfigMap.
+// podSpec is the Pod that unpacks: the image itself brings its files, a helper copies them out, and a tool writes them
+// into the ConfigMap.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, job.
 func (t target) podSpec() corev1.PodSpec {

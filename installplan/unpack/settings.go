@@ -8,15 +8,13 @@ import (
 	"github.com/olmcore/olm/installplan"
 )
 
-// Annotations of an OperatorGroup that tune how bundles are unpacked for its
-// namespace.
+// Annotations of an OperatorGroup that tune how bundles are unpacked for its namespace.
 const (
 	AnnotationTimeout       = "operatorframework.io/bundle-unpack-timeout"
 	AnnotationRetryInterval = "operatorframework.io/bundle-unpack-min-retry-interval"
 )
 
-// retryInterval is the time between a failed try and the next where no annotation
-// says otherwise.
+// retryInterval is the time between a failed try and the next where no annotation says otherwise.
 const retryInterval = 5 * time.Minute
 
 // timeout returns the bound of one try, 0 for none.
@@ -37,8 +35,8 @@ func (out *Outcome) retryInterval(in Input) time.Duration {
 	return retryInterval
 }
 
-// setting reads a duration from the namespace's OperatorGroup. Where there are
-// several none counts, as nothing is installed there until one is left.
+// setting reads a duration from the namespace's OperatorGroup. Where there are several none counts, as nothing is
+// installed there until one is left.
 func (out *Outcome) setting(in Input, annotation, word string) (d time.Duration, set bool) {
 	if len(in.OperatorGroups.Items) != 1 {
 		return 0, false

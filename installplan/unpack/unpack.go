@@ -13,15 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Bundle takes the lookup of one bundle image a round further: a Job extracts the
-// image's files into a ConfigMap, under a ServiceAccount that may write nothing
-// else. A ConfigMap that is complete is enough, whatever became of the Job. A
-// failed try is repeated after the retry interval. The error is an
-// *olmcore.InputError.
+// Bundle takes the lookup of one bundle image a round further: a Job extracts the image's files into a ConfigMap, under
+// a ServiceAccount that may write nothing else. A ConfigMap that is complete is enough, whatever became of the Job. A
+// failed try is repeated after the retry interval. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, UnpackBundle.
-// Differs: permissions are observed before the Job runs; a Job is replaced only
-// when what it was asked for differs; a repeated lookup waits for no second event.
+// Differs: permissions are observed before the Job runs; a Job is replaced only when what it was asked for differs; a
+// repeated lookup waits for no second event.
 func Bundle(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err

@@ -21,9 +21,8 @@ import (
 
 // TestBundle has cases of OLM.
 //
-// OLM's cases: no CatalogSource: pending, and nothing is made; an image that cannot be
-// pulled is in the message, with advice; a timeout fails the unpacking; another image
-// recovers; a failed try is repeated, a successful one not.
+// OLM's cases: no CatalogSource: pending, and nothing is made; an image that cannot be pulled is in the message, with
+// advice; a timeout fails the unpacking; another image recovers; a failed try is repeated, a successful one not.
 func TestBundle(t *testing.T) {
 	pods := func(status corev1.PodStatus) func(*unpack.Input) {
 		return func(in *unpack.Input) {
@@ -136,8 +135,7 @@ func TestDecidedLookupStays(t *testing.T) {
 	}
 }
 
-// TestWhatUnpackingWaitsFor: objects that go, or whose UID is not known, hold it
-// up, and nothing is made for them.
+// TestWhatUnpackingWaitsFor: objects that go, or whose UID is not known, hold it up, and nothing is made for them.
 func TestWhatUnpackingWaitsFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*unpack.Input)

@@ -45,9 +45,8 @@ func faults(t *rapid.T, c *fake.Cluster) {
 	}
 }
 
-// TestBundleIsUnpackedInTheEnd: whatever writes are lost, one Job at a time
-// runs, none runs before its permissions, and once one of them succeeds the
-// bundle is there.
+// TestBundleIsUnpackedInTheEnd: whatever writes are lost, one Job at a time runs, none runs before its permissions, and
+// once one of them succeeds the bundle is there.
 //
 // OLM's case: a failed try is repeated, a successful one not.
 func TestBundleIsUnpackedInTheEnd(t *testing.T) {
@@ -97,10 +96,9 @@ func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 	})
 }
 
-// TestOneBundleForTwoNamespaces: they have time limits of their own and share the
-// Job that unpacks it. Whoever is asked, in whatever order, and whatever a
-// webhook makes of the Job, no namespace deletes it, there is one at a time, and its
-// name is its own.
+// TestOneBundleForTwoNamespaces: they have time limits of their own and share the Job that unpacks it. Whoever is
+// asked, in whatever order, and whatever a webhook makes of the Job, no namespace deletes it, there is one at a time,
+// and its name is its own.
 func TestOneBundleForTwoNamespaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := newWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle reads the content of unpacked bundles, tells which of them plans
-// need, and makes the steps that install one.
+// Package bundle reads the content of unpacked bundles, tells which of them plans need, and makes the steps that
+// install one.
 package bundle
 
 import (
@@ -44,8 +44,8 @@ const maxBytes = 64 << 20
 // Files are the files of an unpacked bundle by their names, inflated.
 type Files map[string][]byte
 
-// FilesOf returns the files that a ConfigMap holds. The error says that one cannot be
-// inflated, or that they are too large.
+// FilesOf returns the files that a ConfigMap holds. The error says that one cannot be inflated, or that they are too
+// large.
 func FilesOf(cm *corev1.ConfigMap) (Files, error) {
 	files := make(Files, len(cm.Data)+len(cm.BinaryData))
 	for name, text := range cm.Data {
@@ -109,8 +109,8 @@ type Content struct {
 	Found []olmcore.Diagnostic
 }
 
-// ContentOf returns what the files of a ConfigMap describe, in the order of their names.
-// Files that are no manifest are left out, as is all but the first document of a file.
+// ContentOf returns what the files of a ConfigMap describe, in the order of their names. Files that are no manifest are
+// left out, as is all but the first document of a file.
 //
 // Source: operator-registry pkg/configmap, BundleLoader.
 // Differs: what is left out is reported; FilesOf bounds the size of a file.
@@ -148,8 +148,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	return c
 }
 
-// Version returns the name of the bundle's last ClusterServiceVersion; empty for
-// none.
+// Version returns the name of the bundle's last ClusterServiceVersion; empty for none.
 func (c Content) Version() (name string) {
 	for _, o := range c.Bundle.Objects {
 		if olmcore.GVKOf(o).Kind == kinds.CSV {
@@ -159,9 +158,8 @@ func (c Content) Version() (name string) {
 	return name
 }
 
-// Complete reads a ConfigMap that holds the whole bundle of an image; ok is false for
-// every other, and for nil. Its content is written in one update, with the name of the
-// image.
+// Complete reads a ConfigMap that holds the whole bundle of an image; ok is false for every other, and for nil. Its
+// content is written in one update, with the name of the image.
 func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	if cm == nil || cm.DeletionTimestamp != nil || cm.Annotations[AnnotationSourceImage] != image {
 		return content, false
@@ -213,8 +211,7 @@ func decode(data []byte) (f file, err error) {
 	return f, err
 }
 
-// identityOf reads the identity of a manifest; keys in any case count, of several the
-// last in their order.
+// identityOf reads the identity of a manifest; keys in any case count, of several the last in their order.
 func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool {
@@ -227,9 +224,9 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	return id, json.Unmarshal(data, &id)
 }
 
-// setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that
-// is missing, or lacks the group of a ClusterServiceVersion, follows from the kind where
-// steps of that kind are known. The error says that it does not.
+// setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that is missing, or lacks the group
+// of a ClusterServiceVersion, follows from the kind where steps of that kind are known. The error says that it does
+// not.
 func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.KeyCase, err error) {
 	kind, known := kinds.Known[id.Kind]
 	if known && (id.APIVersion == "" || id.Kind == kinds.CSV && !strings.Contains(id.APIVersion, "/")) {

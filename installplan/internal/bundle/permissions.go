@@ -63,8 +63,7 @@ func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, e
 	return all, nil
 }
 
-// permission is hashed into names, so its fields are those of the API type in
-// their order.
+// permission is hashed into names, so its fields are those of the API type in their order.
 type permission = v1alpha1.StrategyDeploymentPermissions
 
 func roleName(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) (string, error) {

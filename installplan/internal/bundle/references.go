@@ -5,6 +5,7 @@ package bundle
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -18,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Name returns the name of all objects that unpack a bundle image: it is a
-// function of the image alone, so catalogs of one namespace share them.
+// Name returns the name of all objects that unpack a bundle image: it is a function of the image alone, so catalogs of
+// one namespace share them.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, hash.
 func Name(image string) string {
@@ -29,8 +30,7 @@ func Name(image string) string {
 
 var isName = regexp.MustCompile(`^[0-9a-f]{63}$`)
 
-// IsUnpacked reports whether a ConfigMap is one that a bundle was unpacked into, and
-// not merely one of such a name.
+// IsUnpacked reports whether a ConfigMap is one that a bundle was unpacked into, and not merely one of such a name.
 func IsUnpacked(cm *corev1.ConfigMap) bool {
 	return isName.MatchString(cm.Name) && cm.Labels[olmcore.LabelManaged] == "true" &&
 		slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool {
@@ -38,12 +38,10 @@ func IsUnpacked(cm *corev1.ConfigMap) bool {
 		})
 }
 
-// retention is how long an unpacked bundle is kept from its creation when no plan
-// refers to it.
+// retention is how long an unpacked bundle is kept from its creation when no plan refers to it.
 const retention = 24 * time.Hour
 
-// Retained returns how long an unpacked bundle that no plan refers to is kept from now
-// on; negative when it is not.
+// Retained returns how long an unpacked bundle that no plan refers to is kept from now on; negative when it is not.
 func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
 	return cm.CreationTimestamp.Add(retention).Sub(now)
 }
@@ -62,37 +60,29 @@ func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	return found
 }
 
-// Needed returns the unpacked bundles that plans need: those that their steps refer
-// to, and those that their lookups are being unpacked into.
+// Needed returns the unpacked bundles that plans need: those that their steps refer to, and those that their lookups
+// are being unpacked into.
 func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	needed := map[types.NamespacedName]bool{}
 	for _, plan := range plans {
-		if plan == nil {
-			continue
-		}
-		for key := range Referred(plan) {
-			needed[key] = true
-		}
+		maps.Copy(needed, Referred(plan))
 		for _, lookup := range plan.Status.BundleLookups {
-			if key, ok := LookedUp(lookup); ok {
-				needed[key] = true
-			}
+			needed[LookedUp(lookup)] = true
 		}
 	}
+	delete(needed, types.NamespacedName{})
 	return needed
 }
 
-// LookedUp returns the ConfigMap that a lookup is being unpacked into; ok is false
-// for a lookup without CatalogSource.
-func LookedUp(lookup v1alpha1.BundleLookup) (key types.NamespacedName, ok bool) {
+// LookedUp returns the ConfigMap that a lookup is being unpacked into; zero for a lookup without CatalogSource.
+func LookedUp(lookup v1alpha1.BundleLookup) types.NamespacedName {
 	if lookup.CatalogSourceRef == nil {
-		return key, false
+		return types.NamespacedName{}
 	}
-	return types.NamespacedName{Namespace: lookup.CatalogSourceRef.Namespace, Name: Name(lookup.Path)}, true
+	return types.NamespacedName{Namespace: lookup.CatalogSourceRef.Namespace, Name: Name(lookup.Path)}
 }
 
-// Delete asks for the deletion of an unpacked bundle; what unpacked it follows by
-// ownership.
+// Delete asks for the deletion of an unpacked bundle; what unpacked it follows by ownership.
 func Delete(cm *corev1.ConfigMap, reason, message string) olmcore.Delete {
 	action := olmcore.DeleteOf(cm, olmcore.Cause{Reason: reason, Message: message})
 	action.Target = olmcore.RefOf(cm)
@@ -111,8 +101,8 @@ const (
 	MessageNotStarted   = "unpack job not yet started"
 )
 
-// NewLookup returns the lookup of an operator's bundle image, as it is before anything
-// is unpacked. The error says that its properties cannot be encoded.
+// NewLookup returns the lookup of an operator's bundle image, as it is before anything is unpacked. The error says that
+// its properties cannot be encoded.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
 func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error) {
@@ -126,8 +116,7 @@ func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error)
 	}, now), nil
 }
 
-// Again returns a copy of a lookup with the conditions that it has before anything is
-// unpacked.
+// Again returns a copy of a lookup with the conditions that it has before anything is unpacked.
 func Again(lookup v1alpha1.BundleLookup, now time.Time) v1alpha1.BundleLookup {
 	again := *lookup.DeepCopy()
 	at := olmcore.Timestamp(now)

@@ -18,15 +18,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Manifest returns the manifest of a step for an object of a bundle; bare leaves its
-// kind out, as OLM does for the permission objects.
+// Manifest returns the manifest of a step for an object of a bundle; bare leaves its kind out, as OLM does for the
+// permission objects.
 type Manifest func(object olmcore.Object, bare bool) (string, error)
 
-// Steps returns the steps that install one operator into a namespace: its
-// ClusterServiceVersion, the other objects of its bundle in their order, and the
-// permission objects that the ClusterServiceVersion asks for. A bundle that cannot be
-// installed, or whose objects are not known, gives the problem instead. The operator
-// is not changed.
+// Steps returns the steps that install one operator into a namespace: its ClusterServiceVersion, the other objects of
+// its bundle in their order, and the permission objects that the ClusterServiceVersion asks for. A bundle that cannot
+// be installed, or whose objects are not known, gives the problem instead. The operator is not changed.
 func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, problem *olmcore.Diagnostic) {
 	if len(o.Bundle.Objects) == 0 && o.Bundle.Image != "" {
 		return nil, problemf(olmcore.Warning, report.BundleNotUnpacked, o, "the objects of bundle image %s are not known", o.Bundle.Image)
@@ -61,8 +59,8 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 	return steps, nil
 }
 
-// Version returns the ClusterServiceVersion of an operator's bundle as it is to be
-// created in a namespace. The error says why the bundle cannot be installed.
+// Version returns the ClusterServiceVersion of an operator's bundle as it is to be created in a namespace. The error
+// says why the bundle cannot be installed.
 func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var found *v1alpha1.ClusterServiceVersion
 	for i, object := range o.Bundle.Objects {
@@ -150,8 +148,8 @@ func Literal(object olmcore.Object, bare bool) (string, error) {
 	return manifest.Encode(values)
 }
 
-// Values is olmcore.ToMap for objects that a caller made by hand, whose
-// untyped values may be of any Go type that encodes.
+// Values is olmcore.ToMap for objects that a caller made by hand, whose untyped values may be of any Go type that
+// encodes.
 func Values(object olmcore.Object) (map[string]any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -166,8 +164,8 @@ func Values(object olmcore.Object) (map[string]any, error) {
 	return values, err
 }
 
-// NewStep returns the step of an object that resolves to a version; its status is
-// Unknown. The error says that the object has no name.
+// NewStep returns the step of an object that resolves to a version; its status is Unknown. The error says that the
+// object has no name.
 func NewStep(resolving string, object olmcore.Object, text string) (*v1alpha1.Step, error) {
 	gvk := olmcore.GVKOf(object)
 	kind, name := gvk.Kind, object.GetName()

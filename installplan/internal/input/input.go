@@ -36,5 +36,7 @@ func Terminating(list olmcore.Observed[*corev1.Namespace]) bool {
 
 // ByName returns the objects of a list, sorted by name.
 func ByName[O olmcore.Object](list []O) []O {
-	return slices.SortedFunc(slices.Values(list), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return list
 }

@@ -12,110 +12,117 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Relate makes Subscriptions owners of a plan, which it writes to, and ties it to the
-// packages of those that are involved, in the memory that the annotations keep too. It
-// only adds, but for duplicates and references to earlier incarnations of an owner. It
-// reports whether an owner reference or a label was not as it must be.
-func Relate(plan *metav1.ObjectMeta, owners, involved []*v1alpha1.Subscription) (lacked bool) {
-	var all, recreated []metav1.OwnerReference
-	uids := List(plan.Annotations[Contributors])
+// Relate makes Subscriptions owners of a plan, which it writes to, and ties it to the packages of those that are
+// involved, in the memory that the annotations keep too. It only adds, but for duplicates and references to earlier
+// incarnations of an owner.
+func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription) {
+	uids, packages := list(plan, Contributors), list(plan, Packages)
+	var recreated []*v1alpha1.Subscription
 	for _, s := range owners {
-		if s.UID == "" {
-			continue
-		}
-		ref := olmcore.OwnerReferenceTo(s)
-		all = append(all, ref)
 		uids = append(uids, string(s.UID))
-		// A Subscription that is older than the plan cannot have replaced one of its
-		// owners: the list is stale, and the other reference is the live one.
+		// A Subscription that is older than the plan cannot have replaced one of its owners: the list is stale, and the
+		// other reference is the live one.
 		if !s.CreationTimestamp.Before(&plan.CreationTimestamp) {
-			recreated = append(recreated, ref)
+			recreated = append(recreated, s)
 		}
 	}
-	plan.OwnerReferences, lacked = olmcore.AddOwnerReferences(plan.OwnerReferences, all)
-	plan.OwnerReferences, _ = olmcore.RepairOwnerReferences(plan.OwnerReferences, recreated)
-
-	packages := List(plan.Annotations[Packages])
+	plan.OwnerReferences, _ = olmcore.AddOwnerReferences(plan.OwnerReferences, referencesTo(owners))
+	plan.OwnerReferences, _ = olmcore.RepairOwnerReferences(plan.OwnerReferences, referencesTo(recreated))
+	for _, pkg := range unlabelled(plan, involved) {
+		key, _ := olmcore.ComponentLabelKey(pkg, plan.Namespace)
+		plan.Labels, _ = olmcore.MergeLabels(plan.Labels, map[string]string{key: ""})
+	}
 	for _, s := range involved {
-		if pkg := PackageOf(s); pkg != "" {
-			packages = append(packages, pkg)
-		}
+		packages = append(packages, PackageOf(s))
 	}
 	remember(plan, Contributors, uids)
 	remember(plan, Packages, packages)
-	for _, pkg := range packages {
-		if key, lacks := label(plan, pkg); lacks {
-			plan.Labels, _ = olmcore.MergeLabels(plan.Labels, map[string]string{key: ""})
-			lacked = true
+}
+
+func remember(plan *v1alpha1.InstallPlan, annotation string, values []string) {
+	slices.Sort(values)
+	values = slices.DeleteFunc(slices.Compact(values), func(value string) bool { return value == "" })
+	if len(values) > 0 {
+		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{annotation: strings.Join(values, ",")})
+	}
+}
+
+// referencesTo returns the owner references to Subscriptions; one without UID has none.
+func referencesTo(owners []*v1alpha1.Subscription) (refs []metav1.OwnerReference) {
+	for _, s := range owners {
+		if s.UID != "" {
+			refs = append(refs, olmcore.OwnerReferenceTo(s))
 		}
 	}
-	return lacked
+	return refs
 }
 
-func remember(plan *metav1.ObjectMeta, key string, values []string) {
-	slices.Sort(values)
-	if values = slices.Compact(values); len(values) > 0 {
-		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{key: strings.Join(values, ",")})
+// unlabelled returns the packages of the Subscriptions that are involved in a plan, then of those that it remembers,
+// whose component label it lacks. A package whose name gives no label has none.
+func unlabelled(plan *v1alpha1.InstallPlan, involved []*v1alpha1.Subscription) (packages []string) {
+	for _, s := range involved {
+		packages = append(packages, PackageOf(s))
 	}
-}
-
-// label returns the key of a package's component label, and whether a plan should and
-// does not carry it. A package whose name gives no key has none.
-func label(plan *metav1.ObjectMeta, pkg string) (key string, lacks bool) {
-	key, err := olmcore.ComponentLabelKey(pkg, plan.Namespace)
-	if err != nil || pkg == "" {
-		return "", false
+	for _, pkg := range list(plan, Packages) {
+		if !slices.Contains(packages, pkg) {
+			packages = append(packages, pkg)
+		}
 	}
-	_, has := plan.Labels[key]
-	return key, !has
-}
-
-// LacksLabel reports whether a plan should and does not carry a package's component
-// label.
-func LacksLabel(plan *v1alpha1.InstallPlan, pkg string) bool {
-	_, lacks := label(&plan.ObjectMeta, pkg)
-	return lacks
-}
-
-// HasDuplicateOwner reports whether a plan names one owner twice.
-func HasDuplicateOwner(plan *v1alpha1.InstallPlan) bool {
-	_, duplicate := olmcore.AddOwnerReferences(plan.OwnerReferences, nil)
-	return duplicate
+	return slices.DeleteFunc(packages, func(pkg string) bool {
+		key, err := olmcore.ComponentLabelKey(pkg, plan.Namespace)
+		_, has := plan.Labels[key]
+		return err != nil || has
+	})
 }
 
 // Repair is what the relations of a plan have to be.
 type Repair struct {
-	// Needed: an owner reference, a component label or the approval is not as it must
-	// be.
+	// Needed: an owner reference, a component label or the approval is not as it must be.
 	Needed bool
 	// ToManual: the approval is.
 	ToManual bool
-	metadata metav1.ObjectMeta // shares what is as it must be
+	// Duplicate: the plan names one owner twice.
+	Duplicate bool
+	// Unlabelled are the packages whose component label the plan lacks.
+	Unlabelled       []string
+	owners, involved []*v1alpha1.Subscription
 }
 
-// Check compares the relations of a plan with what its Subscriptions demand; proven
-// are further Subscriptions that are to own it.
+// Check compares the relations of a plan with what its Subscriptions demand; proven are further Subscriptions that are
+// to own it.
 func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, proven ...*v1alpha1.Subscription) Repair {
-	owners, involved := slices.Clone(proven), []*v1alpha1.Subscription(nil)
+	r := Repair{owners: proven, ToManual: mustBeManual(plan, subscriptions)}
 	for _, s := range subscriptions {
 		if MustOwn(plan, s) {
-			owners = append(owners, s)
+			r.owners = append(r.owners, s)
 		}
 		if Involves(plan, s) {
-			involved = append(involved, s)
+			r.involved = append(r.involved, s)
 		}
 	}
-	r := Repair{metadata: plan.ObjectMeta, ToManual: mustBeManual(plan, subscriptions)}
-	lacked := Relate(&r.metadata, owners, involved)
-	r.Needed = lacked || r.ToManual
+	_, lacks := olmcore.AddOwnerReferences(plan.OwnerReferences, referencesTo(r.owners))
+	if lacks {
+		_, r.Duplicate = olmcore.AddOwnerReferences(plan.OwnerReferences, nil)
+	}
+	r.Unlabelled = unlabelled(plan, r.involved)
+	r.Needed = r.ToManual || lacks || len(r.Unlabelled) > 0
 	return r
 }
 
-// Update returns a copy of the plan with all that the Repair corrects, and why it is
-// written, with the reasons of package installplan.
+// mustBeManual: the plan was born Automatic, nothing of it was applied, and a Subscription that owns it wants to be
+// asked.
+func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
+	return plan.Spec.Approval != v1alpha1.ApprovalManual && !Terminal(plan) && Untouched(plan) &&
+		slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {
+			return WantsManual(s) && (MustOwn(plan, s) || olmcore.OwnedBy(plan, s.UID))
+		})
+}
+
+// Update returns a copy of the plan with all that the Repair corrects, and why it is written, with the reasons of
+// package installplan.
 func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan, cause olmcore.Cause) {
 	after = plan.DeepCopy()
-	after.ObjectMeta = *r.metadata.DeepCopy()
+	Relate(after, r.owners, r.involved)
 	if after.Spec.ClusterServiceVersionNames == nil {
 		after.Spec.ClusterServiceVersionNames = []string{} // the API requires the list
 	}

@@ -144,7 +144,7 @@ func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLo
 		return l, false
 	}
 	for _, l := range plan.Status.BundleLookups {
-		if key, ok := bundle.LookedUp(l); ok && l.Path != "" && key == (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
+		if l.Path != "" && bundle.LookedUp(l) == (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
 			return l, true
 		}
 	}
