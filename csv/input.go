@@ -206,7 +206,6 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverValues(c, in.Config.ProxyEnv)
 	olmcore.CoverValue(c, in.Config.AdoptForeignDeployments)
 	in.Config.Cleanup.Cover(c)
-	in.Deletion.Cover(c)
 }
 
 // needs is what the requirements are judged by.

@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every
-// mode but the orphaning one, unless a live version has a webhook for it.
+// TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every mode but the orphaning one, unless a
+// live version has a webhook for it.
 func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 	reset := []string{"update CustomResourceDefinition cools.example.com"}
 	claim := func(v *v1alpha1.ClusterServiceVersion) {
@@ -57,8 +57,7 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 	}
 }
 
-// TestConversionsThatLackPartsStay: whatever an API server can leave out is taken for
-// missing.
+// TestConversionsThatLackPartsStay: whatever an API server can leave out is taken for missing.
 func TestConversionsThatLackPartsStay(t *testing.T) {
 	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
 		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cleanup decides what happens to a ClusterServiceVersion that is being deleted,
-// until nothing is left that garbage collection cannot reach. The finalizer holds it
-// until then.
+// Package cleanup decides what happens to a ClusterServiceVersion that is being deleted, until nothing is left that
+// garbage collection cannot reach. The finalizer holds it until then.
 //
 // [Reconcile] goes through the stages, each of which starts when the one before holds
 // nothing any more:
@@ -16,13 +15,11 @@
 //	Others       other cluster-scoped objects with the owner labels, and copies
 //	Release      the finalizer goes
 //
-// Every stage is decided from what is observed, so a cleanup goes on after a restart
-// where it was, and every step may be repeated. How long an object that cannot be
-// deleted holds the ClusterServiceVersion says the row of its stage; what is left behind
-// is named in a Diagnostic. Package csv calls Reconcile, and [Gather] for what it needs.
+// Every stage is decided from what is observed, so a cleanup goes on after a restart where it was, and every step may
+// be repeated. How long an object that cannot be deleted holds the ClusterServiceVersion says the row of its stage;
+// what is left behind is named in a Diagnostic. Package csv calls Reconcile, and [Gather] for what it needs.
 //
-// What a tenant can write never widens what is deleted: owner labels count outside the
-// namespaces and in kube-system only, a CRD counts when an InstallPlan recorded that it
-// came with the ClusterServiceVersion, and custom resources are deleted where the
-// OperatorGroup selects.
+// What a tenant can write never widens what is deleted: owner labels count outside the namespaces and in kube-system
+// only, a CRD counts when an InstallPlan recorded that it came with the ClusterServiceVersion, and custom resources are
+// deleted where the OperatorGroup selects.
 package cleanup

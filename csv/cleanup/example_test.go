@@ -10,8 +10,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reconcile goes through the stages: here nothing is outside the namespace, so the
-// ClusterServiceVersion is released at once.
+// Reconcile goes through the stages: here nothing is outside the namespace, so the ClusterServiceVersion is released at
+// once.
 func ExampleReconcile() {
 	in := leaving()
 	out, err := cleanup.Reconcile(in)
@@ -20,7 +20,8 @@ func ExampleReconcile() {
 	}
 	printRecords(out.Result)
 	// Output:
-	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"ns","name":"cool.v1"},"cause":{"reason":"CleanupComplete","message":"nothing is left to clean up"},"patch":{"metadata":{"finalizers":null}}}
+	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"ns","name":"cool.v1"},"cause":{"reason":"CleanupComplete","message":"nothing
+	// is left to clean up"},"patch":{"metadata":{"finalizers":null}}}
 }
 
 func printRecords(res olmcore.Result) {

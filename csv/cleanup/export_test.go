@@ -3,6 +3,7 @@
 package cleanup
 
 import (
+	"slices"
 	"time"
 
 	"github.com/olmcore/olm/olmcore"
@@ -16,12 +17,12 @@ func Stages() (names []Stage) {
 	return names
 }
 
-// WithStage returns a Reconcile whose table has one more row, before all others: objects
-// with owner labels that pass a filter hold the ClusterServiceVersion for a time.
-func WithStage(name Stage, pass func(olmcore.Key) bool, hold time.Duration) func(Input) (Outcome, error) {
-	row := stage{name: name, limits: limits{failing: hold, terminating: hold, forbidden: hold, webhook: hold}, batch: 1, find: func(f *facts) found {
-		objects, all := labelled(f, pass)
-		all.targets = deletionsOf(f, objects)
+// WithStage returns a Reconcile whose table has one more row, before all others: objects of a kind with owner labels
+// hold the ClusterServiceVersion for a time.
+func WithStage(name Stage, kind string, hold time.Duration) func(Input) (Outcome, error) {
+	row := stage{name: name, limits: within(hold), batch: 1, find: func(f *facts) found {
+		objects, all := labelled(f, StageOthers)
+		all.targets = deletionsOf(f, slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool { return olmcore.KeyOf(o).Kind != kind }))
 		return all
 	}}
 	return func(in Input) (Outcome, error) { return decide(&in, append([]stage{row}, stages...)), nil }

@@ -23,17 +23,14 @@ const Finalizer = "operators.coreos.com/csv-cleanup"
 
 // The annotations that steer a cleanup.
 const (
-	// AnnotationCleanup on a ClusterServiceVersion overrides its cleanup:
-	// OverrideSkipOperands or OverrideAbandon.
+	// AnnotationCleanup on a ClusterServiceVersion overrides its cleanup: OverrideSkipOperands or OverrideAbandon.
 	AnnotationCleanup = olmcore.KeyPrefix + "csv-cleanup"
-	// AnnotationKeep on an operand, with any value, keeps it when its operator is
-	// uninstalled.
+	// AnnotationKeep on an operand, with any value, keeps it when its operator is uninstalled.
 	AnnotationKeep = olmcore.KeyPrefix + "keep-on-uninstall"
 
 	// OverrideSkipOperands leaves the operands that are left where they are.
 	OverrideSkipOperands = "skip-operands"
-	// OverrideAbandon releases the ClusterServiceVersion at once and leaves everything
-	// behind.
+	// OverrideAbandon releases the ClusterServiceVersion at once and leaves everything behind.
 	OverrideAbandon = "abandon"
 )
 
@@ -46,8 +43,7 @@ const (
 	ModeUninstall Mode = "Uninstall"
 	// ModeSuperseded: a newer version goes on; operands stay.
 	ModeSuperseded Mode = "Superseded"
-	// ModeOrphan: the ClusterServiceVersion was deleted with orphan propagation;
-	// everything stays.
+	// ModeOrphan: the ClusterServiceVersion was deleted with orphan propagation; everything stays.
 	ModeOrphan Mode = "Orphan"
 	// ModeNamespaceGone: the namespace is Terminating; nothing holds for long.
 	ModeNamespaceGone Mode = "NamespaceGone"
@@ -55,65 +51,61 @@ const (
 
 // facts is what an Input says about a deletion. It is made once and only read.
 type facts struct {
-	in *Input
-	c  *owned.CSV
-	// age is the time since the deletion.
-	age time.Duration
-	// orphaned: it was deleted with orphan propagation. superseded: a newer version goes
-	// on. namespaceGone: its namespace is Terminating.
-	orphaned, superseded, namespaceGone bool
-	// override is the value of AnnotationCleanup, empty for none or an unknown one;
-	// badOverride: it has an unknown one.
-	override    string
-	badOverride bool
+	*Input
+	c    *owned.CSV
+	age  time.Duration // since the deletion
+	mode Mode
+	// superseded: a newer version goes on, whatever the mode.
+	superseded bool
+	// override is the value of AnnotationCleanup, empty for none or an unknown one.
+	override string
 	// peers are the other live ClusterServiceVersions that were observed, sorted.
 	peers []*owned.CSV
 	// terminating are the namespaces that are.
 	terminating map[string]bool
 	// reach is where operands may be deleted.
 	reach group.Targets
-	// unread are the lists without which nothing is decided.
-	unread []string
+	// ours and others are the objects whose owner labels name this very ClusterServiceVersion, by the stage in which
+	// they go, empty for never; another one is the owner of others, which are left behind.
+	ours   map[Stage][]olmcore.Object
+	others map[Stage][]skipped
 }
 
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		in: in, c: c, age: status.Since(c.DeletionTimestamp, in.Now),
-		orphaned: slices.Contains(c.Finalizers, metav1.FinalizerOrphanDependents),
-		peers:    peersOf(in), terminating: map[string]bool{}, reach: reachOf(in),
+		Input: in, c: c, age: status.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
+		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in),
+		ours: map[Stage][]olmcore.Object{}, others: map[Stage][]skipped{},
 	}
-	for _, n := range in.Deletion.Namespaces.Items {
+	for _, n := range in.Namespaces.Items {
 		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
 			f.terminating[n.Name] = true
 		}
 	}
-	f.namespaceGone = f.terminating[c.Namespace]
-	f.superseded = isSuperseded(in)
-	if value, ok := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
+	switch {
+	case slices.Contains(c.Finalizers, metav1.FinalizerOrphanDependents):
+		f.mode = ModeOrphan
+	case f.terminating[c.Namespace]:
+		f.mode = ModeNamespaceGone
+	case f.superseded:
+		f.mode = ModeSuperseded
+	}
+	if value := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
 		f.override = value
-	} else {
-		f.badOverride = ok
 	}
-	if !in.Deletion.Namespaces.Complete {
-		f.unread = append(f.unread, "Namespaces")
-	}
-	if !in.Neighbours.Complete {
-		f.unread = append(f.unread, "ClusterServiceVersions")
+	for _, o := range in.ClusterObjects.Items {
+		key := olmcore.KeyOf(o)
+		if !owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isYounger(o) || !countsByLabel(key) {
+			continue
+		}
+		if stage := stageOf(key); owned.ByAnother(o.GetOwnerReferences(), c.UID) {
+			f.others[stage] = append(f.others[stage], skip(o, "owned by another ClusterServiceVersion"))
+		} else {
+			f.ours[stage] = append(f.ours[stage], o)
+		}
 	}
 	return f
-}
-
-func (f *facts) mode() Mode {
-	switch {
-	case f.orphaned:
-		return ModeOrphan
-	case f.namespaceGone:
-		return ModeNamespaceGone
-	case f.superseded:
-		return ModeSuperseded
-	}
-	return ModeUninstall
 }
 
 // isSuperseded never depends on what the cleanup itself writes into the status.
@@ -133,25 +125,29 @@ func isSuperseded(in *Input) bool {
 
 func peersOf(in *Input) []*owned.CSV {
 	c := in.ClusterServiceVersion
-	peers := slices.DeleteFunc(slices.Concat(in.Deletion.Peers.Items, in.Neighbours.Items), func(p *owned.CSV) bool {
+	peers := slices.DeleteFunc(slices.Concat(in.Peers.Items, in.Neighbours.Items), func(p *owned.CSV) bool {
 		return p.DeletionTimestamp != nil || p.IsCopied() || p.Name == c.Name && p.Namespace == c.Namespace
 	})
 	slices.SortFunc(peers, func(a, b *owned.CSV) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return peers
 }
 
-// hasNeighbour reports whether a live version of the namespace passes a test. Those of
-// other namespaces may claim what they like: a Service or Deployment of this namespace is
-// none of theirs.
+// hasNeighbour reports whether a live version of the namespace passes a test. Those of other namespaces may claim what
+// they like: a Service or Deployment of this namespace is none of theirs.
 func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
 	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
 }
 
-// reachOf returns the namespaces in which a cleanup may delete operands. Whoever writes a
-// ClusterServiceVersion may write any namespace into its annotations, so they only narrow
-// what the OperatorGroup of the namespace selects by its status. The group must be the one
-// that the ClusterServiceVersion names, alone in the namespace, and not be on its way out;
-// without it nothing but the own namespace is reached, and no cluster-scoped kind.
+// isYounger reports whether an object was made after the deletion, as one of the next installation would be.
+func (f *facts) isYounger(o olmcore.Object) bool {
+	created := o.GetCreationTimestamp()
+	return created.After(f.c.DeletionTimestamp.Time)
+}
+
+// reachOf returns the namespaces in which a cleanup may delete operands. Whoever writes a ClusterServiceVersion may
+// write any namespace into its annotations, so they only narrow what the OperatorGroup of the namespace selects by its
+// status. The group must be the one that the ClusterServiceVersion names, alone in the namespace, and not be on its way
+// out; without it nothing but the own namespace is reached, and no cluster-scoped kind.
 func reachOf(in *Input) group.Targets {
 	c := in.ClusterServiceVersion
 	annotated, ok := group.AnnotatedTargets(c)
@@ -165,12 +161,10 @@ func reachOf(in *Input) group.Targets {
 		}
 	}
 	switch {
-	case annotated.All() && selected.All():
-		return selected
-	case annotated.All():
-		return selected.Named()
+	case !annotated.All():
+		return slices.DeleteFunc(annotated.Named(), func(n string) bool { return !selected.Contains(n) })
 	case selected.All():
-		return annotated.Named()
+		return selected
 	}
-	return slices.DeleteFunc(annotated.Named(), func(n string) bool { return !selected.Contains(n) })
+	return selected.Named()
 }

@@ -158,8 +158,8 @@ func does(t testing.TB, in cleanup.Input) []string {
 	return list
 }
 
-// applied is what an Input is after actions ran, and nothing else happened: what is
-// deleted is gone. gone says that the version itself is.
+// applied is what an Input is after actions ran, and nothing else happened: what is deleted is gone. gone says that the
+// version itself is.
 func applied(t require.TestingT, in cleanup.Input, actions []olmcore.Action) (after cleanup.Input, gone bool) {
 	for _, action := range actions {
 		var written olmcore.Object
@@ -210,8 +210,7 @@ func versionOf(a olmcore.Action) (*v1alpha1.ClusterServiceVersion, bool) {
 	return c, ok
 }
 
-// releases reports whether a result takes the finalizer off, which is then all it
-// does.
+// releases reports whether a result takes the finalizer off, which is then all it does.
 func releases(t require.TestingT, out cleanup.Outcome) bool {
 	for _, a := range out.Actions {
 		if c, ok := versionOf(a); ok && !slices.Contains(c.Finalizers, cleanup.Finalizer) {
@@ -310,8 +309,7 @@ func operandsOf(items ...olmcore.Object) map[schema.GroupKind]olmcore.Observed[o
 	return map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found(items...)}
 }
 
-// belongings are an object of each sort that carries the owner labels of input's
-// CSV.
+// belongings are an object of each sort that carries the owner labels of input's CSV.
 func belongings() []olmcore.Object {
 	reader := ours("reader")
 	reader.Namespace = "kube-system"

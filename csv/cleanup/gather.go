@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Deletion of an Input whose other lists were read; none of a
-// ClusterServiceVersion that is not being deleted or does not carry the finalizer. What
-// was not read is an incomplete list; any other read that failed is an error.
+// Gather reads the Deletion of an Input whose other lists were read; none of a ClusterServiceVersion that is not being
+// deleted or does not carry the finalizer. What was not read is an incomplete list; any other read that failed is an
+// error.
 func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	c := in.ClusterServiceVersion
 	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, Finalizer) {
@@ -59,10 +59,11 @@ func usesCRDsOf(c *owned.CSV) func(*owned.CSV) bool {
 
 func readServingBindings(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmcore.Object] {
 	var delegators, readers []string
-	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, service := range serviceNames(spec.Name) {
-			delegators = append(delegators, service+suffixAuthDelegator)
-			readers = append(readers, service+suffixAuthReader)
+	for _, b := range servingBindings(c) {
+		if b.key.Namespace == "" {
+			delegators = append(delegators, b.key.Name)
+		} else {
+			readers = append(readers, b.key.Name)
 		}
 	}
 	return read.Join(
@@ -88,10 +89,10 @@ func readOperands(reads *read.Reads, f *facts) map[schema.GroupKind]olmcore.Obse
 	kinds, _ := operandKinds(f)
 	for _, kind := range kinds {
 		var lists []olmcore.Observed[olmcore.Object]
-		if kind.cluster || kind.targets.All() {
+		if kind.cluster || f.reach.All() {
 			lists = append(lists, read.Kind(reads, kind.gvk, metav1.NamespaceAll, nil))
 		} else {
-			for _, namespace := range kind.targets {
+			for _, namespace := range f.reach {
 				lists = append(lists, read.Kind(reads, kind.gvk, namespace, nil))
 			}
 		}

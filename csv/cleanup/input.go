@@ -4,9 +4,6 @@ package cleanup
 
 import (
 	"cmp"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -25,73 +22,63 @@ import (
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
-	// ClusterServiceVersion is the object that is being deleted, with name, namespace and
-	// UID. Required.
+	// ClusterServiceVersion is the object that is being deleted, with name, namespace and UID. Required.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	Config                Config
-	// LastRun is the adapter's memory of its last Run; optional. Without it a write that
-	// the API server refuses is repeated instead of given up.
+	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
+	// repeated instead of given up.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Neighbours are the other ClusterServiceVersions of the namespace, copies left out,
-	// that spec.replaces connects with this one. More of them do no harm.
+	// Neighbours are the other ClusterServiceVersions of the namespace, copies left out, that spec.replaces connects
+	// with this one. More of them do no harm.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Subscriptions are those of the namespace that have this ClusterServiceVersion
-	// installed or are about to. More of them do no harm.
-	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. More of
+	// Subscriptions are those of the namespace that have this ClusterServiceVersion installed or are about to. More of
 	// them do no harm.
+	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
+	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. More of them do no harm.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// Deployments are those of the namespace that carry the owner labels of the
-	// ClusterServiceVersion. More of them do no harm.
+	// Deployments are those of the namespace that carry the owner labels of the ClusterServiceVersion. More of them do
+	// no harm.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 	Deletion
 }
 
-// Deletion is what a cleanup looks at besides what package csv reads for every
-// ClusterServiceVersion. Gather fills it.
+// Deletion is what a cleanup looks at besides what package csv reads for every ClusterServiceVersion. Gather fills it.
 type Deletion struct {
-	// Peers are the other ClusterServiceVersions of all namespaces, copies left out, that
-	// own or require a CRD which this one owns. More of them do no harm.
+	// Peers are the other ClusterServiceVersions of all namespaces, copies left out, that own or require a CRD which
+	// this one owns. More of them do no harm.
 	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Namespaces are the own one and those in which operands may be deleted; all when
-	// that is everywhere.
+	// Namespaces are the own one and those in which operands may be deleted; all when that is everywhere.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of kube-system,
-	// that carry the three owner labels. When not complete, Items are those of the kinds
-	// that were read.
+	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the three owner
+	// labels. When not complete, Items are those of the kinds that were read.
 	ClusterObjects olmcore.Observed[olmcore.Object]
-	// Unread are the kinds for which ClusterObjects is not complete, which what is said
-	// names; may be empty.
+	// Unread are the kinds for which ClusterObjects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
-	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with
-	// its name whose label olm.copiedFrom names its namespace. More of them do no harm.
+	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with its name whose label
+	// olm.copiedFrom names its namespace. More of them do no harm.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// WellKnown are the objects that serving certificates need outside the namespace,
-	// found by name: for each Deployment d of the strategy the ClusterRoleBinding
-	// <d>-service-system:auth-delegator and the RoleBinding <d>-service-auth-reader in
-	// kube-system.
+	// WellKnown are the objects that serving certificates need outside the namespace, found by name: for each
+	// Deployment d of the strategy the ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
+	// <d>-service-auth-reader in kube-system.
 	WellKnown olmcore.Observed[olmcore.Object]
-	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent
-	// was not read.
+	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent was not read.
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
 }
 
-// Config tunes what happens to what a ClusterServiceVersion leaves behind. The zero
-// value is right for most clusters. Whether custom resources are deleted at all says
-// spec.cleanup.enabled of the ClusterServiceVersion.
+// Config tunes what happens to what a ClusterServiceVersion leaves behind. The zero value is right for most clusters.
+// Whether custom resources are deleted at all says spec.cleanup.enabled of the ClusterServiceVersion.
 type Config struct {
-	// Disabled releases every ClusterServiceVersion at once and deletes nothing: for a
-	// controller that is being removed for good.
+	// Disabled releases every ClusterServiceVersion at once and deletes nothing: for a controller that is being removed
+	// for good.
 	Disabled bool
-	// OperandTimeout releases custom resources that are left after this time from the
-	// deletion of the ClusterServiceVersion on. 0: none; they hold it until they are gone.
+	// OperandTimeout releases custom resources that are left after this time from the deletion of the
+	// ClusterServiceVersion on. 0: none; they hold it until they are gone.
 	OperandTimeout time.Duration
-	// ClusterKinds are kinds of cluster-scoped objects to look for by owner labels,
-	// besides those of RBAC, of admission webhooks, APIService, PriorityClass and the
-	// kinds of the OpenShift console.
+	// ClusterKinds are kinds of cluster-scoped objects to look for by owner labels, besides those of RBAC, of admission
+	// webhooks, APIService, PriorityClass and the kinds of the OpenShift console.
 	ClusterKinds []schema.GroupVersionKind
 	// SweepDelete lets package sweep delete what it finds instead of reporting it alone.
 	SweepDelete bool
@@ -105,8 +92,8 @@ func (c Config) Cover(coverage *olmcore.Coverage) {
 	olmcore.CoverValue(coverage, c.SweepDelete)
 }
 
-// Validate returns the *olmcore.InputError of a Config that breaks its contract, nil for
-// none. Its field begins with "Config.Cleanup".
+// Validate returns the *olmcore.InputError of a Config that breaks its contract, nil for none. Its field begins with
+// "Config.Cleanup".
 func (c Config) Validate() error {
 	if c.OperandTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.Cleanup.OperandTimeout", Problem: "is negative"}
@@ -117,35 +104,14 @@ func (c Config) Validate() error {
 // Outcome is a Result, what Reconcile asks its caller for, and how far it got.
 type Outcome struct {
 	olmcore.Result
-	// Operands are kinds whose instances must be known before the cleanup can go on: list
-	// them and answer in Deletion.Operands of the next Input. Gather does so by itself.
+	// Operands are kinds whose instances must be known before the cleanup can go on: list them and answer in
+	// Deletion.Operands of the next Input. Gather does so by itself.
 	Operands []schema.GroupVersionKind
-	// Mode, Stage and Pending say how much is to be done, which stage holds the
-	// ClusterServiceVersion, and how many objects of it do. Empty when there is nothing to
-	// clean up after.
+	// Mode, Stage and Pending say how much is to be done, which stage holds the ClusterServiceVersion, and how many
+	// objects of it do. Empty when there is nothing to clean up after.
 	Mode    Mode
 	Stage   Stage
 	Pending int
-}
-
-// Cover hands each field to a Coverage.
-func (d *Deletion) Cover(c *olmcore.Coverage) {
-	olmcore.CoverObjects(c, d.Peers)
-	olmcore.CoverObjects(c, d.Namespaces)
-	olmcore.CoverObjects(c, d.ClusterObjects)
-	olmcore.CoverValues(c, d.Unread)
-	olmcore.CoverObjects(c, d.Copies)
-	olmcore.CoverObjects(c, d.WellKnown)
-	if len(d.Operands) == 0 { // as for every ClusterServiceVersion that is not being deleted
-		olmcore.CoverValue(c, 0)
-		return
-	}
-	kinds := slices.SortedFunc(maps.Keys(d.Operands), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	olmcore.CoverValue(c, len(kinds))
-	for _, kind := range kinds {
-		olmcore.CoverValue(c, kind)
-		olmcore.CoverObjects(c, d.Operands[kind])
-	}
 }
 
 func (in *Input) validate() error {

@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -18,127 +19,121 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// isOurs reports whether an object belongs to this very ClusterServiceVersion: its owner
-// labels name it, nothing names another incarnation or another ClusterServiceVersion, and
-// it is not younger than the deletion, as an object of the next installation would be. One
-// that another owns is left behind.
-func (f *facts) isOurs(o olmcore.Object) (ours bool, left []skipped) {
-	switch {
-	case !owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.isYounger(o) || !countsByLabel(olmcore.KeyOf(o)):
-		return false, nil
-	case owned.ByAnother(o.GetOwnerReferences(), f.c.UID):
-		return false, []skipped{skip(o, "owned by another ClusterServiceVersion")}
-	}
-	return true, nil
-}
-
-// countsByLabel reports whether owner labels are enough to delete an object: they are
-// where no tenant writes. In a namespace anybody may label an object as belonging to a
-// ClusterServiceVersion of another.
+// countsByLabel reports whether owner labels are enough to delete an object: they are where no tenant writes. In a
+// namespace anybody may label an object as belonging to a ClusterServiceVersion of another.
 func countsByLabel(key olmcore.Key) bool {
 	return key.Namespace == metav1.NamespaceAll ||
 		key.Namespace == metav1.NamespaceSystem && key.Group == rbacv1.GroupName && key.Kind == "RoleBinding"
 }
 
-func (f *facts) isYounger(o olmcore.Object) bool {
-	created := o.GetCreationTimestamp()
-	return created.After(f.c.DeletionTimestamp.Time)
+// stageOf returns the stage in which an object goes that belongs to the ClusterServiceVersion by its owner labels,
+// empty for CRDs and namespaces, which are never deleted, whatever their labels say.
+func stageOf(key olmcore.Key) Stage {
+	switch {
+	case key.Group == rbacv1.GroupName:
+		return StageRBAC
+	case key.Group == admissionregistrationv1.GroupName && strings.HasSuffix(key.Kind, "WebhookConfiguration"):
+		return StageAdmission
+	case key.Group == apiregistrationv1.GroupName && key.Kind == "APIService":
+		return StageAPIServices
+	case key.Kind == "CustomResourceDefinition" || key.Kind == "Namespace":
+		return ""
+	}
+	return StageOthers
 }
 
-// labelled returns the objects of the ClusterServiceVersion by its owner labels that pass
-// a filter, sorted.
-func labelled(f *facts, pass func(olmcore.Key) bool) (objects []olmcore.Object, all found) {
-	if !owned.IsLabelValue(f.c.Name) {
+// labelled returns the objects of a stage by their owner labels.
+func labelled(f *facts, s Stage) ([]olmcore.Object, found) {
+	switch {
+	case !owned.IsLabelValue(f.c.Name):
 		return nil, found{}
+	case !f.ClusterObjects.Complete:
+		return nil, found{unread: []string{read.OwnedList(f.Unread)}}
 	}
-	if !f.in.Deletion.ClusterObjects.Complete {
-		return nil, found{unread: []string{read.OwnedList(f.in.Deletion.Unread)}}
-	}
-	for _, o := range f.in.Deletion.ClusterObjects.Items {
-		if !pass(olmcore.KeyOf(o)) {
-			continue
-		}
-		ours, left := f.isOurs(o)
-		all.skipped = append(all.skipped, left...)
-		if ours {
-			objects = append(objects, o)
-		}
-	}
-	sortObjects(objects)
-	return objects, all
-}
-
-func sortObjects(list []olmcore.Object) {
-	slices.SortFunc(list, func(a, b olmcore.Object) int { return olmcore.RefOf(a).Compare(olmcore.RefOf(b)) })
-}
-
-// leaveAll returns everything that is known to belong to the ClusterServiceVersion.
-func leaveAll(f *facts, why string) (all []skipped) {
-	for _, o := range f.in.Deletion.ClusterObjects.Items {
-		ours, left := f.isOurs(o)
-		all = append(all, left...)
-		if ours {
-			all = append(all, skip(o, why))
-		}
-	}
-	return all
-}
-
-func isAdmission(key olmcore.Key) bool {
-	return key.Group == admissionregistrationv1.GroupName && strings.HasSuffix(key.Kind, "WebhookConfiguration")
-}
-
-func isAPIService(key olmcore.Key) bool {
-	return key.Group == apiregistrationv1.GroupName && key.Kind == "APIService"
-}
-
-func isRBAC(key olmcore.Key) bool { return key.Group == rbacv1.GroupName }
-
-// isOther leaves out CRDs and namespaces, which are never deleted, whatever their labels
-// say.
-func isOther(key olmcore.Key) bool {
-	return key.Namespace == metav1.NamespaceAll && !isRBAC(key) && !isAdmission(key) && !isAPIService(key) &&
-		key.Kind != "CustomResourceDefinition" && key.Kind != "Namespace"
+	return f.ours[s], found{skipped: f.others[s]}
 }
 
 func findAdmission(f *facts) found {
-	objects, all := labelled(f, isAdmission)
+	objects, all := labelled(f, StageAdmission)
 	all.targets = deletionsOf(f, objects)
 	return all
 }
 
+// notInstalledByThisCSV is why a CRD that the ClusterServiceVersion merely names is left alone: who may write one may
+// name any.
+const notInstalledByThisCSV = "no InstallPlan recorded on the CRD that it came with this ClusterServiceVersion"
+
+// findConversions returns the CRDs that are converted by a Service of the operator: a conversion webhook that does not
+// answer makes every read of the custom resources fail.
+func findConversions(f *facts) (all found) {
+	if len(f.c.Spec.WebhookDefinitions) == 0 {
+		return all
+	}
+	all.unread = read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions")
+	ours := owned.OwnedCRDs(f.c)
+	for _, crd := range f.CustomResourceDefinitions.Items {
+		converts := func(w v1alpha1.WebhookDescription) bool { return slices.Contains(w.ConversionCRDs, crd.Name) }
+		isConvertedBy := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.WebhookDefinitions, converts) }
+		switch {
+		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !isConvertedByService(f.c, crd):
+		case !owned.CameWith(f.c, crd):
+			all.skipped = append(all.skipped, skip(crd, "its conversion webhook stays: "+notInstalledByThisCSV))
+		case !f.Peers.Complete:
+			all.unread = []string{"ClusterServiceVersions of all namespaces"}
+		case !f.hasNeighbour(isConvertedBy):
+			after := crd.DeepCopy()
+			after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			all.targets = append(all.targets, target{
+				ref: olmcore.RefOf(crd), why: "resetting conversion",
+				write: olmcore.UpdateOf(crd, after, olmcore.Cause{
+					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " goes with ClusterServiceVersion " + f.c.Name,
+				}),
+			})
+		}
+	}
+	slices.SortFunc(all.targets, compareTargets)
+	return all
+}
+
+// isConvertedByService reports whether a CRD is converted by the Service of a Deployment of c.
+func isConvertedByService(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	conversion := crd.Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
+		return false
+	}
+	service := conversion.Webhook.ClientConfig.Service
+	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+		return service.Name == serviceName(d.Name)
+	})
+}
+
 func findAPIServices(f *facts) found {
-	objects, all := labelled(f, isAPIService)
-	for _, o := range objects {
-		providesIt := func(p *owned.CSV) bool {
-			return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == o.GetName() })
+	objects, all := labelled(f, StageAPIServices)
+	for _, t := range deletionsOf(f, objects) {
+		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == t.ref.Name }
+		provides := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, isIt) }
+		if f.superseded && f.hasNeighbour(provides) {
+			all.skipped = append(all.skipped, skipped{t.ref.Unversioned(), "a newer version provides it too, and takes it over"})
+		} else {
+			all.targets = append(all.targets, t)
 		}
-		if f.superseded && f.hasNeighbour(providesIt) {
-			all.skipped = append(all.skipped, skip(o, "a newer version provides it too, and takes it over"))
-			continue
-		}
-		all.targets = append(all.targets, deletionOf(f, o))
 	}
 	return all
 }
 
-// findWorkload returns the Deployments, so that the operator stops before its permissions
-// go, but only when there are permissions to take away: everything in the namespace goes
-// with the ClusterServiceVersion.
+// findWorkload returns the Deployments, so that the operator stops before its permissions go, but only when there are
+// permissions to take away: everything in the namespace goes with the ClusterServiceVersion.
 func findWorkload(f *facts) found {
-	if f.namespaceGone {
+	if f.mode == ModeNamespaceGone {
 		return found{}
 	}
 	permissions, all := rbacObjects(f)
 	if len(permissions) == 0 {
 		return all
 	}
-	if !f.in.Deployments.Complete {
-		all.unread = append(all.unread, "Deployments")
-		return all
-	}
-	for _, d := range f.in.Deployments.Items {
-		if !owned.Deployment(f.c, d) || d.DeletionTimestamp != nil && f.in.Now.Sub(d.DeletionTimestamp.Time) >= drain {
+	all.unread = append(all.unread, read.Missing(f.Deployments, "Deployments")...)
+	for _, d := range f.Deployments.Items {
+		if !owned.Deployment(f.c, d) || d.DeletionTimestamp != nil && f.Now.Sub(d.DeletionTimestamp.Time) >= drain {
 			continue
 		}
 		t := deletionOf(f, d)
@@ -147,71 +142,73 @@ func findWorkload(f *facts) found {
 		}
 		all.targets = append(all.targets, t)
 	}
-	slices.SortFunc(all.targets, func(a, b target) int { return a.ref.Compare(b.ref) })
+	slices.SortFunc(all.targets, compareTargets)
 	return all
 }
 
+// findRBAC returns the permissions, bindings first.
 func findRBAC(f *facts) found {
 	objects, all := rbacObjects(f)
-	all.targets = deletionsOf(f, objects)
+	all.targets = slices.CompactFunc(deletionsOf(f, objects), func(a, b target) bool { return a.ref.Key() == b.ref.Key() })
+	isBinding := func(t target) bool { return strings.HasSuffix(t.ref.Kind, "Binding") }
+	roles := slices.DeleteFunc(slices.Clone(all.targets), isBinding)
+	all.targets = append(slices.DeleteFunc(all.targets, func(t target) bool { return !isBinding(t) }), roles...)
 	return all
 }
 
-// rbacObjects are the permissions outside the namespace, bindings first.
+// rbacObjects are the permissions outside the namespace.
 func rbacObjects(f *facts) ([]olmcore.Object, found) {
-	objects, all := labelled(f, isRBAC)
-	switch {
-	case f.in.Deletion.WellKnown.Complete:
-		objects = append(objects, servingBindings(f)...)
-	case len(f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0:
+	objects, all := labelled(f, StageRBAC)
+	expected := servingBindings(f.c)
+	if !f.WellKnown.Complete && len(expected) > 0 {
 		all.unread = append(all.unread, "ClusterRoleBindings and RoleBindings for serving certificates")
+		return objects, all
 	}
-	sortObjects(objects)
-	objects = slices.CompactFunc(objects, func(a, b olmcore.Object) bool { return olmcore.KeyOf(a) == olmcore.KeyOf(b) })
-	isRole := func(o olmcore.Object) bool { return !strings.HasSuffix(olmcore.KeyOf(o).Kind, "Binding") }
-	roles := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool { return !isRole(o) })
-	return append(slices.DeleteFunc(objects, isRole), roles...), all
+	for _, o := range f.WellKnown.Items {
+		i := slices.IndexFunc(expected, func(s servingBinding) bool { return s.key == olmcore.KeyOf(o) })
+		declares := func(p *owned.CSV) bool { return owned.Deployments(p).Has(expected[i].deployment) }
+		if i >= 0 && isServingBinding(f, o) && !f.hasNeighbour(declares) {
+			objects = append(slices.Clip(objects), o)
+		}
+	}
+	return objects, all
 }
 
-const (
-	suffixAuthDelegator = "-system:auth-delegator"
-	suffixAuthReader    = "-auth-reader"
-)
+// servingBinding is a binding for serving certificates outside the namespace, which OLM does not label.
+type servingBinding struct {
+	key        olmcore.Key
+	deployment string // of the strategy, from which the name derives
+}
 
-// servingBindings are the bindings for serving certificates, which OLM does not label: the
-// name derives from a Deployment of the strategy, and all subjects are ServiceAccounts of
-// the namespace.
-func servingBindings(f *facts) (bindings []olmcore.Object) {
-	for _, o := range f.in.Deletion.WellKnown.Items {
-		ours := false
-		switch b := o.(type) {
-		case *rbacv1.ClusterRoleBinding:
-			ours = isServingBinding(f, o, suffixAuthDelegator, b.Subjects)
-		case *rbacv1.RoleBinding:
-			ours = b.Namespace == metav1.NamespaceSystem && isServingBinding(f, o, suffixAuthReader, b.Subjects)
-		}
-		if ours {
-			bindings = append(bindings, o)
+// servingBindings are those that the Deployments of a ClusterServiceVersion can have. The Service in the name may have
+// the dots of the Deployment's name, too.
+func servingBindings(c *owned.CSV) (bindings []servingBinding) {
+	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, service := range []string{serviceName(d.Name), d.Name + "-service"} {
+			bindings = append(bindings,
+				servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding", Name: service + "-system:auth-delegator"}, d.Name},
+				servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: service + "-auth-reader"}, d.Name})
 		}
 	}
 	return bindings
 }
 
-func isServingBinding(f *facts, o olmcore.Object, suffix string, subjects []rbacv1.Subject) bool {
+// isServingBinding reports whether all subjects of a binding are ServiceAccounts of the namespace, and nothing says
+// that it belongs to another.
+func isServingBinding(f *facts, o olmcore.Object) bool {
+	var subjects []rbacv1.Subject
+	switch b := o.(type) {
+	case *rbacv1.ClusterRoleBinding:
+		subjects = b.Subjects
+	case *rbacv1.RoleBinding:
+		subjects = b.Subjects
+	}
 	isOfAnother := func(s rbacv1.Subject) bool {
 		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != f.c.Namespace
 	}
 	_, hasOwner := olmcore.OwnerOf(o.GetLabels())
-	if o.GetLabels()[olmcore.LabelManaged] != "true" || hasOwner && !owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.isYounger(o) ||
-		len(subjects) == 0 || slices.ContainsFunc(subjects, isOfAnother) {
-		return false
-	}
-	for _, spec := range f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if service, isService := strings.CutSuffix(o.GetName(), suffix); isService && slices.Contains(serviceNames(spec.Name), service) {
-			return !f.hasNeighbour(func(p *owned.CSV) bool { return owned.Deployments(p).Has(spec.Name) })
-		}
-	}
-	return false
+	return o.GetLabels()[olmcore.LabelManaged] == "true" && (!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels())) && !f.isYounger(o) &&
+		len(subjects) > 0 && !slices.ContainsFunc(subjects, isOfAnother)
 }
 
 // serviceName is OLM's name for the Service of a Deployment that serves webhooks or an API.
@@ -219,38 +216,24 @@ func serviceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }
 
-// serviceNames are the names that such a Service can have: with the dots of the
-// Deployment's name, too.
-func serviceNames(deployment string) []string {
-	return []string{serviceName(deployment), deployment + "-service"}
-}
-
+// findOthers returns the other objects outside the namespace, and what was copied into other namespaces. A copy on its
+// way out is not waited for: nothing will change it. Nor is one that was made long after the deletion: whoever may
+// write the namespace could hold this one for ever.
 func findOthers(f *facts) found {
-	objects, all := labelled(f, isOther)
-	copies, left := findCopies(f)
-	if !f.in.Deletion.Copies.Complete {
-		all.unread = append(all.unread, "copies of the ClusterServiceVersion")
-	}
-	all.skipped = append(all.skipped, left...)
-	all.targets = append(deletionsOf(f, objects), deletionsOf(f, copies)...)
-	return all
-}
-
-// findCopies returns what was copied into other namespaces. A copy on its way out is not
-// waited for: nothing will change it. Nor is one that was made long after the deletion:
-// whoever may write the namespace could hold this one for ever.
-func findCopies(f *facts) (copies []olmcore.Object, left []skipped) {
-	for _, o := range f.in.Deletion.Copies.Items {
+	objects, all := labelled(f, StageOthers)
+	all.unread = append(all.unread, read.Missing(f.Copies, "copies of the ClusterServiceVersion")...)
+	var copies []*owned.CSV
+	for _, o := range f.Copies.Items {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):
-			left = append(left, skip(o, "made after the deletion"))
+			all.skipped = append(slices.Clip(all.skipped), skip(o, "made after the deletion"))
 		default:
 			copies = append(copies, o)
 		}
 	}
-	sortObjects(copies)
-	return copies, left
+	all.targets = append(deletionsOf(f, objects), deletionsOf(f, copies)...)
+	return all
 }
 
 func isCopyOf(o, c *owned.CSV) bool {

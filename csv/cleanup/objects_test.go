@@ -18,9 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an
-// object of any sort outlives the whole cleanup; without the difference only a
-// CRD, which is never deleted, and everything after an orphaning deletion does.
+// TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an object of any sort outlives the whole
+// cleanup; without the difference only a CRD, which is never deleted, and everything after an orphaning deletion does.
 func TestOthersObjectsStayInEveryMode(t *testing.T) {
 	differences := map[string]func(o olmcore.Object){
 		"none":                  func(olmcore.Object) {},
@@ -113,8 +112,8 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeKeepsTheAPIServiceOfBoth: an old version that goes leaves the
-// APIService which the new one provides too; without a new one it goes.
+// TestAnUpgradeKeepsTheAPIServiceOfBoth: an old version that goes leaves the APIService which the new one provides too;
+// without a new one it goes.
 func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *cleanup.Input, next *v1alpha1.ClusterServiceVersion)

@@ -11,26 +11,34 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // wantsOperands reports whether instances of owned CRDs are to be deleted at all.
 func wantsOperands(f *facts) bool {
-	return f.c.Spec.Cleanup.Enabled && f.mode() == ModeUninstall && f.override == ""
+	return f.c.Spec.Cleanup.Enabled && f.mode == ModeUninstall && f.override == ""
 }
 
-// findOperands returns the instances of the CRDs that this ClusterServiceVersion alone
-// owns, to be deleted while the operator, its webhooks and its permissions are still there
-// to finish them.
+// findOperands returns the instances of the CRDs that this ClusterServiceVersion alone owns, to be deleted while the
+// operator, its webhooks and its permissions are still there to finish them.
 func findOperands(f *facts) (all found) {
 	if !wantsOperands(f) {
 		return all
 	}
-	if all.unread = unreadForOperands(f.in); len(all.unread) > 0 {
+	all.unread = slices.Concat(
+		read.Missing(f.Subscriptions, "Subscriptions"),
+		read.Missing(f.OperatorGroups, "OperatorGroups"),
+		read.Missing(f.Peers, "ClusterServiceVersions of all namespaces"),
+		read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions"),
+		read.Missing(f.Deployments, "Deployments"),
+	)
+	if len(all.unread) > 0 {
 		return all
 	}
 	if s := subscribedBy(f); s != "" {
@@ -41,7 +49,7 @@ func findOperands(f *facts) (all found) {
 	all.skipped = left
 	var instances []olmcore.Object
 	for _, kind := range kinds {
-		answer := f.in.Deletion.Operands[kind.gvk.GroupKind()]
+		answer := f.Operands[kind.gvk.GroupKind()]
 		if !answer.Complete {
 			all.ask = append(all.ask, kind.gvk)
 		}
@@ -61,29 +69,11 @@ func findOperands(f *facts) (all found) {
 	return addOperands(f, all, instances)
 }
 
-func unreadForOperands(in *Input) (lists []string) {
-	for _, list := range [...]struct {
-		complete bool
-		name     string
-	}{
-		{in.Subscriptions.Complete, "Subscriptions"},
-		{in.OperatorGroups.Complete, "OperatorGroups"},
-		{in.Deletion.Peers.Complete, "ClusterServiceVersions of all namespaces"},
-		{in.CustomResourceDefinitions.Complete, "CustomResourceDefinitions"},
-		{in.Deployments.Complete, "Deployments"},
-	} {
-		if !list.complete {
-			lists = append(lists, list.name)
-		}
-	}
-	return lists
-}
-
-// subscribedBy returns the name of the first live Subscription that has the
-// ClusterServiceVersion installed, empty for none.
+// subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
+// none.
 func subscribedBy(f *facts) string {
 	name := ""
-	for _, s := range f.in.Subscriptions.Items {
+	for _, s := range f.Subscriptions.Items {
 		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
 			name = s.Name
 		}
@@ -92,7 +82,7 @@ func subscribedBy(f *facts) string {
 }
 
 func addOperands(f *facts, all found, instances []olmcore.Object) found {
-	timeout := f.in.Config.OperandTimeout
+	timeout := f.Config.OperandTimeout
 	running := isOperatorRunning(f)
 	for _, o := range instances {
 		_, kept := o.GetAnnotations()[AnnotationKeep]
@@ -112,48 +102,43 @@ func addOperands(f *facts, all found, instances []olmcore.Object) found {
 	return all
 }
 
-// isOperatorRunning reports whether the operator can finish the operands: deleting one
-// that has finalizers would otherwise leave it Terminating for ever.
+// isOperatorRunning reports whether the operator can finish the operands: deleting one that has finalizers would
+// otherwise leave it Terminating for ever.
 func isOperatorRunning(f *facts) bool {
-	if slices.Contains(f.c.Finalizers, metav1.FinalizerDeleteDependents) {
-		return false
-	}
-	return slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
-		return d.DeletionTimestamp == nil && owned.Deployment(f.c, d) && deployment.IsAvailable(d)
-	})
+	return !slices.Contains(f.c.Finalizers, metav1.FinalizerDeleteDependents) &&
+		slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
+			return d.DeletionTimestamp == nil && owned.Deployment(f.c, d) && deployment.IsAvailable(d)
+		})
 }
 
-// operandKind is one kind whose instances are to go, and where.
+// operandKind is one kind whose instances are to go, wherever the cleanup reaches.
 type operandKind struct {
 	gvk     schema.GroupVersionKind
 	cluster bool
-	targets group.Targets
 }
 
-func (o operandKind) covers(f *facts, instance olmcore.Object) bool {
+func (k operandKind) covers(f *facts, instance olmcore.Object) bool {
 	namespace := instance.GetNamespace()
-	if o.cluster || namespace == "" {
-		return o.cluster
+	if k.cluster || namespace == "" {
+		return k.cluster
 	}
-	return o.targets.Contains(namespace) && !f.terminating[namespace]
+	return f.reach.Contains(namespace) && !f.terminating[namespace]
 }
 
 // operandKinds selects the CRDs, and says why others are left out.
 func operandKinds(f *facts) (kinds []operandKind, left []skipped) {
-	var names []string
-	for _, d := range f.c.Spec.CustomResourceDefinitions.Owned {
-		names = append(names, d.Name)
+	names := sets.List(owned.OwnedCRDs(f.c))
+	if annotated, ok := group.AnnotatedTargets(f.c); len(names) > 0 && !ok {
+		left = append(left, skip(f.c, "operands stay: annotation olm.targetNamespaces is absent"))
+	} else if len(names) > 0 && !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }) {
+		left = append(left, skip(f.c, "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names"))
 	}
-	if len(names) > 0 {
-		left = unreached(f)
-	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", name)
+	for _, name := range names {
+		crd, exists := owned.Find(f.CustomResourceDefinitions.Items, "", name)
 		if !exists {
 			continue
 		}
-		kind := operandKind{gvk: operandGVK(crd), cluster: crd.Spec.Scope == apiextensionsv1.ClusterScoped, targets: f.reach}
+		kind := operandKind{gvk: operandGVK(crd), cluster: crd.Spec.Scope == apiextensionsv1.ClusterScoped}
 		why := whyOperandsStay(f, crd)
 		switch {
 		case why != "":
@@ -170,18 +155,6 @@ func operandKinds(f *facts) (kinds []operandKind, left []skipped) {
 		left = append(left, skip(crd, why))
 	}
 	return kinds, left
-}
-
-// unreached says once which of the annotated targets nothing confirms.
-func unreached(f *facts) []skipped {
-	annotated, ok := group.AnnotatedTargets(f.c)
-	switch {
-	case !ok:
-		return []skipped{skip(f.c, "operands stay: annotation olm.targetNamespaces is absent")}
-	case !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }):
-		return []skipped{skip(f.c, "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names")}
-	}
-	return nil
 }
 
 // whyOperandsStay returns why the instances of a CRD stay; empty when they go.

@@ -123,8 +123,7 @@ func TestOperands(t *testing.T) {
 	require.Empty(t, out.Actions)
 }
 
-// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and no other
-// live version has the CRD.
+// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and no other live version has the CRD.
 func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
@@ -180,8 +179,7 @@ func TestASupersededVersionLeavesItsOperands(t *testing.T) {
 	})
 }
 
-// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first
-// that is.
+// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first that is.
 func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
 	v := func(name string, served, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
 		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: storage}

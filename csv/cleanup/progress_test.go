@@ -52,8 +52,8 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 	}
 }
 
-// TestOneFailureStopsNothingElse: the outcomes of some deletions change nothing
-// about those of the others of their stage.
+// TestOneFailureStopsNothingElse: the outcomes of some deletions change nothing about those of the others of their
+// stage.
 func TestOneFailureStopsNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
@@ -81,8 +81,8 @@ func without(list []string, leave map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return leave[s] })
 }
 
-// TestAnyInterruptionEndsTheSame: whatever prefix of each result runs, and whatever
-// another deletes meanwhile, the same is left in the end.
+// TestAnyInterruptionEndsTheSame: whatever prefix of each result runs, and whatever another deletes meanwhile, the same
+// is left in the end.
 func TestAnyInterruptionEndsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
@@ -125,8 +125,8 @@ func interruptible(t *rapid.T) cleanup.Input {
 	return in
 }
 
-// TestReleasedWhateverFails: every deletion fails, most lists cannot be read,
-// and the user, the caller, or the namespace wants the CSV to go.
+// TestReleasedWhateverFails: every deletion fails, most lists cannot be read, and the user, the caller, or the
+// namespace wants the CSV to go.
 func TestReleasedWhateverFails(t *testing.T) {
 	for name, enter := range map[string]func(in *cleanup.Input){
 		"abandoned": func(in *cleanup.Input) {
@@ -157,8 +157,7 @@ func TestReleasedWhateverFails(t *testing.T) {
 	}
 }
 
-// TestADeletionInTheFuture: a clock that went back makes no wait longer, and no
-// object too old.
+// TestADeletionInTheFuture: a clock that went back makes no wait longer, and no object too old.
 func TestADeletionInTheFuture(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
@@ -169,8 +168,8 @@ func TestADeletionInTheFuture(t *testing.T) {
 	require.Equal(t, 5*time.Second, out.RequeueAfter)
 }
 
-// TestPendingNeverGrowsThroughOurOwnActions: what a stage waits for gets less, and
-// the status lists it sorted, each object once.
+// TestPendingNeverGrowsThroughOurOwnActions: what a stage waits for gets less, and the status lists it sorted, each
+// object once.
 func TestPendingNeverGrowsThroughOurOwnActions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)

@@ -36,8 +36,7 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 	})
 }
 
-// TestASupersededVersionKeepsItsPhase: its cleanup writes down what it waits for, and
-// nothing else.
+// TestASupersededVersionKeepsItsPhase: its cleanup writes down what it waits for, and nothing else.
 func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 	for _, was := range []struct {
 		phase v1alpha1.ClusterServiceVersionPhase
@@ -62,8 +61,8 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 	}
 }
 
-// TestWaitingHidesNoReason: behind the reason that a cleanup writes, the one before
-// it tells whether the version was replaced.
+// TestWaitingHidesNoReason: behind the reason that a cleanup writes, the one before it tells whether the version was
+// replaced.
 func TestWaitingHidesNoReason(t *testing.T) {
 	for before, mode := range map[reason]cleanup.Mode{
 		"Replaced": cleanup.ModeSuperseded, "BeingReplaced": cleanup.ModeSuperseded, "InstallSucceeded": cleanup.ModeUninstall, "ComponentUnhealthy": cleanup.ModeUninstall,
@@ -76,8 +75,7 @@ func TestWaitingHidesNoReason(t *testing.T) {
 	}
 }
 
-// TestThePendingListIsBounded: fifty at most, operands first, sorted, each once,
-// and the message names five.
+// TestThePendingListIsBounded: fifty at most, operands first, sorted, each once, and the message names five.
 func TestThePendingListIsBounded(t *testing.T) {
 	for _, n := range []int{1, 5, 6, 50, 51, 120} { // none is a multiple of 7
 		in := leaving()
@@ -113,8 +111,8 @@ func soundPending(t require.TestingT, lists []v1alpha1.ResourceList, pending int
 	require.Len(t, slices.Compact(sorted), min(pending, 50))
 }
 
-// TestAbandonNamesAllThatItLeaves: objects outside the namespace and operands, what
-// was waited for and what was not reached yet.
+// TestAbandonNamesAllThatItLeaves: objects outside the namespace and operands, what was waited for and what was not
+// reached yet.
 func TestAbandonNamesAllThatItLeaves(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon

@@ -3,16 +3,20 @@
 package cleanup
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Stage is one step of a cleanup. A stage starts when nothing of the one before holds the
-// ClusterServiceVersion any more.
+// Stage is one step of a cleanup. A stage starts when nothing of the one before holds the ClusterServiceVersion any
+// more.
 type Stage string
 
 // Stages of a cleanup, in order.
@@ -27,80 +31,66 @@ const (
 	StageRelease     Stage = "Release"
 )
 
+// drain is how long the Deployments of the operator may take to stop before its permissions go, othersHold how long
+// objects hold the ClusterServiceVersion that nothing depends on.
 const (
-	// refusedHold is how long an object holds a ClusterServiceVersion whose deletion
-	// permissions or a webhook forbid.
-	refusedHold = 10 * time.Minute
-	// stuckHold is how long an object that stays Terminating does.
-	stuckHold = 5 * time.Minute
-	// drain is how long the Deployments of the operator may take to stop before its
-	// permissions go.
-	drain = 30 * time.Second
-	// othersHold is how long objects do that nothing depends on.
+	drain      = 30 * time.Second
 	othersHold = time.Minute
-	// operandBatch is how many operands one result deletes.
-	operandBatch = 100
 )
 
 // stages is the table of the stages: whoever adds one adds a row.
 var stages = []stage{
-	{StageOperands, findOperands, limits{forbidden: refusedHold}, operandBatch},
-	{StageAdmission, findAdmission, limits{terminating: stuckHold, forbidden: refusedHold, webhook: refusedHold}, 0},
-	{StageConversion, findConversions, limits{terminating: stuckHold, forbidden: refusedHold, webhook: refusedHold}, 0},
-	{StageAPIServices, findAPIServices, limits{terminating: stuckHold, forbidden: refusedHold, webhook: refusedHold}, 0},
-	{StageWorkload, findWorkload, limits{failing: drain, terminating: drain, forbidden: drain, webhook: drain}, 0},
-	{StageRBAC, findRBAC, limits{terminating: stuckHold, forbidden: refusedHold, webhook: refusedHold}, 0},
-	{StageOthers, findOthers, limits{failing: othersHold, terminating: othersHold, forbidden: othersHold, webhook: othersHold}, 0},
+	{StageOperands, findOperands, limits{forbidden: usual.forbidden}, 100},
+	{StageAdmission, findAdmission, usual, 0},
+	{StageConversion, findConversions, usual, 0},
+	{StageAPIServices, findAPIServices, usual, 0},
+	{StageWorkload, findWorkload, within(drain), 0},
+	{StageRBAC, findRBAC, usual, 0},
+	{StageOthers, findOthers, within(othersHold), 0},
 }
 
 // stage is a row of the table. It is done when no target holds the ClusterServiceVersion.
 type stage struct {
-	name Stage
-	// find returns what belongs to the stage.
-	find func(*facts) found
-	// limits say what a failure means.
+	name   Stage
+	find   func(*facts) found
 	limits limits
-	// batch is how many targets one result writes; 0: all.
-	batch int
+	batch  int // how many targets one result writes; 0: all
 }
 
-// limits say how long a target may hold the ClusterServiceVersion, by the class of the
-// error that its write ended with, from the first such error on; 0 is without limit. It is
-// left behind after that. One that is Gone or of a kind that is not served (NoMatch) is
-// done, and one whose write is Invalid is left behind at once.
+// limits say how long a target may hold the ClusterServiceVersion, by the class of the error that its write ended with,
+// from the first such error on; 0 is without limit. It is left behind after that. One that is Gone or of a kind that is
+// not served (NoMatch) is done, and one whose write is Invalid is left behind at once.
 type limits struct {
-	// failing: Conflict, Transient, and errors of no class.
-	failing time.Duration
-	// terminating: no error; it was deleted and finalizers hold it. From its deletion on.
-	terminating time.Duration
-	// forbidden, webhook: the classes of these names.
-	forbidden, webhook time.Duration
+	failing            time.Duration // Conflict, Transient, and errors of no class
+	terminating        time.Duration // no error: finalizers hold it, from its deletion on
+	forbidden, webhook time.Duration // the classes of these names
 }
+
+var usual = limits{terminating: 5 * time.Minute, forbidden: 10 * time.Minute, webhook: 10 * time.Minute}
+
+func within(d time.Duration) limits { return limits{d, d, d, d} }
 
 // found is what belongs to a stage.
 type found struct {
 	targets []target
-	// skipped is left behind on purpose.
-	skipped []skipped
-	// unread are lists that the stage needs and that were not read.
-	unread []string
-	// ask are the kinds whose instances it must know.
-	ask []schema.GroupVersionKind
-	// requeue is when the stage is over whatever is left; 0: never.
-	requeue time.Duration
+	skipped []skipped                 // what is left behind on purpose
+	unread  []string                  // lists that it needs and that were not read
+	ask     []schema.GroupVersionKind // kinds whose instances it must know
+	requeue time.Duration             // until it is over whatever is left; 0: never
 }
 
 // target is an object that must go, or change, before the next stage.
 type target struct {
-	ref olmcore.Ref
-	// write is what it waits for; nil when nothing can be written.
-	write olmcore.Action
-	// deleted is when it was deleted; nil while it is not.
-	deleted *metav1.Time
-	// why is a few words about what is waited for.
-	why string
-	// blocked: it will not pass by itself.
-	blocked bool
+	ref     olmcore.Ref
+	write   olmcore.Action // what it waits for; nil when nothing can be written
+	deleted *metav1.Time   // nil while it is not
+	why     string         // a few words about what is waited for, or why it is left behind
+	blocked bool           // it will not pass by itself
+	// What the last try, or how long it takes, means for it: nothing is left to do about it, or it is left behind, or
+	// wait is the time until its next try or the end of its limit; 0: none. A write that waits runs all the same when
+	// another one is due, for the same reason as progress.givenUp.
+	done, leftBehind bool
+	wait             time.Duration
 }
 
 // skipped is an object, or a whole kind, that is left behind.
@@ -109,6 +99,143 @@ type skipped struct {
 	why string
 }
 
-func skip(o olmcore.Object, why string) skipped {
-	return skipped{olmcore.RefOf(o).Unversioned(), why}
+func skip(o olmcore.Object, why string) skipped { return skipped{olmcore.RefOf(o).Unversioned(), why} }
+
+// progress is how far the stages got: what holds the ClusterServiceVersion in the first stage that is not done, and
+// what was left behind until then.
+type progress struct {
+	stage   Stage
+	pending []target
+	skipped []skipped
+	// givenUp are writes that were refused for too long. They run again beside others, because an adapter forgets the
+	// outcome of what a run leaves out, and with it how long the object has been refused.
+	givenUp []olmcore.Action
+	unread  []string
+	ask     []schema.GroupVersionKind
+	requeue time.Duration
 }
+
+func (p *progress) holds() bool { return len(p.pending)+len(p.unread)+len(p.ask) > 0 }
+
+// isPaused reports whether all writes wait for another try.
+func (p *progress) isPaused() bool {
+	isWrite := func(t target) bool { return t.write != nil }
+	isDue := func(t target) bool { return t.write != nil && t.wait <= 0 }
+	return slices.ContainsFunc(p.pending, isWrite) && !slices.ContainsFunc(p.pending, isDue)
+}
+
+// progressOf goes through the stages up to the first that holds.
+func progressOf(f *facts, stages []stage) progress {
+	p := progress{
+		stage:  StageRelease,
+		unread: slices.Concat(read.Missing(f.Namespaces, "Namespaces"), read.Missing(f.Neighbours, "ClusterServiceVersions")),
+	}
+	for _, s := range stages {
+		if p.holds() {
+			return p
+		}
+		p = p.through(f, s)
+	}
+	if !p.holds() {
+		p.stage = StageRelease
+	}
+	return p
+}
+
+// through returns the progress after one more stage.
+func (p progress) through(f *facts, s stage) progress {
+	all := s.find(f)
+	p.stage, p.unread, p.ask, p.requeue = s.name, all.unread, all.ask, all.requeue
+	p.skipped = append(p.skipped, all.skipped...)
+	writes := 0
+	for _, t := range all.targets {
+		if s.batch > 0 && writes >= s.batch && t.write != nil {
+			t.why, t.write = "queued", nil
+			p.pending = append(p.pending, t)
+			continue
+		}
+		t = s.limits.judge(f, t)
+		switch {
+		case t.leftBehind:
+			p.skipped = append(p.skipped, skipped{t.ref.Unversioned(), t.why})
+			if t.write != nil {
+				p.givenUp = append(p.givenUp, t.write)
+			}
+		case !t.done:
+			p.pending = append(p.pending, t)
+			if t.write != nil {
+				writes++
+			}
+		}
+	}
+	return p
+}
+
+// judge returns a target with what its last try, or how long it takes, means for it.
+func (l limits) judge(f *facts, t target) target {
+	last, tried := f.LastRun[t.ref.Key()]
+	switch {
+	case t.deleted != nil:
+		left := l.terminating - status.Since(t.deleted, f.Now)
+		if l.terminating > 0 && left <= 0 {
+			t.why, t.leftBehind = "still Terminating", true
+		}
+		t.wait = max(0, left)
+		return t
+	case t.write == nil || !tried || last.Class == olmcore.ClassNone || last.Last.Before(f.c.DeletionTimestamp.Time):
+		return t
+	}
+	limit, pause := l.failing, olmcore.Backoff{Base: time.Second, Max: time.Minute}.After(last.Count)
+	switch last.Class {
+	case olmcore.Gone, olmcore.NoMatch:
+		t.done = true
+		return t
+	case olmcore.Invalid:
+		t.why, t.leftBehind = "the API server refuses to change it: "+last.Message, true
+		return t
+	case olmcore.Conflict:
+		t.why, pause = "changed meanwhile", time.Second
+	case olmcore.Forbidden:
+		t.why, t.blocked, limit = "refused: "+last.Message, true, l.forbidden
+	case olmcore.Webhook:
+		t.why, t.blocked, limit = "refused: "+last.Message, true, l.webhook
+	default:
+		t.why = "failed: " + last.Message
+	}
+	t.wait = pause - max(0, f.Now.Sub(last.Last))
+	if limit > 0 {
+		t.leftBehind = last.Last.Sub(last.First) >= limit
+		// After downtime, too, the last try comes when the time is over.
+		t.wait = min(t.wait, limit-f.Now.Sub(last.First))
+	}
+	return t
+}
+
+// deletionOf returns the target that an object is which must go.
+func deletionOf(f *facts, o olmcore.Object) target {
+	t := target{ref: olmcore.RefOf(o), deleted: o.GetDeletionTimestamp(), why: "deleting"}
+	if t.deleted == nil {
+		t.write = olmcore.Delete{
+			Target: t.ref.Unversioned(), PropagationPolicy: metav1.DeletePropagationBackground,
+			Cause: olmcore.Cause{Reason: ReasonCleanup, Message: "ClusterServiceVersion " + f.c.Name + " is being deleted"},
+		}
+		return t
+	}
+	t.why = "Terminating"
+	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
+		t.why += ", held by " + strings.Join(slices.Sorted(slices.Values(finalizers)), ", ")
+	}
+	return t
+}
+
+// deletionsOf returns the targets of several objects, sorted.
+func deletionsOf[T olmcore.Object](f *facts, objects []T) []target {
+	targets := make([]target, 0, len(objects))
+	for _, o := range objects {
+		targets = append(targets, deletionOf(f, o))
+	}
+	slices.SortFunc(targets, compareTargets)
+	return targets
+}
+
+func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }

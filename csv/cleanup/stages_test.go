@@ -152,8 +152,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestACleanupTakesEightCallsAtMost: a stage for each of them, when each object is
-// gone at the next call; one when there is nothing.
+// TestACleanupTakesEightCallsAtMost: a stage for each of them, when each object is gone at the next call; one when
+// there is nothing.
 func TestACleanupTakesEightCallsAtMost(t *testing.T) {
 	in := leaving()
 	calls := func(in cleanup.Input) (stages []cleanup.Stage) {
@@ -175,8 +175,7 @@ func TestACleanupTakesEightCallsAtMost(t *testing.T) {
 	}, calls(in))
 }
 
-// stageOf is the place of an object's stage in the order of a cleanup, counted
-// from 1; 0 for what is never deleted.
+// stageOf is the place of an object's stage in the order of a cleanup, counted from 1; 0 for what is never deleted.
 func stageOf(key olmcore.Key) int {
 	switch key.Kind {
 	case "Cool":
@@ -195,8 +194,7 @@ func stageOf(key olmcore.Key) int {
 	return 0
 }
 
-// belongs says once more which cluster objects are a CSV's: by label, UID, age and
-// owner.
+// belongs says once more which cluster objects are a CSV's: by label, UID, age and owner.
 func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 	l := o.GetLabels()
 	uid, named := l["olm.owner.uid"]
@@ -206,8 +204,8 @@ func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 		(!named || uid == string(c.UID)) && !created.After(c.DeletionTimestamp.Time) && len(owners) == 0 && stageOf(olmcore.KeyOf(o)) > 0
 }
 
-// holding says once more whether such an object holds a CSV: what deletes it next
-// can succeed, and its limit is not over.
+// holding says once more whether such an object holds a CSV: what deletes it next can succeed, and its limit is not
+// over.
 func holding(in *cleanup.Input, o olmcore.Object) bool {
 	others := stageOf(olmcore.KeyOf(o)) == 7
 	limit := func(d time.Duration) time.Duration {
@@ -253,8 +251,8 @@ func letGo(in *cleanup.Input) bool {
 		terminatingNamespace(in) && in.Now.Sub(c.DeletionTimestamp.Time) >= 30*time.Second
 }
 
-// TestReleasedOnlyWhenNothingHolds: all lists were read, and whatever is ours is
-// gone, was skipped by the rules, or had its time.
+// TestReleasedOnlyWhenNothingHolds: all lists were read, and whatever is ours is gone, was skipped by the rules, or had
+// its time.
 func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
@@ -278,8 +276,7 @@ func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 	})
 }
 
-// TestAStageWaitsForTheOneBefore: nothing of an earlier stage holds, though what was
-// given up there is tried again.
+// TestAStageWaitsForTheOneBefore: nothing of an earlier stage holds, though what was given up there is tried again.
 func TestAStageWaitsForTheOneBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)

@@ -16,11 +16,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestARowIsAllThatAStageNeeds: one more row is written in portions, reported, given up
-// after its time, and holds what comes after it.
+// TestARowIsAllThatAStageNeeds: one more row is written in portions, reported, given up after its time, and holds what
+// comes after it.
 func TestARowIsAllThatAStageNeeds(t *testing.T) {
 	const quotas = cleanup.Stage("Quotas")
-	withQuotas := cleanup.WithStage(quotas, func(key olmcore.Key) bool { return key.Kind == "Quota" }, 3*time.Minute)
+	withQuotas := cleanup.WithStage(quotas, "Quota", 3*time.Minute)
 	quota := func(name string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Quota"}, ObjectMeta: ours(name)}
 	}

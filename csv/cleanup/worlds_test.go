@@ -82,8 +82,7 @@ func anyPast(t *rapid.T) cleanup.Input {
 	return in
 }
 
-// dying draws the world of a CSV that is being deleted, with some of the things
-// that a cleanup looks for.
+// dying draws the world of a CSV that is being deleted, with some of the things that a cleanup looks for.
 func dying(t *rapid.T) cleanup.Input {
 	in := anyPast(t)
 	c := in.ClusterServiceVersion
@@ -169,8 +168,7 @@ func unreadForCleanup(in *cleanup.Input) map[string]*bool {
 	}
 }
 
-// aged gives an object a state in which a cleanup can find it: there, leaving
-// for some time, or refused.
+// aged gives an object a state in which a cleanup can find it: there, leaving for some time, or refused.
 func aged(t *rapid.T, in *cleanup.Input, o olmcore.Object, i int) olmcore.Object {
 	before := in.ClusterServiceVersion.DeletionTimestamp.Time
 	o.SetCreationTimestamp(metav1.NewTime(before.Add(-time.Hour)))

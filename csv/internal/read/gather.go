@@ -126,3 +126,11 @@ func (r *Reads) IsIndexed() bool {
 	_, ok := r.reader.(olmcore.Indexer)
 	return ok
 }
+
+// Missing returns the name of a list that was not read, nothing for one that was.
+func Missing[T any](list olmcore.Observed[T], name string) []string {
+	if list.Complete {
+		return nil
+	}
+	return []string{name}
+}
