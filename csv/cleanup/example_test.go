@@ -20,8 +20,7 @@ func ExampleReconcile() {
 	}
 	printRecords(out.Result)
 	// Output:
-	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"ns","name":"cool.v1"},"cause":{"reason":"CleanupComplete","message":"nothing
-	// is left to clean up"},"patch":{"metadata":{"finalizers":null}}}
+	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"ns","name":"cool.v1"},"cause":{"reason":"CleanupComplete","message":"nothing is left to clean up"},"patch":{"metadata":{"finalizers":null}}}
 }
 
 func printRecords(res olmcore.Result) {

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. A list may hold more than it has to.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -32,15 +32,13 @@ type Input struct {
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// Neighbours are the other ClusterServiceVersions of the namespace, copies left out, that spec.replaces connects
-	// with this one. More of them do no harm.
+	// with this one.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Subscriptions are those of the namespace that have this ClusterServiceVersion installed or are about to. More of
-	// them do no harm.
+	// Subscriptions are those of the namespace that have this ClusterServiceVersion installed or are about to.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. More of them do no harm.
+	// CustomResourceDefinitions are those that the ClusterServiceVersion owns.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// Deployments are those of the namespace that carry the owner labels of the ClusterServiceVersion. More of them do
-	// no harm.
+	// Deployments are those of the namespace that carry the owner labels of the ClusterServiceVersion.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 	Deletion
 }
@@ -48,7 +46,7 @@ type Input struct {
 // Deletion is what a cleanup looks at besides what package csv reads for every ClusterServiceVersion. Gather fills it.
 type Deletion struct {
 	// Peers are the other ClusterServiceVersions of all namespaces, copies left out, that own or require a CRD which
-	// this one owns. More of them do no harm.
+	// this one owns.
 	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Namespaces are the own one and those in which operands may be deleted; all when that is everywhere.
 	Namespaces olmcore.Observed[*corev1.Namespace]
@@ -58,7 +56,7 @@ type Deletion struct {
 	// Unread are the kinds for which ClusterObjects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
 	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with its name whose label
-	// olm.copiedFrom names its namespace. More of them do no harm.
+	// olm.copiedFrom names its namespace.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// WellKnown are the objects that serving certificates need outside the namespace, found by name: for each
 	// Deployment d of the strategy the ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
@@ -115,29 +113,21 @@ type Outcome struct {
 }
 
 func (in *Input) validate() error {
-	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
-		return err
-	}
-	return cmp.Or(
+	err := cmp.Or(
+		owned.Validate(in.ClusterServiceVersion, in.Now),
 		in.Config.Validate(),
 		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
 		olmcore.ValidateList("Neighbours", in.Neighbours),
 		olmcore.ValidateList("Subscriptions", in.Subscriptions),
 		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
 		olmcore.ValidateList("Deployments", in.Deployments),
-		in.Deletion.validate(),
+		olmcore.ValidateList("Deletion.Peers", in.Peers),
+		olmcore.ValidateList("Deletion.Copies", in.Copies),
+		olmcore.ValidateList("Deletion.Namespaces", in.Namespaces),
+		read.ValidateMixed("Deletion.ClusterObjects", in.ClusterObjects),
+		read.ValidateMixed("Deletion.WellKnown", in.WellKnown),
 	)
-}
-
-func (d *Deletion) validate() error {
-	err := cmp.Or(
-		olmcore.ValidateList("Deletion.Peers", d.Peers),
-		olmcore.ValidateList("Deletion.Copies", d.Copies),
-		olmcore.ValidateList("Deletion.Namespaces", d.Namespaces),
-		read.ValidateMixed("Deletion.ClusterObjects", d.ClusterObjects),
-		read.ValidateMixed("Deletion.WellKnown", d.WellKnown),
-	)
-	for _, answer := range d.Operands {
+	for _, answer := range in.Operands {
 		err = cmp.Or(err, read.ValidateMixed("Deletion.Operands", answer))
 	}
 	return err

@@ -3,9 +3,7 @@
 package cleanup
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -47,7 +45,6 @@ func findOperands(f *facts) (all found) {
 	}
 	kinds, left := operandKinds(f)
 	all.skipped = left
-	var instances []olmcore.Object
 	for _, kind := range kinds {
 		answer := f.Operands[kind.gvk.GroupKind()]
 		if !answer.Complete {
@@ -55,18 +52,32 @@ func findOperands(f *facts) (all found) {
 		}
 		for _, o := range answer.Items {
 			if kind.covers(f, o) {
-				instances = append(instances, o)
+				all.addOperand(f, o)
 			}
 		}
 	}
 	if len(all.ask) > 0 {
+		all.targets = nil
 		return all
 	}
-	slices.SortFunc(instances, func(a, b olmcore.Object) int {
-		x, y := olmcore.KeyOf(a), olmcore.KeyOf(b)
-		return cmp.Or(strings.Compare(x.Group, y.Group), x.Compare(y))
-	})
-	return addOperands(f, all, instances)
+	slices.SortFunc(all.targets, compareByGroup)
+	all.requeue = max(0, f.Config.OperandTimeout-f.age)
+	return all
+}
+
+func (all *found) addOperand(f *facts, o olmcore.Object) {
+	_, kept := o.GetAnnotations()[AnnotationKeep]
+	live := o.GetDeletionTimestamp() == nil
+	switch timeout := f.Config.OperandTimeout; {
+	case timeout > 0 && f.age >= timeout:
+		all.skipped = append(all.skipped, skip(o, "still there when the time for operands was over"))
+	case kept && live:
+		all.skipped = append(all.skipped, skip(o, "kept by annotation"))
+	case live && len(o.GetFinalizers()) > 0 && !isOperatorRunning(f):
+		all.targets = append(all.targets, target{ref: olmcore.RefOf(o), why: "operator not running", blocked: true})
+	default:
+		all.targets = append(all.targets, deletionOf(f, o))
+	}
 }
 
 // subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
@@ -79,27 +90,6 @@ func subscribedBy(f *facts) string {
 		}
 	}
 	return name
-}
-
-func addOperands(f *facts, all found, instances []olmcore.Object) found {
-	timeout := f.Config.OperandTimeout
-	running := isOperatorRunning(f)
-	for _, o := range instances {
-		_, kept := o.GetAnnotations()[AnnotationKeep]
-		live := o.GetDeletionTimestamp() == nil
-		switch {
-		case timeout > 0 && f.age >= timeout:
-			all.skipped = append(all.skipped, skip(o, "still there when the time for operands was over"))
-		case kept && live:
-			all.skipped = append(all.skipped, skip(o, "kept by annotation"))
-		case live && len(o.GetFinalizers()) > 0 && !running:
-			all.targets = append(all.targets, target{ref: olmcore.RefOf(o), why: "operator not running", blocked: true})
-		default:
-			all.targets = append(all.targets, deletionOf(f, o))
-		}
-	}
-	all.requeue = max(0, timeout-f.age)
-	return all
 }
 
 // isOperatorRunning reports whether the operator can finish the operands: deleting one that has finalizers would

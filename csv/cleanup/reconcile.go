@@ -72,7 +72,7 @@ func withoutFinalizer(c *owned.CSV, reason, message string) olmcore.Action {
 }
 
 func (f *facts) outcome(p progress) Outcome {
-	out := Outcome{Operands: p.ask, Mode: f.mode, Stage: p.stage, Pending: len(p.pending)}
+	out := Outcome{Operands: p.ask, Mode: f.mode, Stage: p.stage, Pending: len(p.targets)}
 	if value, ok := f.c.Annotations[AnnotationCleanup]; ok && f.override == "" {
 		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
 	}
@@ -104,7 +104,7 @@ func release(f *facts, p progress, why string) Outcome {
 
 // abandon releases the ClusterServiceVersion and says what stays: everything that is known to belong to it.
 func abandon(f *facts, p progress, why string) Outcome {
-	for _, t := range p.pending {
+	for _, t := range p.targets {
 		p.skipped = append(p.skipped, skipped{t.ref.Unversioned(), why})
 	}
 	for _, others := range f.others {
@@ -115,7 +115,7 @@ func abandon(f *facts, p progress, why string) Outcome {
 			p.skipped = append(p.skipped, skip(o, why))
 		}
 	}
-	p.pending, p.ask = nil, nil
+	p.targets, p.ask = nil, nil
 	return release(f, p, why)
 }
 
@@ -127,7 +127,7 @@ func hold(f *facts, p progress) Outcome {
 		out.Requeue(namespaceHold - f.age)
 	}
 	paused := p.isPaused()
-	for _, t := range p.pending {
+	for _, t := range p.targets {
 		out.Requeue(t.wait)
 		if t.write != nil && !paused {
 			out.Actions = append(out.Actions, t.write)

@@ -31,7 +31,7 @@ func report(f *facts, p progress, out *Outcome) {
 	s := &f.c.Status
 	message := p.message()
 	after := f.c.DeepCopy()
-	after.Status.Cleanup.PendingDeletion = pendingLists(p.pending)
+	after.Status.Cleanup.PendingDeletion = pendingLists(p.targets)
 	started := len(s.Cleanup.PendingDeletion) > 0
 	if f.superseded {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
@@ -54,7 +54,7 @@ func report(f *facts, p progress, out *Outcome) {
 	if !started {
 		out.say(f, olmcore.Info, ReasonCleanupStarted, "%s", message)
 	}
-	if slices.ContainsFunc(p.pending, func(t target) bool { return t.blocked }) {
+	if slices.ContainsFunc(p.targets, func(t target) bool { return t.blocked }) {
 		out.say(f, olmcore.Warning, ReasonCleanupBlocked, "%s", message)
 	}
 }
@@ -62,13 +62,13 @@ func report(f *facts, p progress, out *Outcome) {
 // message says what is waited for.
 func (p *progress) message() string {
 	var parts []string
-	for _, t := range p.pending[:min(len(p.pending), pendingInMessage)] {
+	for _, t := range p.targets[:min(len(p.targets), pendingInMessage)] {
 		key := t.ref.Key()
 		key.Kind = schema.GroupKind{Group: key.Group, Kind: key.Kind}.String()
 		parts = append(parts, fmt.Sprintf("%s (%s)", key, t.why))
 	}
-	text := fmt.Sprintf("cleanup stage %s: waiting for %d object(s): %s", p.stage, len(p.pending), strings.Join(parts, ", "))
-	if more := len(p.pending) - pendingInMessage; more > 0 {
+	text := fmt.Sprintf("cleanup stage %s: waiting for %d object(s): %s", p.stage, len(p.targets), strings.Join(parts, ", "))
+	if more := len(p.targets) - pendingInMessage; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -76,10 +76,7 @@ func (p *progress) message() string {
 
 // pendingLists groups the first of what is pending by kind.
 func pendingLists(list []target) []v1alpha1.ResourceList {
-	list = slices.SortedFunc(slices.Values(list[:min(len(list), pendingInStatus)]), func(a, b target) int {
-		x, y := a.ref.Key(), b.ref.Key()
-		return cmp.Or(strings.Compare(x.Group, y.Group), x.Compare(y))
-	})
+	list = slices.SortedFunc(slices.Values(list[:min(len(list), pendingInStatus)]), compareByGroup)
 	var lists []v1alpha1.ResourceList
 	for _, t := range list {
 		key := t.ref.Key()
@@ -90,4 +87,9 @@ func pendingLists(list []target) []v1alpha1.ResourceList {
 		last.Instances = append(last.Instances, v1alpha1.ResourceInstance{Name: key.Name, Namespace: key.Namespace})
 	}
 	return lists
+}
+
+func compareByGroup(a, b target) int {
+	x, y := a.ref.Key(), b.ref.Key()
+	return cmp.Or(strings.Compare(x.Group, y.Group), x.Compare(y))
 }

@@ -101,35 +101,29 @@ type skipped struct {
 
 func skip(o olmcore.Object, why string) skipped { return skipped{olmcore.RefOf(o).Unversioned(), why} }
 
-// progress is how far the stages got: what holds the ClusterServiceVersion in the first stage that is not done, and
-// what was left behind until then.
+// progress is how far the stages got: what holds the ClusterServiceVersion in the first stage that is not done, and all
+// that was left behind until then.
 type progress struct {
-	stage   Stage
-	pending []target
-	skipped []skipped
+	stage Stage
+	found
 	// givenUp are writes that were refused for too long. They run again beside others, because an adapter forgets the
 	// outcome of what a run leaves out, and with it how long the object has been refused.
 	givenUp []olmcore.Action
-	unread  []string
-	ask     []schema.GroupVersionKind
-	requeue time.Duration
 }
 
-func (p *progress) holds() bool { return len(p.pending)+len(p.unread)+len(p.ask) > 0 }
+func (p *progress) holds() bool { return len(p.targets)+len(p.unread)+len(p.ask) > 0 }
 
 // isPaused reports whether all writes wait for another try.
 func (p *progress) isPaused() bool {
 	isWrite := func(t target) bool { return t.write != nil }
 	isDue := func(t target) bool { return t.write != nil && t.wait <= 0 }
-	return slices.ContainsFunc(p.pending, isWrite) && !slices.ContainsFunc(p.pending, isDue)
+	return slices.ContainsFunc(p.targets, isWrite) && !slices.ContainsFunc(p.targets, isDue)
 }
 
 // progressOf goes through the stages up to the first that holds.
 func progressOf(f *facts, stages []stage) progress {
-	p := progress{
-		stage:  StageRelease,
-		unread: slices.Concat(read.Missing(f.Namespaces, "Namespaces"), read.Missing(f.Neighbours, "ClusterServiceVersions")),
-	}
+	p := progress{stage: StageRelease}
+	p.unread = slices.Concat(read.Missing(f.Namespaces, "Namespaces"), read.Missing(f.Neighbours, "ClusterServiceVersions"))
 	for _, s := range stages {
 		if p.holds() {
 			return p
@@ -144,31 +138,29 @@ func progressOf(f *facts, stages []stage) progress {
 
 // through returns the progress after one more stage.
 func (p progress) through(f *facts, s stage) progress {
-	all := s.find(f)
-	p.stage, p.unread, p.ask, p.requeue = s.name, all.unread, all.ask, all.requeue
-	p.skipped = append(p.skipped, all.skipped...)
-	writes := 0
-	for _, t := range all.targets {
+	next := progress{stage: s.name, found: s.find(f), givenUp: p.givenUp}
+	targets, writes := next.targets, 0
+	next.targets, next.skipped = nil, append(p.skipped, next.skipped...)
+	for _, t := range targets {
 		if s.batch > 0 && writes >= s.batch && t.write != nil {
 			t.why, t.write = "queued", nil
-			p.pending = append(p.pending, t)
-			continue
+		} else {
+			t = s.limits.judge(f, t)
 		}
-		t = s.limits.judge(f, t)
 		switch {
 		case t.leftBehind:
-			p.skipped = append(p.skipped, skipped{t.ref.Unversioned(), t.why})
+			next.skipped = append(next.skipped, skipped{t.ref.Unversioned(), t.why})
 			if t.write != nil {
-				p.givenUp = append(p.givenUp, t.write)
+				next.givenUp = append(next.givenUp, t.write)
 			}
 		case !t.done:
-			p.pending = append(p.pending, t)
+			next.targets = append(next.targets, t)
 			if t.write != nil {
 				writes++
 			}
 		}
 	}
-	return p
+	return next
 }
 
 // judge returns a target with what its last try, or how long it takes, means for it.
