@@ -14,10 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the OperatorGroups for which o's addition, change or
-// deletion can change the outcome; an empty Name stands for every group of the
-// Namespace, the zero key for every group (olmcore.ExpandKeys). Call it for the old and
-// the new object and take both answers.
+// Affected returns the keys of the OperatorGroups for which o's addition, change or deletion can change the outcome; an
+// empty Name stands for every group of the Namespace, the zero key for every group (olmcore.ExpandKeys). Call it for
+// the old and the new object and take both answers.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *rbacv1.ClusterRole:

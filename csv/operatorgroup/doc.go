@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operatorgroup decides about one OperatorGroup: which namespaces its operators
-// watch and what its users may do with what they provide.
+// Package operatorgroup decides about one OperatorGroup: which namespaces its operators watch and what its users may do
+// with what they provide.
 //
 // [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], and [Affected] says
-// which groups to look at again when an object changed. Every ClusterServiceVersion of
-// the namespace waits for the status that Reconcile writes; package csv reads it.
+// which groups to look at again when an object changed. Every ClusterServiceVersion of the namespace waits for the
+// status that Reconcile writes; package csv reads it.
 //
 //	spec.targetNamespaces, spec.selector   ->  status.namespaces
 //	spec.serviceAccountName                ->  status.serviceAccountRef, a condition

@@ -109,8 +109,7 @@ func with[T olmcore.Object](list olmcore.Observed[T], o T) olmcore.Observed[T] {
 	return olmcore.Found(append(items, o)...)
 }
 
-// atRest are groups of each sort that have nothing to do, with an operator, beside other
-// namespaces.
+// atRest are groups of each sort that have nothing to do, with an operator, beside other namespaces.
 func atRest(t testing.TB, namespaces int) map[string]operatorgroup.Input {
 	t.Helper()
 	inputs := map[string]operatorgroup.Input{}

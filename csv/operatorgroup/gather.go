@@ -20,9 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now and Checkpoint apart. A group that does not
-// exist is an error for which apierrors.IsNotFound holds. What was not read is an
-// incomplete list; any other read that failed is an error.
+// Gather reads what Reconcile looks at, Now and Checkpoint apart. A group that does not exist is an error for which
+// apierrors.IsNotFound holds. What was not read is an incomplete list; any other read that failed is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	g, err := olmcore.Require[*operatorsv1.OperatorGroup](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -48,9 +47,8 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 	return in, nil
 }
 
-// namespacesOf reads the namespaces that a group can concern: those that it selects now,
-// those of its status, and those with its label. A cluster of many groups would cost the
-// square of its size if each read all namespaces.
+// namespacesOf reads the namespaces that a group can concern: those that it selects now, those of its status, and those
+// with its label. A cluster of many groups would cost the square of its size if each read all namespaces.
 func namespacesOf(reads *read.Reads, g *operatorsv1.OperatorGroup) olmcore.Observed[*corev1.Namespace] {
 	selected, marked := olmcore.Found[*corev1.Namespace](), olmcore.Found[*corev1.Namespace]()
 	if selectsByLabel(g) {

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAGroupReadsTheNamespacesThatItConcerns, not all of the cluster: those that it
-// selects, those of its status, and those that carry its label.
+// TestAGroupReadsTheNamespacesThatItConcerns, not all of the cluster: those that it selects, those of its status, and
+// those that carry its label.
 func TestAGroupReadsTheNamespacesThatItConcerns(t *testing.T) {
 	label := map[string]string{"olm.operatorgroup.uid/group": ""}
 	world := []olmcore.Object{

@@ -14,8 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills
-// all but Now and Checkpoint.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -23,28 +22,25 @@ type Input struct {
 	OperatorGroup *operatorsv1.OperatorGroup
 	// Siblings are the other OperatorGroups of its namespace.
 	Siblings olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Namespaces are those that the group's targets or selector name, those of its
-	// status, and those with its label. More of them do no harm. A group with a
-	// selector waits for them.
+	// Namespaces are those that the group's targets or selector name, those of its status, and those with its label.
+	// More of them do no harm. A group with a selector waits for them.
 	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterServiceVersions are those of the namespace.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// ClusterRoles are those named like the group's own. More of them do no harm.
 	ClusterRoles olmcore.Observed[*rbacv1.ClusterRole]
-	// ServiceAccounts are those of the namespace that spec.serviceAccountName names:
-	// one at most. More of them do no harm.
+	// ServiceAccounts are those of the namespace that spec.serviceAccountName names: one at most. More of them do no
+	// harm.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this group; nil is always
-	// right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this group; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
 type Outcome struct {
 	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is
-	// something to do.
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
 	Checkpoint *olmcore.Checkpoint
 }
 

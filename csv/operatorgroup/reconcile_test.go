@@ -19,9 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestStatusOfAnOperatorGroup has OLM's cases of syncOperatorGroups: a selector that
-// matches, one that matches nothing, explicit targets, all namespaces, a missing
-// ServiceAccount, a second group.
+// TestStatusOfAnOperatorGroup has OLM's cases of syncOperatorGroups: a selector that matches, one that matches nothing,
+// explicit targets, all namespaces, a missing ServiceAccount, a second group.
 func TestStatusOfAnOperatorGroup(t *testing.T) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "sa"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
@@ -198,10 +197,10 @@ func groupInput(t *testing.T) operatorgroup.Input {
 	return in
 }
 
-// TestTheClusterRolesOfAGroup has OLM's cases of aggregation: sorted selectors, and none
-// without APIs (TestRolesOfAGroupWithoutAPIs).
-// OLM's cases: its ClusterRoles: created, kept, relabelled, not written when equal; no APIs: no
-// aggregation; selectors are sorted; aggregation, install modes, intersection and static groups.
+// TestTheClusterRolesOfAGroup has OLM's cases of aggregation: sorted selectors, and none without APIs
+// (TestRolesOfAGroupWithoutAPIs).
+// OLM's cases: its ClusterRoles: created, kept, relabelled, not written when equal; no APIs: no aggregation; selectors
+// are sorted; aggregation, install modes, intersection and static groups.
 func TestTheClusterRolesOfAGroup(t *testing.T) {
 	in := groupInput(t)
 	var names []string
@@ -226,8 +225,8 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
 }
 
-// TestLabelsRolesAndProvidedAPIs has OLM's cases of namespace labels (added, removed, left
-// alone), of ClusterRoles (created, kept, relabelled) and of static groups.
+// TestLabelsRolesAndProvidedAPIs has OLM's cases of namespace labels (added, removed, left alone), of ClusterRoles
+// (created, kept, relabelled) and of static groups.
 func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *operatorgroup.Input)
@@ -374,8 +373,8 @@ func TestAGroupSaysWhatWasNotRead(t *testing.T) {
 	}
 }
 
-// TestAGroupOfManyOperators: what thousands of operators of one namespace provide
-// is compared with the annotation in one pass.
+// TestAGroupOfManyOperators: what thousands of operators of one namespace provide is compared with the annotation in
+// one pass.
 func TestAGroupOfManyOperators(t *testing.T) {
 	in := operatorgroup.Input{Now: now, OperatorGroup: group(), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
 	var apis []string
@@ -422,8 +421,7 @@ func TestATargetThatMeansAllIsRefused(t *testing.T) {
 	require.Equal(t, "TargetNamespaces cannot contain NamespaceAll: [ns ]", res.Diagnostics[0].Message)
 }
 
-// TestAGroupAtRestThatChangesHasWork: what is taken from a group at rest is put right,
-// and its Checkpoint notices it.
+// TestAGroupAtRestThatChangesHasWork: what is taken from a group at rest is put right, and its Checkpoint notices it.
 func TestAGroupAtRestThatChangesHasWork(t *testing.T) {
 	marked := func(in *operatorgroup.Input) {
 		in.Namespaces.Items = append(in.Namespaces.Items, namespace("x", map[string]string{"olm.operatorgroup.uid/" + string(in.OperatorGroup.UID): ""}))

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"math/big"
 	"slices"
-	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
@@ -25,8 +25,7 @@ const (
 	aggregatePrefix = "olm.opgroup.permissions/aggregate-to-"
 )
 
-// roleSuffixes are the ClusterRoles of a group: what its users may do with the APIs that
-// its operators provide.
+// roleSuffixes are the ClusterRoles of a group: what its users may do with the APIs that its operators provide.
 var roleSuffixes = [...]string{"admin", "edit", "view"}
 
 // roleName is the name that OLM gives, at most 253 characters long.
@@ -37,27 +36,25 @@ func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
 	return roleNamePrefix + g.Name[:min(len(g.Name), limit-len(roleNamePrefix)-len(tail))] + tail
 }
 
-// clusterRoles returns the writes that bring the aggregated ClusterRoles about. They
-// select by label the roles that exist for each API.
+// clusterRoles returns the writes that bring the aggregated ClusterRoles about. They select by label the roles that
+// exist for each API.
 func clusterRoles(in *Input) []olmcore.Action {
 	if !in.ClusterRoles.Complete || !in.ClusterServiceVersions.Complete {
 		return nil
 	}
 	g := in.OperatorGroup
 	apis := group.Parse(group.Annotation(g))
-	for _, c := range members(in) {
-		apis = append(apis, group.Provided(c)...)
-	}
-	live := make(map[string]*rbacv1.ClusterRole, len(in.ClusterRoles.Items))
-	for _, role := range in.ClusterRoles.Items {
-		live[role.Name] = role
+	for _, c := range in.ClusterServiceVersions.Items {
+		if isMember(in, c) {
+			apis = append(apis, group.Provided(c)...)
+		}
 	}
 	var actions []olmcore.Action
 	for _, suffix := range roleSuffixes {
 		desired := desiredRole(g, apis, suffix)
-		have := live[desired.Name]
+		have, exists := owned.Find(in.ClusterRoles.Items, "", desired.Name)
 		switch {
-		case have == nil:
+		case !exists:
 			actions = append(actions, olmcore.CreateOf(desired, olmcore.Cause{
 				Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Name + " has no role for " + suffix,
 			}))
@@ -88,19 +85,17 @@ func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) 
 	for _, a := range apis {
 		keys.Insert(aggregatePrefix + a.Hash() + "-" + suffix)
 	}
-	if len(keys) == 0 {
-		return role
-	}
-	role.AggregationRule = &rbacv1.AggregationRule{}
 	for _, key := range sets.List(keys) {
+		if role.AggregationRule == nil {
+			role.AggregationRule = &rbacv1.AggregationRule{}
+		}
 		role.AggregationRule.ClusterRoleSelectors = append(role.AggregationRule.ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{key: "true"}})
 	}
 	return role
 }
 
-// namespaceLabels marks the namespaces that the group's status lists with its UID, so
-// that webhooks can select them, and takes the mark off others. A group that watches all
-// needs none.
+// namespaceLabels marks the namespaces that the group's status lists with its UID, so that webhooks can select them,
+// and takes the mark off others. A group that watches all needs none.
 func namespaceLabels(in *Input) []olmcore.Action {
 	g := in.OperatorGroup
 	watched, computed := group.TargetsOf(g)
@@ -116,20 +111,17 @@ func namespaceLabels(in *Input) []olmcore.Action {
 			continue
 		}
 		after := n.DeepCopy()
-		why := "OperatorGroup " + g.Namespace + "/" + g.Name + " watches it"
+		why := " watches it"
 		if marked {
 			delete(after.Labels, key)
-			why = "OperatorGroup " + g.Namespace + "/" + g.Name + " does not watch it any more"
+			why = " does not watch it any more"
 		} else {
 			after.Labels, _ = olmcore.MergeLabels(after.Labels, map[string]string{key: ""})
 		}
-		actions = append(actions, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonGroupChanged, Message: why}))
+		actions = append(actions, olmcore.UpdateOf(n, after, olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "OperatorGroup " + g.Namespace + "/" + g.Name + why,
+		}))
 	}
-	slices.SortFunc(actions, func(a, b olmcore.Action) int { return strings.Compare(targetName(a), targetName(b)) })
+	slices.SortFunc(actions, deployment.ByTarget)
 	return actions
-}
-
-func targetName(a olmcore.Action) string {
-	_, target, _ := a.Describe()
-	return target.Name
 }

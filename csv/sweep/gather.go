@@ -17,9 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now and Checkpoint apart. What was not read is an
-// incomplete list; any other read that failed is an error. A kind that the cluster does
-// not serve has no objects.
+// Gather reads what Reconcile looks at, Now and Checkpoint apart. What was not read is an incomplete list; any other
+// read that failed is an error. A kind that the cluster does not serve has no objects.
 func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config) (Input, error) {
 	isOwned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 	if err != nil {

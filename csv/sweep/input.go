@@ -16,26 +16,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. A list that
-// was not read makes it say so and do nothing. Gather fills all but Now and Checkpoint.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. A list that was not read makes it say so and
+// do nothing. Gather fills all but Now and Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
-	// Config is that of the cleanup of a ClusterServiceVersion: SweepDelete and
-	// ClusterKinds count here.
+	// Config is that of the cleanup of a ClusterServiceVersion: SweepDelete and ClusterKinds count here.
 	Config cleanup.Config
-	// ClusterServiceVersions, OperatorGroups and InstallPlans are those of all
-	// namespaces.
+	// ClusterServiceVersions, OperatorGroups and InstallPlans are those of all namespaces.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
 	InstallPlans           olmcore.Observed[*v1alpha1.InstallPlan]
 	// Namespaces are those of the cluster.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system, that
-	// carry the label olm.owner.kind.
+	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the label olm.owner.kind.
 	Objects olmcore.Observed[olmcore.Object]
-	// Unread are the kinds for which Objects is not complete, which what is said names;
-	// may be empty.
+	// Unread are the kinds for which Objects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
 
 	// Checkpoint is Outcome.Checkpoint of an earlier call; nil is always right.
@@ -45,8 +41,7 @@ type Input struct {
 // Outcome is a Result and what Reconcile asks its caller to keep.
 type Outcome struct {
 	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is
-	// something to do.
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
 	Checkpoint *olmcore.Checkpoint
 }
 
@@ -72,21 +67,4 @@ func (in *Input) validate() error {
 		olmcore.ValidateList("Namespaces", in.Namespaces),
 		read.ValidateMixed("Objects", in.Objects),
 	)
-}
-
-// unread returns the name of a list that was not read, empty when all were.
-func (in *Input) unread() string {
-	switch {
-	case !in.ClusterServiceVersions.Complete:
-		return "ClusterServiceVersions"
-	case !in.OperatorGroups.Complete:
-		return "OperatorGroups"
-	case !in.InstallPlans.Complete:
-		return "InstallPlans"
-	case !in.Namespaces.Complete:
-		return "Namespaces"
-	case !in.Objects.Complete:
-		return read.OwnedList(in.Unread)
-	}
-	return ""
 }

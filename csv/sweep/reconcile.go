@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
 const (
-	// minAge is how old an object must be before it counts as an orphan: its owner may
-	// be on its way into a cache.
+	// minAge is how old an object must be before it counts as an orphan: its owner may be on its way into a cache.
 	minAge = 10 * time.Minute
 	// maxReported bounds what one result says and deletes.
 	maxReported = 100
@@ -28,12 +28,11 @@ const (
 	unreadPace = 5 * time.Second
 )
 
-// Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion
-// or OperatorGroup that does not exist, and labels on namespaces of groups that do not
-// exist. It reports them as Diagnostics and, with Config.SweepDelete, removes them. An
-// object younger than ten minutes, and one whose owner an unfinished InstallPlan is about
-// to create, is left alone. An Outcome with nothing but a Checkpoint, or a time, means that
-// nothing was left behind. The error is an *olmcore.InputError.
+// Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion or OperatorGroup that does not
+// exist, and labels on namespaces of groups that do not exist. It reports them as Diagnostics and, with
+// Config.SweepDelete, removes them. An object younger than ten minutes, and one whose owner an unfinished InstallPlan
+// is about to create, is left alone. An Outcome with nothing but a Checkpoint, or a time, means that nothing was left
+// behind. The error is an *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
 	c := in.Checkpoint.Compare(in.Now)
 	in.cover(&c)
@@ -50,16 +49,35 @@ func Reconcile(in Input) (Outcome, error) {
 	return out, nil
 }
 
-func decide(in *Input) olmcore.Result {
-	if list := in.unread(); list != "" {
-		return olmcore.Result{
-			Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.Ref{}, "",
-				"the list of %s was not read, so nothing is swept", list)},
-			RequeueAfter: unreadPace,
-		}
+func decide(in *Input) (res olmcore.Result) {
+	unread := slices.Concat(
+		read.Missing(in.ClusterServiceVersions, "ClusterServiceVersions"),
+		read.Missing(in.OperatorGroups, "OperatorGroups"),
+		read.Missing(in.InstallPlans, "InstallPlans"),
+		read.Missing(in.Namespaces, "Namespaces"),
+		read.Missing(in.Objects, read.OwnedList(in.Unread)),
+	)
+	say := func(reason string, target olmcore.Ref, path, format string, args ...any) {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, target, path, format, args...))
+	}
+	if len(unread) > 0 {
+		say(ReasonNotObserved, olmcore.Ref{}, "", "the list of %s was not read, so nothing is swept", unread[0])
+		res.Requeue(unreadPace)
+		return res
 	}
 	orphans, wait := orphanedObjects(in)
-	return report(in, append(orphans, markedNamespaces(in)...), wait)
+	res.Requeue(wait)
+	orphans = append(orphans, markedNamespaces(in)...)
+	for _, o := range orphans[:min(len(orphans), maxReported)] {
+		say(ReasonOrphaned, o.ref, o.path, "%s", o.message)
+		if in.Config.SweepDelete {
+			res.Actions = append(res.Actions, o.removal)
+		}
+	}
+	if len(orphans) > maxReported {
+		say(ReasonOrphaned, olmcore.Ref{}, "", "there are more than %d; the rest comes with the next sweep", maxReported)
+	}
+	return res
 }
 
 // orphan is what was left behind, and the write that removes it.
@@ -69,21 +87,7 @@ type orphan struct {
 	removal       olmcore.Action
 }
 
-// report says what was left behind and, when it is to be removed, asks for that.
-func report(in *Input, orphans []orphan, wait time.Duration) olmcore.Result {
-	res := olmcore.Result{RequeueAfter: wait}
-	for _, o := range orphans[:min(len(orphans), maxReported)] {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, o.ref, o.path, "%s", o.message))
-		if in.Config.SweepDelete {
-			res.Actions = append(res.Actions, o.removal)
-		}
-	}
-	if len(orphans) > maxReported {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOrphaned, olmcore.Ref{}, "",
-			"there are more than %d; the rest comes with the next sweep", maxReported))
-	}
-	return res
-}
+func compareOrphans(a, b orphan) int { return a.ref.Compare(b.ref) }
 
 // knownOwners are the owners that exist, and those that InstallPlans are about to create.
 func knownOwners(in *Input) map[olmcore.Owner]bool {
@@ -107,8 +111,8 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 	return owners
 }
 
-// orphanedObjects returns the objects whose owner does not exist, and when the next one
-// that is too young is old enough.
+// orphanedObjects returns the objects whose owner does not exist, and when the next one that is too young is old
+// enough.
 func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 	owners := knownOwners(in)
 	var young olmcore.Result
@@ -124,17 +128,14 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			continue
 		}
 		message := fmt.Sprintf("its %s %s/%s does not exist", owner.Kind, owner.Namespace, owner.Name)
-		orphans = append(orphans, orphan{
-			ref: olmcore.RefOf(o), message: message,
-			removal: olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonOrphaned, Message: message}),
-		})
+		orphans = append(orphans, orphan{olmcore.RefOf(o), "", message, olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonOrphaned, Message: message})})
 	}
-	slices.SortFunc(orphans, func(a, b orphan) int { return a.ref.Compare(b.ref) })
+	slices.SortFunc(orphans, compareOrphans)
 	return orphans, young.RequeueAfter
 }
 
-// isSwept reports whether an object goes when the owner that its labels name does not
-// exist. CRDs and namespaces never go, and inside a namespace anybody may write labels.
+// isSwept reports whether an object goes when the owner that its labels name does not exist. CRDs and namespaces never
+// go, and inside a namespace anybody may write labels.
 func isSwept(o olmcore.Object, owner olmcore.Owner) bool {
 	key := olmcore.KeyOf(o)
 	return (owner.Kind == v1alpha1.ClusterServiceVersionKind || owner.Kind == operatorsv1.OperatorGroupKind) &&
@@ -162,11 +163,8 @@ func markedNamespaces(in *Input) []orphan {
 		}
 		after := n.DeepCopy()
 		after.Labels = labels
-		marked = append(marked, orphan{
-			ref: olmcore.RefOf(n), path: "metadata.labels", message: message,
-			removal: olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message}),
-		})
+		marked = append(marked, orphan{olmcore.RefOf(n), "metadata.labels", message, olmcore.UpdateOf(n, after, olmcore.Cause{Reason: ReasonOrphaned, Message: message})})
 	}
-	slices.SortFunc(marked, func(a, b orphan) int { return a.ref.Compare(b.ref) })
+	slices.SortFunc(marked, compareOrphans)
 	return marked
 }

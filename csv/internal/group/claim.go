@@ -30,12 +30,12 @@ type Claim struct {
 // conflicts one that is lost comes first, then the group with the lowest name.
 func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) Claim {
 	provided := Provided(c)
-	claim := Claim{Listed: !slices.ContainsFunc(provided, notIn(Parse(Annotation(own))))}
+	claim := Claim{Listed: !slices.ContainsFunc(provided, NotIn(Parse(Annotation(own))))}
 	for _, other := range others {
 		if other.Namespace == own.Namespace && other.Name == own.Name || !intersect(own, other) {
 			continue
 		}
-		unlisted := notIn(Parse(Annotation(other)))
+		unlisted := NotIn(Parse(Annotation(other)))
 		for _, a := range provided {
 			if unlisted(a) {
 				continue
@@ -49,9 +49,9 @@ func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1
 	return claim
 }
 
-// notIn returns the test for APIs that are not in a list. An API without a kind is in
+// NotIn returns the test for APIs that are not in a list. An API without a kind is in
 // none.
-func notIn(list []API) func(API) bool {
+func NotIn(list []API) func(API) bool {
 	listed := make(map[API]bool, len(list))
 	for _, a := range list {
 		listed[a] = true
