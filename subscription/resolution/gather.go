@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is the namespace whose CatalogSources
@@ -19,27 +17,27 @@ import (
 // name; one that is missing there counts as unavailable. The caller sets the rest of the Input, which is optional. A
 // read that failed is its error; for objects that r did not read it is an olmcore.ErrNotRead that says what is
 // unknown.
-func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*content.Catalog) (model.Input, error) {
+func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")
 }
 
-func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*content.Catalog) (model.Input, error) {
-	in := model.Input{Namespace: namespace, GlobalCatalogNamespace: globalCatalogNamespace, InFlight: map[string]string{}}
+func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
+	in := Input{Namespace: namespace, GlobalCatalogNamespace: globalCatalogNamespace, InFlight: map[string]string{}}
 	var err error
 	if in.OperatorGroups, err = olmcore.List[*operatorsv1.OperatorGroup](ctx, r, namespace, nil); err != nil {
-		return model.Input{}, err
+		return Input{}, err
 	}
 	if in.Subscriptions, err = olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil); err != nil {
-		return model.Input{}, err
+		return Input{}, err
 	}
 	if in.CSVs, err = olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, nil); err != nil {
-		return model.Input{}, err
+		return Input{}, err
 	}
 	for _, s := range in.Subscriptions {
 		on, err := onItsWay(ctx, r, s)
 		if err != nil {
-			return model.Input{}, err
+			return Input{}, err
 		}
 		if on {
 			in.InFlight[s.Name] = s.Status.CurrentCSV
@@ -52,10 +50,15 @@ func gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNames
 	for _, from := range namespaces {
 		sources, err := olmcore.List[*v1alpha1.CatalogSource](ctx, r, from, nil)
 		if err != nil {
-			return model.Input{}, err
+			return Input{}, err
 		}
 		for _, source := range sources {
-			in.Catalogs = append(in.Catalogs, stateOf(source, content))
+			key := types.NamespacedName{Namespace: from, Name: source.Name}
+			state := CatalogState{Key: key, Priority: source.Spec.Priority, Content: content[key]}
+			if state.Content == nil {
+				state.Problem = "its content was not read"
+			}
+			in.Catalogs = append(in.Catalogs, state)
 		}
 	}
 	return in, nil
@@ -68,19 +71,5 @@ func onItsWay(ctx context.Context, r olmcore.Reader, s *v1alpha1.Subscription) (
 		return false, nil
 	}
 	plan, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, r, s.Namespace, ref.Name)
-	if err != nil || plan == nil {
-		return false, err
-	}
-	return plan.DeletionTimestamp == nil && plan.Status.Phase != v1alpha1.InstallPlanPhaseFailed, nil
-}
-
-func stateOf(source *v1alpha1.CatalogSource, content map[types.NamespacedName]*content.Catalog) model.CatalogState {
-	state := model.CatalogState{
-		Key:      types.NamespacedName{Namespace: source.Namespace, Name: source.Name},
-		Priority: source.Spec.Priority,
-	}
-	if state.Content = content[state.Key]; state.Content == nil {
-		state.Problem = "its content was not read"
-	}
-	return state
+	return plan != nil && plan.DeletionTimestamp == nil && plan.Status.Phase != v1alpha1.InstallPlanPhaseFailed, err
 }

@@ -23,46 +23,33 @@ import (
 // is for people.
 const AnnotationRequiredBy = "olm.required-by"
 
-// generate returns the Subscriptions for operators that no Subscription follows.
+// generate returns the Subscription for an operator that no Subscription follows. taken are the names that there are.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
 // Differs: names are always valid and free.
-func generate(p *service, orphans []*model.Node, operators []olmcore.Operator) []*v1alpha1.Subscription {
-	var list []*v1alpha1.Subscription
-	taken := map[string]bool{}
-	for _, s := range p.Subs {
-		taken[s.Object.Name] = true
+func generate(p *service, op *olmcore.Operator, taken map[string]bool) *v1alpha1.Subscription {
+	raw := strings.Join([]string{op.Package, op.Channel, op.Catalog.Name, op.Catalog.Namespace}, "-")
+	name := generatedName(raw, 0)
+	if taken[name] {
+		p.Report(olmcore.Info, content.ReasonNameCollision, p.SubscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", op.Name)
 	}
-	for _, n := range orphans {
-		key := p.Sources[n.Source].Key
-		raw := strings.Join([]string{n.Entry.Channel.Pkg.Name, n.Entry.Channel.Name, key.Name, key.Namespace}, "-")
-		name := generatedName(raw, 0)
-		if taken[name] {
-			p.Report(olmcore.Info, content.ReasonNameCollision, p.SubscriptionRef(name), "", "the name is taken; the Subscription for %s gets a longer one", n.Entry.Name)
-		}
-		for try := 1; taken[name]; try++ {
-			name = generatedName(raw, try)
-		}
-		taken[name] = true
-		s := &v1alpha1.Subscription{
-			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind},
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.In.Namespace, Name: name},
-			Spec: &v1alpha1.SubscriptionSpec{
-				CatalogSource: key.Name, CatalogSourceNamespace: key.Namespace,
-				Package: n.Entry.Channel.Pkg.Name, Channel: n.Entry.Channel.Name, StartingCSV: n.Entry.Name,
-				InstallPlanApproval: v1alpha1.ApprovalAutomatic,
-			},
-		}
-		i := slices.IndexFunc(operators, func(op olmcore.Operator) bool {
-			return op.Name == n.Entry.Name && op.Package == n.Entry.Channel.Pkg.Name
-		})
-		if i >= 0 && len(operators[i].RequiredBy) > 0 {
-			s.Annotations = map[string]string{AnnotationRequiredBy: strings.Join(operators[i].RequiredBy, ",")}
-		}
-		list = append(list, s)
+	for try := 1; taken[name]; try++ {
+		name = generatedName(raw, try)
 	}
-	slices.SortFunc(list, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	taken[name] = true
+	s := &v1alpha1.Subscription{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.In.Namespace, Name: name},
+		Spec: &v1alpha1.SubscriptionSpec{
+			CatalogSource: op.Catalog.Name, CatalogSourceNamespace: op.Catalog.Namespace,
+			Package: op.Package, Channel: op.Channel, StartingCSV: op.Name,
+			InstallPlanApproval: v1alpha1.ApprovalAutomatic,
+		},
+	}
+	if len(op.RequiredBy) > 0 {
+		s.Annotations = map[string]string{AnnotationRequiredBy: strings.Join(op.RequiredBy, ",")}
+	}
+	return s
 }
 
 // generatedName makes a valid object name of a text, with a hash of the text at the end where it had to change or the

@@ -3,6 +3,7 @@
 package resolution
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -28,67 +29,55 @@ func Resolve(in Input) Result {
 	return res
 }
 
+// Explain says why a bundle, named by its ClusterServiceVersion, is or is not chosen for a Subscription; an empty
+// subscription asks about the whole namespace. It resolves as Resolve does and then asks what stands in the way.
+func Explain(in Input, subscription, bundle string) Explanation {
+	s, res := resolve(&in)
+	d := explain.Decided{Operators: res.Operators, Targets: res.Targets, Failure: res.Failure, Cores: res.Cores}
+	return explain.Of(&s.View, &d, subscription, bundle, &s.limits.heldBack)
+}
+
 // resolve decides. What every result has, and what only explains it, is not in the Result yet.
 func resolve(in *Input) (*service, Result) {
 	p := model.Read(in)
+	s := &service{
+		View: explain.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}, failures: map[string]*olmcore.ResolutionFailure{},
+		limits: newLimits(p),
+	}
+	res := Result{}
 	switch {
 	case p.Blocked != "":
-		return stopped(p, Blocked, p.Blocked)
+		res.Outcome, res.Failure = Blocked, &olmcore.ResolutionFailure{Message: p.Blocked}
 	case p.Failure != "":
-		return stopped(p, Failed, p.Failure)
+		res.Outcome, res.Failure = Failed, &olmcore.ResolutionFailure{Message: p.Failure}
+	default:
+		s.serve()
+		if s.served {
+			return s, solution(s)
+		}
+		res.Outcome, res.Failure = refused(s.cores)
 	}
-	s := serve(p)
-	if !s.served {
-		return s, refused(s)
-	}
-	res := solution(s)
 	res.Cores = s.cores
+	decide(s, &res, nil)
 	return s, res
 }
 
-// stopped is the result when no search took place.
-func stopped(p *model.Problem, outcome Outcome, message string) (*service, Result) {
-	s := &service{View: explain.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}}
-	res := Result{Outcome: outcome}
-	res.Failure = &olmcore.ResolutionFailure{Message: message}
-	unchanged(s, &res)
-	return s, res
-}
-
-// refused is the result when no Subscription can be served.
-func refused(s *service) Result {
-	res := Result{Outcome: Unsatisfiable, Cores: s.cores}
-	first := &s.cores[0]
-	for i := range s.cores {
-		if len(s.cores[i].Subscriptions) == 0 {
-			first = &s.cores[i] // it stops all of them
+// refused is why no Subscription can be served.
+func refused(cores []Core) (Outcome, *olmcore.ResolutionFailure) {
+	first := &cores[0]
+	for i := range cores {
+		if len(cores[i].Subscriptions) == 0 {
+			first = &cores[i] // it stops all of them
 		}
 	}
 	if first.Error {
-		res.Outcome = Failed
+		return Failed, failureOf(first)
 	}
-	res.Failure = failureOf(first)
-	unchanged(s, &res)
-	return res
+	return Unsatisfiable, failureOf(first)
 }
 
 func failureOf(c *Core) *olmcore.ResolutionFailure {
 	return &olmcore.ResolutionFailure{Unsatisfiable: !c.Error, Message: c.Message}
-}
-
-// unchanged says of every Subscription that it stays as it is.
-func unchanged(s *service, res *Result) {
-	for _, sub := range s.Subs {
-		d := olmcore.SubscriptionDecision{Name: sub.Object.Name, CurrentCSV: sub.Object.Status.CurrentCSV}
-		d.Failure = s.failures[sub.Object.Name]
-		res.Decisions = append(res.Decisions, d)
-		t := Target{Subscription: sub.Object.Name}
-		if sub.Current != nil {
-			t.Current = sub.Current.Object.Name
-			t.Target = t.Current
-		}
-		res.Targets = append(res.Targets, t)
-	}
 }
 
 // finish sorts, and adds what was observed.
@@ -102,20 +91,12 @@ func finish(p *service, res *Result) {
 	slices.SortFunc(res.Targets, func(a, b Target) int { return strings.Compare(a.Subscription, b.Subscription) })
 	slices.SortFunc(res.HeldBack, func(a, b explain.HeldBack) int { return strings.Compare(a.Subscription, b.Subscription) })
 	res.Diagnostics = p.Diagnostics
-	slices.SortStableFunc(res.Diagnostics, compareDiagnostics)
+	slices.SortStableFunc(res.Diagnostics, func(a, b olmcore.Diagnostic) int {
+		return cmp.Or(
+			strings.Compare(a.Target.Kind, b.Target.Kind), strings.Compare(a.Target.Namespace, b.Target.Namespace),
+			strings.Compare(a.Target.Name, b.Target.Name), strings.Compare(a.Reason, b.Reason),
+			strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
+	})
 	res.Stats = p.Stats
 	res.Stats.Steps, res.Stats.Explaining = p.limits.spent, p.limits.explaining.Spent+p.limits.heldBack.Spent
-}
-
-func compareDiagnostics(a, b olmcore.Diagnostic) int {
-	for _, c := range [...]int{
-		strings.Compare(a.Target.Kind, b.Target.Kind), strings.Compare(a.Target.Namespace, b.Target.Namespace),
-		strings.Compare(a.Target.Name, b.Target.Name), strings.Compare(a.Reason, b.Reason),
-		strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message),
-	} {
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
 }

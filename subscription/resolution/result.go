@@ -3,11 +3,8 @@
 package resolution
 
 import (
-	"slices"
-
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/explain"
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
 // Outcome is the verdict on a namespace.
@@ -34,21 +31,13 @@ type Result struct {
 	// Targets says where each Subscription ends, sorted by name.
 	Targets []Target
 	// HeldBack are the Subscriptions whose best candidate was not taken, sorted by name.
-	HeldBack []explain.HeldBack
+	HeldBack []HeldBack
 	// Cores are the independent reasons of a failure, in the order of the Subscriptions. With Policy.AllOrNothing off
 	// there may be some beside a solution for the other Subscriptions.
-	Cores       []explain.Core
+	Cores       []Core
 	Diagnostics []olmcore.Diagnostic
-	Stats       model.Stats
+	Stats       Stats
 }
 
 // CoresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
-func (r Result) CoresFor(subscription string) []explain.Core {
-	var cores []explain.Core
-	for _, c := range r.Cores {
-		if len(c.Subscriptions) == 0 || slices.Contains(c.Subscriptions, subscription) {
-			cores = append(cores, c)
-		}
-	}
-	return cores
-}
+func (r Result) CoresFor(subscription string) []Core { return explain.CoresFor(r.Cores, subscription) }

@@ -28,11 +28,7 @@ type service struct {
 }
 
 // serve looks for a solution, leaving out the Subscriptions that cannot have one.
-func serve(p *model.Problem) *service {
-	s := &service{
-		View: explain.View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}, failures: map[string]*olmcore.ResolutionFailure{},
-		limits: newLimits(p),
-	}
+func (s *service) serve() {
 	for s.look() {
 	}
 	// What helps one is known when it is known who else is left out.
@@ -41,7 +37,6 @@ func serve(p *model.Problem) *service {
 			s.cores[i].Remedies = explain.RemediesFor(&s.View, &s.cores[i], found, &s.limits.explaining)
 		}
 	}
-	return s
 }
 
 // look looks for a solution once. true: Subscriptions were left out, and there may be one now.

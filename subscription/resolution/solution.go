@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -19,7 +20,7 @@ import (
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
 func solution(p *service) Result {
-	res := Result{Outcome: Unchanged}
+	res := Result{Outcome: Unchanged, Cores: p.cores}
 	changed := make(map[string]string, len(p.Subs))
 	var chosen []*model.Node
 	for _, pick := range p.picks {
@@ -30,13 +31,17 @@ func solution(p *service) Result {
 	slices.SortFunc(chosen, func(a, b *model.Node) int {
 		return cmp.Or(strings.Compare(a.Entry.Name, b.Entry.Name), strings.Compare(a.Entry.Pkg, b.Entry.Pkg))
 	})
-	var orphans []*model.Node
+	taken := map[string]bool{}
+	for _, sub := range p.Subs {
+		taken[sub.Object.Name] = true
+	}
 	for _, n := range chosen {
 		matching := matching(p, n)
 		if len(matching) > 0 && inPlace(p, n, matching) {
 			continue
 		}
-		res.Operators = append(res.Operators, install(p, n, matching))
+		op := install(p, n, matching)
+		res.Operators = append(res.Operators, op)
 		for _, sub := range matching {
 			if sub.Object.Status.CurrentCSV != n.Entry.Name {
 				changed[sub.Object.Name] = n.Entry.Name
@@ -46,10 +51,10 @@ func solution(p *service) Result {
 			}
 		}
 		if len(matching) == 0 {
-			orphans = append(orphans, n)
+			res.Generated = append(res.Generated, generate(p, &op, taken))
 		}
 	}
-	res.Generated = generate(p, orphans, res.Operators)
+	slices.SortFunc(res.Generated, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
 	decide(p, &res, changed)
 	if len(res.Operators) > 0 || len(changed) > 0 {
 		res.Outcome = Resolved
@@ -139,22 +144,18 @@ func requiredBy(p *service, n *model.Node) []string {
 
 // decide says what becomes of each Subscription.
 func decide(p *service, res *Result, changed map[string]string) {
-	res.Decisions = make([]olmcore.SubscriptionDecision, 0, len(p.Subs))
-	res.Targets = make([]Target, 0, len(p.Subs))
+	res.Decisions, res.Targets = make([]olmcore.SubscriptionDecision, 0, len(p.Subs)), make([]Target, 0, len(p.Subs))
 	for _, s := range p.Subs {
 		name := s.Object.Name
-		d := olmcore.SubscriptionDecision{Name: name, CurrentCSV: s.Object.Status.CurrentCSV}
+		d := olmcore.SubscriptionDecision{Name: name, CurrentCSV: s.Object.Status.CurrentCSV, Failure: p.failures[name]}
 		t := Target{Subscription: name}
 		if s.Current != nil {
 			t.Current = s.Current.Object.Name
 		}
 		switch {
-		case p.Scope.Failed(s):
-			if !replacedByOther(p, s) {
-				t.Target = t.Current
-			}
-			d.Failure = p.failures[name]
-		case p.Targets[s.Index].Entry != nil:
+		case !p.served, p.Scope.Failed(s) && !replacedByOther(p, s):
+			t.Target = t.Current
+		case !p.Scope.Failed(s) && p.Targets[s.Index].Entry != nil:
 			t.Target = p.Targets[s.Index].Entry.Name
 			t.Adopt = s.Current == nil && p.Targets[s.Index].Source == model.ExistingSource
 		}

@@ -3,7 +3,6 @@
 package resolution
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,9 +10,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
-
-// Change is a change of a namespace that WhatIf tries, and that a Remedy proposes.
-type Change = model.Change
 
 // Changed returns the Input after changes, one after the other. in stays as it is. The error is an
 // *olmcore.InputError that names what a change is about and the Input does not have.
@@ -56,12 +52,15 @@ func WhatIf(in Input, changes ...Change) (Difference, error) {
 // Compare returns how two answers for one namespace differ.
 func Compare(before, after Result) Difference {
 	d := Difference{Before: before, After: after}
-	was, is := before.standings(), after.standings()
-	names := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
+	var names []string
+	for _, t := range slices.Concat(before.Targets, after.Targets) {
+		names = append(names, t.Subscription)
+	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if !reflect.DeepEqual(was[name], is[name]) {
-			d.Subscriptions = append(d.Subscriptions, SubscriptionDifference{Subscription: name, Before: was[name], After: is[name]})
+		was, is := before.Standing(name), after.Standing(name)
+		if !reflect.DeepEqual(was, is) {
+			d.Subscriptions = append(d.Subscriptions, SubscriptionDifference{Subscription: name, Before: was, After: is})
 		}
 	}
 	d.Added, d.Dropped = without(after.Operators, before.Operators), without(before.Operators, after.Operators)
@@ -70,34 +69,22 @@ func Compare(before, after Result) Difference {
 
 // without returns the operators of a list that another does not have.
 func without(list, other []olmcore.Operator) []olmcore.Operator {
-	same := func(a, b olmcore.Operator) bool {
-		return a.Name == b.Name && a.Package == b.Package && a.Channel == b.Channel && a.Catalog == b.Catalog
-	}
 	return slices.DeleteFunc(slices.Clone(list), func(a olmcore.Operator) bool {
-		return slices.ContainsFunc(other, func(b olmcore.Operator) bool { return same(a, b) })
+		return slices.ContainsFunc(other, func(b olmcore.Operator) bool {
+			return a.Name == b.Name && a.Package == b.Package && a.Channel == b.Channel && a.Catalog == b.Catalog
+		})
 	})
 }
 
-// standings returns what an answer says of each Subscription.
-func (r *Result) standings() map[string]Standing {
-	standings := make(map[string]Standing, len(r.Targets))
-	for _, t := range r.Targets {
-		standings[t.Subscription] = r.Standing(t.Subscription)
-	}
-	return standings
-}
-
-// Standing returns what the answer says of one Subscription.
+// Standing returns what the answer says of one Subscription; it is zero where the answer has none of the name.
 func (r *Result) Standing(subscription string) (s Standing) {
-	for _, t := range r.Targets {
-		if t.Subscription == subscription {
-			s.Target = t
-		}
+	i := slices.IndexFunc(r.Targets, func(t Target) bool { return t.Subscription == subscription })
+	if i < 0 {
+		return Standing{}
 	}
-	for i := range r.HeldBack {
-		if r.HeldBack[i].Subscription == subscription {
-			s.HeldBack = &r.HeldBack[i]
-		}
+	s.Target = r.Targets[i]
+	if i := slices.IndexFunc(r.HeldBack, func(h HeldBack) bool { return h.Subscription == subscription }); i >= 0 {
+		s.HeldBack = &r.HeldBack[i]
 	}
 	for _, c := range r.CoresFor(subscription) {
 		if s.Failure = strings.TrimSpace(s.Failure + " " + c.Summary); s.Failure == "" {

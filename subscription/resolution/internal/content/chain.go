@@ -17,10 +17,13 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 	if len(entries) == 0 {
 		return nil, ""
 	}
-	skipped, replaced := map[*Entry]bool{}, map[*Entry]bool{}
+	skipped, replacing := map[*Entry]bool{}, map[*Entry][]*Entry{}
+	var ends []*Entry // the tails, and then whoever leads to one
 	for _, e := range entries {
 		if target := byName[e.Replaces]; target != nil {
-			replaced[target] = true
+			replacing[target] = append(replacing[target], e)
+		} else {
+			ends = append(ends, e)
 		}
 		for _, s := range e.Skips {
 			if target := byName[s]; target != nil && target != e {
@@ -28,13 +31,20 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 			}
 		}
 	}
-	walks := walker{byName: byName, skipped: skipped, known: map[*Entry]walk{}}
+	last := map[*Entry]*Entry{} // the last one on the way down that is not skipped
+	for i := 0; i < len(ends); i++ {
+		e := ends[i]
+		if last[e] = last[byName[e.Replaces]]; last[e] == nil && !skipped[e] {
+			last[e] = e
+		}
+		ends = append(ends, replacing[e]...)
+	}
 	var heads []*Entry
 	for _, head := range entries {
-		if replaced[head] || skipped[head] {
+		if len(replacing[head]) > 0 || skipped[head] {
 			continue
 		}
-		if walks.from(head).cyclic {
+		if _, acyclic := last[head]; !acyclic {
 			return nil, fmt.Sprintf("a cycle exists in the chain of replacement beginning with %q in channel %q of package %q", head.Name, name, pkg)
 		}
 		heads = append(heads, head)
@@ -54,54 +64,23 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 		}
 		return slices.Clip(chain), ""
 	}
-	texts := make([]string, 0, min(len(heads), maxListed+1))
-	for i, head := range heads {
-		if i == maxListed {
-			texts = append(texts, fmt.Sprintf("… (%d more)", len(heads)-i))
-			break
-		}
-		texts = append(texts, head.Name)
-		if last := walks.from(head).last; last != nil && last != head {
-			texts[i] += "..." + last.Name
-		}
-	}
 	return nil, fmt.Sprintf("a unique replacement chain within a channel is required to determine the relative order between channel entries, but %d replacement chains were found in channel %q of package %q: %s",
-		len(heads), name, pkg, strings.Join(texts, ", "))
+		len(heads), name, pkg, strings.Join(chainNames(heads, last), ", "))
 }
 
 // maxListed bounds the chains that a text names. Differs: OLM names all.
 const maxListed = 100
 
-// walk is where following replaces from an entry leads to: the last entry that is not skipped, nil when there is
-// none, or into a cycle.
-type walk struct {
-	last   *Entry
-	cyclic bool
-}
-
-// walker remembers walks, so that many heads over one tail take no longer than one.
-type walker struct {
-	byName  map[string]*Entry
-	skipped map[*Entry]bool
-	known   map[*Entry]walk
-}
-
-func (w *walker) from(head *Entry) walk {
-	var path []*Entry
-	end := walk{}
-	for e := head; e != nil; e = w.byName[e.Replaces] {
-		if found, ok := w.known[e]; ok {
-			end = found
-			break
+func chainNames(heads []*Entry, last map[*Entry]*Entry) (texts []string) {
+	for i, head := range heads {
+		switch {
+		case i == maxListed:
+			return append(texts, fmt.Sprintf("… (%d more)", len(heads)-i))
+		case last[head] == head:
+			texts = append(texts, head.Name)
+		default:
+			texts = append(texts, head.Name+"..."+last[head].Name)
 		}
-		w.known[e] = walk{cyclic: true} // unless the walk ends
-		path = append(path, e)
 	}
-	for _, e := range slices.Backward(path) {
-		if end.last == nil && !end.cyclic && !w.skipped[e] {
-			end.last = e
-		}
-		w.known[e] = end
-	}
-	return end
+	return texts
 }

@@ -113,7 +113,7 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 		if res.Failure != nil {
 			x.Summary = fmt.Sprintf("Nothing is resolved in namespace %s: %s.", p.In.Namespace, res.Failure.Message)
 		}
-		for _, c := range coresFor(res.Cores, s.Object.Name) {
+		for _, c := range CoresFor(res.Cores, s.Object.Name) {
 			x.Summary, x.Rules = c.Summary, c.Rules
 			break
 		}

@@ -103,8 +103,8 @@ type Target struct {
 	Adopt bool
 }
 
-// coresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
-func coresFor(cores []Core, subscription string) []Core {
+// CoresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
+func CoresFor(cores []Core, subscription string) []Core {
 	return slices.DeleteFunc(slices.Clone(cores), func(c Core) bool {
 		return len(c.Subscriptions) > 0 && !slices.Contains(c.Subscriptions, subscription)
 	})

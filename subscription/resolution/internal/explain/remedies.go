@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
@@ -141,25 +142,27 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	return verdict == search.Satisfiable
 }
 
-// withoutSubscription leaves a Subscription out.
-func withoutSubscription(s *model.Subscription) func(*model.Scope) {
-	return func(scope *model.Scope) { scope.LeaveOut(s) }
+// leaving proposes what gives a Subscription what it lacks: without that the others have to go on without it.
+func leaving(s *model.Subscription, object, format string, args ...any) proposal {
+	return proposal{object: object, message: fmt.Sprintf(format, args...), scope: func(scope *model.Scope) { scope.LeaveOut(s) }}
+}
+
+// changing proposes a change of a Subscription.
+func changing(c model.Change, format string, args ...any) proposal {
+	return proposal{object: c.Subscription, message: fmt.Sprintf(format, args...), changes: []model.Change{c}}
 }
 
 // impossible returns the Subscriptions that nothing matches for one of some reasons.
-func impossible(v *View, t *trouble, codes ...model.HeldBackCode) []*model.Subscription {
+func impossible(t *trouble, codes ...model.HeldBackCode) []*model.Subscription {
 	return slices.DeleteFunc(slices.Clone(t.subs), func(s *model.Subscription) bool {
 		return s.Impossible == "" || !slices.Contains(codes, s.ImpossibleCode)
 	})
 }
 
 func missingCatalogs(v *View, t *trouble) (list []proposal) {
-	for _, s := range impossible(v, t, model.CatalogMissing) {
+	for _, s := range impossible(t, model.CatalogMissing) {
 		if key := catalogKey(s.Object.Spec); missingOf(v, s) == nil {
-			list = append(list, proposal{
-				object: key.String(), message: fmt.Sprintf("Create CatalogSource %s, or name another one in Subscription %s.", key, s.Object.Name),
-				scope: withoutSubscription(s),
-			})
+			list = append(list, leaving(s, key.String(), "Create CatalogSource %s, or name another one in Subscription %s.", key, s.Object.Name))
 		}
 	}
 	return list
@@ -167,108 +170,74 @@ func missingCatalogs(v *View, t *trouble) (list []proposal) {
 
 func brokenCatalogs(v *View, t *trouble) (list []proposal) {
 	for _, s := range t.subs {
-		key := catalogKey(s.Object.Spec)
-		p := proposal{object: key.String(), scope: withoutSubscription(s)}
-		switch {
+		switch key := catalogKey(s.Object.Spec); {
 		case missingOf(v, s) != nil && s.Impossible != "":
-			p.message = fmt.Sprintf("Make catalog %s available again.", key)
+			list = append(list, leaving(s, key.String(), "Make catalog %s available again.", key))
 		case s.ImpossibleCode == model.ChannelMalformed:
-			p.message = fmt.Sprintf("Repair the channel in catalog %s.", key)
-		default:
-			continue
+			list = append(list, leaving(s, key.String(), "Repair the channel in catalog %s.", key))
 		}
-		list = append(list, p)
 	}
 	return list
 }
 
 // otherRanges proposes to change a version range that leaves nothing.
-func otherRanges(v *View, t *trouble) (list []proposal) {
-	for _, s := range impossible(v, t, model.Pinned, model.PinInvalid) {
+func otherRanges(_ *View, t *trouble) (list []proposal) {
+	for _, s := range impossible(t, model.Pinned, model.PinInvalid) {
 		name := s.Object.Name
-		list = append(list, proposal{
-			object: name, message: fmt.Sprintf("Change the version range of Subscription %s.", name),
-			changes: []model.Change{{Subscription: name, VersionRange: new("")}},
-		})
+		list = append(list, changing(model.Change{Subscription: name, VersionRange: new("")}, "Change the version range of Subscription %s.", name))
 	}
 	return list
 }
 
 func otherPackages(v *View, t *trouble) (list []proposal) {
-	for _, s := range impossible(v, t, model.PackageMissing) {
+	for _, s := range impossible(t, model.PackageMissing) {
 		key, name := catalogKey(s.Object.Spec), s.Object.Name
 		if s.Source == model.NoSource {
 			continue
 		}
 		near := nearest(s.Object.Spec.Package, v.Sources[s.Source].Content.Packages())
 		for _, pkg := range near {
-			list = append(list, proposal{
-				object: name, message: fmt.Sprintf("Let Subscription %s follow package %s of catalog %s.", name, pkg, key),
-				changes: []model.Change{{Subscription: name, Package: pkg}},
-			})
+			list = append(list, changing(model.Change{Subscription: name, Package: pkg}, "Let Subscription %s follow package %s of catalog %s.", name, pkg, key))
 		}
 		if len(near) == 0 {
-			list = append(list, proposal{
-				object: name, message: fmt.Sprintf("Let Subscription %s follow a package of catalog %s, or another catalog.", name, key),
-				scope: withoutSubscription(s),
-			})
+			list = append(list, leaving(s, name, "Let Subscription %s follow a package of catalog %s, or another catalog.", name, key))
 		}
 	}
 	return list
 }
 
-// otherChannels proposes channels of the package, the most alike first.
-func otherChannels(v *View, t *trouble) (list []proposal) {
-	for _, s := range impossible(v, t, model.ChannelMissing) {
+// otherChannels proposes channels of the package, the most alike first, or bundles where it is startingCSV that is wrong.
+func otherChannels(_ *View, t *trouble) (list []proposal) {
+	for _, s := range impossible(t, model.ChannelMissing) {
 		if s.Pkg == nil {
 			continue
 		}
 		name, wrong := s.Object.Name, s.Object.Spec.Channel
-		names := channelNames(s)
-		near := nearest(wrong, names)
-		if s.Pkg.Channel(wrong) != nil || wrong == "" { // it is startingCSV that is wrong
-			list = append(list, otherStarts(s)...)
-			continue
-		}
-		message := fmt.Sprintf("Let Subscription %s follow a channel of package %s that exists: %s.", name, s.Pkg.Name, some(names, " or "))
-		if len(near) > 0 {
-			message = fmt.Sprintf("Let Subscription %s follow channel %s of package %s.", name, near[0], s.Pkg.Name)
-			names = near[:1]
-		}
-		for _, channel := range names {
-			list = append(list, proposal{object: name, message: message, changes: []model.Change{{Subscription: name, Channel: channel}}})
+		channels := s.Pkg.ChannelNames()
+		near := nearest(wrong, channels)
+		switch {
+		case s.Pkg.Channel(wrong) != nil || wrong == "":
+			for _, start := range nearest(s.Object.Spec.StartingCSV, bundleNames(s)) {
+				list = append(list, changing(model.Change{Subscription: name, StartingCSV: &start}, "Let Subscription %s start with %s.", name, start))
+			}
+			list = append(list, changing(model.Change{Subscription: name, StartingCSV: new("")}, "Take spec.startingCSV out of Subscription %s.", name))
+		case len(near) > 0:
+			list = append(list, changing(model.Change{Subscription: name, Channel: near[0]}, "Let Subscription %s follow channel %s of package %s.", name, near[0], s.Pkg.Name))
+		default:
+			for _, channel := range channels {
+				list = append(list, changing(model.Change{Subscription: name, Channel: channel},
+					"Let Subscription %s follow a channel of package %s that exists: %s.", name, s.Pkg.Name, some(channels, " or ")))
+			}
 		}
 	}
 	return list
-}
-
-// otherStarts proposes bundles for a startingCSV that the channel does not have.
-func otherStarts(s *model.Subscription) (list []proposal) {
-	name := s.Object.Name
-	for _, start := range append(nearest(s.Object.Spec.StartingCSV, bundleNames(s)), "") {
-		message := fmt.Sprintf("Let Subscription %s start with %s.", name, start)
-		if start == "" {
-			message = fmt.Sprintf("Take spec.startingCSV out of Subscription %s.", name)
-		}
-		list = append(list, proposal{object: name, message: message, changes: []model.Change{{Subscription: name, StartingCSV: &start}}})
-	}
-	return list
-}
-
-func channelNames(s *model.Subscription) (names []string) {
-	for _, ch := range s.Pkg.Channels {
-		names = append(names, ch.Name)
-	}
-	return names
 }
 
 // bundleNames are those in the channels that a Subscription follows.
 func bundleNames(s *model.Subscription) (names []string) {
 	for _, ch := range s.Pkg.Channels {
 		if spec := s.Object.Spec.Channel; spec == "" || spec == ch.Name {
-			for name := range ch.ByName {
-				names = append(names, name)
-			}
+			names = slices.AppendSeq(names, maps.Keys(ch.ByName))
 		}
 	}
 	slices.Sort(names)
@@ -277,31 +246,19 @@ func bundleNames(s *model.Subscription) (names []string) {
 
 // missingProviders proposes catalogs that have what is required.
 func missingProviders(v *View, t *trouble) (list []proposal) {
-	needs := map[string][]model.RuleKey{}
-	var order []string
+	var missing []model.RuleKey
+	var needs []string
 	for _, id := range t.found.Rules {
-		key := v.Rules.Key(id)
-		if key.Kind != model.RuleBundle || v.NodeOf(key.A).Choices[key.B].Total > 0 {
-			continue
+		if key := v.Rules.Key(id); key.Kind == model.RuleBundle && v.NodeOf(key.A).Choices[key.B].Total == 0 {
+			missing = append(missing, key)
+			needs = append(needs, words(v.NodeOf(key.A).Entry.Requirements[key.B].Predicate))
 		}
-		need := words(v.NodeOf(key.A).Entry.Requirements[key.B].Predicate)
-		if needs[need] == nil {
-			order = append(order, need)
-		}
-		needs[need] = append(needs[need], key)
 	}
-	all := slices.Concat(slices.Collect(func(yield func([]model.RuleKey) bool) {
-		for _, need := range order {
-			if !yield(needs[need]) {
-				return
-			}
-		}
-	})...)
-	slices.Sort(order)
-	for _, need := range order {
+	slices.Sort(needs)
+	for _, need := range slices.Compact(needs) {
 		list = append(list, proposal{
 			object: need, message: fmt.Sprintf("Add a catalog that has %s.", need),
-			scope: func(s *model.Scope) { s.Waive(all...) },
+			scope: func(s *model.Scope) { s.Waive(missing...) },
 		})
 	}
 	return list
@@ -343,14 +300,12 @@ func orphans(v *View, t *trouble) (list []proposal) {
 func adoptions(v *View, t *trouble) (list []proposal) {
 	csvs, subs := orphansOf(v, t)
 	for i, c := range csvs {
-		name, sub := c.Object.Name, subs[i].Object.Name
-		if subs[i].Current != nil {
-			continue
+		if subs[i].Current == nil {
+			name, sub := c.Object.Name, subs[i].Object.Name
+			p := changing(model.Change{Subscription: sub, Adopt: name}, "Adopt ClusterServiceVersion %s: set status.installedCSV of Subscription %s to it.", name, sub)
+			p.object = name
+			list = append(list, p)
 		}
-		list = append(list, proposal{
-			object: name, message: fmt.Sprintf("Adopt ClusterServiceVersion %s: set status.installedCSV of Subscription %s to it.", name, sub),
-			changes: []model.Change{{Subscription: sub, Adopt: name}},
-		})
 	}
 	return list
 }
@@ -370,35 +325,29 @@ func keptOperators(v *View, t *trouble) (list []proposal) {
 // competitors proposes to give up a Subscription that contradicts others, the youngest first, or an older one that
 // keeps what another one wants.
 func competitors(v *View, t *trouble) (list []proposal) {
-	if t.candidate.Entry != nil {
-		for _, r := range t.rules {
-			if s := v.SubscriptionNamed(r.Subscription); s != nil && s != t.subs[0] && (r.Kind == model.KeepsCandidate || r.Kind == model.SubscriptionExists) {
-				list = append(list, proposal{object: r.Subscription, message: fmt.Sprintf("Remove Subscription %s, or let it follow another channel.", r.Subscription), changes: removed(s)})
-			}
+	if t.candidate.Entry == nil {
+		if len(t.subs) < 2 {
+			return nil
 		}
-		return list
+		var names []string
+		for _, s := range t.subs {
+			names = append(names, s.Object.Name)
+		}
+		slices.Sort(names)
+		last := t.subs[len(t.subs)-1]
+		return []proposal{leaving(last, last.Object.Name,
+			"Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumerate(names, " and "), last.Object.Name)}
 	}
-	if len(t.subs) < 2 {
-		return nil
+	for _, r := range t.rules {
+		s := v.SubscriptionNamed(r.Subscription)
+		if s == nil || s == t.subs[0] || r.Kind != model.KeepsCandidate && r.Kind != model.SubscriptionExists {
+			continue
+		}
+		p := changing(model.Change{Subscription: r.Subscription, Remove: true}, "Remove Subscription %s, or let it follow another channel.", r.Subscription)
+		if s.Current != nil { // what it has installed goes with it
+			p.changes = append(p.changes, deleted(s.Current)...)
+		}
+		list = append(list, p)
 	}
-	var names []string
-	for _, s := range t.subs {
-		names = append(names, s.Object.Name)
-	}
-	slices.Sort(names)
-	last := t.subs[len(t.subs)-1]
-	return []proposal{{
-		object:  last.Object.Name,
-		message: fmt.Sprintf("Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumerate(names, " and "), last.Object.Name),
-		scope:   withoutSubscription(last),
-	}}
-}
-
-// removed is the change that a Subscription and what it has installed are gone.
-func removed(s *model.Subscription) []model.Change {
-	changes := []model.Change{{Subscription: s.Object.Name, Remove: true}}
-	if s.Current != nil {
-		changes = append(changes, deleted(s.Current)...)
-	}
-	return changes
+	return list
 }

@@ -70,7 +70,7 @@ func impossibleSummary(p *View, s *model.Subscription) string {
 	case s.Pkg == nil:
 		return fmt.Sprintf("%s asks for package %s, which catalog %s does not have.%s", subject, spec.Package, catalog, meant(spec.Package, packagesIn(p, s)))
 	case s.Pkg.Channel(spec.Channel) == nil && spec.Channel != "":
-		return fmt.Sprintf("%s asks for channel %s of package %s; catalog %s has %s.%s", subject, spec.Channel, spec.Package, catalog, some(channelNames(s), " and "), meant(spec.Channel, channelNames(s)))
+		return fmt.Sprintf("%s asks for channel %s of package %s; catalog %s has %s.%s", subject, spec.Channel, spec.Package, catalog, some(s.Pkg.ChannelNames(), " and "), meant(spec.Channel, s.Pkg.ChannelNames()))
 	case spec.StartingCSV != "":
 		return fmt.Sprintf("%s asks to start with %s, which catalog %s does not have in that channel of package %s.%s", subject, spec.StartingCSV, catalog, spec.Package, meant(spec.StartingCSV, bundleNames(s)))
 	}
