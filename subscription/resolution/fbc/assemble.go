@@ -3,9 +3,13 @@
 package fbc
 
 import (
+	"bufio"
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,111 +32,147 @@ type assembly struct {
 type pending struct {
 	resolution.Package
 	described bool
-	// first is where its first document stands.
-	first Error
+	first     Error // where its first document stands
 }
 
-func newAssembly(o Options) *assembly { return &assembly{options: o, packages: map[string]*pending{}} }
+// report reports what is wrong or odd, or returns it as an error with Strict, unless OLM serves it.
+func (a *assembly) report(reason string, at Error) error {
+	if a.options.Strict && reason != ReasonDuplicateKey && reason != ReasonKeyCase {
+		return &at
+	}
+	a.diagnostics = append(a.diagnostics, olmcore.Diagnostic{Severity: olmcore.Warning, Reason: reason, Message: at.Error()})
+	return nil
+}
 
-func (a *assembly) report(reason string, severity olmcore.Severity, message string) {
-	a.diagnostics = append(a.diagnostics, olmcore.Diagnostic{Severity: severity, Reason: reason, Message: message})
+// read adds the documents of one file, compressed with gzip or not.
+func (a *assembly) read(file string, r io.Reader) error {
+	buffered := bufio.NewReader(r)
+	r = buffered
+	if head, _ := buffered.Peek(2); string(head) == "\x1f\x8b" {
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return &Error{File: file, Err: err}
+		}
+		r = unzipped
+	}
+	documents := yamljson.NewStream(&total{r, a}, a.options.MaxDocumentBytes)
+	for at := (Error{File: file, Document: 1}); ; at.Document++ {
+		document, err := documents.Next()
+		problem := at
+		problem.Err = err
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, new(*yamljson.DocumentError)):
+			err = a.report(ReasonInvalidDocument, problem)
+		case errors.As(err, new(*yamljson.SyntaxError)):
+			problem.Err = fmt.Errorf("%w; nothing that follows in the file is read", err)
+			return a.report(ReasonUnreadableFile, problem)
+		case err != nil:
+			return &problem
+		case string(document.JSON) != "null": // it has more than comments
+			err = a.add(at, document)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// total counts what is read of all files of a catalog.
+type total struct {
+	r io.Reader
+	*assembly
+}
+
+func (t *total) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if t.bytes += int64(n); t.bytes > t.options.MaxBytes {
+		return 0, errTooBig
+	}
+	return n, err
 }
 
 // add adds one document. An error refuses the catalog.
-func (a *assembly) add(at Error, document yamljson.Document) error {
+func (a *assembly) add(at Error, d yamljson.Document) error {
 	a.documents++
-	a.converted += int64(len(document.JSON))
+	a.converted += int64(len(d.JSON))
 	switch {
-	case a.documents > a.options.maxDocuments():
+	case a.documents > a.options.MaxDocuments:
 		at.Err = errTooMany
 		return &at
-	case a.converted > a.options.maxBytes():
+	case a.converted > a.options.MaxBytes:
 		at.Err = errTooBig
 		return &at
 	}
-	b, odd, problem := decode(document)
-	if problem == nil && b.Schema != "" {
-		problem = a.take(&b, at)
+	b, found := decode(d)
+	if b.Schema != "" && !a.take(&b, at) {
+		found = append(found, invalid("name", "package %q is described twice; the first counts", b.Name))
 	}
-	for _, o := range odd {
-		at.Field, at.Err = o.field, errors.New(o.text)
-		if a.options.Strict && o.reason == ReasonLooseVersion {
-			return &at
-		}
-		a.report(o.reason, olmcore.Warning, at.Error())
-	}
-	if problem == nil {
-		return nil
-	}
-	problem.File, problem.Document = at.File, at.Document
-	return a.refuse(ReasonInvalidDocument, problem)
-}
-
-func (a *assembly) packageOf(name string, at Error) *pending {
-	p := a.packages[name]
-	if p == nil {
-		p = &pending{Package: resolution.Package{Name: strings.Clone(name)}, first: at}
-		a.packages[p.Name] = p
-	}
-	return p
-}
-
-func (a *assembly) take(b *blob, at Error) *Error {
-	if b.Schema == schemaPackage {
-		p := a.packageOf(b.Name, at)
-		if p.described {
-			return fault("name", "package %q is described twice; the first counts", b.Name)
-		}
-		p.described, p.DefaultChannel, p.Properties = true, b.DefaultChannel, b.Properties
-		return nil
-	}
-	p := a.packageOf(b.Package, at)
-	switch b.Schema {
-	case schemaChannel:
-		channel := resolution.Channel{Name: b.Name, Properties: b.Properties}
-		for _, e := range b.Entries {
-			channel.Entries = append(channel.Entries, e.ChannelEntry)
-		}
-		p.Channels = append(p.Channels, channel)
-	case schemaBundle:
-		omitted := func(p olmcore.Property) bool { return slices.Contains(a.options.OmitProperties, p.Type) }
-		bundle := resolution.Bundle{Name: b.Name, RelatedImages: b.RelatedImages}
-		bundle.Image, bundle.Properties = b.Image, slices.Clip(slices.DeleteFunc(b.Properties, omitted))
-		p.Bundles = append(p.Bundles, bundle)
-	case schemaDeprecations:
-		for _, e := range b.Entries {
-			d := resolution.Deprecation{Message: e.deprecationEntry.Message}
-			switch e.Reference.Schema {
-			case schemaChannel:
-				d.Channel = e.Reference.Name
-			case schemaBundle:
-				d.Bundle = e.Reference.Name
-			}
-			p.Deprecations = append(p.Deprecations, d)
+	for _, f := range found {
+		at.Field, at.Err = f.field, f.err
+		if err := a.report(f.reason, at); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// take adds what a document says to its package. false: it describes a package that is described already.
+func (a *assembly) take(d *document, at Error) bool {
+	name := d.Package
+	if d.Schema == schemaPackage {
+		name = d.Name
+	}
+	p := a.packages[name]
+	if p == nil {
+		p = &pending{Package: resolution.Package{Name: strings.Clone(name)}, first: at}
+		a.packages[p.Name] = p
+	}
+	switch d.Schema {
+	case schemaPackage:
+		if p.described {
+			return false
+		}
+		p.described, p.DefaultChannel, p.Properties = true, d.DefaultChannel, d.Properties
+	case schemaChannel:
+		channel := resolution.Channel{Name: d.Name, Properties: d.Properties}
+		for _, e := range d.Entries {
+			channel.Entries = append(channel.Entries, e.ChannelEntry)
+		}
+		p.Channels = append(p.Channels, channel)
+	case schemaBundle:
+		omitted := func(p olmcore.Property) bool { return slices.Contains(a.options.OmitProperties, p.Type) }
+		bundle := resolution.Bundle{Name: d.Name, RelatedImages: d.RelatedImages}
+		bundle.Image, bundle.Properties = d.Image, slices.Clip(slices.DeleteFunc(d.Properties, omitted))
+		p.Bundles = append(p.Bundles, bundle)
+	case schemaDeprecations:
+		for _, e := range d.Entries {
+			about := resolution.Deprecation{Message: e.deprecation.Message}
+			switch e.Reference.Schema {
+			case schemaChannel:
+				about.Channel = e.Reference.Name
+			case schemaBundle:
+				about.Bundle = e.Reference.Name
+			}
+			p.Deprecations = append(p.Deprecations, about)
+		}
+	}
+	return true
+}
+
 // result returns the packages that a document describes.
 func (a *assembly) result() ([]resolution.Package, []olmcore.Diagnostic, error) {
-	var list []*pending
-	for _, p := range a.packages {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(x, y *pending) int { return cmp.Compare(x.Name, y.Name) })
-	packages := make([]resolution.Package, 0, len(list))
-	for _, p := range list {
-		if !p.described {
-			problem := p.first
-			problem.Field, problem.Err = "package", fmt.Errorf("no document describes package %q", p.Name)
-			if a.options.Strict {
-				return nil, nil, &problem
-			}
-			a.report(ReasonUnknownPackage, olmcore.Warning, problem.Error())
+	packages := make([]resolution.Package, 0, len(a.packages))
+	for _, p := range slices.SortedFunc(maps.Values(a.packages), func(x, y *pending) int { return cmp.Compare(x.Name, y.Name) }) {
+		if p.described {
+			packages = append(packages, p.Package)
 			continue
 		}
-		packages = append(packages, p.Package)
+		p.first.Field, p.first.Err = "package", fmt.Errorf("no document describes package %q", p.Name)
+		if err := a.report(ReasonUnknownPackage, p.first); err != nil {
+			return nil, nil, err
+		}
 	}
 	return packages, a.diagnostics, nil
 }

@@ -26,77 +26,87 @@ const (
 	schemaDeprecations = "olm.deprecations"
 )
 
-var knownSchemas = []string{schemaPackage, schemaChannel, schemaBundle, schemaDeprecations}
-
-// blob has the fields of all schemas that matter.
-type blob struct {
+// document has the fields of all schemas that matter, in the order in which they are written.
+type document struct {
 	Schema         string                    `json:"schema"`
-	Name           string                    `json:"name"`
-	Package        string                    `json:"package"`
-	DefaultChannel string                    `json:"defaultChannel"`
-	Image          string                    `json:"image"`
-	Properties     []olmcore.Property        `json:"properties"`
-	RelatedImages  []resolution.RelatedImage `json:"relatedImages"`
-	Entries        []blobEntry               `json:"entries"`
+	Package        string                    `json:"package,omitempty"`
+	Name           string                    `json:"name,omitempty"`
+	DefaultChannel string                    `json:"defaultChannel,omitempty"`
+	Image          string                    `json:"image,omitempty"`
+	Entries        []entry                   `json:"entries,omitempty"`
+	Properties     []olmcore.Property        `json:"properties,omitempty"`
+	RelatedImages  []resolution.RelatedImage `json:"relatedImages,omitempty"`
 }
 
-// blobEntry is an entry of a channel or of deprecations.
-type blobEntry struct {
+// entry is an entry of a channel or of deprecations.
+type entry struct {
 	resolution.ChannelEntry
-	deprecationEntry
+	deprecation
 }
 
-type deprecationEntry struct {
-	Reference struct {
-		Schema string `json:"schema"`
-		Name   string `json:"name"`
-	} `json:"reference"`
-	Message string `json:"message"`
+type deprecation struct {
+	Reference reference `json:"reference,omitzero"`
+	Message   string    `json:"message,omitempty"`
 }
 
-func fault(field, format string, args ...any) *Error {
-	return &Error{Field: field, Err: fmt.Errorf(format, args...)}
+type reference struct {
+	Schema string `json:"schema"`
+	Name   string `json:"name"`
 }
 
-// decode returns a document's fields, what is odd about its keys, and why it cannot be used. A schema that is not one
-// of ours comes without all three.
-func decode(document yamljson.Document) (b blob, odd []oddity, problem *Error) {
-	if len(document.JSON) == 0 || document.JSON[0] != '{' {
-		return blob{}, nil, fault("", "is not an object")
+// finding is what keeps a document from being used, or what is odd about it.
+type finding struct {
+	reason, field string
+	err           error
+}
+
+func invalid(field, format string, args ...any) finding {
+	return finding{ReasonInvalidDocument, field, fmt.Errorf(format, args...)}
+}
+
+// decode returns a document's fields, none when it cannot be used or its schema is not one of ours, and what is to be
+// said about it.
+func decode(source yamljson.Document) (d document, found []finding) {
+	if len(source.JSON) == 0 || source.JSON[0] != '{' {
+		return document{}, []finding{invalid("", "is not an object")}
 	}
-	for _, path := range document.Repeated {
-		odd = append(odd, oddity{ReasonDuplicateKey, strings.TrimPrefix(path, "."), "is there twice; the last one counts"})
+	for _, path := range source.Repeated {
+		found = append(found, repeated(strings.TrimPrefix(path, ".")))
 	}
-	strict, err := kjson.UnmarshalStrict(document.JSON, &b, kjson.DisallowDuplicateFields, kjson.DisallowUnknownFields)
+	strict, err := kjson.UnmarshalStrict(source.JSON, &d, kjson.DisallowDuplicateFields, kjson.DisallowUnknownFields)
 	if err != nil || len(strict) > 0 {
 		// What encoding/json makes of it is what OLM does.
-		b = blob{}
-		err = json.Unmarshal(document.JSON, &b)
-		odd = append(odd, oddKeys(strict)...)
+		d = document{}
+		err = json.Unmarshal(source.JSON, &d)
+		found = append(found, oddKeys(strict)...)
 	}
-	switch {
-	case b.Schema == "":
+	var problem finding
+	switch d.Schema {
+	case "":
+		problem = invalid("schema", "object '%.200s' is missing root schema field", source.JSON)
 		var schema struct{ Schema any }
-		if json.Unmarshal(document.JSON, &schema) == nil && schema.Schema != nil && schema.Schema != "" {
-			return blob{}, nil, fault("schema", "is not a text")
+		if json.Unmarshal(source.JSON, &schema) == nil && schema.Schema != nil && schema.Schema != "" {
+			problem = invalid("schema", "is not a text")
 		}
-		return blob{}, nil, fault("schema", "object '%.200s' is missing root schema field", document.JSON)
-	case !slices.Contains(knownSchemas, b.Schema):
-		return blob{}, nil, nil
-	case err != nil:
-		return blob{}, nil, describe(err)
+		return document{}, []finding{problem}
+	default:
+		return document{}, nil
+	case schemaPackage, schemaChannel, schemaBundle, schemaDeprecations:
 	}
-	if key := ambiguous(document.JSON, odd); key != "" {
-		return blob{}, nil, fault(key, "is there twice")
+	if err != nil {
+		return document{}, []finding{describe(err)}
 	}
-	if problem = b.check(); problem == nil && b.Schema == schemaBundle {
-		odd = append(odd, looseVersion(b.Properties)...)
+	if key := ambiguous(source.JSON, found); key != "" {
+		return document{}, []finding{invalid(key, "is there twice")}
 	}
-	return b, odd, problem
+	if problem = d.check(); problem.err != nil {
+		return document{}, append(found, problem)
+	}
+	if d.Schema == schemaBundle {
+		found = append(found, looseVersions(d.Properties)...)
+	}
+	return d, found
 }
-
-// oddity is what is usable and yet not what its author may have meant.
-type oddity struct{ reason, field, text string }
 
 // fields are the keys that are read, without the places in lists.
 var fields = strings.Fields(`schema name package defaultChannel image properties properties.type properties.value
@@ -105,15 +115,19 @@ var fields = strings.Fields(`schema name package defaultChannel image properties
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
+func repeated(path string) finding {
+	return finding{ReasonDuplicateKey, path, errors.New("is there twice; the last one counts")}
+}
+
 // oddKeys picks what matters of what a strict decoder complains about.
-func oddKeys(complaints []error) (odd []oddity) {
+func oddKeys(complaints []error) (odd []finding) {
 	for _, complaint := range complaints {
 		kind, path, _ := strings.Cut(strings.TrimSuffix(complaint.Error(), `"`), ` "`)
 		bare := index.ReplaceAllString(path, "")
 		if kind == "duplicate field" {
-			odd = append(odd, oddity{ReasonDuplicateKey, path, "is there twice; the last one counts"})
+			odd = append(odd, repeated(path))
 		} else if i := slices.IndexFunc(fields, func(f string) bool { return strings.EqualFold(f, bare) }); i >= 0 {
-			odd = append(odd, oddity{ReasonKeyCase, path, fmt.Sprintf("is read as %s; where that is there, too, the last one counts", fields[i])})
+			odd = append(odd, finding{ReasonKeyCase, path, fmt.Errorf("is read as %s; where that is there, too, the last one counts", fields[i])})
 		}
 	}
 	return odd
@@ -121,12 +135,12 @@ func oddKeys(complaints []error) (odd []oddity) {
 
 // ambiguous returns the key, of those that say what a document is, that is there twice, or in two spellings: readers
 // that match keys with and without regard to case would take the document for another one.
-func ambiguous(document []byte, odd []oddity) string {
+func ambiguous(source []byte, odd []finding) string {
 	if len(odd) == 0 {
 		return ""
 	}
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(document, &keys) // it was decoded before
+	_ = json.Unmarshal(source, &keys) // it was decoded before
 	for _, key := range []string{"schema", "package", "name"} {
 		spellings := 0
 		for spelt := range keys {
@@ -134,7 +148,7 @@ func ambiguous(document []byte, odd []oddity) string {
 				spellings++
 			}
 		}
-		if spellings > 1 || slices.ContainsFunc(odd, func(o oddity) bool { return o.reason == ReasonDuplicateKey && o.field == key }) {
+		if spellings > 1 || slices.ContainsFunc(odd, func(f finding) bool { return f.reason == ReasonDuplicateKey && f.field == key }) {
 			return key
 		}
 	}
@@ -142,78 +156,59 @@ func ambiguous(document []byte, odd []oddity) string {
 }
 
 // check says what keeps a document of a known schema from being used, whatever the other documents say.
-func (b *blob) check() *Error {
+func (d *document) check() finding {
 	switch {
-	case b.Schema != schemaPackage && b.Package == "":
-		return fault("package", "is empty")
-	case b.Name == "" && (b.Schema == schemaPackage || b.Schema == schemaBundle):
-		return fault("name", "is empty")
+	case d.Schema != schemaPackage && d.Package == "":
+		return invalid("package", "is empty")
+	case d.Name == "" && (d.Schema == schemaPackage || d.Schema == schemaBundle):
+		return invalid("name", "is empty")
 	}
-	for i, p := range b.Properties {
+	inline, packages := false, 0
+	for i, p := range d.Properties {
 		if p.Type == "" {
-			return fault(fmt.Sprintf("properties[%d].type", i), "is empty")
+			return invalid(fmt.Sprintf("properties[%d].type", i), "is empty")
 		}
 		if len(p.Value) == 0 {
-			return fault(fmt.Sprintf("properties[%d].value", i), "is missing")
+			return invalid(fmt.Sprintf("properties[%d].value", i), "is missing")
 		}
-	}
-	switch b.Schema {
-	case schemaChannel:
-		return b.checkChannel()
-	case schemaBundle:
-		return b.checkBundle()
-	case schemaDeprecations:
-		return b.checkDeprecations()
-	}
-	return nil
-}
-
-func (b *blob) checkChannel() *Error {
-	for i, e := range b.Entries {
-		if e.Name == "" {
-			return fault(fmt.Sprintf("entries[%d].name", i), "is empty")
-		}
-		if slices.Contains(e.Skips, "") {
-			return fault(fmt.Sprintf("entries[%d].skips", i), "has an empty name")
-		}
-	}
-	return nil
-}
-
-func (b *blob) checkBundle() *Error {
-	inline, packages := false, 0
-	for _, p := range b.Properties {
-		switch p.Type {
-		case resolution.PropertyBundleObject:
-			inline = true
-		case resolution.PropertyPackage:
+		inline = inline || p.Type == resolution.PropertyBundleObject
+		if p.Type == resolution.PropertyPackage {
 			packages++
 		}
 	}
+	for i, e := range d.Entries {
+		if f := e.check(d.Schema); f.err != nil {
+			f.field = fmt.Sprintf("entries[%d].%s", i, f.field)
+			return f
+		}
+	}
 	switch {
-	case b.Image == "" && !inline:
-		return fault("image", "is empty, and there is no property of type %s: there is nothing to install", resolution.PropertyBundleObject)
-	case packages > 1:
-		return fault("properties", "has %d of type %s: which version it is cannot be told", packages, resolution.PropertyPackage)
+	case d.Schema == schemaBundle && d.Image == "" && !inline:
+		return invalid("image", "is empty, and there is no property of type %s: there is nothing to install", resolution.PropertyBundleObject)
+	case d.Schema == schemaBundle && packages > 1:
+		return invalid("properties", "has %d of type %s: which version it is cannot be told", packages, resolution.PropertyPackage)
 	}
-	return nil
+	return finding{}
 }
 
-func (b *blob) checkDeprecations() *Error {
-	schemas := []string{schemaPackage, schemaChannel, schemaBundle}
-	for i, e := range b.Entries {
-		if !slices.Contains(schemas, e.Reference.Schema) {
-			return fault(fmt.Sprintf("entries[%d].reference.schema", i), "is %q, not one of %s, %s and %s", e.Reference.Schema, schemaPackage, schemaChannel, schemaBundle)
-		}
-		if e.deprecationEntry.Message == "" {
-			return fault(fmt.Sprintf("entries[%d].message", i), "is empty")
-		}
+func (e *entry) check(schema string) finding {
+	switch {
+	case schema == schemaChannel && e.Name == "":
+		return invalid("name", "is empty")
+	case schema == schemaChannel && slices.Contains(e.Skips, ""):
+		return invalid("skips", "has an empty name")
+	case schema != schemaDeprecations:
+		return finding{}
+	case e.Reference.Schema != schemaPackage && e.Reference.Schema != schemaChannel && e.Reference.Schema != schemaBundle:
+		return invalid("reference.schema", "is %q, not one of %s, %s and %s", e.Reference.Schema, schemaPackage, schemaChannel, schemaBundle)
+	case e.deprecation.Message == "":
+		return invalid("message", "is empty")
 	}
-	return nil
+	return finding{}
 }
 
-// looseVersion returns a version that is not as semver.org has it, but can be understood.
-func looseVersion(properties []olmcore.Property) (odd []oddity) {
+// looseVersions returns the versions that are not as semver.org has them, but can be understood.
+func looseVersions(properties []olmcore.Property) (odd []finding) {
 	for i, p := range properties {
 		var value struct{ Version string }
 		if p.Type != resolution.PropertyPackage || json.Unmarshal(p.Value, &value) != nil {
@@ -224,18 +219,18 @@ func looseVersion(properties []olmcore.Property) (odd []oddity) {
 		}
 		if version, err := semver.ParseTolerant(value.Version); err == nil {
 			field := fmt.Sprintf("properties[%d].value.version", i)
-			odd = append(odd, oddity{ReasonLooseVersion, field, fmt.Sprintf("%q is no semantic version; it is read as %s", value.Version, version)})
+			odd = append(odd, finding{ReasonLooseVersion, field, fmt.Errorf("%q is no semantic version; it is read as %s", value.Version, version)})
 		}
 	}
 	return odd
 }
 
 // describe finds the field in an error of encoding/json.
-func describe(err error) *Error {
+func describe(err error) finding {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		field := strings.NewReplacer("ChannelEntry.", "", "deprecationEntry.", "").Replace(wrong.Field)
-		return fault(field, "is a JSON %s, not a %s", wrong.Value, wrong.Type)
+		field := strings.NewReplacer("ChannelEntry.", "", "deprecation.", "").Replace(wrong.Field)
+		return invalid(field, "is a JSON %s, not a %s", wrong.Value, wrong.Type)
 	}
-	return &Error{Err: err}
+	return finding{ReasonInvalidDocument, "", err}
 }

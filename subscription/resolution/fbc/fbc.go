@@ -35,15 +35,15 @@ const (
 	DefaultMaxBytes         = 4 << 30
 )
 
-func (o Options) maxDocumentBytes() int { return cmp.Or(o.MaxDocumentBytes, DefaultMaxDocumentBytes) }
-func (o Options) maxDocuments() int     { return cmp.Or(o.MaxDocuments, DefaultMaxDocuments) }
-func (o Options) maxBytes() int64       { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
-
-func (o Options) check() error {
+// newAssembly checks the bounds and fills in their defaults.
+func newAssembly(o Options) (*assembly, error) {
 	if min(o.MaxDocumentBytes, o.MaxDocuments) < 0 || o.MaxBytes < 0 {
-		return &olmcore.InputError{Field: "Options", Problem: "has a negative bound"}
+		return nil, &olmcore.InputError{Field: "Options", Problem: "has a negative bound"}
 	}
-	return nil
+	o.MaxDocumentBytes = cmp.Or(o.MaxDocumentBytes, DefaultMaxDocumentBytes)
+	o.MaxDocuments = cmp.Or(o.MaxDocuments, DefaultMaxDocuments)
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
+	return &assembly{options: o, packages: map[string]*pending{}}, nil
 }
 
 // Error says where a catalog cannot be read, and why.
@@ -97,10 +97,10 @@ const (
 // file is for errors and diagnostics. The packages come sorted by name. Errors are *Error, or *olmcore.InputError for
 // bad Options. The content is not validated beyond its form: that is resolution.Build's work.
 func Read(file string, r io.Reader, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
-	if err := o.check(); err != nil {
+	a, err := newAssembly(o)
+	if err != nil {
 		return nil, nil, err
 	}
-	a := newAssembly(o)
 	if err := a.read(file, r); err != nil {
 		return nil, nil, err
 	}

@@ -20,11 +20,11 @@ import (
 // Names that begin with two dots are left out: a mounted ConfigMap has them, and links into them, which are followed.
 // Links that lead out of root, and what is neither file nor folder, such as a named pipe, are reported as unreadable.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
-	if err := o.check(); err != nil {
+	a, err := newAssembly(o)
+	if err != nil {
 		return nil, nil, err
 	}
-	f := &folder{fsys: fsys, root: root, assembly: newAssembly(o), followed: map[string]bool{}}
-	var err error
+	f := &folder{fsys: fsys, root: root, assembly: a, followed: map[string]bool{}}
 	if f.resolved, err = f.resolve(root); err != nil {
 		return nil, nil, &Error{File: root, Err: err}
 	}
@@ -50,7 +50,7 @@ func (f *folder) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return &Error{File: name, Err: err}
 	}
-	if name != f.root && (strings.HasPrefix(path.Base(name), "..") || f.ignore.matches(name, d.IsDir())) {
+	if name != f.root && (strings.HasPrefix(path.Base(name), "..") || f.ignore.excludes(name, d.IsDir())) {
 		if d.IsDir() {
 			return fs.SkipDir
 		}
@@ -65,7 +65,7 @@ func (f *folder) visit(name string, d fs.DirEntry, err error) error {
 	target, info, problem := f.look(name)
 	switch {
 	case problem != nil:
-		return f.assembly.refuse(ReasonUnreadableFile, &Error{File: name, Err: problem})
+		return f.assembly.report(ReasonUnreadableFile, Error{File: name, Err: problem})
 	case !info.IsDir():
 		return f.readFile(name)
 	case !isHidden(target) || f.followed[target]:

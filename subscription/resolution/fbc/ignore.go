@@ -11,7 +11,7 @@ const ignoreFile = ".indexignore"
 
 // ignorer holds the patterns of the ignore files found so far, outermost first. Of several that match a name the last
 // one counts.
-type ignorer struct{ patterns []pattern }
+type ignorer []pattern
 
 type pattern struct {
 	// base is the directory of the ignore file.
@@ -26,7 +26,7 @@ type pattern struct {
 func (g *ignorer) add(dir, text string) {
 	for line := range strings.Lines(text) {
 		if p, ok := parsePattern(dir, line); ok {
-			g.patterns = append(g.patterns, p)
+			*g = append(*g, p)
 		}
 	}
 }
@@ -52,16 +52,19 @@ func parsePattern(base, line string) (p pattern, ok bool) {
 		return pattern{}, false
 	}
 	p.parts = strings.Split(line, "/")
+	if p.parts[len(p.parts)-1] == "**" {
+		p.parts = append(p.parts, "*") // at the end it stands for one element at least
+	}
 	if !anchored {
 		p.parts = append([]string{"**"}, p.parts...)
 	}
 	return p, true
 }
 
-// matches reports whether a file or directory is excluded.
-func (g *ignorer) matches(name string, directory bool) bool {
+// excludes reports whether a file or directory is excluded.
+func (g ignorer) excludes(name string, directory bool) bool {
 	excluded := false
-	for _, p := range g.patterns {
+	for _, p := range g {
 		relative := name
 		if p.base != "." {
 			rest, ok := strings.CutPrefix(name, p.base+"/")
@@ -70,42 +73,28 @@ func (g *ignorer) matches(name string, directory bool) bool {
 			}
 			relative = rest
 		}
-		if (!p.onlyDirectories || directory) && matchParts(p.parts, strings.Split(relative, "/")) {
+		if (!p.onlyDirectories || directory) && matches(p.parts, strings.Split(relative, "/")) {
 			excluded = !p.negated
 		}
 	}
 	return excluded
 }
 
-// matchParts goes back to the last "**" only: what the ones before it took can always be taken by it.
-func matchParts(parts, elements []string) bool {
-	if n := len(parts); n > 0 && parts[n-1] == "**" {
-		// At the end it stands for one element at least.
-		parts = append(parts[:n-1:n-1], "**", "*")
-	}
-	part, element, star, resume := 0, 0, -1, 0
-	for element < len(elements) {
-		switch {
-		case part < len(parts) && parts[part] == "**":
-			star, resume = part, element
-			part++
-		case part < len(parts) && matchesOne(parts[part], elements[element]):
-			part++
-			element++
-		case star >= 0:
-			resume++
-			part, element = star+1, resume
-		default:
-			return false
+// matches reports whether the parts of a pattern match the elements of a path, all of them.
+func matches(parts, elements []string) bool {
+	can := make([]bool, len(elements)+1) // whether the parts so far match so many elements
+	can[0] = true
+	for _, part := range parts {
+		next := make([]bool, len(can))
+		for i := range can {
+			switch {
+			case part == "**":
+				next[i] = can[i] || i > 0 && next[i-1]
+			case i > 0 && can[i-1]:
+				next[i], _ = path.Match(part, elements[i-1]) // what is no pattern matches nothing
+			}
 		}
+		can = next
 	}
-	for part < len(parts) && parts[part] == "**" {
-		part++
-	}
-	return part == len(parts)
-}
-
-func matchesOne(pattern, element string) bool {
-	ok, err := path.Match(pattern, element)
-	return ok && err == nil
+	return can[len(elements)]
 }

@@ -9,21 +9,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 )
-
-// written is a document of any schema as Write writes it.
-type written struct {
-	Schema         string                    `json:"schema"`
-	Package        string                    `json:"package,omitempty"`
-	Name           string                    `json:"name,omitempty"`
-	DefaultChannel string                    `json:"defaultChannel,omitempty"`
-	Image          string                    `json:"image,omitempty"`
-	Entries        any                       `json:"entries,omitempty"`
-	Properties     []olmcore.Property        `json:"properties,omitempty"`
-	RelatedImages  []resolution.RelatedImage `json:"relatedImages,omitempty"`
-}
 
 // Write writes packages as JSON documents, one a line, that Read turns into the same packages. Packages, channels and
 // bundles are sorted by name, so that equal content gives equal bytes. Objects of bundles are not written; the
@@ -32,10 +19,9 @@ func Write(w io.Writer, packages []resolution.Package) error {
 	buffered := bufio.NewWriter(w)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false) // version ranges are to be read by people, too
-	sorted := slices.SortedStableFunc(slices.Values(packages), func(a, b resolution.Package) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range sorted {
-		for _, document := range documents(&sorted[i]) {
-			if err := encoder.Encode(document); err != nil {
+	for _, p := range sorted(packages, func(p resolution.Package) string { return p.Name }) {
+		for _, d := range documents(&p) {
+			if err := encoder.Encode(d); err != nil {
 				return err
 			}
 		}
@@ -43,31 +29,35 @@ func Write(w io.Writer, packages []resolution.Package) error {
 	return buffered.Flush()
 }
 
-func documents(p *resolution.Package) []written {
-	list := []written{{Schema: schemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Properties: p.Properties}}
-	channels := slices.SortedStableFunc(slices.Values(p.Channels), func(a, b resolution.Channel) int { return cmp.Compare(a.Name, b.Name) })
-	for _, c := range channels {
-		list = append(list, written{Schema: schemaChannel, Package: p.Name, Name: c.Name, Entries: c.Entries, Properties: c.Properties})
+func sorted[T any](list []T, name func(T) string) []T {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return cmp.Compare(name(a), name(b)) })
+}
+
+func documents(p *resolution.Package) []document {
+	list := []document{{Schema: schemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Properties: p.Properties}}
+	for _, c := range sorted(p.Channels, func(c resolution.Channel) string { return c.Name }) {
+		d := document{Schema: schemaChannel, Package: p.Name, Name: c.Name, Properties: c.Properties}
+		for _, e := range c.Entries {
+			d.Entries = append(d.Entries, entry{ChannelEntry: e})
+		}
+		list = append(list, d)
 	}
-	bundles := slices.SortedStableFunc(slices.Values(p.Bundles), func(a, b resolution.Bundle) int { return cmp.Compare(a.Name, b.Name) })
-	for _, b := range bundles {
-		list = append(list, written{Schema: schemaBundle, Package: p.Name, Name: b.Name, Image: b.Image, Properties: b.Properties, RelatedImages: b.RelatedImages})
+	for _, b := range sorted(p.Bundles, func(b resolution.Bundle) string { return b.Name }) {
+		list = append(list, document{Schema: schemaBundle, Package: p.Name, Name: b.Name, Image: b.Image, Properties: b.Properties, RelatedImages: b.RelatedImages})
 	}
 	if len(p.Deprecations) == 0 {
 		return list
 	}
-	entries := make([]deprecationEntry, len(p.Deprecations))
-	for i, d := range p.Deprecations {
-		e := &entries[i]
-		e.Message = d.Message
+	d := document{Schema: schemaDeprecations, Package: p.Name}
+	for _, about := range p.Deprecations {
+		e := entry{deprecation: deprecation{Message: about.Message, Reference: reference{Schema: schemaPackage}}}
 		switch {
-		case d.Bundle != "":
-			e.Reference.Schema, e.Reference.Name = schemaBundle, d.Bundle
-		case d.Channel != "":
-			e.Reference.Schema, e.Reference.Name = schemaChannel, d.Channel
-		default:
-			e.Reference.Schema = schemaPackage
+		case about.Bundle != "":
+			e.Reference = reference{schemaBundle, about.Bundle}
+		case about.Channel != "":
+			e.Reference = reference{schemaChannel, about.Channel}
 		}
+		d.Entries = append(d.Entries, e)
 	}
-	return append(list, written{Schema: schemaDeprecations, Package: p.Name, Entries: entries})
+	return append(list, d)
 }

@@ -25,7 +25,7 @@ type Channel struct {
 // ChannelEntry is a bundle's place in a channel.
 type ChannelEntry struct {
 	// Name is the bundle's, that is the name of its ClusterServiceVersion.
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 	// Replaces and Skips are names of entries that this one upgrades from; those in Skips are also taken out of the
 	// channel.
 	Replaces string   `json:"replaces,omitempty"`
