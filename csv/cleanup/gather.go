@@ -41,7 +41,18 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	if owned.IsLabelValue(c.Name) {
 		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, in.Config.ClusterKinds, labels.SelectorFromSet(owned.By(c).Labels()))
 	}
-	in.Deletion.Operands = readOperands(reads, factsOf(&in))
+	// What Reconcile would ask for is answered beforehand.
+	f := factsOf(&in)
+	for _, kind := range findOperands(f).ask {
+		var lists []olmcore.Observed[olmcore.Object]
+		for _, namespace := range f.reach { // the empty one for all
+			lists = append(lists, read.Kind(reads, kind, namespace, nil))
+		}
+		if in.Operands == nil {
+			in.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
+		}
+		in.Operands[kind.GroupKind()] = read.Join(lists...)
+	}
 	if err := reads.Err(); err != nil {
 		return Deletion{}, err
 	}
@@ -78,25 +89,4 @@ func untyped[T olmcore.Object](list olmcore.Observed[T]) olmcore.Observed[olmcor
 		objects.Items = append(objects.Items, o)
 	}
 	return objects
-}
-
-// readOperands answers beforehand what Reconcile would ask for.
-func readOperands(reads *read.Reads, f *facts) map[schema.GroupKind]olmcore.Observed[olmcore.Object] {
-	if !wantsOperands(f) || subscribedBy(f) != "" {
-		return nil
-	}
-	answers := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
-	kinds, _ := operandKinds(f)
-	for _, kind := range kinds {
-		var lists []olmcore.Observed[olmcore.Object]
-		if kind.cluster || f.reach.All() {
-			lists = append(lists, read.Kind(reads, kind.gvk, metav1.NamespaceAll, nil))
-		} else {
-			for _, namespace := range f.reach {
-				lists = append(lists, read.Kind(reads, kind.gvk, namespace, nil))
-			}
-		}
-		answers[kind.gvk.GroupKind()] = read.Join(lists...)
-	}
-	return answers
 }

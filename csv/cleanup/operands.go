@@ -18,15 +18,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// wantsOperands reports whether instances of owned CRDs are to be deleted at all.
-func wantsOperands(f *facts) bool {
-	return f.c.Spec.Cleanup.Enabled && f.mode == ModeUninstall && f.override == ""
-}
-
 // findOperands returns the instances of the CRDs that this ClusterServiceVersion alone owns, to be deleted while the
 // operator, its webhooks and its permissions are still there to finish them.
 func findOperands(f *facts) (all found) {
-	if !wantsOperands(f) {
+	if !f.c.Spec.Cleanup.Enabled || f.mode != ModeUninstall || f.override != "" {
 		return all
 	}
 	all.unread = slices.Concat(
@@ -46,12 +41,12 @@ func findOperands(f *facts) (all found) {
 	kinds, left := operandKinds(f)
 	all.skipped = left
 	for _, kind := range kinds {
-		answer := f.Operands[kind.gvk.GroupKind()]
+		answer := f.Operands[kind.GroupKind()]
 		if !answer.Complete {
-			all.ask = append(all.ask, kind.gvk)
+			all.ask = append(all.ask, kind)
 		}
 		for _, o := range answer.Items {
-			if kind.covers(f, o) {
+			if f.reach.Contains(o.GetNamespace()) && !f.terminating[o.GetNamespace()] {
 				all.addOperand(f, o)
 			}
 		}
@@ -63,6 +58,17 @@ func findOperands(f *facts) (all found) {
 	slices.SortFunc(all.targets, compareByGroup)
 	all.requeue = max(0, f.Config.OperandTimeout-f.age)
 	return all
+}
+
+// subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
+// none.
+func subscribedBy(f *facts) (name string) {
+	for _, s := range f.Subscriptions.Items {
+		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
+			name = s.Name
+		}
+	}
+	return name
 }
 
 func (all *found) addOperand(f *facts, o olmcore.Object) {
@@ -80,18 +86,6 @@ func (all *found) addOperand(f *facts, o olmcore.Object) {
 	}
 }
 
-// subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
-// none.
-func subscribedBy(f *facts) string {
-	name := ""
-	for _, s := range f.Subscriptions.Items {
-		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
-			name = s.Name
-		}
-	}
-	return name
-}
-
 // isOperatorRunning reports whether the operator can finish the operands: deleting one that has finalizers would
 // otherwise leave it Terminating for ever.
 func isOperatorRunning(f *facts) bool {
@@ -101,22 +95,9 @@ func isOperatorRunning(f *facts) bool {
 		})
 }
 
-// operandKind is one kind whose instances are to go, wherever the cleanup reaches.
-type operandKind struct {
-	gvk     schema.GroupVersionKind
-	cluster bool
-}
-
-func (k operandKind) covers(f *facts, instance olmcore.Object) bool {
-	namespace := instance.GetNamespace()
-	if k.cluster || namespace == "" {
-		return k.cluster
-	}
-	return f.reach.Contains(namespace) && !f.terminating[namespace]
-}
-
-// operandKinds selects the CRDs, and says why others are left out.
-func operandKinds(f *facts) (kinds []operandKind, left []skipped) {
+// operandKinds returns the kinds whose instances are to go, wherever the cleanup reaches, and says why others are left
+// out.
+func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []skipped) {
 	names := sets.List(owned.OwnedCRDs(f.c))
 	if annotated, ok := group.AnnotatedTargets(f.c); len(names) > 0 && !ok {
 		left = append(left, skip(f.c, "operands stay: annotation olm.targetNamespaces is absent"))
@@ -128,15 +109,14 @@ func operandKinds(f *facts) (kinds []operandKind, left []skipped) {
 		if !exists {
 			continue
 		}
-		kind := operandKind{gvk: operandGVK(crd), cluster: crd.Spec.Scope == apiextensionsv1.ClusterScoped}
-		why := whyOperandsStay(f, crd)
+		kind, why := operandGVK(crd), whyOperandsStay(f, crd)
 		switch {
 		case why != "":
-		case kind.cluster && !f.reach.All():
+		case crd.Spec.Scope == apiextensionsv1.ClusterScoped && !f.reach.All():
 			why = "operands stay: the kind is cluster-scoped and no OperatorGroup of all namespaces confirms that this operator watches them all"
 		case len(f.reach) == 0:
 			continue // said once for all kinds
-		case kind.gvk.Version == "":
+		case kind.Version == "":
 			why = "operands stay: no version is served"
 		default:
 			kinds = append(kinds, kind)
