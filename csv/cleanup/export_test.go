@@ -5,8 +5,6 @@ package cleanup
 import (
 	"slices"
 	"time"
-
-	"github.com/olmcore/olm/olmcore"
 )
 
 // Stages returns the names of the table of stages, in order.
@@ -21,8 +19,8 @@ func Stages() (names []Stage) {
 // hold the ClusterServiceVersion for a time.
 func WithStage(name Stage, kind string, hold time.Duration) func(Input) (Outcome, error) {
 	row := stage{name: name, limits: within(hold), batch: 1, find: func(f *facts) found {
-		objects, all := labelled(f, StageOthers)
-		all.targets = deletionsOf(f, slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool { return olmcore.KeyOf(o).Kind != kind }))
+		all := findLabelled(f, StageOthers)
+		all.targets = slices.DeleteFunc(all.targets, func(t target) bool { return t.ref.Kind != kind })
 		return all
 	}}
 	return func(in Input) (Outcome, error) { return decide(&in, append([]stage{row}, stages...)), nil }

@@ -3,6 +3,7 @@
 package cleanup
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -42,22 +43,18 @@ func stageOf(key olmcore.Key) Stage {
 	return StageOthers
 }
 
-// labelled returns the objects of a stage by their owner labels.
-func labelled(f *facts, s Stage) ([]olmcore.Object, found) {
+// findLabelled returns the objects of a stage by their owner labels.
+func findLabelled(f *facts, s Stage) found {
 	switch {
 	case !owned.IsLabelValue(f.c.Name):
-		return nil, found{}
+		return found{}
 	case !f.ClusterObjects.Complete:
-		return nil, found{unread: []string{read.OwnedList(f.Unread)}}
+		return found{unread: []string{read.OwnedList(f.Unread)}}
 	}
-	return f.ours[s], found{skipped: f.others[s]}
+	return found{targets: deletionsOf(f, f.ours[s]), skipped: slices.Clip(f.others[s])}
 }
 
-func findAdmission(f *facts) found {
-	objects, all := labelled(f, StageAdmission)
-	all.targets = deletionsOf(f, objects)
-	return all
-}
+func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }
 
 // notInstalledByThisCSV is why a CRD that the ClusterServiceVersion merely names is left alone: who may write one may
 // name any.
@@ -108,16 +105,15 @@ func isConvertedByService(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefin
 }
 
 func findAPIServices(f *facts) found {
-	objects, all := labelled(f, StageAPIServices)
-	for _, t := range deletionsOf(f, objects) {
+	all := findLabelled(f, StageAPIServices)
+	all.targets = slices.DeleteFunc(all.targets, func(t target) bool {
 		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == t.ref.Name }
-		provides := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, isIt) }
-		if f.superseded && f.hasNeighbour(provides) {
+		goesOn := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, isIt) })
+		if goesOn {
 			all.skipped = append(all.skipped, skipped{t.ref.Unversioned(), "a newer version provides it too, and takes it over"})
-		} else {
-			all.targets = append(all.targets, t)
 		}
-	}
+		return goesOn
+	})
 	return all
 }
 
@@ -127,11 +123,11 @@ func findWorkload(f *facts) found {
 	if f.mode == ModeNamespaceGone {
 		return found{}
 	}
-	permissions, all := rbacObjects(f)
-	if len(permissions) == 0 {
+	all := findRBAC(f)
+	if len(all.targets) == 0 {
 		return all
 	}
-	all.unread = append(all.unread, read.Missing(f.Deployments, "Deployments")...)
+	all.targets, all.unread = nil, append(all.unread, read.Missing(f.Deployments, "Deployments")...)
 	for _, d := range f.Deployments.Items {
 		if !owned.Deployment(f.c, d) || d.DeletionTimestamp != nil && f.Now.Sub(d.DeletionTimestamp.Time) >= drain {
 			continue
@@ -146,32 +142,29 @@ func findWorkload(f *facts) found {
 	return all
 }
 
-// findRBAC returns the permissions, bindings first.
+// findRBAC returns the permissions outside the namespace, bindings first.
 func findRBAC(f *facts) found {
-	objects, all := rbacObjects(f)
-	all.targets = slices.CompactFunc(deletionsOf(f, objects), func(a, b target) bool { return a.ref.Key() == b.ref.Key() })
-	isBinding := func(t target) bool { return strings.HasSuffix(t.ref.Kind, "Binding") }
-	roles := slices.DeleteFunc(slices.Clone(all.targets), isBinding)
-	all.targets = append(slices.DeleteFunc(all.targets, func(t target) bool { return !isBinding(t) }), roles...)
-	return all
-}
-
-// rbacObjects are the permissions outside the namespace.
-func rbacObjects(f *facts) ([]olmcore.Object, found) {
-	objects, all := labelled(f, StageRBAC)
+	all := findLabelled(f, StageRBAC)
 	expected := servingBindings(f.c)
 	if !f.WellKnown.Complete && len(expected) > 0 {
 		all.unread = append(all.unread, "ClusterRoleBindings and RoleBindings for serving certificates")
-		return objects, all
 	}
 	for _, o := range f.WellKnown.Items {
 		i := slices.IndexFunc(expected, func(s servingBinding) bool { return s.key == olmcore.KeyOf(o) })
 		declares := func(p *owned.CSV) bool { return owned.Deployments(p).Has(expected[i].deployment) }
-		if i >= 0 && isServingBinding(f, o) && !f.hasNeighbour(declares) {
-			objects = append(slices.Clip(objects), o)
+		if i >= 0 && f.WellKnown.Complete && isServingBinding(f, o) && !f.hasNeighbour(declares) {
+			all.targets = append(all.targets, deletionOf(f, o))
 		}
 	}
-	return objects, all
+	rank := func(t target) int {
+		if strings.HasSuffix(t.ref.Kind, "Binding") {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(all.targets, func(a, b target) int { return cmp.Or(rank(a)-rank(b), compareTargets(a, b)) })
+	all.targets = slices.CompactFunc(all.targets, func(a, b target) bool { return a.ref.Key() == b.ref.Key() })
+	return all
 }
 
 // servingBinding is a binding for serving certificates outside the namespace, which OLM does not label.
@@ -220,19 +213,19 @@ func serviceName(deployment string) string {
 // way out is not waited for: nothing will change it. Nor is one that was made long after the deletion: whoever may
 // write the namespace could hold this one for ever.
 func findOthers(f *facts) found {
-	objects, all := labelled(f, StageOthers)
+	all := findLabelled(f, StageOthers)
 	all.unread = append(all.unread, read.Missing(f.Copies, "copies of the ClusterServiceVersion")...)
 	var copies []*owned.CSV
 	for _, o := range f.Copies.Items {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):
-			all.skipped = append(slices.Clip(all.skipped), skip(o, "made after the deletion"))
+			all.skipped = append(all.skipped, skip(o, "made after the deletion"))
 		default:
 			copies = append(copies, o)
 		}
 	}
-	all.targets = append(deletionsOf(f, objects), deletionsOf(f, copies)...)
+	all.targets = append(all.targets, deletionsOf(f, copies)...)
 	return all
 }
 
