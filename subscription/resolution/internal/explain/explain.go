@@ -102,7 +102,7 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 		x.Code, x.Summary = Unresolved, fmt.Sprintf("Nothing is resolved in namespace %s: %s.", p.In.Namespace, res.Failure.Message)
 		return true
 	}
-	found := inChannels(p, s, x.Bundle)
+	found := inChannels(s, x.Bundle)
 	candidate, ok := candidateNamed(s, x.Bundle)
 	switch {
 	case ok && p.target(s).Entry != nil && !p.Scope.Failed(s) && res.Failure == nil:
@@ -140,46 +140,46 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 
 func explainCandidate(p *View, s *model.Subscription, candidate model.Ref, x *Explanation, budget *search.Budget) {
 	x.Code = LessPreferred
-	for _, segment := range s.Choice.Segments {
-		for _, e := range segment.Entries {
-			r := model.Ref{Source: segment.Source, Entry: e}
-			if r == p.target(s) {
-				x.Summary = fmt.Sprintf("Subscription %s gets %s, which it prefers to %s.", s.Object.Name, e.Name, x.Bundle)
-				return
-			}
-			if r == candidate {
-				h := whyNot(p, s, candidate, budget)
-				x.Code, x.Summary, x.Rules = h.Code, h.Summary, h.Rules
-				return
-			}
+	for r := range s.Choice.Refs {
+		switch r {
+		case p.target(s):
+			x.Summary = fmt.Sprintf("Subscription %s gets %s, which it prefers to %s.", s.Object.Name, r.Entry.Name, x.Bundle)
+			return
+		case candidate:
+			h := whyNot(p, s, candidate, budget)
+			x.Code, x.Summary, x.Rules = h.Code, h.Summary, h.Rules
+			return
 		}
 	}
 }
 
 func candidateNamed(s *model.Subscription, name string) (model.Ref, bool) {
-	for _, segment := range s.Choice.Segments {
-		for _, e := range segment.Entries {
-			if e.Name == name {
-				return model.Ref{Source: segment.Source, Entry: e}, true
-			}
+	for r := range s.Choice.Refs {
+		if r.Entry.Name == name {
+			return r, true
 		}
 	}
 	return model.Ref{}, false
 }
 
 // inChannels finds a bundle in the channels that a Subscription follows.
-func inChannels(p *View, s *model.Subscription, bundle string) *content.Entry {
-	if s.Pkg == nil {
-		return nil
-	}
-	for _, ch := range s.Pkg.Channels {
-		if spec := s.Object.Spec.Channel; spec == "" || spec == ch.Name {
-			if e := ch.ByName[bundle]; e != nil {
-				return e
-			}
+func inChannels(s *model.Subscription, bundle string) *content.Entry {
+	for _, ch := range followed(s) {
+		if e := ch.ByName[bundle]; e != nil {
+			return e
 		}
 	}
 	return nil
+}
+
+// followed returns the channels that a Subscription follows.
+func followed(s *model.Subscription) []*content.ChannelIndex {
+	if s.Pkg == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Pkg.Channels), func(ch *content.ChannelIndex) bool {
+		return s.Object.Spec.Channel != "" && s.Object.Spec.Channel != ch.Name
+	})
 }
 
 // elsewhere says where the visible catalogs have a bundle that, as asker says, is not asked for.

@@ -115,48 +115,42 @@ func likewise(p *View, s *model.Subscription, found search.Contradiction) (names
 
 // classify finds the rule that matters most to a person.
 func classify(rules []Rule, subscription, candidate string) (model.HeldBackCode, string) {
-	find := func(kind model.RuleKind, holds func(*Rule) bool) *Rule {
-		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Kind == kind && (holds == nil || holds(&r)) })
-		if i < 0 {
-			return nil
-		}
-		return &rules[i]
-	}
+	always := func(*Rule) bool { return true }
 	own := func(r *Rule) bool { return r.Bundle == candidate }
-	switch {
-	case find(model.BundleDeprecated, own) != nil:
-		return model.CandidateDeprecated, candidate
-	case find(model.BundleInvalid, own) != nil:
-		return model.CandidateInvalid, candidate
-	case find(model.BundleExcluded, own) != nil:
-		return model.CandidateExcluded, candidate
-	}
-	if r := find(model.KeepsCandidate, nil); r != nil {
-		return model.BlockedBySubscription, r.Subscription
-	}
-	if r := find(model.SubscriptionExists, func(r *Rule) bool { return r.Subscription != subscription }); r != nil {
-		return model.BlockedBySubscription, r.Subscription
-	}
-	if r := find(model.BundleRequires, func(r *Rule) bool { return len(r.Objects) == 0 }); r != nil {
-		return model.RequirementUnmet, r.Need
-	}
-	if r := find(model.OnePerAPI, nil); r != nil {
-		return model.ProvidedByOther, r.Need
-	}
-	if r := find(model.OnePerName, nil); r != nil {
-		return model.NameConflict, r.Bundle
-	}
-	if r := find(model.BundleRequires, nil); r != nil {
-		if !own(r) { // another operator needs what the candidate is not
-			return model.RequirementUnmet, r.Bundle
+	other := func(r *Rule) bool { return r.Subscription != subscription }
+	unmet := func(r *Rule) bool { return len(r.Objects) == 0 }
+	need := func(r *Rule) string { return r.Need }
+	bundle := func(r *Rule) string { return r.Bundle }
+	sub := func(r *Rule) string { return r.Subscription }
+	wanting := func(r *Rule) string {
+		if own(r) {
+			return r.Need
 		}
-		return model.RequirementUnmet, r.Need
+		return r.Bundle // another operator needs what the candidate is not
 	}
-	if r := find(model.OnePerPackage, nil); r != nil {
-		return model.PackageConflict, r.Package
-	}
-	if r := find(model.CSVExists, nil); r != nil {
-		return model.ProvidedByOther, r.Bundle
+	for _, row := range []struct {
+		kind    model.RuleKind
+		holds   func(*Rule) bool
+		code    model.HeldBackCode
+		blocker func(*Rule) string
+	}{
+		{model.BundleDeprecated, own, model.CandidateDeprecated, bundle},
+		{model.BundleInvalid, own, model.CandidateInvalid, bundle},
+		{model.BundleExcluded, own, model.CandidateExcluded, bundle},
+		{model.KeepsCandidate, always, model.BlockedBySubscription, sub},
+		{model.SubscriptionExists, other, model.BlockedBySubscription, sub},
+		{model.BundleRequires, unmet, model.RequirementUnmet, need},
+		{model.OnePerAPI, always, model.ProvidedByOther, need},
+		{model.OnePerName, always, model.NameConflict, bundle},
+		{model.BundleRequires, always, model.RequirementUnmet, wanting},
+		{model.OnePerPackage, always, model.PackageConflict, func(r *Rule) string { return r.Package }},
+		{model.CSVExists, always, model.ProvidedByOther, bundle},
+	} {
+		for i := range rules {
+			if r := &rules[i]; r.Kind == row.kind && row.holds(r) {
+				return row.code, row.blocker(r)
+			}
+		}
 	}
 	return model.Unknown, ""
 }

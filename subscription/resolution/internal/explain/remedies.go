@@ -235,10 +235,8 @@ func otherChannels(_ *View, t *trouble) (list []proposal) {
 
 // bundleNames are those in the channels that a Subscription follows.
 func bundleNames(s *model.Subscription) (names []string) {
-	for _, ch := range s.Pkg.Channels {
-		if spec := s.Object.Spec.Channel; spec == "" || spec == ch.Name {
-			names = slices.AppendSeq(names, maps.Keys(ch.ByName))
-		}
+	for _, ch := range followed(s) {
+		names = slices.AppendSeq(names, maps.Keys(ch.ByName))
 	}
 	slices.Sort(names)
 	return names

@@ -127,12 +127,12 @@ func causes(p *View, rules []Rule, subscription string) string {
 	}
 	var parts []string
 	for _, need := range unmet {
-		parts = append(parts, fmt.Sprintf("%s %s %s, and no catalog visible from namespace %s has one", someNames(unmetBy[need]), plural(unmetBy[need], "needs", "need"), need, p.In.Namespace))
+		parts = append(parts, fmt.Sprintf("%s, and no catalog visible from namespace %s has one", needing(unmetBy[need], need), p.In.Namespace))
 	}
 	parts = append(append(parts, clashes...), forbidden...)
 	for _, need := range needs {
 		if by := neededBy[need]; len(by) > 0 {
-			need = fmt.Sprintf("%s %s %s", someNames(by), plural(by, "needs", "need"), need)
+			need = needing(by, need)
 		}
 		parts = append(parts, need)
 	}
@@ -145,11 +145,12 @@ func causes(p *View, rules []Rule, subscription string) string {
 
 func someNames(list []string) string { return some(list, " and ") }
 
-func plural(list []string, one, many string) string {
-	if len(list) == 1 {
-		return one
+// needing says that bundles need something.
+func needing(bundles []string, need string) string {
+	if len(bundles) == 1 {
+		return bundles[0] + " needs " + need
 	}
-	return many
+	return someNames(bundles) + " need " + need
 }
 
 // standing describes an existing operator that must stay.
@@ -157,10 +158,11 @@ func standing(p *View, r Rule) string {
 	if kept := keptFor(p, r.Bundle); kept != nil {
 		return fmt.Sprintf("ClusterServiceVersion %s has to stay for Subscription %s, which cannot be resolved itself", r.Bundle, kept.Object.Name)
 	}
+	what := r.Bundle
 	if r.Package != "" {
-		return fmt.Sprintf("ClusterServiceVersion %s of package %s exists already and no Subscription refers to it", r.Bundle, r.Package)
+		what += " of package " + r.Package
 	}
-	return fmt.Sprintf("ClusterServiceVersion %s exists already and no Subscription refers to it", r.Bundle)
+	return fmt.Sprintf("ClusterServiceVersion %s exists already and no Subscription refers to it", what)
 }
 
 // packagesOf returns the packages of the considered catalog entries of a name.
@@ -185,10 +187,7 @@ func names(identifiers []string) string {
 			list = append(list, name)
 		}
 	}
-	if len(list) == 1 {
-		return list[0]
-	}
-	return some(list, " and ")
+	return someNames(list)
 }
 
 // keptFor returns the Subscription for which an existing operator stays although it failed, nil when there is none.

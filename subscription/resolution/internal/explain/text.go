@@ -37,11 +37,7 @@ func rule(p *View, key model.RuleKey) Rule {
 		q := n.Entry.Requirements[key.B]
 		r.Kind, r.Need, r.FailureMessage = model.BundleRequires, words(q.Predicate), q.Message
 		r.Text = fmt.Sprintf("bundle %s requires an operator %s", n.Entry.Name, q.Text())
-		for _, s := range n.Choices[key.B].Segments {
-			for _, e := range s.Entries {
-				r.Objects = append(r.Objects, p.Identifier(model.Ref{Source: s.Source, Entry: e}))
-			}
-		}
+		r.Objects = identifiers(p, n.Choices[key.B].Offer)
 	case model.RuleReplaces:
 		old := p.Identifier(p.NodeOf(key.B).Ref)
 		r.Kind, r.Objects, r.Text = model.Conflicts, []string{id, old}, id+" conflicts with "+old
@@ -104,17 +100,20 @@ func subscriptionRule(p *View, kind model.RuleID, s *model.Subscription) Rule {
 		r.Text = fmt.Sprintf("subscription %s keeps %s", name, r.Objects[0])
 		return r
 	}
-	for _, segment := range s.Choice.Segments {
-		for _, e := range segment.Entries {
-			r.Objects = append(r.Objects, p.Identifier(model.Ref{Source: segment.Source, Entry: e}))
-		}
-	}
+	r.Objects = identifiers(p, s.Choice.Offer)
 	r.Kind, r.Text = model.SubscriptionRequires, fmt.Sprintf("subscription %s requires ", name)
 	if len(r.Objects) > 1 {
 		r.Text += "at least one of "
 	}
 	r.Text += enumerate(r.Objects, " or ")
 	return r
+}
+
+func identifiers(p *View, o *model.Offer) (list []string) {
+	for r := range o.Refs {
+		list = append(list, p.Identifier(r))
+	}
+	return list
 }
 
 func catalogKey(spec *v1alpha1.SubscriptionSpec) types.NamespacedName {
