@@ -15,9 +15,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// probeRetry is the time after which a catalog is probed again whose probe failed.
-const probeRetry = 5 * time.Second
-
 // Catalogs is what is known of the catalogs that a namespace is resolved from.
 type Catalogs struct {
 	// Sources are all CatalogSources of the namespace and of the global catalog
@@ -69,45 +66,59 @@ func compareEntries(a, b Entry) int {
 	)
 }
 
+// compareTexts orders texts, nil first.
 func compareTexts(a, b *string) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
+	if a != nil && b != nil {
+		return strings.Compare(*a, *b)
 	}
-	return strings.Compare(*a, *b)
+	return cmp.Compare(len(texts(a)), len(texts(b)))
 }
 
-// catalogs is Catalogs in order: sources by namespace and name, entries by what they are
-// about.
+// texts returns those that are there.
+func texts(all ...*string) (list []string) {
+	for _, text := range all {
+		if text != nil {
+			list = append(list, *text)
+		}
+	}
+	return list
+}
+
+// catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the first.
 type catalogs struct {
-	sources []*v1alpha1.CatalogSource
-	probes  map[types.NamespacedName]Probe
-	entries map[installedBundle]Entry
+	sources []source
+	entries map[Entry]Entry // by what they are about; without a channel: about any
 }
 
-// installedBundle is what a Subscription has from a catalog; an empty channel is any.
-type installedBundle struct {
-	catalog              types.NamespacedName
-	pkg, channel, bundle string
+// source is a CatalogSource, and whether it serves: known says whether that is known, and problem why not.
+type source struct {
+	*v1alpha1.CatalogSource
+	healthy, known bool
+	problem        string
 }
 
 func newCatalogs(in *Catalogs) *catalogs {
 	if in == nil {
 		return nil
 	}
-	c := &catalogs{sources: slices.Clone(in.Sources.Items), probes: in.Probes, entries: map[installedBundle]Entry{}}
-	slices.SortFunc(c.sources, compareSources)
-	for _, e := range slices.SortedFunc(slices.Values(in.Entries), compareEntries) {
-		for _, channel := range []string{e.Channel, ""} { // the first one of several counts
-			key := installedBundle{e.Catalog, e.Package, channel, e.Bundle}
-			if _, found := c.entries[key]; !found {
-				c.entries[key] = e
-			}
+	c := &catalogs{sources: make([]source, 0, len(in.Sources.Items)), entries: map[Entry]Entry{}}
+	for _, s := range in.Sources.Items {
+		state, next := s.Status.GRPCConnectionState, source{CatalogSource: s, known: true}
+		switch p, ok := in.Probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; {
+		case s.Status.Reason == v1alpha1.CatalogSourceSpecInvalidError:
+		case ok:
+			next.healthy, next.known, next.problem = p.Healthy, p.Error == "", p.Error
+		default:
+			next.healthy = state != nil && state.LastObservedState == "READY"
 		}
+		c.sources = append(c.sources, next)
+	}
+	slices.SortFunc(c.sources, func(a, b source) int { return compareSources(a.CatalogSource, b.CatalogSource) })
+	for _, e := range slices.Backward(slices.SortedFunc(slices.Values(in.Entries), compareEntries)) {
+		key := Entry{Catalog: e.Catalog, Package: e.Package, Bundle: e.Bundle}
+		c.entries[key] = e
+		key.Channel = e.Channel
+		c.entries[key] = e
 	}
 	return c
 }
@@ -116,72 +127,50 @@ func compareSources(a, b *v1alpha1.CatalogSource) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-func (c *catalogs) probe(s *v1alpha1.CatalogSource) (healthy, known bool) {
-	if s.Status.Reason == v1alpha1.CatalogSourceSpecInvalidError {
-		return false, true
-	}
-	if p, ok := c.probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; ok {
-		return p.Healthy, p.Error == ""
-	}
-	state := s.Status.GRPCConnectionState
-	return state != nil && state.LastObservedState == "READY", true
-}
-
 // unprobed reports the sources of which it is not known whether they serve.
 func (c *catalogs) unprobed() (said []olmcore.Diagnostic) {
 	for _, s := range c.sources {
-		if _, known := c.probe(s); !known {
-			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCatalogProbeError, olmcore.RefOf(s), "",
-				"the registry could not be probed: %s", c.probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}].Error))
+		if !s.known {
+			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCatalogProbeError, olmcore.RefOf(s.CatalogSource), "",
+				"the registry could not be probed: %s", s.problem))
 		}
 	}
 	return said
 }
 
-// recordOf returns what is recorded of a source, by UID and by name where there is none;
-// nil when nothing is.
-func recordOf(s *v1alpha1.CatalogSource, recorded []v1alpha1.SubscriptionCatalogHealth) *v1alpha1.SubscriptionCatalogHealth {
-	i := slices.IndexFunc(recorded, func(r v1alpha1.SubscriptionCatalogHealth) bool {
-		ref := r.CatalogSourceRef
-		return ref != nil && ref.UID == s.UID && (s.UID != "" || ref.Name == s.Name && ref.Namespace == s.Namespace)
-	})
-	if i < 0 {
-		return nil
-	}
-	return &recorded[i]
-}
-
 // catalogsHealth is the health of the catalogs as one Subscription records it.
 type catalogsHealth struct {
 	// list is what status.catalogHealth should be: as it is unless changed.
-	list      []v1alpha1.SubscriptionCatalogHealth
-	changed   bool
-	unhealthy []*v1alpha1.CatalogSource
-	target    *v1alpha1.CatalogSource // nil: it is not there
+	list    []v1alpha1.SubscriptionCatalogHealth
+	changed bool
+	// unhealthy are their names. isThere, isServing: so is the one that the Subscription names.
+	unhealthy          []string
+	isThere, isServing bool
 }
 
-// health judges the catalogs for a Subscription. Where it is not known whether a source
-// serves, what is recorded of it stands. An entry that says the same as before keeps its
-// time.
+// health judges the catalogs for a Subscription. Where it is not known whether a source serves, what is recorded of it
+// stands: by UID, and by name where there is none. An entry that says the same as before keeps its time.
 func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealth {
-	recorded := s.Status.CatalogHealth
 	var h catalogsHealth
-	kept := 0
+	recorded, kept := s.Status.CatalogHealth, 0
 	for _, source := range c.sources {
-		healthy, known := c.probe(source)
-		r := recordOf(source, recorded)
-		if !known {
-			healthy = r != nil && r.Healthy
+		i := slices.IndexFunc(recorded, func(r v1alpha1.SubscriptionCatalogHealth) bool {
+			ref := r.CatalogSourceRef
+			return ref != nil && ref.UID == source.UID && (source.UID != "" || ref.Name == source.Name && ref.Namespace == source.Namespace)
+		})
+		healthy := source.healthy
+		if !source.known {
+			healthy = i >= 0 && recorded[i].Healthy
 		}
 		if !healthy {
-			h.unhealthy = append(h.unhealthy, source)
+			h.unhealthy = append(h.unhealthy, source.Namespace+"/"+source.Name)
 		}
 		if source.Name == s.Spec.CatalogSource && source.Namespace == s.Spec.CatalogSourceNamespace {
-			h.target = source
+			h.isThere, h.isServing = true, healthy
 		}
-		if r != nil && r.Healthy == healthy && r.LastUpdated != nil {
+		if i >= 0 && recorded[i].Healthy == healthy && recorded[i].LastUpdated != nil {
 			kept++
-			h.list = append(h.list, *r)
+			h.list = append(h.list, recorded[i])
 			continue
 		}
 		h.list = append(h.list, v1alpha1.SubscriptionCatalogHealth{
@@ -200,42 +189,24 @@ func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealt
 
 // condition returns what CatalogSourcesUnhealthy says.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
-// catalogHealth and UpdateHealth. Differs: every change of health shows, with the lasting
-// reason at once; the message names what is unhealthy; no change writes nothing, also
-// without catalogs; a probe that fails changes nothing.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, catalogHealth and UpdateHealth.
+// Differs: every change of health shows, with the lasting reason at once; the message names what is unhealthy; no change
+// writes nothing, also without catalogs; a probe that fails changes nothing.
 func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
-	target := spec.CatalogSourceNamespace + "/" + spec.CatalogSource
-	switch {
+	const found = v1alpha1.UnhealthyCatalogSourceFound
+	switch target := spec.CatalogSourceNamespace + "/" + spec.CatalogSource; {
 	case len(h.list) == 0:
 		return present(v1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource")
-	case h.target == nil:
-		return present(v1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+target+" missing")
+	case !h.isThere:
+		return present(found, "targeted catalogsource "+target+" missing")
 	case len(h.unhealthy) == 0:
 		return want{decided: true, status: corev1.ConditionFalse, reason: v1alpha1.AllCatalogSourcesHealthy, message: "all available catalogsources are healthy"}
-	case slices.Contains(h.unhealthy, h.target):
-		return present(v1alpha1.UnhealthyCatalogSourceFound, "targeted catalogsource "+target+" unhealthy")
+	case !h.isServing:
+		return present(found, "targeted catalogsource "+target+" unhealthy")
+	case len(h.unhealthy) == 1:
+		return present(found, "catalogsource "+h.unhealthy[0]+" unhealthy")
 	}
-	names := make([]string, len(h.unhealthy))
-	for i, s := range h.unhealthy {
-		names[i] = s.Namespace + "/" + s.Name
-	}
-	which := "catalogsource "
-	if len(names) > 1 {
-		which = "catalogsources "
-	}
-	return present(v1alpha1.UnhealthyCatalogSourceFound, which+strings.Join(names, ", ")+" unhealthy")
-}
-
-// change says what changed since the health was recorded.
-func (h *catalogsHealth) change(recorded []v1alpha1.SubscriptionCatalogHealth) string {
-	switch n := len(h.list) - len(recorded); {
-	case n > 0:
-		return v1alpha1.CatalogSourcesAdded
-	case n < 0:
-		return v1alpha1.CatalogSourcesDeleted
-	}
-	return v1alpha1.CatalogSourcesUpdated
+	return present(found, "catalogsources "+strings.Join(h.unhealthy, ", ")+" unhealthy")
 }
 
 // deprecation is what the catalog says of the package, channel and bundle that are
@@ -252,8 +223,10 @@ type deprecation struct {
 // updateDeprecatedStatus. Differs: a deprecation without a message shows too, and a
 // summary that was lost comes back.
 func (c *catalogs) deprecation(spec *v1alpha1.SubscriptionSpec, installed string) deprecation {
-	catalog := types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}
-	e, found := c.entries[installedBundle{catalog, spec.Package, spec.Channel, installed}]
+	e, found := c.entries[Entry{
+		Catalog: types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource},
+		Package: spec.Package, Channel: spec.Channel, Bundle: installed,
+	}]
 	if installed == "" || !found {
 		return deprecation{}
 	}
@@ -276,16 +249,10 @@ func about(what string, text *string) *string {
 
 // all returns the three messages as one, nil when there is none.
 func (d *deprecation) all() *string {
-	var texts []string
-	for _, text := range []*string{d.pkg, d.channel, d.bundle} {
-		if text != nil {
-			texts = append(texts, *text)
-		}
+	if all := texts(d.pkg, d.channel, d.bundle); len(all) > 0 {
+		return new(strings.Join(all, "; "))
 	}
-	if len(texts) == 0 {
-		return nil
-	}
-	return new(strings.Join(texts, "; "))
+	return nil
 }
 
 // want returns what the condition with one of the messages should be.

@@ -4,18 +4,16 @@ package subscription
 
 import (
 	"slices"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/internal/stage"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// want is what a condition should be. The zero want keeps it as it is: nothing is known
-// that would change it.
+// want is what a condition should be. The zero want keeps it as it is: nothing is known that would change it.
 type want struct {
 	decided         bool
 	status          corev1.ConditionStatus // empty: the condition is to be absent
@@ -29,21 +27,17 @@ func present(reason, message string) want {
 	return want{decided: true, status: corev1.ConditionTrue, reason: reason, message: message}
 }
 
-// facts are what the conditions of a Subscription follow from. Each is nil or zero where
-// nothing is known.
+// facts are what the conditions of a Subscription follow from. Each is nil or zero where nothing is known.
 type facts struct {
-	spec *v1alpha1.SubscriptionSpec
-	plan stage.PlanState
-	csv  *v1alpha1.ClusterServiceVersion // the version that it follows
+	*Verdict
 	// resolution, unpacking and unpackFailed are what the answer to a ResolveRequest says.
 	resolution, unpacking, unpackFailed want
 	catalogs                            *catalogsHealth
 	deprecation                         deprecation
 }
 
-// conditionRow is a condition that this package writes. Everything that happens to the
-// condition follows from its row: it is written, counts as the library's own, its change
-// is reported as a Transition of its type, and Events are made of that.
+// conditionRow is a condition that this package writes. Everything that happens to the condition follows from its row: it
+// is written, counts as the library's own, its change is reported as a Transition of its type, and Events are made of that.
 type conditionRow struct {
 	Type v1alpha1.SubscriptionConditionType
 	// From names the fact that decides, as the table in the package comment does.
@@ -58,8 +52,8 @@ type conditionRow struct {
 	Warning bool
 }
 
-// conditionTable has every condition that this package writes, in the order in which
-// new ones are added to a status and their changes are reported.
+// conditionTable has every condition that this package writes, in the order in which new ones are added to a status and
+// their changes are reported.
 var conditionTable = []conditionRow{
 	{Type: v1alpha1.SubscriptionInstallPlanMissing, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanMissing), OfPlan: true, Warning: true},
 	{Type: v1alpha1.SubscriptionInstallPlanPending, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanPending), OfPlan: true},
@@ -74,14 +68,13 @@ var conditionTable = []conditionRow{
 	{Type: v1alpha1.SubscriptionDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.all()) }, OfCatalogs: true},
 }
 
-// ofStage is the rule of a condition about the plan: at most one of the three is there,
-// the one that shows the stage.
+// ofStage is the rule of a condition about the plan: at most one of the three is there, the one that shows the stage.
 func ofStage(t v1alpha1.SubscriptionConditionType) func(*facts) want {
 	return func(f *facts) want {
-		if f.plan.Shown == StageUnverified || f.plan.Shown == StageUnknown {
+		if f.Plan.Shown == StageUnverified || f.Plan.Shown == StageUnknown {
 			return want{}
 		}
-		if c := stage.ConditionOf(f.plan.Shown, f.plan.Plan); c.Type == t {
+		if c := conditionOf(f.Plan.Shown, f.Plan.Plan); c.Type == t {
 			return present(c.Reason, c.Message)
 		}
 		return absent
@@ -92,11 +85,11 @@ func ofCatalogs(f *facts) want {
 	if f.catalogs == nil {
 		return want{}
 	}
-	return f.catalogs.condition(f.spec)
+	return f.catalogs.condition(f.Subscription.Spec)
 }
 
-// Conditions returns the types of the conditions that this package writes, in the order
-// in which it adds them. All others belong to other writers and stay as they are.
+// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. All others
+// belong to other writers and stay as they are.
 func Conditions() []v1alpha1.SubscriptionConditionType {
 	types := make([]v1alpha1.SubscriptionConditionType, len(conditionTable))
 	for i, row := range conditionTable {
@@ -105,8 +98,8 @@ func Conditions() []v1alpha1.SubscriptionConditionType {
 	return types
 }
 
-// IsWarning reports whether a Transition of a Subscription is bad news: a plan that
-// failed or is missing, or a condition that says so and becomes True.
+// IsWarning reports whether a Transition of a Subscription is bad news: a plan that failed or is missing, or a condition
+// that says so and becomes True.
 func IsWarning(t olmcore.Transition) bool {
 	if t.Type == TransitionInstallPlan {
 		return t.To == string(StageFailed) || t.To == string(StageMissing)
@@ -116,95 +109,77 @@ func IsWarning(t olmcore.Transition) bool {
 	})
 }
 
-// merged is a list of conditions as it should be.
-type merged struct {
-	list []v1alpha1.SubscriptionCondition
-	// kept are the types of which nothing is known that would change them.
-	kept []v1alpha1.SubscriptionConditionType
-	// changed says whether the list differs from the observed one, and held whether in
-	// more than what it says of catalogs.
-	changed, held bool
-}
-
-// mergeConditions returns the conditions as the table wants them: those of other
-// writers as they are, ours replaced in place, at most one of each type, the newest. The
-// transition time moves when status, reason or message change.
-func mergeConditions(table []conditionRow, f *facts, have []v1alpha1.SubscriptionCondition, now time.Time) merged {
-	var m merged
-	ours := map[v1alpha1.SubscriptionConditionType]*v1alpha1.SubscriptionCondition{}
-	for _, row := range table {
+// conditions makes the conditions of the Verdict as the table wants them: those of other writers as they are, ours replaced
+// in place, at most one of each type, the newest. The transition time moves when status, reason or message change. It
+// returns the transitions of those that change, but for the plan's stage, and whether more changes than what is said of
+// catalogs.
+func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool) {
+	have := j.Subscription.Status.Conditions
+	ours, placed := make([]*v1alpha1.SubscriptionCondition, len(j.table)), make([]bool, len(j.table))
+	isChanged := false
+	for i, row := range j.table {
 		before := newest(have, row.Type)
 		after, w := before, row.Want(f)
 		switch {
 		case !w.decided:
-			m.kept = append(m.kept, row.Type)
+			j.Kept = append(j.Kept, row.Type)
 		case w.status == "":
 			after = nil
 		case before == nil || before.Status != w.status || before.Reason != w.reason || before.Message != w.message:
 			after = &v1alpha1.SubscriptionCondition{
-				Type: row.Type, Status: w.status, Reason: w.reason, Message: w.message, LastTransitionTime: new(olmcore.Timestamp(now)),
+				Type: row.Type, Status: w.status, Reason: w.reason, Message: w.message, LastTransitionTime: new(olmcore.Timestamp(j.now)),
 			}
 		}
-		ours[row.Type] = after
-		m.held = m.held || after != before && !row.OfCatalogs
+		if ours[i] = after; after != before {
+			isChanged, held = true, held || !row.OfCatalogs
+			if !row.OfPlan {
+				moved = append(moved, j.moved(before, after))
+			}
+		}
 	}
-	written := map[v1alpha1.SubscriptionConditionType]bool{}
+	var list []v1alpha1.SubscriptionCondition
 	for _, c := range have {
-		mine, isOurs := ours[c.Type]
+		i := slices.IndexFunc(j.table, func(row conditionRow) bool { return row.Type == c.Type })
 		switch {
-		case !isOurs:
-			m.list = append(m.list, c)
-		case written[c.Type]:
-			m.held = true // a double condition goes
-		case mine != nil:
-			m.list = append(m.list, *mine)
-		}
-		written[c.Type] = true
-	}
-	for _, row := range table {
-		if c := ours[row.Type]; c != nil && !written[row.Type] {
-			m.list = append(m.list, *c)
-		}
-	}
-	m.changed = !slices.Equal(m.list, have)
-	return m
-}
-
-// transitions reports the conditions that change, but those of the plan's stage.
-func (m merged) transitions(table []conditionRow, s *v1alpha1.Subscription, now time.Time) []olmcore.Transition {
-	var all []olmcore.Transition
-	for _, row := range table {
-		before, after := newest(s.Status.Conditions, row.Type), newest(m.list, row.Type)
-		if row.OfPlan || same(before, after) {
+		case i < 0:
+			list = append(list, c)
 			continue
+		case placed[i]:
+			isChanged, held = true, true // a double condition goes
+		case ours[i] != nil:
+			list = append(list, *ours[i])
 		}
-		t := olmcore.Moved(olmcore.RefOf(s), string(row.Type), "", "", now)
-		t.Bound = olmcore.NotAfter
-		if before != nil {
-			t.From = string(before.Status)
-		}
-		if after != nil {
-			t.To, t.Status, t.Reason, t.Message = string(after.Status), metav1.ConditionStatus(after.Status), after.Reason, after.Message
-		}
-		all = append(all, t)
+		placed[i] = true
 	}
-	return all
+	for i, c := range ours {
+		if c != nil && !placed[i] {
+			list = append(list, *c)
+		}
+	}
+	if isChanged {
+		j.Status.Conditions, j.Writes = list, true
+	}
+	return moved, held
 }
 
-// same reports whether two conditions of one type, nil for none, say the same.
-func same(a, b *v1alpha1.SubscriptionCondition) bool {
-	if a == nil || b == nil {
-		return a == b
+// moved is the transition of a condition; nil is none.
+func (j *judgement) moved(before, after *v1alpha1.SubscriptionCondition) olmcore.Transition {
+	t := olmcore.Moved(olmcore.RefOf(j.Subscription), "", "", "", j.now)
+	t.Bound = olmcore.NotAfter
+	if before != nil {
+		t.Type, t.From = string(before.Type), string(before.Status)
 	}
-	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	if after != nil {
+		t.Type, t.To, t.Status, t.Reason, t.Message = string(after.Type), string(after.Status), metav1.ConditionStatus(after.Status), after.Reason, after.Message
+	}
+	return t
 }
 
-// newest returns the condition of a type with the latest transition time, the first of
-// equals; nil when there is none.
+// newest returns the condition of a type with the latest transition time, the first of equals; nil when there is none.
 func newest(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) *v1alpha1.SubscriptionCondition {
 	var best *v1alpha1.SubscriptionCondition
 	for i := range have {
-		if have[i].Type == t && (best == nil || stage.IsEarlier(best.LastTransitionTime, have[i].LastTransitionTime)) {
+		if have[i].Type == t && (best == nil || relation.Time(best.LastTransitionTime).Before(relation.Time(have[i].LastTransitionTime))) {
 			best = &have[i]
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
 const (
@@ -67,7 +66,7 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 			Reason: ReasonSubscriptionDeleted, Message: "no InstallPlan in progress is left that only this Subscription wants",
 		}))
 	}
-	for _, p := range n.planList {
+	for _, p := range n.plans {
 		if doomed[p.Name] {
 			action := olmcore.DeleteOf(p, olmcore.Cause{Reason: ReasonSubscriptionDeleted, Message: "every Subscription that the plan is for is being deleted"})
 			action.Target = olmcore.RefOf(p)
@@ -81,8 +80,8 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 // wantedOnlyBy returns the plans in progress that are for a Subscription which is being
 // deleted, and for none that stays.
 func (n *namespace) wantedOnlyBy(s *v1alpha1.Subscription) []*v1alpha1.InstallPlan {
-	return slices.DeleteFunc(slices.Clone(n.planList), func(p *v1alpha1.InstallPlan) bool {
-		return stage.Over(p) || !relation.Contributes(s, p) || slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {
+	return slices.DeleteFunc(slices.Clone(n.plans), func(p *v1alpha1.InstallPlan) bool {
+		return relation.Over(p) || !relation.Contributes(s, p) || slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {
 			return o.DeletionTimestamp == nil && relation.Contributes(o, p)
 		})
 	})

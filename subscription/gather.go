@@ -12,7 +12,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/component"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
 // Gather reads everything that an Input of one namespace holds, apart from what
@@ -108,7 +107,7 @@ func csvNames(subs []*v1alpha1.Subscription) []string {
 func goneVersions(in *Input, there map[string]bool) map[string]bool {
 	underWay := map[string]bool{}
 	for _, p := range in.InstallPlans.Items {
-		underWay[p.Name] = !stage.Over(p)
+		underWay[p.Name] = !relation.Over(p)
 	}
 	gone := map[string]bool{}
 	for _, s := range in.Subscriptions.Items {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it.
@@ -81,21 +80,15 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Observation is one version of an InstallPlan that a watch or a direct read
-// delivered: At is when it was seen, Plan the version, which must not be changed (for a
-// deletion its name and UID are enough), and Deleted says that the plan with this UID
-// does not exist any more.
-type Observation = stage.Observation
-
-// History is what a caller remembers of one Subscription between two calls. An Outcome
-// carries the entries that changed; store them before running the actions, by UID, and
-// hand all of them back. Losing them costs exactness, never correctness. Its method
-// Encode returns it as one JSON string, e.g. for an annotation.
-type History = stage.History
-
-// DecodeHistory is the inverse of History.Encode. The error is an *olmcore.InputError;
-// go on without the history then.
-func DecodeHistory(text string) (History, error) { return stage.DecodeHistory(text) }
+// Observation is one version of an InstallPlan that a watch or a direct read delivered.
+type Observation struct {
+	// At is when it was seen.
+	At time.Time
+	// Plan is the version, which must not be changed; for a deletion its name and UID are enough.
+	Plan *v1alpha1.InstallPlan
+	// Deleted says that the plan with this UID does not exist any more.
+	Deleted bool
+}
 
 // Resolved is the answer to a ResolveRequest. What it points to must not be changed once
 // it was handed in.

@@ -11,24 +11,25 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
-// namespace is what was observed of a namespace: an Input that was checked, sorted by
-// name and indexed. Nothing observed is written to.
+// namespace is what was observed of a namespace: an Input that was checked, sorted by name and indexed. Nothing observed
+// is written to.
 type namespace struct {
 	now          time.Time
 	name         string
+	grace        time.Duration // how long a plan may be invisible, and how far a cache may be stale
+	live         bool
 	reinstalls   bool
 	table        []conditionRow
 	subs         []*v1alpha1.Subscription
-	byName       map[string]*v1alpha1.Subscription
+	subNamed     map[string]*v1alpha1.Subscription
 	csvs         map[string]*v1alpha1.ClusterServiceVersion
 	replacements map[string]*v1alpha1.ClusterServiceVersion // by what they replace
-	planList     []*v1alpha1.InstallPlan
-	plans        stage.InstallPlans
+	plans        []*v1alpha1.InstallPlan
+	planNamed    map[string]*v1alpha1.InstallPlan
+	window       window
 	histories    map[types.UID]History
 	catalogs     *catalogs // nil: nothing is known of them
 	failForward  bool
@@ -42,16 +43,13 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 		return nil, err
 	}
 	n := &namespace{
-		now: in.Now, name: in.Namespace, reinstalls: in.Config.ReinstallMissingCSV, table: table,
-		subs: relation.Sorted(in.Subscriptions.Items), byName: relation.ByName(in.Subscriptions.Items),
-		csvs: relation.ByName(in.ClusterServiceVersions.Items), planList: relation.Sorted(in.InstallPlans.Items),
-		histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
+		now: in.Now, name: in.Namespace, grace: cmp.Or(in.Config.MissingGrace, DefaultMissingGrace), live: in.Live,
+		reinstalls: in.Config.ReinstallMissingCSV, table: table, histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
+		subs: relation.Sorted(in.Subscriptions.Items), subNamed: relation.ByName(in.Subscriptions.Items),
+		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
+		csvs: relation.ByName(in.ClusterServiceVersions.Items), window: newWindow(in.Namespace, in.Observations),
 	}
-	n.plans = stage.InstallPlans{
-		Now: in.Now, Namespace: in.Namespace, Grace: cmp.Or(in.Config.MissingGrace, DefaultMissingGrace), Live: in.Live,
-		ByName: relation.ByName(in.InstallPlans.Items), Window: stage.NewWindow(in.Namespace, in.Observations),
-	}
-	n.replacements = replacements(relation.Sorted(in.ClusterServiceVersions.Items), n.subs)
+	n.replacements = replacements(in.ClusterServiceVersions.Items, n.subs)
 	if groups := in.OperatorGroups.Items; len(groups) == 1 {
 		n.failForward = groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeStrategyUnsafeFailForward
 	} else if len(n.subs) > 0 {
@@ -61,38 +59,30 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 	return n, nil
 }
 
-// replacements returns the CSVs that no Subscription follows, by what they replace: of
-// several the first by name.
+// replacements returns the CSVs that no Subscription follows, by what they replace: of several the first by name.
 func replacements(csvs []*v1alpha1.ClusterServiceVersion, subs []*v1alpha1.Subscription) map[string]*v1alpha1.ClusterServiceVersion {
-	followed := map[string]bool{}
+	found, followed := map[string]*v1alpha1.ClusterServiceVersion{}, map[string]bool{}
 	for _, s := range subs {
 		followed[s.Status.CurrentCSV], followed[s.Status.InstalledCSV] = true, true
 	}
-	found := map[string]*v1alpha1.ClusterServiceVersion{}
 	for _, c := range csvs {
-		if replaced := c.Spec.Replaces; replaced != "" && found[replaced] == nil && !followed[c.Name] && c.DeletionTimestamp == nil && !c.IsCopied() {
-			found[replaced] = c
+		first := found[c.Spec.Replaces]
+		if c.Spec.Replaces != "" && (first == nil || c.Name < first.Name) && !followed[c.Name] && c.DeletionTimestamp == nil && !c.IsCopied() {
+			found[c.Spec.Replaces] = c
 		}
 	}
 	return found
 }
 
-// newestPlan returns the plan with the highest generation that can still bring something,
-// or did, and that meets a condition; nil for none.
+// newestPlan returns the plan with the highest generation that can still bring something, or did, and that meets a
+// condition; nil for none.
 func (n *namespace) newestPlan(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
 	var newest *v1alpha1.InstallPlan
-	for _, p := range n.planList {
-		if s := stage.Of(p); p.DeletionTimestamp != nil || s == StageFailed || s == StageUnknown || n.plans.Window.Gone(p.UID, "") || !meets(p) {
-			continue
-		}
-		if newest == nil || p.Spec.Generation > newest.Spec.Generation {
+	for _, p := range n.plans {
+		if s := stageOf(p); p.DeletionTimestamp == nil && s != StageFailed && s != StageUnknown && !n.window.gone(p.UID, "") && meets(p) &&
+			(newest == nil || p.Spec.Generation > newest.Spec.Generation) {
 			newest = p
 		}
 	}
 	return newest
-}
-
-// said returns a Diagnostic about the namespace.
-func (n *namespace) said(severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
-	return olmcore.Diagnose(severity, reason, olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}, "", format, args...)
 }

@@ -2,8 +2,6 @@
 
 package subscription
 
-import "github.com/olmcore/olm/subscription/internal/stage"
-
 // Reasons of the ResolutionFailed condition, as OLM writes them.
 const (
 	// ReasonConstraintsNotSatisfiable: the Subscriptions, the installed operators
@@ -35,15 +33,15 @@ const (
 // Reasons of Transitions that no condition gives.
 const (
 	// ReasonInstallPlanComplete: the plan is done; nothing to do.
-	ReasonInstallPlanComplete = stage.ReasonInstallPlanComplete
+	ReasonInstallPlanComplete = "InstallPlanComplete"
 	// ReasonPlanReplaced: the Subscription follows another plan from here on;
 	// nothing to do.
-	ReasonPlanReplaced = stage.ReasonPlanReplaced
+	ReasonPlanReplaced = "PlanReplaced"
 	// ReasonPlanRestored: a plan reported as missing is there again; nothing to do.
-	ReasonPlanRestored = stage.ReasonPlanRestored
+	ReasonPlanRestored = "PlanRestored"
 	// ReasonReferenceCleared: the Subscription refers to no plan any more; nothing
 	// to do, the namespace is resolved again.
-	ReasonReferenceCleared = stage.ReasonReferenceCleared
+	ReasonReferenceCleared = "InstallPlanReferenceCleared"
 )
 
 // Reasons of actions.
@@ -71,25 +69,25 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonRefInvalid: status.installPlanRef names nothing that can be this
 	// Subscription's plan. Clear it.
-	ReasonRefInvalid = stage.ReasonRefInvalid
+	ReasonRefInvalid = "RefInvalid"
 	// ReasonRefUIDMismatch: the plan was replaced by another of the same name, e.g.
 	// by a restore; the reference follows it. Nothing to do.
-	ReasonRefUIDMismatch = stage.ReasonRefUIDMismatch
+	ReasonRefUIDMismatch = "RefUIDMismatch"
 	// ReasonRefMirrorMismatch: status.installplan disagreed with
 	// status.installPlanRef and was rewritten. Nothing to do.
 	ReasonRefMirrorMismatch = "RefMirrorMismatch"
 	// ReasonConditionWithoutRef: an InstallPlan condition was left although no plan
 	// is referenced, and was removed. Nothing to do.
-	ReasonConditionWithoutRef = stage.ReasonConditionWithoutRef
+	ReasonConditionWithoutRef = "ConditionWithoutRef"
 	// ReasonUnknownPhase: the plan's phase is none that is known, so what was
 	// published stays. Upgrade this library or repair the plan's status.
-	ReasonUnknownPhase = stage.ReasonUnknownPhase
+	ReasonUnknownPhase = "UnknownPhase"
 	// ReasonPlanUnverified: the referenced plan is not visible, perhaps because a
 	// cache is stale; it is looked for again before it is reported as missing.
-	ReasonPlanUnverified = stage.ReasonPlanUnverified
+	ReasonPlanUnverified = "InstallPlanUnverified"
 	// ReasonSuspectObservation: the plan seems to have gone back, which a stale
 	// cache also looks like; it is looked at again before it is believed.
-	ReasonSuspectObservation = stage.ReasonSuspectObservation
+	ReasonSuspectObservation = "SuspectObservation"
 	// ReasonCopiedCSVReferenced: the CSV that the Subscription names is a copy of
 	// another namespace's, which satisfies nothing here. Remove the copy's cause or
 	// wait for the real install.
@@ -121,7 +119,7 @@ const (
 	ReasonCatalogsChanged = "CatalogsChanged"
 	// ReasonPlanMessage: the InstallPlan has something else to say than before. Read
 	// the message.
-	ReasonPlanMessage = stage.ReasonPlanMessage
+	ReasonPlanMessage = "InstallPlanMessage"
 	// ReasonOperatorGroupCount: a namespace is resolved with exactly one
 	// OperatorGroup. Create the missing one or delete the others.
 	ReasonOperatorGroupCount = "OperatorGroupCount"

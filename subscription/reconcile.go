@@ -4,6 +4,7 @@ package subscription
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -14,36 +15,49 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// blockedRetry is the time after which a namespace that cannot be resolved is looked at
-// again.
-const blockedRetry = 5 * time.Minute
+const (
+	// blockedRetry is the time after which a namespace that cannot be resolved is looked at again, probeRetry the one after
+	// which a catalog is probed again whose probe failed.
+	blockedRetry = 5 * time.Minute
+	probeRetry   = 5 * time.Second
+)
 
 // Outcome is what Reconcile asks for and has to say.
 type Outcome struct {
 	olmcore.Result
-	// Resolve asks for the namespace to be resolved; nil when it need not or cannot be:
-	// Assess says why.
+	// Resolve asks for the namespace to be resolved; nil when it need not or cannot be: Assess says why.
 	Resolve *ResolveRequest
-	// Verify are InstallPlans whose observation is suspect. A direct read of them,
-	// handed back as an Observation, decides before the deadline. Optional.
+	// Verify are InstallPlans whose observation is suspect. A direct read of them, handed back as an Observation, decides
+	// before the deadline. Optional.
 	Verify []olmcore.Ref
-	// Histories are the entries of Input.Histories that changed, by UID of the
-	// Subscription; nil when none did or the caller keeps none.
+	// Histories are the entries of Input.Histories that changed, by UID of the Subscription; nil when none did or the
+	// caller keeps none.
 	Histories map[types.UID]History
 	// Checkpoint remembers an Input that asks for nothing, for the next call; else nil.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile decides what has to be done about the Subscriptions of one
-// namespace: their statuses, references and component labels, and whether the
-// namespace has to be resolved. It writes no InstallPlan.
+// ResolveRequest asks for the resolution of a namespace: which operators satisfy its Subscriptions. Give it to package
+// resolution or another solver, make the plan of the answer with create.Plan, and hand both back as Input.Resolution.
+type ResolveRequest struct {
+	Namespace string
+	// Subscriptions are what the resolution has to be computed from, sorted by name; the answer repeats them as its
+	// Observed.
+	Subscriptions []olmcore.SubscriptionFingerprint
+	// Fingerprint is the same for equal requests.
+	Fingerprint string
+	// Reason is one of the Resolve constants.
+	Reason string
+}
+
+// Reconcile decides what has to be done about the Subscriptions of one namespace: their statuses, references and component
+// labels, and whether the namespace has to be resolved. It writes no InstallPlan.
 //
-// The statuses come first, by name, then the labels; each object has at most one
-// action. The error is an *olmcore.InputError that names a field of the Input.
+// The statuses come first, by name, then the labels; each object has at most one action. The error is an
+// *olmcore.InputError that names a field of the Input.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog
-// (syncResolvingNamespace), its package subscription, and the adoption controller
-// of pkg/controller/operators/operators. Differs: see docs/deviations.md.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog (syncResolvingNamespace), its package subscription,
+// and the adoption controller of pkg/controller/operators/operators. Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) { return reconcile(in, conditionTable) }
 
 func reconcile(in Input, table []conditionRow) (Outcome, error) {
@@ -56,45 +70,40 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	verdicts := n.verdicts()
-	out := n.outcome(verdicts)
-	out.append(component.Labels(n.labels(&in, verdicts)))
-	n.reportResolution(&out, verdicts)
-	if out.Resolve == nil && out.Histories == nil {
-		c = olmcore.NewCoverage(in.Now, out.Result)
-		in.cover(&c)
-		out.Checkpoint = c.Checkpoint()
-	}
-	return out, nil
-}
-
-func (n *namespace) verdicts() []Verdict {
-	verdicts := make([]Verdict, 0, len(n.subs))
-	for _, s := range n.subs {
-		verdicts = append(verdicts, n.judge(s))
-	}
-	return verdicts
-}
-
-// outcome is what the verdicts ask for.
-func (n *namespace) outcome(verdicts []Verdict) Outcome {
-	var out Outcome
-	for i := range verdicts {
-		v := &verdicts[i]
+	a := n.assess()
+	out, written := Outcome{}, map[string]bool{}
+	for i := range a.Verdicts {
+		v := &a.Verdicts[i]
 		out.append(v.Result)
 		if v.Plan.Stage == StageUnverified {
 			out.Verify = append(out.Verify, olmcore.Ref{
 				APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: v.Plan.Name, UID: v.Plan.UID,
 			})
 		}
-		if v.Plan.Memory.Changed() {
+		if v.history != nil {
 			if out.Histories == nil {
 				out.Histories = map[types.UID]History{}
 			}
-			out.Histories[v.Subscription.UID] = v.Plan.Memory.After
+			out.Histories[v.Subscription.UID] = *v.history
+		}
+		if v.Writes {
+			written[v.Subscription.Name] = true
 		}
 	}
-	return out
+	out.append(component.Labels(component.LabelsInput{
+		Now: in.Now, Namespace: in.Namespace, Subscriptions: n.subs, ClusterServiceVersions: n.csvs,
+		Owned: in.Components, PreviousPackages: in.PreviousPackages, Written: written,
+	}))
+	out.append(n.resolution(&a, out.Transitions))
+	if a.Gate == GateNeeded {
+		out.Resolve = n.request()
+	}
+	if out.Resolve == nil && out.Histories == nil {
+		c = olmcore.NewCoverage(in.Now, out.Result)
+		in.cover(&c)
+		out.Checkpoint = c.Checkpoint()
+	}
+	return out, nil
 }
 
 func (out *Outcome) append(r olmcore.Result) {
@@ -104,72 +113,52 @@ func (out *Outcome) append(r olmcore.Result) {
 	out.Requeue(r.RequeueAfter)
 }
 
-// labels is what the component labels follow from.
-func (n *namespace) labels(in *Input, verdicts []Verdict) component.LabelsInput {
-	written := map[string]bool{}
-	for _, v := range verdicts {
-		written[v.Subscription.Name] = v.Writes
-	}
-	return component.LabelsInput{
-		Now: n.now, Namespace: n.name, Subscriptions: n.subs, ClusterServiceVersions: n.csvs,
-		Owned: in.Components, PreviousPackages: in.PreviousPackages, Written: written,
-	}
-}
-
-// reportResolution asks for a resolution, and says what is known of the last one and of
-// the catalogs.
-func (n *namespace) reportResolution(out *Outcome, verdicts []Verdict) {
+// resolution says what is known of the last resolution and of the catalogs.
+func (n *namespace) resolution(assessed *Assessment, transitions []olmcore.Transition) (r olmcore.Result) {
 	a := &n.answer
-	say := func(d olmcore.Diagnostic) { out.Diagnostics = append(out.Diagnostics, d) }
-	if a.failed && n.blocked == "" && a.resolution.decided && slices.ContainsFunc(out.Transitions, func(t olmcore.Transition) bool {
+	say := func(severity olmcore.Severity, reason, format string, args ...any) {
+		about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
+		r.Diagnostics = append(r.Diagnostics, olmcore.Diagnose(severity, reason, about, "", format, args...))
+	}
+	if a.failed && n.blocked == "" && a.resolution.decided && slices.ContainsFunc(transitions, func(t olmcore.Transition) bool {
 		return t.Type == string(v1alpha1.SubscriptionResolutionFailed) && t.Status == metav1.ConditionTrue && t.Message == a.resolution.message
 	}) { // once, when the Subscriptions are made to say so
-		say(n.said(olmcore.Warning, ReasonResolutionFailed, "%s", a.resolution.message))
+		say(olmcore.Warning, ReasonResolutionFailed, "%s", a.resolution.message)
 	}
-	switch n.gate(verdicts) {
-	case GateNeeded:
-		out.Resolve = n.request()
-	case GateBlocked:
-		out.Requeue(blockedRetry)
-		say(n.said(olmcore.Error, ReasonOperatorGroupCount, "%s", n.blocked))
+	if assessed.Gate == GateBlocked {
+		r.Requeue(blockedRetry)
+		say(olmcore.Error, ReasonOperatorGroupCount, "%s", n.blocked)
 	}
-	if count := n.plans.Window.Ignored(); count > 0 {
-		say(n.said(olmcore.Info, ReasonObservationIgnored, "%d observations are of InstallPlans of other namespaces", count))
+	ignored := slices.DeleteFunc(slices.Clone(n.window.list), func(o Observation) bool { return !n.window.isForeign(o) })
+	if len(ignored) > 0 {
+		say(olmcore.Info, ReasonObservationIgnored, "%d observations are of InstallPlans of other namespaces", len(ignored))
 	}
 	if a.unpackError != "" {
-		say(n.said(olmcore.Warning, ReasonErrorPreventedUnpacking, "bundle unpacking failed with an error: %s", a.unpackError))
+		say(olmcore.Warning, ReasonErrorPreventedUnpacking, "bundle unpacking failed with an error: %s", a.unpackError)
 	}
 	if n.catalogs != nil && len(n.subs) > 0 {
 		if unprobed := n.catalogs.unprobed(); len(unprobed) > 0 {
-			out.Diagnostics = append(out.Diagnostics, unprobed...)
-			out.Requeue(probeRetry)
+			r.Diagnostics = append(r.Diagnostics, unprobed...)
+			r.Requeue(probeRetry)
 		}
 	}
 	if a.stale && n.blocked == "" {
-		say(n.said(olmcore.Info, ReasonStaleResolution, "the resolution was computed from other Subscriptions than are there now"))
+		say(olmcore.Info, ReasonStaleResolution, "the resolution was computed from other Subscriptions than are there now")
 	}
-	if slices.ContainsFunc(verdicts, func(v Verdict) bool { return !v.Waits }) {
-		out.Requeue(a.wait)
+	if slices.ContainsFunc(assessed.Verdicts, func(v Verdict) bool { return !v.Waits }) {
+		r.Requeue(a.wait)
 	}
+	return r
 }
 
-// Assessment is what Reconcile would decide, without the actions: for command lines,
-// metrics and tests.
-type Assessment struct {
-	// Verdicts has one entry for each Subscription, sorted by name.
-	Verdicts []Verdict
-	Gate     Gate
-	// Blocked says why the namespace cannot be resolved, empty where it can.
-	Blocked string
-}
-
-// Assess returns the decision for each Subscription of the namespace. The error is the
-// *olmcore.InputError of Reconcile.
-func Assess(in Input) (Assessment, error) {
-	n, err := newNamespace(&in, conditionTable)
-	if err != nil {
-		return Assessment{}, err
+func (n *namespace) request() *ResolveRequest {
+	r := &ResolveRequest{Namespace: n.name, Reason: n.answer.again}
+	parts := []string{n.name}
+	for _, s := range n.subs {
+		f := olmcore.FingerprintOf(s)
+		r.Subscriptions = append(r.Subscriptions, f)
+		parts = append(parts, f.Name, string(f.UID), strconv.FormatInt(f.Generation, 10), f.CurrentCSV, f.InstalledCSV)
 	}
-	verdicts := n.verdicts()
-	return Assessment{Verdicts: verdicts, Gate: n.gate(verdicts), Blocked: n.blocked}, nil
+	r.Fingerprint = olmcore.NameSuffix(10, parts...)
+	return r
 }

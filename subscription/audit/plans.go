@@ -14,7 +14,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
 // plan audits one plan: its owners, labels and use. What may be done about it is
@@ -32,10 +31,10 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 		}
 		a.association(s, p, live)
 	}
-	if stage.Over(p) {
+	if relation.Over(p) {
 		return
 	}
-	if stage.Statusless(p) && a.now.Sub(created) >= subscription.AuditGrace {
+	if relation.Statusless(p) && a.now.Sub(created) >= subscription.AuditGrace {
 		f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the plan was never given its steps")
 		if !referenced {
 			f.repair(false, removalOf(p)...)
@@ -185,9 +184,9 @@ func (a *audit) planPairs() {
 		slices.Sort(names)
 		content := strings.Join(names, " ")
 		if len(names) == 0 {
-			content = relation.ContentHashOf(p)
+			content = p.Annotations[relation.AnnotationContentHash]
 		}
-		if stage.Over(p) || content == "" {
+		if relation.Over(p) || content == "" {
 			continue
 		}
 		if others := versions[content]; len(others) > 0 {

@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
 // repeated are the reasons of Diagnostics of Reconcile that are findings too. True: the
@@ -70,7 +70,7 @@ func (a *audit) write(v *subscription.Verdict) olmcore.Action {
 // forget is a status write that makes a Subscription forget its plan, so that the
 // namespace is resolved again.
 func (a *audit) forget(v *subscription.Verdict) olmcore.Action {
-	forgotten := without(v, v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed)
+	forgotten := without(v, relation.PlanConditions...)
 	s := &forgotten.Status
 	s.InstallPlanRef, s.Install, s.CurrentCSV, s.State = nil, nil, "", v1alpha1.SubscriptionStateNone
 	return forgotten.Update(a.now, olmcore.Cause{
@@ -101,7 +101,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 		}
 		a.add(sub, olmcore.Warning, updated, reason, path, "the reference names no InstallPlan of this namespace").repair(false, a.forget(v))
 		return
-	case !mirrors(s.Install, ref):
+	case !relation.Mirrors(s.Install, ref):
 		a.add(sub, olmcore.Warning, updated, subscription.ReasonRefMirrorMismatch, "status.installplan", "status.installplan does not repeat status.installPlanRef").
 			repair(true, a.write(v))
 	}
@@ -124,8 +124,8 @@ func (a *audit) reference(v *subscription.Verdict) {
 func (a *audit) missing(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	forgets := v.Status.InstallPlanRef == nil ||
-		v.Plan.Lasting && v.Status.State == v1alpha1.SubscriptionStateUpgradePending && !relation.OutlivedPlan(s)
-	if shown, _, _ := stage.Shown(s.Conditions); shown == stage.Missing && !forgets {
+		v.Plan.Lasting && v.Status.State == v1alpha1.SubscriptionStateUpgradePending && !v.Plan.Outlived
+	if v.Plan.Recorded == subscription.StageMissing && !forgets {
 		return
 	}
 	action := a.write(v)
@@ -134,13 +134,6 @@ func (a *audit) missing(v *subscription.Verdict) {
 	}
 	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, RefMissingPlan, "status.installPlanRef", "InstallPlan %s does not exist", s.InstallPlanRef.Name).
 		repair(true, action)
-}
-
-func mirrors(install *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference) bool {
-	if install == nil || ref == nil {
-		return install == nil && ref == nil
-	}
-	return *install == *v1alpha1.NewInstallPlanReference(ref)
 }
 
 // removed audits a Subscription whose version was deleted.
@@ -154,13 +147,10 @@ func (a *audit) removed(v *subscription.Verdict) {
 	switch {
 	case v.Plan.Stage == subscription.StageComplete && v.Plan.Plan != nil:
 		message = "InstallPlan " + v.Plan.Name + " is complete but CSV " + s.CurrentCSV + " is gone"
-	case v.Plan.Stage != subscription.StageMissing || !relation.OutlivedPlan(s):
+	case v.Plan.Stage != subscription.StageMissing || !v.Plan.Outlived:
 		return
 	}
-	since := s.LastUpdated.Time
-	if at := stage.InstalledAt(v.Plan.Plan); at.After(since) {
-		since = at
-	}
+	since := relation.Latest(s.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan))
 	if a.now.Sub(since) >= subscription.AuditGrace {
 		a.add(v.Subscription, olmcore.Warning, since, subscription.ReasonWedgedUpgradePending, "status.currentCSV", "%s", message).repair(a.reinstalls, a.forget(v))
 	}
@@ -176,7 +166,7 @@ func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired
 		if seen[c.Type] && slices.Contains(subscription.Conditions(), c.Type) {
 			return "condition " + string(c.Type) + " is there more than once", *v
 		}
-		if stage.IsAboutPlan(c.Type) && c.Status == corev1.ConditionTrue {
+		if slices.Contains(relation.PlanConditions, c.Type) && c.Status == corev1.ConditionTrue {
 			shown = append(shown, string(c.Type))
 		}
 		seen[c.Type] = true
@@ -190,20 +180,14 @@ func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired
 	if plan == nil {
 		return "", *v
 	}
-	entered := plan.CreationTimestamp.Time
-	if plan.Status.StartTime != nil {
-		entered = plan.Status.StartTime.Time
-	}
-	if at := stage.InstalledAt(plan); at.After(entered) {
-		entered = at
-	}
-	if is, _, ok := stage.Shown(have); ok && decided && is != v.Plan.Stage && a.now.Sub(entered) > subscription.AuditGrace {
+	entered := relation.Latest(cmp.Or(plan.Status.StartTime, &plan.CreationTimestamp).Time, relation.InstalledAt(plan))
+	if is := v.Plan.Recorded; is != "" && decided && is != v.Plan.Stage && a.now.Sub(entered) > subscription.AuditGrace {
 		return "the conditions show " + string(is) + ", InstallPlan " + plan.Name + " is " + string(v.Plan.Stage), *v
 	}
 	const unpacking = v1alpha1.SubscriptionBundleUnpacking
-	i := slices.IndexFunc(have, func(c v1alpha1.SubscriptionCondition) bool { return c.Type == unpacking })
-	if i >= 0 && have[i].Status == corev1.ConditionTrue && slices.Contains(v.Kept, unpacking) && !stage.Statusless(plan) &&
-		(have[i].LastTransitionTime == nil || have[i].LastTransitionTime.Time.Before(plan.CreationTimestamp.Time)) {
+	said := v.Subscription.Status.GetCondition(unpacking)
+	if said.Status == corev1.ConditionTrue && slices.Contains(v.Kept, unpacking) && !relation.Statusless(plan) &&
+		relation.Time(said.LastTransitionTime).Before(plan.CreationTimestamp.Time) {
 		return "BundleUnpacking is older than InstallPlan " + plan.Name + ", whose bundles are unpacked", without(v, unpacking, v1alpha1.SubscriptionBundleUnpackFailed)
 	}
 	return "", *v

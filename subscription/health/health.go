@@ -19,7 +19,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
 // Phase is where a Subscription stands as a whole: itself, its InstallPlan and
@@ -99,12 +98,6 @@ type namespace struct {
 	csvs    map[string]*v1alpha1.ClusterServiceVersion
 }
 
-// works reports whether a version is installed and runs.
-func (n *namespace) works(csv string) bool {
-	c := n.csvs[csv]
-	return c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied()
-}
-
 // health answers without advice about delays. What stops everything comes first, then
 // the plan, then what the plan brought.
 func (n *namespace) health(v *subscription.Verdict) Health {
@@ -127,22 +120,21 @@ func (n *namespace) health(v *subscription.Verdict) Health {
 			"Clear status.installPlanRef."}
 	}
 	// Who waits for a plan does not wait for a resolution, which may fail for others.
-	if !v.Waits || n.blocked || v.Plan.Stage == stage.Unverified && v.CSV != nil {
+	if !v.Waits || n.blocked || v.Plan.Stage == subscription.StageUnverified && v.CSV != nil {
 		if h, ok := n.resolution(v); ok {
 			return h
 		}
 	}
 	switch v.Plan.Stage {
-	case stage.NoPlan, stage.Missing:
-		outlived := v.Plan.Stage == stage.Missing && v.Status.InstallPlanRef != nil && relation.OutlivedPlan(&s.Status)
-		if v.CSV == nil && !outlived {
+	case subscription.StageNoPlan, subscription.StageMissing:
+		if v.CSV == nil && !(v.Plan.Stage == subscription.StageMissing && v.Status.InstallPlanRef != nil && v.Plan.Outlived) {
 			return resolving(v)
 		}
-	case stage.Unverified, stage.NotYetReconciled, stage.RequiresApproval: // an operator that runs does not depend on its plan
+	case subscription.StageUnverified, subscription.StageNotYetReconciled, subscription.StageRequiresApproval: // an operator that runs does not depend on its plan
 		if v.CSV == nil {
 			return n.plan(v)
 		}
-	case stage.Complete:
+	case subscription.StageComplete:
 	default:
 		return n.plan(v)
 	}
@@ -151,40 +143,40 @@ func (n *namespace) health(v *subscription.Verdict) Health {
 
 // resolution is about what keeps a resolution from becoming a plan.
 func (n *namespace) resolution(v *subscription.Verdict) (h Health, blocks bool) {
-	const failed, unpackFailed = v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed
-	if h, blocks = condition(v, failed); blocks {
-		h.Advice = "Change the Subscriptions, the installed operators or the catalogs that the message names."
-	} else if h, blocks = condition(v, unpackFailed); blocks {
+	h, blocks = condition(v, v1alpha1.SubscriptionResolutionFailed)
+	h.Advice = "Change the Subscriptions, the installed operators or the catalogs that the message names."
+	if !blocks {
+		h, blocks = condition(v, v1alpha1.SubscriptionBundleUnpackFailed)
 		h.Advice = "Make the bundle image available, or follow the advice of the message."
-	} else if h, blocks = condition(v, v1alpha1.SubscriptionBundleUnpacking); !blocks {
-		return Health{}, false
 	}
-	h.Blocking = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
-	switch {
-	case h.Advice == "":
+	h.Phase = n.failure(v)
+	if !blocks {
+		h, blocks = condition(v, v1alpha1.SubscriptionBundleUnpacking)
 		h.Phase = Unpacking
-		return h, true
-	case n.blocked:
+	} else if n.blocked {
 		h.Advice = "Leave exactly one OperatorGroup in the namespace."
 	}
-	h.Phase = Failed
-	if n.works(v.Status.InstalledCSV) {
-		h.Phase = Degraded
-	}
-	return h, true
+	h.Blocking = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
+	return h, blocks
 }
 
-// condition returns what a condition says, or is made to say; since when is known only
-// of one that is written already.
+// failure is the phase of what has failed.
+func (n *namespace) failure(v *subscription.Verdict) Phase {
+	if c := n.csvs[v.Status.InstalledCSV]; c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied() {
+		return Degraded
+	}
+	return Failed
+}
+
+// condition returns what a condition says, or is made to say; since when is known only of one that is written already.
 func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h Health, isTrue bool) {
-	i := slices.IndexFunc(v.Status.Conditions, func(c v1alpha1.SubscriptionCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
-	if i < 0 {
+	c := v.Status.GetCondition(t)
+	if c.Status != corev1.ConditionTrue {
 		return Health{}, false
 	}
-	c := v.Status.Conditions[i]
 	h = Health{Reason: c.Reason, Message: c.Message}
-	if c.LastTransitionTime != nil && slices.Contains(v.Subscription.Status.Conditions, c) {
-		h.Since = c.LastTransitionTime.Time
+	if slices.Contains(v.Subscription.Status.Conditions, c) {
+		h.Since = relation.Time(c.LastTransitionTime)
 	}
 	return h, true
 }
@@ -192,11 +184,11 @@ func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h
 // resolving is about a Subscription whose namespace has to be resolved.
 func resolving(v *subscription.Verdict) Health {
 	s := v.Subscription
-	h := Health{Phase: Resolving, Blocking: olmcore.RefOf(s).Unversioned(), Since: s.CreationTimestamp.Time, Message: "the namespace has to be resolved"}
-	if at := s.Status.LastUpdated.Time; at.After(h.Since) {
-		h.Since = at
+	h := Health{
+		Phase: Resolving, Blocking: olmcore.RefOf(s).Unversioned(), Message: "the namespace has to be resolved",
+		Since: relation.Latest(s.CreationTimestamp.Time, s.Status.LastUpdated.Time),
 	}
-	if v.Plan.Stage == stage.Missing {
+	if v.Plan.Stage == subscription.StageMissing {
 		h.Reason, h.Message = v1alpha1.ReferencedInstallPlanNotFound, "the InstallPlan was deleted"
 	}
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
@@ -219,41 +211,34 @@ func progress(v *subscription.Verdict) Phase {
 // plan is about a plan that is not complete.
 func (n *namespace) plan(v *subscription.Verdict) Health {
 	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
-	h := Health{Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is)}
-	h.Blocking = olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID}
+	h := Health{
+		Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
+		Blocking: olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID},
+	}
 	if plan == nil { // not visible: nothing is known that is not recorded
-		h.Since = v.Subscription.Status.LastUpdated.Time
 		return h
 	}
 	h.Since = enteredAt(v, plan)
-	if text := stage.Message(plan); text != "" {
-		h.Message = text
-	} else if plan.Status.Message != "" {
-		h.Message = plan.Status.Message
-	}
-	installed := stage.Installed(plan)
+	h.Message = cmp.Or(relation.Message(plan), plan.Status.Message, h.Message)
 	switch {
 	case plan.DeletionTimestamp != nil:
 		h.Phase, h.Since, h.Message = Resolving, plan.DeletionTimestamp.Time, "InstallPlan "+name+" is being deleted"
-	case is == stage.NotYetReconciled && stage.Statusless(plan) && n.now.Sub(plan.CreationTimestamp.Time) >= subscription.AuditGrace:
+	case is == subscription.StageNotYetReconciled && relation.Statusless(plan) && n.now.Sub(plan.CreationTimestamp.Time) >= subscription.AuditGrace:
 		h.Phase, h.Message, h.Advice = Stuck, "InstallPlan "+name+" was never given its steps", "Delete the InstallPlan."
-	case is == stage.Installing && installed != nil && installed.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed:
+	case is == subscription.StageInstalling && relation.Installed(plan).Reason == v1alpha1.InstallPlanReasonInstallCheckFailed:
 		h.Advice = "Repair the OperatorGroup or the ServiceAccount that the message is about."
-		if n.now.Sub(stage.InstalledAt(plan)) >= subscription.AuditGrace {
+		if n.now.Sub(relation.InstalledAt(plan)) >= subscription.AuditGrace {
 			h.Phase = Stuck
 		}
-	case is == stage.RequiresApproval && !plan.Spec.Approved: // else it is about to run
+	case is == subscription.StageRequiresApproval && !plan.Spec.Approved: // else it is about to run
 		h.Phase, h.Advice = WaitingForApproval, "Review the InstallPlan and set its spec.approved to true."
-	case is == stage.RequiresApproval:
-	case is == stage.Failed:
-		h.Phase, h.Reason, h.Advice = Failed, stage.FailureReason(plan), "Remove the cause and delete the InstallPlan to try again."
-		if stage.Retried(plan) {
+	case is == subscription.StageRequiresApproval:
+	case is == subscription.StageFailed:
+		h.Phase, h.Reason, h.Advice = n.failure(v), relation.FailureReason(plan), "Remove the cause and delete the InstallPlan to try again."
+		if relation.IsRetried(plan) {
 			h.Advice = "Remove the cause; the InstallPlan is tried again by itself."
 		}
-		if n.works(v.Status.InstalledCSV) {
-			h.Phase = Degraded
-		}
-	case is == stage.Unknown:
+	case is == subscription.StageUnknown:
 		h.Phase, h.Reason, h.Advice = Stuck, subscription.ReasonUnknownPhase, "Repair the InstallPlan's status, or delete the InstallPlan."
 	case hasPendingLookup(plan):
 		h.Phase = Unpacking
@@ -263,14 +248,13 @@ func (n *namespace) plan(v *subscription.Verdict) Health {
 
 // enteredAt returns since when a plan is in the stage in which it is seen.
 func enteredAt(v *subscription.Verdict, plan *v1alpha1.InstallPlan) time.Time {
-	created := plan.CreationTimestamp.Time
-	shown, since, ok := stage.Shown(v.Subscription.Status.Conditions)
+	created, updated := plan.CreationTimestamp.Time, relation.InstalledAt(plan)
 	switch {
-	case ok && shown == v.Plan.Stage && !since.IsZero() && !since.Before(created):
-		return since
-	case v.Plan.Stage == stage.Failed && !stage.InstalledAt(plan).IsZero():
-		return stage.InstalledAt(plan)
-	case v.Plan.Stage == stage.Installing && plan.Status.StartTime != nil:
+	case v.Plan.Recorded == v.Plan.Stage && !v.Plan.RecordedAt.IsZero() && !v.Plan.RecordedAt.Before(created):
+		return v.Plan.RecordedAt
+	case v.Plan.Stage == subscription.StageFailed && !updated.IsZero():
+		return updated
+	case v.Plan.Stage == subscription.StageInstalling && plan.Status.StartTime != nil:
 		return plan.Status.StartTime.Time
 	}
 	return created
@@ -290,9 +274,9 @@ func (n *namespace) version(v *subscription.Verdict) Health {
 	if c == nil {
 		return n.absent(v)
 	}
-	h := Health{Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Since: c.CreationTimestamp.Time}
-	h.Blocking = n.csvRef(c.Name)
-	h.Blocking.UID = c.UID
+	h := Health{
+		Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Blocking: olmcore.RefOf(c).Unversioned(), Since: c.CreationTimestamp.Time,
+	}
 	if at := c.Status.LastTransitionTime; at != nil {
 		h.Since = at.Time
 	}
@@ -324,19 +308,16 @@ func (n *namespace) version(v *subscription.Verdict) Health {
 	return h
 }
 
-func (n *namespace) csvRef(name string) olmcore.Ref {
-	return olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name}
-}
-
 // absent is about a version that its plan did not bring, or that was removed.
 func (n *namespace) absent(v *subscription.Verdict) Health {
 	name := v.Status.CurrentCSV
 	if name == "" {
 		return resolving(v)
 	}
-	h := Health{Phase: progress(v), Blocking: n.csvRef(name), Since: v.Subscription.Status.LastUpdated.Time, Reason: ReasonCSVAbsent, Message: "CSV " + name + " does not exist"}
-	if at := stage.InstalledAt(v.Plan.Plan); at.After(h.Since) {
-		h.Since = at
+	h := Health{
+		Phase: progress(v), Reason: ReasonCSVAbsent, Message: "CSV " + name + " does not exist",
+		Since:    relation.Latest(v.Subscription.Status.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan)),
+		Blocking: olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name},
 	}
 	isLong := n.now.Sub(h.Since) >= subscription.AuditGrace
 	switch {
@@ -382,7 +363,7 @@ func adviceOnDelay(v *subscription.Verdict, h Health) string {
 	switch {
 	case h.Blocking.Kind == v1alpha1.ClusterServiceVersionKind:
 		return "Look at the ClusterServiceVersion's status and its Deployments."
-	case v.Plan.Plan == nil || v.Plan.Stage != stage.Installing:
+	case v.Plan.Plan == nil || v.Plan.Stage != subscription.StageInstalling:
 		return "Look whether the controller runs and sees the InstallPlan."
 	}
 	if open := unfinished(v.Plan.Plan); len(open) > 0 {

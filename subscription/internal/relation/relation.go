@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relation says which Subscriptions and InstallPlans belong together, and how
-// long an odd relation between objects may last.
+// Package relation has the facts about InstallPlans, which Subscriptions they belong to, and how long an odd relation
+// between objects may last.
 package relation
 
 import (
@@ -10,60 +10,137 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/internal/stage"
 )
 
-// Grace is how long an odd relation may last before something is concluded from it:
-// controllers that write one object after the other are on their way.
+// Grace is how long an odd relation may last before something is concluded from it: controllers that write one object
+// after the other are on their way.
 const Grace = 2 * time.Minute
 
-// AnnotationGeneratedBy is on a Subscription that a plan's step created: the plan's
-// name.
-const AnnotationGeneratedBy = "olm.generated-by"
-
-// Annotations of plans that package installplan made.
 const (
+	// AnnotationGeneratedBy is on a Subscription that a plan's step created: the plan's name.
+	AnnotationGeneratedBy = "olm.generated-by"
+	// AnnotationContentHash is on a plan that package installplan made: the hash of what it brings.
+	AnnotationContentHash = olmcore.KeyPrefix + "content-hash"
+
 	annotationContributors = olmcore.KeyPrefix + "contributors"
-	annotationContentHash  = olmcore.KeyPrefix + "content-hash"
+	// reasonSuperseded and conditionRetrying are what package installplan writes on a plan whose place a later one took,
+	// and on one that failed for a passing reason.
+	reasonSuperseded  = "Superseded"
+	conditionRetrying = "Retrying"
 )
 
-// ContributorsOf returns the UIDs of the Subscriptions that a plan was made for, as far
-// as it says so.
-func ContributorsOf(p *v1alpha1.InstallPlan) []string {
-	return strings.Split(p.Annotations[annotationContributors], ",")
+// PlanConditions are the conditions of a Subscription about its plan: of several with one time the last one counts.
+var PlanConditions = []v1alpha1.SubscriptionConditionType{
+	v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing,
 }
 
-// ContentHashOf returns the hash of what a plan brings, empty where it does not say so.
-func ContentHashOf(p *v1alpha1.InstallPlan) string { return p.Annotations[annotationContentHash] }
+// SamePlan compares a reference with a plan, by UID where both have one, else by name.
+func SamePlan(ref *corev1.ObjectReference, uid types.UID, name string) bool {
+	return Same(ref.UID, ref.Name, uid, name)
+}
+
+// Same compares two plans by UID where both have one, else by name.
+func Same(uid types.UID, name string, otherUID types.UID, otherName string) bool {
+	if uid != "" && otherUID != "" {
+		return uid == otherUID
+	}
+	return name == otherName
+}
 
 // Refers reports whether status.installPlanRef of a Subscription names a plan.
 func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	ref := s.Status.InstallPlanRef
-	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && stage.SamePlan(ref, p.UID, p.Name)
+	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && SamePlan(ref, p.UID, p.Name)
 }
 
-// Contributes reports whether a plan is for a Subscription: it refers to the plan, was
-// made by it, or waits for what it brings.
+// Contributes reports whether a plan is for a Subscription: it refers to the plan, was made by it, or waits for what it
+// brings, or the plan says so.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
-	switch {
-	case Refers(s, p), s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil:
-		return true
-	case !stage.Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV):
-		return true
-	}
-	return slices.Contains(ContributorsOf(p), string(s.UID))
+	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
+		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
+		slices.Contains(strings.Split(p.Annotations[annotationContributors], ","), string(s.UID))
 }
 
-// OutlivedPlan reports whether the plan of a version that was installed was missing
-// already before anything else was: to resolve the namespace again would undo what was
-// done to the version on purpose.
-func OutlivedPlan(s *v1alpha1.SubscriptionStatus) bool {
-	shown, _, _ := stage.Shown(s.Conditions)
-	return s.CurrentCSV != "" && s.InstalledCSV == s.CurrentCSV &&
-		(shown == stage.Missing || s.State == v1alpha1.SubscriptionStateAtLatest)
+// Statusless reports whether a plan was created but never given its content, so that it never runs.
+func Statusless(p *v1alpha1.InstallPlan) bool {
+	return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 && len(p.Status.BundleLookups) == 0
 }
+
+// Over reports whether a plan is complete or failed.
+func Over(p *v1alpha1.InstallPlan) bool {
+	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
+}
+
+// Installed returns the plan's Installed condition, an Unknown one when there is none.
+func Installed(p *v1alpha1.InstallPlan) v1alpha1.InstallPlanCondition {
+	return p.Status.GetCondition(v1alpha1.InstallPlanInstalled)
+}
+
+// InstalledAt returns when the plan's Installed condition was last written, the zero time when it never was or there is
+// no plan. The transition time would not do: it is kept when a plan runs again and ends the same way.
+func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	return Time(Installed(p).LastUpdateTime)
+}
+
+// IsSuperseded reports whether a plan was ended without having been executed, because another one took its place.
+func IsSuperseded(p *v1alpha1.InstallPlan) bool {
+	c := Installed(p)
+	return c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
+}
+
+// HasFailed reports whether the plan carries a failure, maybe that of an earlier try.
+func HasFailed(p *v1alpha1.InstallPlan) bool {
+	c := Installed(p)
+	return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed
+}
+
+// FailureReason returns why a plan failed.
+func FailureReason(p *v1alpha1.InstallPlan) string {
+	if c := Installed(p); c.Status == corev1.ConditionFalse && c.Reason != "" {
+		return string(c.Reason)
+	}
+	return v1alpha1.InstallPlanFailed
+}
+
+// IsRetried reports whether a plan that failed will be executed again by itself.
+func IsRetried(p *v1alpha1.InstallPlan) bool {
+	return p.Status.GetCondition(conditionRetrying).Status == corev1.ConditionTrue
+}
+
+// Message returns what a plan says of itself: the message of its Installed condition, or which bundles are pending.
+func Message(p *v1alpha1.InstallPlan) string {
+	if c := Installed(p); c.Message != "" && c.Status != corev1.ConditionUnknown {
+		return c.Message
+	}
+	var texts []string
+	for _, lookup := range p.Status.BundleLookups {
+		for _, c := range lookup.Conditions {
+			if c.Type == v1alpha1.BundleLookupPending && c.Status != corev1.ConditionUnknown && c.Message != "" {
+				texts = append(texts, c.Message+".")
+			}
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// Time returns a time that may not be there; the zero one then.
+func Time(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// Latest returns the latest of some times.
+func Latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // Writable reports whether an object stays and can be addressed safely.
 func Writable(o olmcore.Object) bool {
@@ -81,5 +158,15 @@ func ByName[O olmcore.Object](list []O) map[string]O {
 
 // Sorted returns the objects of one namespace by name.
 func Sorted[O olmcore.Object](list []O) []O {
-	return slices.SortedFunc(slices.Values(list), func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return list
+}
+
+// Mirrors reports whether status.installplan repeats status.installPlanRef.
+func Mirrors(install *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference) bool {
+	if install == nil || ref == nil {
+		return install == nil && ref == nil
+	}
+	return *install == *v1alpha1.NewInstallPlanReference(ref)
 }

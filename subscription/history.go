@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stage
+package subscription
 
 import (
 	"encoding/json"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// History is what a caller remembers of one Subscription between two calls. An
-// Outcome carries the entries that changed; store them before running the
-// actions, by UID, and hand all of them back. Losing them costs exactness, never
-// correctness.
+// History is what a caller remembers of one Subscription between two calls. An Outcome carries the entries that changed;
+// store them before running the actions, by UID, and hand all of them back. Losing them costs exactness, never correctness.
 type History struct {
 	// Seq counts the transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`
@@ -25,12 +25,11 @@ type History struct {
 	// LastStage is the last stage that was believed, LastAt its time.
 	LastStage Stage     `json:"lastStage,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
-	// LastVersion is the resourceVersion of the newest version of the plan that was
-	// believed: Observations up to it are known.
+	// LastVersion is the resourceVersion of the newest version of the plan that was believed: Observations up to it are
+	// known.
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastObserved is the time up to which Observations are known whose
-	// resourceVersions cannot be compared with LastVersion: that of the newest one that
-	// was used, or of a look at a list that knew more.
+	// LastObserved is the time up to which Observations are known whose resourceVersions cannot be compared with
+	// LastVersion: that of the newest one that was used, or of a look at a list that knew more.
 	LastObserved time.Time `json:"lastObserved,omitzero"`
 	// LastInstalledUpdate is the lastUpdateTime of the plan's Installed condition.
 	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
@@ -55,43 +54,32 @@ func (h History) Encode() string {
 	return string(data)
 }
 
-// DecodeHistory is the inverse of Encode. The error is an *olmcore.InputError;
-// go on without the history then.
+// DecodeHistory is the inverse of History.Encode. The error is an *olmcore.InputError; go on without the history then.
 func DecodeHistory(text string) (History, error) {
 	var h History
 	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		return History{}, &olmcore.InputError{Field: "history", Problem: "cannot be decoded: " + err.Error()}
 	}
-	if h.LastStage != "" && !recordable(h.LastStage) {
+	if !h.isValid() {
 		return History{}, &olmcore.InputError{Field: "history.lastStage", Problem: "is no stage"}
 	}
 	return h, nil
 }
 
+// isValid reports whether the last stage is one that is remembered.
+func (h *History) isValid() bool {
+	switch s := h.LastStage; s {
+	case "", StageNoPlan, StageMissing, StageUnknown:
+		return true
+	default:
+		return slices.ContainsFunc(Graph, func(e olmcore.Edge[Stage]) bool { return e.To == s })
+	}
+}
+
 // isAbout reports whether the history is about a plan.
 func (h *History) isAbout(uid types.UID, name string) bool {
-	return same(h.PlanUID, h.PlanName, uid, name)
+	return relation.Same(h.PlanUID, h.PlanName, uid, name)
 }
-
-// Memory is the history of one Subscription before and after a call.
-type Memory struct {
-	// Kept: the caller keeps histories. Known: there is one, and it names a stage.
-	Kept, Known   bool
-	Before, After History
-}
-
-// Recall returns the memory of a Subscription; histories is nil for a caller who keeps
-// none. The unknown stage of a history that cannot be used is returned, too.
-func Recall(histories map[types.UID]History, uid types.UID) (m Memory, invalid Stage) {
-	h, known := histories[uid]
-	if known && h.LastStage != "" && !recordable(h.LastStage) {
-		h, invalid = History{}, h.LastStage
-	}
-	return Memory{Kept: histories != nil, Known: h.LastStage != "", Before: h, After: h}, invalid
-}
-
-// Changed reports whether there is something new to remember.
-func (m Memory) Changed() bool { return m.Kept && m.After != m.Before }
 
 // digest is a short form of a message, 0 for none.
 func digest(message string) uint32 {
@@ -105,3 +93,6 @@ func digest(message string) uint32 {
 
 // instant is a time as a History holds it: the same after JSON.
 func instant(t time.Time) time.Time { return t.UTC().Round(0) }
+
+// since returns the time from then to now, never a negative one: clocks go back.
+func since(then, now time.Time) time.Duration { return max(0, now.Sub(then)) }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+func TestReachableFollowsTheGraph(t *testing.T) {
+	for _, e := range subscription.Graph {
+		require.True(t, subscription.Reachable(e.From, e.To), "%s to %s", e.From, e.To)
+		require.True(t, subscription.Reachable(e.From, subscription.StageMissing) && subscription.Reachable(e.From, subscription.StageNoPlan))
+	}
+	require.True(t, subscription.Reachable(subscription.StageNoPlan, subscription.StageComplete), "over several edges")
+	require.True(t, subscription.Reachable(subscription.StageFailed, subscription.StageComplete), "by a retry")
+	for _, to := range []subscription.Stage{subscription.StageNotYetReconciled, subscription.StageInstalling, subscription.StageFailed} {
+		require.False(t, subscription.Reachable(subscription.StageComplete, to), "%s", to)
+	}
+}
+
+func TestAStageIsShownByItsCondition(t *testing.T) {
+	for _, phase := range []v1alpha1.InstallPlanPhase{"", "Planning", "RequiresApproval", "Installing", "Failed"} {
+		plan := &v1alpha1.InstallPlan{}
+		plan.Status.Phase = phase
+		c := subscription.ConditionOf(subscription.StageOf(plan), plan)
+		shown, _ := subscription.ShownStage([]v1alpha1.SubscriptionCondition{{Type: c.Type, Status: "True", Reason: c.Reason}})
+		require.Equal(t, subscription.StageOf(plan), shown)
+	}
+	for _, none := range []subscription.Stage{subscription.StageNoPlan, subscription.StageComplete, subscription.StageUnknown, subscription.StageUnverified} {
+		require.Zero(t, subscription.ConditionOf(none, &v1alpha1.InstallPlan{}))
+	}
+	require.Equal(t, subscription.StageUnknown, subscription.StageOf(&v1alpha1.InstallPlan{Status: v1alpha1.InstallPlanStatus{Phase: "Odd"}}))
+}
+
+func TestHistoryIsOneString(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC)
+	h := subscription.History{
+		Seq: 4, PlanUID: "p-uid", PlanName: "p", LastStage: subscription.StageInstalling, LastAt: now,
+		MissingSince: now, SuspectStage: subscription.StageFailed, SuspectSince: now.Add(time.Nanosecond),
+	}
+	back, err := subscription.DecodeHistory(h.Encode())
+	require.NoError(t, err)
+	require.Equal(t, h, back)
+	require.Equal(t, "{}", subscription.History{}.Encode())
+	for _, text := range []string{"", "x", `{"lastStage":"Dancing"}`, `[1]`} {
+		_, err := subscription.DecodeHistory(text)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, text)
+	}
+}
