@@ -10,13 +10,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the namespaces of Subscriptions to reconcile when an object
-// was added, changed or deleted, as keys without a name; the zero key means all.
-// Call it with the old and the new version.
+// Affected returns the namespaces of Subscriptions to reconcile when an object was added, changed or deleted, as keys
+// without a name; the zero key means all. Call it with the old and the new version.
 //
-// A CatalogSource affects all namespaces, as it may be a global one; whoever
-// knows the global catalog namespace may keep those of others to themselves. It
-// also changes what a resolution answers: drop Input.Resolution with it.
+// A CatalogSource affects all namespaces, as it may be a global one; whoever knows the global catalog namespace may
+// keep those of others to themselves. It also changes what a resolution answers: drop Input.Resolution with it.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if kind.Kind == "" {

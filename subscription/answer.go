@@ -16,7 +16,8 @@ import (
 const (
 	// transientRetry is the pause after a failure that trying again may help.
 	transientRetry = time.Second
-	// unpackRecheck is the pause between two looks at bundles that are being unpacked, unpackRetry the one after a failure.
+	// unpackRecheck is the pause between two looks at bundles that are being unpacked, unpackRetry the one after a
+	// failure.
 	unpackRecheck = 5 * time.Second
 	unpackRetry   = 5 * time.Minute
 
@@ -169,8 +170,8 @@ func (a *answer) retryAfter(pause time.Duration) {
 	}
 }
 
-// isFresh reports whether the Subscriptions are those that the resolution looked at, apart from what carrying it out has
-// changed already.
+// isFresh reports whether the Subscriptions are those that the resolution looked at, apart from what carrying it out
+// has changed already.
 func (a *answer) isFresh() bool {
 	observed := a.in.Resolution.Observed
 	if len(observed) != len(a.n.subs) {
@@ -226,8 +227,8 @@ func (a *answer) hasUndone() bool {
 
 // unpack sets what the Subscriptions say of the bundles of an answer.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a failure is tried
-// again every time, not only the first; BundleUnpacking and BundleUnpackFailed are never both there.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a failure is
+// tried again every time, not only the first; BundleUnpacking and BundleUnpackFailed are never both there.
 func (a *answer) unpack() {
 	u := a.in.Unpacking
 	a.unpacking, a.unpackFailed = absent, absent

@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// bring is a resolution of what is in the Input that changes the Subscriptions
-// named to a CSV, with the plan "p" made for it.
+// bring is a resolution of what is in the Input that changes the Subscriptions named to a CSV, with the plan "p" made
+// for it.
 func bring(in subscription.Input, csv string, names ...string) *subscription.Resolved {
 	r := &subscription.Resolved{Resolution: resolutionOf(in), Plan: olmcore.RefOf(newPlan("p", ""))}
 	r.Resolution.Operators = []olmcore.Operator{{Name: csv, Package: "etcd"}}
@@ -360,8 +360,8 @@ func TestEqualRequestsHaveEqualFingerprints(t *testing.T) {
 	require.NotEqual(t, one.Fingerprint, three.Fingerprint)
 }
 
-// TestAWaitingSubscriptionFollowsTheNewestPlan that brings its version: "b" joins, and
-// the plan made for it brings what "a" waits for, too.
+// TestAWaitingSubscriptionFollowsTheNewestPlan that brings its version: "b" joins, and the plan made for it brings what
+// "a" waits for, too.
 func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 	at := func(generation int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = generation }
@@ -415,9 +415,8 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 	}
 }
 
-// TestASubscriptionIsMovedFromAPlanWithoutSteps: a plan that was never given its
-// steps is left for the plan of the answer, if that brings what the Subscription
-// waits for; the answer decides nothing new about it.
+// TestASubscriptionIsMovedFromAPlanWithoutSteps: a plan that was never given its steps is left for the plan of the
+// answer, if that brings what the Subscription waits for; the answer decides nothing new about it.
 func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 	other := func(s *v1alpha1.Subscription) {
 		s.Name, s.UID, s.Spec.Package, s.Labels = "b", "b-uid", "vault", map[string]string{"operators.coreos.com/vault.ops": ""}
@@ -466,8 +465,8 @@ func TestASubscriptionIsMovedFromAPlanWithoutSteps(t *testing.T) {
 	}
 }
 
-// TestAStaleAnswerIsMentionedUntilItIsCarriedOut: of an answer from other
-// Subscriptions only what is left to do of it is worth a word.
+// TestAStaleAnswerIsMentionedUntilItIsCarriedOut: of an answer from other Subscriptions only what is left to do of it
+// is worth a word.
 func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
 	follow := func(change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription { return newSub("a", change...) }
 	noPlan := func(in *subscription.Input) { in.Resolution.Plan = olmcore.Ref{} }
@@ -504,8 +503,8 @@ func TestAStaleAnswerIsMentionedUntilItIsCarriedOut(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatWasCarriedOutIsSpent: a Subscription was made to forget a complete
-// plan because its CSV is gone. The answer that made the plan would bring nothing again.
+// TestAnAnswerThatWasCarriedOutIsSpent: a Subscription was made to forget a complete plan because its CSV is gone. The
+// answer that made the plan would bring nothing again.
 func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
 	complete := newPlan("p", "Complete", started(3), done(9))
 	for name, tc := range map[string]struct {

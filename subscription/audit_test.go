@@ -50,9 +50,8 @@ func reversed(in subscription.Input) subscription.Input {
 	return in
 }
 
-// TestRepairsEndTheirFindings: of any namespace, running what is safe leaves
-// nothing that is safe to run, and each repair ends its own finding. Nothing
-// observed is written to.
+// TestRepairsEndTheirFindings: of any namespace, running what is safe leaves nothing that is safe to run, and each
+// repair ends its own finding. Nothing observed is written to.
 func TestRepairsEndTheirFindings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// convergedInput is a namespace of n Subscriptions that have all they want, with
-// the five plans that OLM keeps, each owned by all Subscriptions as OLM makes it.
+// convergedInput is a namespace of n Subscriptions that have all they want, with the five plans that OLM keeps, each
+// owned by all Subscriptions as OLM makes it.
 func convergedInput(n int) subscription.Input { return convergedWith(n, 5) }
 
 func convergedWith(n, plans int) subscription.Input {

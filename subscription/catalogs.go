@@ -17,16 +17,13 @@ import (
 
 // Catalogs is what is known of the catalogs that a namespace is resolved from.
 type Catalogs struct {
-	// Sources are all CatalogSources of the namespace and of the global catalog
-	// namespace.
+	// Sources are all CatalogSources of the namespace and of the global catalog namespace.
 	Sources olmcore.Observed[*v1alpha1.CatalogSource]
-	// Probes says which registries answer, by namespace and name of the
-	// CatalogSource. Of one without an entry its status.connectionState decides: it
-	// is healthy when that is READY.
+	// Probes says which registries answer, by namespace and name of the CatalogSource. Of one without an entry its
+	// status.connectionState decides: it is healthy when that is READY.
 	Probes map[types.NamespacedName]Probe
-	// Entries are the bundles of the packages that the Subscriptions name, with
-	// what their catalogs say of their deprecation; nil when that is not known. They
-	// must not be changed once they were handed in.
+	// Entries are the bundles of the packages that the Subscriptions name, with what their catalogs say of their
+	// deprecation; nil when that is not known. They must not be changed once they were handed in.
 	Entries []Entry
 }
 
@@ -41,8 +38,8 @@ type Probe struct {
 type Entry struct {
 	Catalog                  types.NamespacedName
 	Package, Channel, Bundle string
-	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are what the
-	// catalog says to those who use it, as it says it; nil where it is not deprecated.
+	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are what the catalog says to those who use it, as it
+	// says it; nil where it is not deprecated.
 	PackageDeprecation, ChannelDeprecation, BundleDeprecation *string
 }
 
@@ -84,7 +81,8 @@ func texts(all ...*string) (list []string) {
 	return list
 }
 
-// catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the first.
+// catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the
+// first.
 type catalogs struct {
 	sources []source
 	entries map[Entry]Entry // by what they are about; without a channel: about any
@@ -190,8 +188,8 @@ func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealt
 // condition returns what CatalogSourcesUnhealthy says.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, catalogHealth and UpdateHealth.
-// Differs: every change of health shows, with the lasting reason at once; the message names what is unhealthy; no change
-// writes nothing, also without catalogs; a probe that fails changes nothing.
+// Differs: every change of health shows, with the lasting reason at once; the message names what is unhealthy; no
+// change writes nothing, also without catalogs; a probe that fails changes nothing.
 func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
 	const found = v1alpha1.UnhealthyCatalogSourceFound
 	switch target := spec.CatalogSourceNamespace + "/" + spec.CatalogSource; {
@@ -209,19 +207,18 @@ func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
 	return present(found, "catalogsources "+strings.Join(h.unhealthy, ", ")+" unhealthy")
 }
 
-// deprecation is what the catalog says of the package, channel and bundle that are
-// installed, nil where it says nothing, each message after what it is about.
+// deprecation is what the catalog says of the package, channel and bundle that are installed, nil where it says
+// nothing, each message after what it is about.
 type deprecation struct {
 	known                bool
 	pkg, channel, bundle *string
 }
 
-// deprecation returns what is said of the deprecation of what is installed; it is not
-// known when the catalog has no entry for it.
+// deprecation returns what is said of the deprecation of what is installed; it is not known when the catalog has no
+// entry for it.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription,
-// updateDeprecatedStatus. Differs: a deprecation without a message shows too, and a
-// summary that was lost comes back.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, updateDeprecatedStatus. Differs: a
+// deprecation without a message shows too, and a summary that was lost comes back.
 func (c *catalogs) deprecation(spec *v1alpha1.SubscriptionSpec, installed string) deprecation {
 	e, found := c.entries[Entry{
 		Catalog: types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource},

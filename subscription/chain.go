@@ -13,11 +13,12 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// What can never be known, whatever is recorded: edits that return to the same phase and leave startTime and conditions as
-// they were; how many rounds of Failed and Installing passed between two observations (each changed lastUpdateTime proves
-// one); when exactly approval was asked for or given; the last stage of a plan that was deleted or replaced unseen; the
-// order of what happened within one second, beyond that of the graph; a plan that came and went without ever being
-// referenced or observed; whether a Manual plan waited for its approval when that was given before the plan had any content.
+// What can never be known, whatever is recorded: edits that return to the same phase and leave startTime and conditions
+// as they were; how many rounds of Failed and Installing passed between two observations (each changed lastUpdateTime
+// proves one); when exactly approval was asked for or given; the last stage of a plan that was deleted or replaced
+// unseen; the order of what happened within one second, beyond that of the graph; a plan that came and went without
+// ever being referenced or observed; whether a Manual plan waited for its approval when that was given before the plan
+// had any content.
 
 // Kinds of gaps: the first word of the message of a Diagnostic with the reason olmcore.ReasonHistoryGap.
 const (
@@ -31,8 +32,8 @@ const (
 	gapAtLeastOnce           = "AtLeastOnce"
 )
 
-// chain is a contiguous list of transitions of one Subscription's plan, from the stage that was known to the one that is
-// observed. Its origin moves on with it.
+// chain is a contiguous list of transitions of one Subscription's plan, from the stage that was known to the one that
+// is observed. Its origin moves on with it.
 type chain struct {
 	origin
 	target     olmcore.Ref
@@ -86,8 +87,8 @@ func (c *chain) infer(to Stage, m moment, certainty olmcore.Certainty) *olmcore.
 	return c.step(to, m, certainty, conditionOf(to, nil))
 }
 
-// tighten lowers the times at which earlier stages of the plan were merely seen: they were entered before what is recorded
-// of a later one.
+// tighten lowers the times at which earlier stages of the plan were merely seen: they were entered before what is
+// recorded of a later one.
 func (c *chain) tighten(at time.Time) {
 	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at) && Stage(c.list[i].To) != StageNoPlan; i-- {
 		c.list[i].At = olmcore.Timestamp(at)
@@ -103,8 +104,8 @@ func (c *chain) gap(kind, why string) {
 	c.gaps = append(c.gaps, olmcore.Diagnose(severity, olmcore.ReasonHistoryGap, c.target, "", "%s: %s", kind, why))
 }
 
-// lastWords extends the chain by what has become of a plan that the Subscription does not follow any more, as far as it is
-// newer than what is known.
+// lastWords extends the chain by what has become of a plan that the Subscription does not follow any more, as far as it
+// is newer than what is known.
 func (c *chain) lastWords(left *v1alpha1.InstallPlan) {
 	to := stageOf(left)
 	switch {
@@ -271,7 +272,8 @@ func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
 	c.infer(StageRequiresApproval, notBefore(plan.CreationTimestamp.Time), certainty)
 }
 
-// executed says how certain it is that the plan passed StageInstalling on its way to the end it is at; empty: it is not.
+// executed says how certain it is that the plan passed StageInstalling on its way to the end it is at; empty: it is
+// not.
 func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) olmcore.Certainty {
 	start, end := plan.Status.StartTime, isEnded(plan, to)
 	from := c.at.Truncate(time.Second)

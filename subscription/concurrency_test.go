@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// writer is one of several controllers that write the same statuses, each from
-// what it read some time ago and with knowledge of its own.
+// writer is one of several controllers that write the same statuses, each from what it read some time ago and with
+// knowledge of its own.
 type writer struct {
 	knows func(*subscription.Input)
 	read  *subscription.Input
@@ -46,8 +46,8 @@ func (w *writer) act(t require.TestingT, c *fake.Cluster) (writes int) {
 	return len(out.Actions)
 }
 
-// TestNoWriterUndoesAnother: three of our own writers and a foreign one, in any
-// interleaving and however old what they read is.
+// TestNoWriterUndoesAnother: three of our own writers and a foreign one, in any interleaving and however old what they
+// read is.
 func TestNoWriterUndoesAnother(t *testing.T) {
 	phases := []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -146,12 +146,10 @@ func resolveAll(_ context.Context, _ olmcore.Reader, request subscription.Resolv
 	return r, nil
 }
 
-// TestTwoWorkersRaceOnTheSameNamespace: a Manual Subscription waits, an Automatic
-// one is added, perhaps the Manual one is deleted and made again, and two workers
-// with caches of their own age run in any interleaving, and may lose their memory.
-// In the end every plan is owned by every Subscription that refers to it and
-// carries its label, no two plans in progress have the same content, and both
-// operators are installed.
+// TestTwoWorkersRaceOnTheSameNamespace: a Manual Subscription waits, an Automatic one is added, perhaps the Manual one
+// is deleted and made again, and two workers with caches of their own age run in any interleaving, and may lose their
+// memory. In the end every plan is owned by every Subscription that refers to it and carries its label, no two plans in
+// progress have the same content, and both operators are installed.
 func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := fake.NewCluster(epoch)

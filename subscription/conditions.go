@@ -36,8 +36,9 @@ type facts struct {
 	deprecation                         deprecation
 }
 
-// conditionRow is a condition that this package writes. Everything that happens to the condition follows from its row: it
-// is written, counts as the library's own, its change is reported as a Transition of its type, and Events are made of that.
+// conditionRow is a condition that this package writes. Everything that happens to the condition follows from its row:
+// it is written, counts as the library's own, its change is reported as a Transition of its type, and Events are made
+// of that.
 type conditionRow struct {
 	Type v1alpha1.SubscriptionConditionType
 	// From names the fact that decides, as the table in the package comment does.
@@ -88,8 +89,8 @@ func ofCatalogs(f *facts) want {
 	return f.catalogs.condition(f.Subscription.Spec)
 }
 
-// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. All others
-// belong to other writers and stay as they are.
+// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. All
+// others belong to other writers and stay as they are.
 func Conditions() []v1alpha1.SubscriptionConditionType {
 	types := make([]v1alpha1.SubscriptionConditionType, len(conditionTable))
 	for i, row := range conditionTable {
@@ -98,8 +99,8 @@ func Conditions() []v1alpha1.SubscriptionConditionType {
 	return types
 }
 
-// IsWarning reports whether a Transition of a Subscription is bad news: a plan that failed or is missing, or a condition
-// that says so and becomes True.
+// IsWarning reports whether a Transition of a Subscription is bad news: a plan that failed or is missing, or a
+// condition that says so and becomes True.
 func IsWarning(t olmcore.Transition) bool {
 	if t.Type == TransitionInstallPlan {
 		return t.To == string(StageFailed) || t.To == string(StageMissing)
@@ -109,10 +110,10 @@ func IsWarning(t olmcore.Transition) bool {
 	})
 }
 
-// conditions makes the conditions of the Verdict as the table wants them: those of other writers as they are, ours replaced
-// in place, at most one of each type, the newest. The transition time moves when status, reason or message change. It
-// returns the transitions of those that change, but for the plan's stage, and whether more changes than what is said of
-// catalogs.
+// conditions makes the conditions of the Verdict as the table wants them: those of other writers as they are, ours
+// replaced in place, at most one of each type, the newest. The transition time moves when status, reason or message
+// change. It returns the transitions of those that change, but for the plan's stage, and whether more changes than what
+// is said of catalogs.
 func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool) {
 	have := j.Subscription.Status.Conditions
 	ours, placed := make([]*v1alpha1.SubscriptionCondition, len(j.table)), make([]bool, len(j.table))

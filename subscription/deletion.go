@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// Finalizer holds a Subscription that is being deleted until the plans are gone
-	// that no other Subscription wants. Whoever wants that puts it on their
-	// Subscriptions; this library adds it to none.
+	// Finalizer holds a Subscription that is being deleted until the plans are gone that no other Subscription wants.
+	// Whoever wants that puts it on their Subscriptions; this library adds it to none.
 	Finalizer = "operators.coreos.com/subscription-cleanup"
 
 	// deletionGrace is how long a Subscription is held at most.
@@ -24,14 +23,12 @@ const (
 	deletionRecheck = 5 * time.Second
 )
 
-// PlanDeletion decides about the Subscriptions of a namespace that are being
-// deleted and carry Finalizer: InstallPlans in progress that are for no other
-// Subscription are deleted, so that none is approved later that is not wanted
-// any more; once they are gone the finalizer goes, and after five minutes in any
-// case, with a Diagnostic. ClusterServiceVersions and finished plans stay, and a
-// plan keeps its labels. The result is zero when no Subscription is held. It
-// takes the Input of Reconcile, of which memory, answers and catalogs do not
-// matter; the error is an *olmcore.InputError.
+// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and carry Finalizer: InstallPlans
+// in progress that are for no other Subscription are deleted, so that none is approved later that is not wanted any
+// more; once they are gone the finalizer goes, and after five minutes in any case, with a Diagnostic.
+// ClusterServiceVersions and finished plans stay, and a plan keeps its labels. The result is zero when no Subscription
+// is held. It takes the Input of Reconcile, of which memory, answers and catalogs do not matter; the error is an
+// *olmcore.InputError.
 //
 // Differs: OLM has no finalizer on Subscriptions.
 func PlanDeletion(in Input) (olmcore.Result, error) {
@@ -77,8 +74,8 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 	return out, nil
 }
 
-// wantedOnlyBy returns the plans in progress that are for a Subscription which is being
-// deleted, and for none that stays.
+// wantedOnlyBy returns the plans in progress that are for a Subscription which is being deleted, and for none that
+// stays.
 func (n *namespace) wantedOnlyBy(s *v1alpha1.Subscription) []*v1alpha1.InstallPlan {
 	return slices.DeleteFunc(slices.Clone(n.plans), func(p *v1alpha1.InstallPlan) bool {
 		return relation.Over(p) || !relation.Contributes(s, p) || slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {

@@ -92,8 +92,8 @@ func TestDeletionHasTheLaws(t *testing.T) {
 	})
 }
 
-// TestADeletedSubscriptionTakesItsPlanWithIt runs a deletion in the cluster,
-// where a plan that is still being approved must not outlive it.
+// TestADeletedSubscriptionTakesItsPlanWithIt runs a deletion in the cluster, where a plan that is still being approved
+// must not outlive it.
 func TestADeletedSubscriptionTakesItsPlanWithIt(t *testing.T) {
 	c := fake.NewCluster(epoch)
 	c.AutoCreateNamespaces = true

@@ -17,8 +17,8 @@ var (
 	ShownStage     = shownStage
 )
 
-// ReconcileWithCondition is Reconcile with one row more in the table: a condition that is
-// True while the version that a Subscription follows is there.
+// ReconcileWithCondition is Reconcile with one row more in the table: a condition that is True while the version that a
+// Subscription follows is there.
 func ReconcileWithCondition(in Input, t v1alpha1.SubscriptionConditionType, reason, message string) (Outcome, error) {
 	return reconcile(in, append(slices.Clone(conditionTable), conditionRow{Type: t, From: "CSV", Want: func(f *facts) want {
 		if f.CSV == nil {

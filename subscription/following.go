@@ -54,9 +54,9 @@ func (f *following) forget() {
 
 // answered is what a Subscription follows once the answer is carried out.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: the reference is
-// written before the plan has content, so no plan runs ahead of it; the conditions go from every Subscription as soon as
-// the resolution succeeded.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: the reference
+// is written before the plan has content, so no plan runs ahead of it; the conditions go from every Subscription as
+// soon as the resolution succeeded.
 func (n *namespace) answered(s *v1alpha1.Subscription) following {
 	status, a := &s.Status, &n.answer
 	f := following{sub: s, ref: status.InstallPlanRef, csv: status.CurrentCSV, installed: status.InstalledCSV, state: status.State, generation: status.InstallPlanGeneration}
@@ -74,10 +74,10 @@ func (n *namespace) answered(s *v1alpha1.Subscription) following {
 	return f
 }
 
-// catchUp moves a Subscription that waits for a version to the plan of the answer when that one brings the version too and
-// the plan that it refers to does not run: one that never got its content, one that waits for its approval, one that
-// failed. No later resolution decides about it again, and of two plans that wait the newer one has what the older one may
-// not have any more: the versions of all others.
+// catchUp moves a Subscription that waits for a version to the plan of the answer when that one brings the version too
+// and the plan that it refers to does not run: one that never got its content, one that waits for its approval, one
+// that failed. No later resolution decides about it again, and of two plans that wait the newer one has what the older
+// one may not have any more: the versions of all others.
 func (n *namespace) catchUp(f *following) {
 	plan := n.answer.plan
 	if plan == nil || !n.answer.applies || f.ref == nil || f.csv == "" || f.sub.DeletionTimestamp != nil ||
@@ -93,8 +93,8 @@ func (n *namespace) catchUp(f *following) {
 	}
 }
 
-// overtaken says why the plan of the answer takes the place of an older one that was to bring the same version; empty when
-// it does not.
+// overtaken says why the plan of the answer takes the place of an older one that was to bring the same version; empty
+// when it does not.
 func (n *namespace) overtaken(old *v1alpha1.InstallPlan, csv string) string {
 	plan, s := n.answer.plan, stageOf(old)
 	switch {
@@ -111,8 +111,8 @@ func (n *namespace) overtaken(old *v1alpha1.InstallPlan, csv string) string {
 
 // adopt makes a Subscription that a plan's step created, and that refers to no plan, refer to that one.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureSubscriptionInstallPlanState. Differs: a plan
-// that can bring nothing any more is not adopted, and one that is not there stops no other Subscription.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureSubscriptionInstallPlanState. Differs: a
+// plan that can bring nothing any more is not adopted, and one that is not there stops no other Subscription.
 func (j *judgement) adopt() {
 	const path = "metadata.annotations"
 	s, name := j.Subscription, j.Subscription.Annotations[relation.AnnotationGeneratedBy]
@@ -129,7 +129,8 @@ func (j *judgement) adopt() {
 	}
 }
 
-// stillBrings returns the version that the plan which generated a Subscription brings, or brought, to it; empty for none.
+// stillBrings returns the version that the plan which generated a Subscription brings, or brought, to it; empty for
+// none.
 func (j *judgement) stillBrings(plan *v1alpha1.InstallPlan) string {
 	csv, stage := j.Subscription.Spec.StartingCSV, stageOf(plan)
 	switch {

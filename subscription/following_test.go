@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestASubscriptionFollowsWhatReplacedItsVersion: two plans of one namespace bring two
-// versions of a dependency. Its Subscription was made by the plan with the older one.
+// TestASubscriptionFollowsWhatReplacedItsVersion: two plans of one namespace bring two versions of a dependency. Its
+// Subscription was made by the plan with the older one.
 func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 	replaces := func(name string) func(*v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = name }

@@ -14,15 +14,13 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Gather reads everything that an Input of one namespace holds, apart from what
-// only the caller knows: Now, Resolution, Live, Observations, Histories and
-// Checkpoint stay empty. A failed read is an error. A namespace without
-// Subscriptions is none: Reconcile has nothing to say about it.
+// Gather reads everything that an Input of one namespace holds, apart from what only the caller knows: Now, Resolution,
+// Live, Observations, Histories and Checkpoint stay empty. A failed read is an error. A namespace without Subscriptions
+// is none: Reconcile has nothing to say about it.
 //
-// Without the Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups of
-// the namespace nothing can be decided: where they were not read the error is an
-// olmcore.ErrNotRead that says what is unknown. The objects of an operator are read once
-// its CSV carries a component label, and kinds of them that were not read are left out;
+// Without the Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups of the namespace nothing can be
+// decided: where they were not read the error is an olmcore.ErrNotRead that says what is unknown. The objects of an
+// operator are read once its CSV carries a component label, and kinds of them that were not read are left out;
 // Config.SkipComponents leaves all of them out.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
@@ -57,9 +55,8 @@ func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, un
 	return olmcore.Found(items...), nil
 }
 
-// gatherCSVs reads the CSVs that Subscriptions name, and those that replace a version
-// which is gone. The names of these are not known, so that all CSVs are looked at, which
-// is seldom needed.
+// gatherCSVs reads the CSVs that Subscriptions name, and those that replace a version which is gone. The names of these
+// are not known, so that all CSVs are looked at, which is seldom needed.
 func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Observed[*v1alpha1.ClusterServiceVersion], error) {
 	found := olmcore.Found[*v1alpha1.ClusterServiceVersion]()
 	read := map[string]bool{}
@@ -102,8 +99,7 @@ func csvNames(subs []*v1alpha1.Subscription) []string {
 	return slices.Compact(names)
 }
 
-// goneVersions returns the versions that Subscriptions follow, whose plan is over or gone,
-// and that are not there.
+// goneVersions returns the versions that Subscriptions follow, whose plan is over or gone, and that are not there.
 func goneVersions(in *Input, there map[string]bool) map[string]bool {
 	underWay := map[string]bool{}
 	for _, p := range in.InstallPlans.Items {
@@ -124,10 +120,9 @@ func goneVersions(in *Input, there map[string]bool) map[string]bool {
 	return gone
 }
 
-// GatherCatalogs reads the CatalogSources that a namespace is resolved from: its
-// own, and those of the global catalog namespace, whose name may be empty for
-// none. Probes and Entries are the caller's to add. A failed read is an error; where
-// they were not read an olmcore.ErrNotRead, with which Input.Catalogs stays nil.
+// GatherCatalogs reads the CatalogSources that a namespace is resolved from: its own, and those of the global catalog
+// namespace, whose name may be empty for none. Probes and Entries are the caller's to add. A failed read is an error;
+// where they were not read an olmcore.ErrNotRead, with which Input.Catalogs stays nil.
 func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global string) (*Catalogs, error) {
 	sources, err := list[*v1alpha1.CatalogSource](ctx, r, namespace, "what can be installed")
 	if err != nil {

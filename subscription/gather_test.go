@@ -154,9 +154,8 @@ func TestAffected(t *testing.T) {
 	require.Nil(t, subscription.Affected(&corev1.Node{}))
 }
 
-// TestWhateverMattersIsAffected is the law of Affected: when an object that is
-// added, changed or deleted changes the result of the namespace, its old or its
-// new version names it.
+// TestWhateverMattersIsAffected is the law of Affected: when an object that is added, changed or deleted changes the
+// result of the namespace, its old or its new version names it.
 func TestWhateverMattersIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := gatherObjects()
@@ -235,8 +234,8 @@ func resultOf(t require.TestingT, objects []olmcore.Object) olmcore.Result {
 	return out.Result
 }
 
-// TestWhatWasNotReadIsNotAbsent: without the objects that decide there is an error that
-// names them and what is unknown; without an operator's components there is an Input.
+// TestWhatWasNotReadIsNotAbsent: without the objects that decide there is an error that names them and what is unknown;
+// without an operator's components there is an Input.
 func TestWhatWasNotReadIsNotAbsent(t *testing.T) {
 	objects := gatherObjects()
 	for kind, unknown := range map[string]string{

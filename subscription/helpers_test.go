@@ -95,8 +95,8 @@ var short = map[string]string{
 	"Complete": "C", "Failed": "F", "Missing": "M", "Unknown": "U",
 }
 
-// stages prints the InstallPlan transitions of a result, one word each: from,
-// to, the certainty unless Observed, "!" for out of band.
+// stages prints the InstallPlan transitions of a result, one word each: from, to, the certainty unless Observed, "!"
+// for out of band.
 func stages(r olmcore.Result) string {
 	var all []string
 	for _, t := range r.Transitions {

@@ -14,8 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// History is what a caller remembers of one Subscription between two calls. An Outcome carries the entries that changed;
-// store them before running the actions, by UID, and hand all of them back. Losing them costs exactness, never correctness.
+// History is what a caller remembers of one Subscription between two calls. An Outcome carries the entries that
+// changed; store them before running the actions, by UID, and hand all of them back. Losing them costs exactness, never
+// correctness.
 type History struct {
 	// Seq counts the transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`

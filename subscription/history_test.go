@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestWhatIsRemembered compares whole histories: what a first look leaves, and
-// what changes in one that was there. nil is no entry that changed.
+// TestWhatIsRemembered compares whole histories: what a first look leaves, and what changes in one that was there. nil
+// is no entry that changed.
 func TestWhatIsRemembered(t *testing.T) {
 	const (
 		none     = subscription.StageNoPlan
@@ -97,8 +97,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestNothingIsRememberedOfASubscriptionWithoutASpec: least of all what was noted of
-// the one before it.
+// TestNothingIsRememberedOfASubscriptionWithoutASpec: least of all what was noted of the one before it.
 func TestNothingIsRememberedOfASubscriptionWithoutASpec(t *testing.T) {
 	in := answered(inputOf(newSub("a"), newSub("b", func(s *v1alpha1.Subscription) { s.Spec = nil })))
 	in.Histories = map[types.UID]subscription.History{}

@@ -16,9 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// controllerEdges is the graph of stages, written a second time: what a controller does
-// with a plan. One that was superseded fails before it starts, which needs a reason;
-// transitions_test.go has that.
+// controllerEdges is the graph of stages, written a second time: what a controller does with a plan. One that was
+// superseded fails before it starts, which needs a reason; transitions_test.go has that.
 var controllerEdges = map[string][]string{
 	"NoPlan":           {"NotYetReconciled"},
 	"NotYetReconciled": {"Planning", "RequiresApproval", "Installing"},
@@ -75,8 +74,8 @@ func checkSafety(t require.TestingT, in subscription.Input) {
 	require.GreaterOrEqual(t, out.RequeueAfter.Nanoseconds(), int64(0))
 }
 
-// checkInstalled: a version that is there, and no copy, is what is installed; and of
-// a plan whose stage is known one condition shows at most, none without a reference.
+// checkInstalled: a version that is there, and no copy, is what is installed; and of a plan whose stage is known one
+// condition shows at most, none without a reference.
 func checkInstalled(t require.TestingT, in subscription.Input, status v1alpha1.SubscriptionStatus, judged bool) {
 	if !judged {
 		return
@@ -171,8 +170,7 @@ func foreignOf(conditions []v1alpha1.SubscriptionCondition) []v1alpha1.Subscript
 	return foreign
 }
 
-// checkChains: the transitions of one Subscription connect, and an edge outside
-// the graph is marked.
+// checkChains: the transitions of one Subscription connect, and an edge outside the graph is marked.
 func checkChains(t require.TestingT, out subscription.Outcome) {
 	last := map[olmcore.Ref]olmcore.Transition{}
 	for _, tr := range out.Transitions {

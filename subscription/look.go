@@ -23,8 +23,8 @@ const (
 
 // PlanState is what is known of the InstallPlan that a Subscription refers to.
 type PlanState struct {
-	// Stage is the one that is believed, Shown the one that the conditions are to show: StageUnverified and StageUnknown
-	// keep what they show. Recorded is what the observed conditions show since RecordedAt, empty for none.
+	// Stage is the one that is believed, Shown the one that the conditions are to show: StageUnverified and
+	// StageUnknown keep what they show. Recorded is what the observed conditions show since RecordedAt, empty for none.
 	Stage, Shown, Recorded Stage
 	RecordedAt             time.Time
 	// Plan is nil unless it is visible. UID and Name are those of the plan, else those of the reference.
@@ -131,8 +131,8 @@ func (t *tracker) miss() {
 	}
 }
 
-// newest returns the newest version of the plan that the Subscription refers to: the listed one, unless the window goes on
-// after it or shows, for as long as a cache may be stale, a later one; nil for a plan whose deletion was witnessed.
+// newest returns the newest version of the plan that the Subscription refers to: the listed one, unless the window goes
+// on after it or shows, for as long as a cache may be stale, a later one; nil for a plan whose deletion was witnessed.
 func (t *tracker) newest(listed *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
 	uid, name := t.Plan.UID, t.Plan.Name
 	if listed != nil {
@@ -184,8 +184,8 @@ func (t *tracker) believe() Stage {
 	return StageUnverified
 }
 
-// contradicts reports whether a plan is suspect after what is remembered, and whether because this version is older than
-// the remembered one.
+// contradicts reports whether a plan is suspect after what is remembered, and whether because this version is older
+// than the remembered one.
 func (h *History) contradicts(plan *v1alpha1.InstallPlan, stage, last Stage) (isOlder, isSuspect bool) {
 	at, isSame := relation.InstalledAt(plan), h.isAbout(plan.UID, plan.Name)
 	order, isOrdered := compareVersions(plan.ResourceVersion, h.LastVersion)

@@ -16,9 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient
-// inconsistencies, for a Subscription last updated at second 5 and a look at
-// second 60 or the one given.
+// TestAPlanOutOfSightIsMissingOnlyAfterAGrace is the table of transient inconsistencies, for a Subscription last
+// updated at second 5 and a look at second 60 or the one given.
 //
 // OLM's cases: an absent plan that the conditions show already, from either state.
 func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
@@ -76,8 +75,8 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 	}
 }
 
-// TestADeletedPlanIsForgottenWhateverTheConditionsWere: a reference never dangles
-// because the conditions happened not to change.
+// TestADeletedPlanIsForgottenWhateverTheConditionsWere: a reference never dangles because the conditions happened not
+// to change.
 func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
 	for name, conditions := range map[string]func(*v1alpha1.Subscription){
 		"none":    func(*v1alpha1.Subscription) {},
@@ -99,8 +98,7 @@ func TestADeletedPlanIsForgottenWhateverTheConditionsWere(t *testing.T) {
 	}
 }
 
-// TestAMissingPlanThatWasSaidIsForgottenInTime, also when the grace has not ended by
-// this clock.
+// TestAMissingPlanThatWasSaidIsForgottenInTime, also when the grace has not ended by this clock.
 func TestAMissingPlanThatWasSaidIsForgottenInTime(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 58), func(s *v1alpha1.Subscription) {
 		s.Status.LastUpdated = second(58)
@@ -121,8 +119,7 @@ func TestACSVThatExistsIsNotForgottenWithItsPlan(t *testing.T) {
 	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", planConditions(got))
 }
 
-// TestAPlanOutOfSightDecidesNothingAboutAState while failing forward: which one it is
-// depends on the plan.
+// TestAPlanOutOfSightDecidesNothingAboutAState while failing forward: which one it is depends on the plan.
 func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
 	for _, state := range []v1alpha1.SubscriptionState{"UpgradeFailed", "UpgradePending", "AtLatestKnown", ""} {
 		in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 55), func(s *v1alpha1.Subscription) {
@@ -133,9 +130,8 @@ func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
 	}
 }
 
-// TestPlanAndCSVGoneTogether is what an administrator leaves who removes both: the
-// operator is installed again on request only, after a grace, so that a cache that is
-// behind loses nothing.
+// TestPlanAndCSVGoneTogether is what an administrator leaves who removes both: the operator is installed again on
+// request only, after a grace, so that a cache that is behind loses nothing.
 func TestPlanAndCSVGoneTogether(t *testing.T) {
 	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), in: inputOf()}
 	s.look(60)
@@ -167,8 +163,8 @@ func TestAPlanThatComesBack(t *testing.T) {
 	require.Empty(t, shown)
 }
 
-// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no
-// controller can have done is looked at twice.
+// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at
+// twice.
 func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 	start := func() *story {
 		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), csv: newCSV("etcd.v1"), in: inputOf()}
@@ -286,9 +282,8 @@ func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {
 	}
 }
 
-// TestAnAdminsDeletionIsNotUndone: the plan was collected, later the CSV is removed. The
-// operator is installed again only on request. Who deletes the plan of a removed version
-// asks for it, too.
+// TestAnAdminsDeletionIsNotUndone: the plan was collected, later the CSV is removed. The operator is installed again
+// only on request. Who deletes the plan of a removed version asks for it, too.
 func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 	collected := newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 30))
 	for name, tc := range map[string]struct {
@@ -344,8 +339,8 @@ func historyOf(stage subscription.Stage) map[types.UID]subscription.History {
 	return map[types.UID]subscription.History{"a-uid": known(stage)}
 }
 
-// TestTheVersionOfAMissingPlanIsFollowedToALaterOne: a plan that brings the version is
-// not left to install it for a Subscription that has forgotten it.
+// TestTheVersionOfAMissingPlanIsFollowedToALaterOne: a plan that brings the version is not left to install it for a
+// Subscription that has forgotten it.
 func TestTheVersionOfAMissingPlanIsFollowedToALaterOne(t *testing.T) {
 	generation := func(g int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = g }

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// namespace is what was observed of a namespace: an Input that was checked, sorted by name and indexed. Nothing observed
-// is written to.
+// namespace is what was observed of a namespace: an Input that was checked, sorted by name and indexed. Nothing
+// observed is written to.
 type namespace struct {
 	now          time.Time
 	name         string

@@ -23,8 +23,7 @@ type version struct {
 	plan  *v1alpha1.InstallPlan
 }
 
-// walk draws the life of a plan as a controller writes it: every version, from
-// its creation on.
+// walk draws the life of a plan as a controller writes it: every version, from its creation on.
 func walk(t *rapid.T, retries bool) []version {
 	at := 2
 	later := func() int { at += rapid.IntRange(0, 5).Draw(t, "seconds"); return at }
@@ -116,8 +115,8 @@ func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) s
 	return out
 }
 
-// TestEveryStageIsReported: whatever looks at a plan, its whole life is told, as long
-// as it did not fail and was tried again in between.
+// TestEveryStageIsReported: whatever looks at a plan, its whole life is told, as long as it did not fail and was tried
+// again in between.
 func TestEveryStageIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, false)
@@ -132,8 +131,8 @@ func TestEveryStageIsReported(t *testing.T) {
 	})
 }
 
-// TestNothingIsInvented: with retries some rounds cannot be known, but what is
-// told happened, in that order, and what was seen is told.
+// TestNothingIsInvented: with retries some rounds cannot be known, but what is told happened, in that order, and what
+// was seen is told.
 func TestNothingIsInvented(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)

@@ -106,8 +106,8 @@ func TestLawsHoldForAnyInput(t *testing.T) {
 	require.NotZero(t, accepted)
 }
 
-// drawNamespace draws a namespace as it may really be: Subscriptions in any
-// state, with plans and CSVs that are there or not.
+// drawNamespace draws a namespace as it may really be: Subscriptions in any state, with plans and CSVs that are there
+// or not.
 func drawNamespace(t *rapid.T) subscription.Input {
 	in := inputOf()
 	plans := map[string]*v1alpha1.InstallPlan{}
@@ -177,8 +177,8 @@ func drawNamespace(t *rapid.T) subscription.Input {
 	return in
 }
 
-// TestANamespaceComesToRest: writing what is asked for, and letting time pass,
-// ends with nothing to write and nothing to tell; until then all laws hold.
+// TestANamespaceComesToRest: writing what is asked for, and letting time pass, ends with nothing to write and nothing
+// to tell; until then all laws hold.
 func TestANamespaceComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
@@ -205,8 +205,8 @@ func TestANamespaceComesToRest(t *testing.T) {
 	})
 }
 
-// rounds is the settling law's bound: a status, its labels, those of what the CSV
-// owns, and one round to see that all is done.
+// rounds is the settling law's bound: a status, its labels, those of what the CSV owns, and one round to see that all
+// is done.
 const rounds = 6
 
 func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
@@ -247,8 +247,7 @@ func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
 	}
 }
 
-// solving is a controller with a solver that brings etcd.v1 with the plan p to
-// everyone who has nothing.
+// solving is a controller with a solver that brings etcd.v1 with the plan p to everyone who has nothing.
 func solving() fake.Controller {
 	e := &embedder{forgetful: true}
 	e.reset()
@@ -278,8 +277,7 @@ func solving() fake.Controller {
 	return c
 }
 
-// TestEveryAnswerIsOne: any namespace gets a phase for each Subscription, and
-// only Installed blocks on nothing.
+// TestEveryAnswerIsOne: any namespace gets a phase for each Subscription, and only Installed blocks on nothing.
 func TestEveryAnswerIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
@@ -303,8 +301,7 @@ func stored[T any](t require.TestingT, o *T) *T {
 	return back
 }
 
-// TestStoredObjectsGiveTheSameResult: what JSON does to objects and histories
-// changes no decision.
+// TestStoredObjectsGiveTheSameResult: what JSON does to objects and histories changes no decision.
 func TestStoredObjectsGiveTheSameResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
@@ -345,8 +342,8 @@ func toJSON(t require.TestingT, out subscription.Outcome) string {
 	return string(data)
 }
 
-// TestAnUnrelatedSubscriptionChangesNothing: another Subscription changes nothing of what the
-// others say, unless the namespace is resolved with it.
+// TestAnUnrelatedSubscriptionChangesNothing: another Subscription changes nothing of what the others say, unless the
+// namespace is resolved with it.
 func TestAnUnrelatedSubscriptionChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// blockedRetry is the time after which a namespace that cannot be resolved is looked at again, probeRetry the one after
-	// which a catalog is probed again whose probe failed.
+	// blockedRetry is the time after which a namespace that cannot be resolved is looked at again, probeRetry the one
+	// after which a catalog is probed again whose probe failed.
 	blockedRetry = 5 * time.Minute
 	probeRetry   = 5 * time.Second
 )
@@ -27,8 +27,8 @@ type Outcome struct {
 	olmcore.Result
 	// Resolve asks for the namespace to be resolved; nil when it need not or cannot be: Assess says why.
 	Resolve *ResolveRequest
-	// Verify are InstallPlans whose observation is suspect. A direct read of them, handed back as an Observation, decides
-	// before the deadline. Optional.
+	// Verify are InstallPlans whose observation is suspect. A direct read of them, handed back as an Observation,
+	// decides before the deadline. Optional.
 	Verify []olmcore.Ref
 	// Histories are the entries of Input.Histories that changed, by UID of the Subscription; nil when none did or the
 	// caller keeps none.
@@ -50,14 +50,14 @@ type ResolveRequest struct {
 	Reason string
 }
 
-// Reconcile decides what has to be done about the Subscriptions of one namespace: their statuses, references and component
-// labels, and whether the namespace has to be resolved. It writes no InstallPlan.
+// Reconcile decides what has to be done about the Subscriptions of one namespace: their statuses, references and
+// component labels, and whether the namespace has to be resolved. It writes no InstallPlan.
 //
 // The statuses come first, by name, then the labels; each object has at most one action. The error is an
 // *olmcore.InputError that names a field of the Input.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog (syncResolvingNamespace), its package subscription,
-// and the adoption controller of pkg/controller/operators/operators. Differs: see docs/deviations.md.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog (syncResolvingNamespace), its package
+// subscription, and the adoption controller of pkg/controller/operators/operators. Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) { return reconcile(in, conditionTable) }
 
 func reconcile(in Input, table []conditionRow) (Outcome, error) {

@@ -18,8 +18,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// write is the UpdateStatus that changes a Subscription's status and its
-// lastUpdated.
+// write is the UpdateStatus that changes a Subscription's status and its lastUpdated.
 func write(sub *v1alpha1.Subscription, reason, message string, change func(*v1alpha1.SubscriptionStatus)) olmcore.Action {
 	after := sub.DeepCopy()
 	after.Status.LastUpdated = metav1.NewTime(now)
@@ -41,8 +40,7 @@ func stateStep(sub olmcore.Object, from, to, reason string) olmcore.Transition {
 	}
 }
 
-// OLM's cases: a plan that is absent while its Subscription is UpgradePending; a
-// resolution without changes.
+// OLM's cases: a plan that is absent while its Subscription is UpgradePending; a resolution without changes.
 func TestReconcile(t *testing.T) {
 	plain := newSub("a")
 	waiting := newSub("a", follows("p", "etcd.v1"))
@@ -170,8 +168,8 @@ func TestReconcile(t *testing.T) {
 
 // TestConditionsOfPhases is the table from a plan to the condition that shows it.
 //
-// OLM's cases: each phase of a plan after none, one and several conditions, and again; a
-// failure with and without a reason and with pending lookups.
+// OLM's cases: each phase of a plan after none, one and several conditions, and again; a failure with and without a
+// reason and with pending lookups.
 func TestConditionsOfPhases(t *testing.T) {
 	lookups := func(p *v1alpha1.InstallPlan) {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{
@@ -248,9 +246,8 @@ func TestConditionsOfPhases(t *testing.T) {
 	}
 }
 
-// TestEveryPlanShowsAsInOLM compares each phase, with each Installed condition and
-// with lookups or without, with what OLM shows of it; where OLM writes an empty
-// reason, and of an unknown phase, we differ.
+// TestEveryPlanShowsAsInOLM compares each phase, with each Installed condition and with lookups or without, with what
+// OLM shows of it; where OLM writes an empty reason, and of an unknown phase, we differ.
 func TestEveryPlanShowsAsInOLM(t *testing.T) {
 	lookups := []v1alpha1.BundleLookup{
 		{Conditions: []v1alpha1.BundleLookupCondition{{Type: "BundleLookupPending", Status: "True", Message: "one"}, {Type: "Other", Status: "True", Message: "x"}}},
@@ -435,8 +432,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestAPlanIsNotAdoptedForNoVersion: a reference without a version would be waited
-// for in vain.
+// TestAPlanIsNotAdoptedForNoVersion: a reference without a version would be waited for in vain.
 func TestAPlanIsNotAdoptedForNoVersion(t *testing.T) {
 	for _, phase := range []v1alpha1.InstallPlanPhase{"", "RequiresApproval", "Installing", "Failed", "Complete"} {
 		sub := newSub("d", func(s *v1alpha1.Subscription) { s.Annotations = map[string]string{"olm.generated-by": "p"} })
@@ -553,8 +549,8 @@ func TestOnlyDeadReferencesAreRepaired(t *testing.T) {
 	})
 }
 
-// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in
-// it; that of another namespace is not followed.
+// TestAReferenceReachesNoOtherNamespace: whoever may write a status can name any plan in it; that of another namespace
+// is not followed.
 func TestAReferenceReachesNoOtherNamespace(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Subscription){
 		"another namespace": func(s *v1alpha1.Subscription) { s.Status.InstallPlanRef.Namespace = "victim" },

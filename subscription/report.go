@@ -14,7 +14,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// publish decides which stage the conditions are to show, and remembers it. ref is what the Subscription is to refer to.
+// publish decides which stage the conditions are to show, and remembers it. ref is what the Subscription is to refer
+// to.
 func (t *tracker) publish(ref *corev1.ObjectReference) {
 	p, status := &t.Plan, &t.Subscription.Status
 	p.Shown = p.Stage
@@ -84,8 +85,8 @@ func (t *tracker) recorded() origin {
 
 // trace returns the transitions of the plan's stage, and remembers where they end: all that are new to a caller who
 // remembers, else those up to what the status is made to show by this very result. To a caller who remembers, a plan is
-// reported once it is seen to be referred to: the write of the reference may be lost, and a cache be stale. refers:
-// the write changes the reference, to ref; moves: it changes that or the state.
+// reported once it is seen to be referred to: the write of the reference may be lost, and a cache be stale. refers: the
+// write changes the reference, to ref; moves: it changes that or the state.
 func (t *tracker) trace(ref *corev1.ObjectReference, refers, moves bool) []olmcore.Transition {
 	p, h := &t.Plan, &t.before
 	from := t.recorded()
@@ -116,8 +117,8 @@ func (t *tracker) trace(ref *corev1.ObjectReference, refers, moves bool) []olmco
 	return c.list
 }
 
-// isQuiet reports whether nothing happened since the last report: then the memory stays as it is, whatever was written to
-// the plan meanwhile.
+// isQuiet reports whether nothing happened since the last report: then the memory stays as it is, whatever was written
+// to the plan meanwhile.
 func (t *tracker) isQuiet(from *origin) bool {
 	p := &t.Plan
 	if from.stage != p.Stage || len(t.window.list) > 0 {
@@ -127,8 +128,8 @@ func (t *tracker) isQuiet(from *origin) bool {
 		(p.Plan == nil || relation.InstalledAt(p.Plan).Equal(from.installedAt))
 }
 
-// reportMessage reports, to a caller who remembers, that the plan itself has something new to say; the conditions do not
-// show status.message.
+// reportMessage reports, to a caller who remembers, that the plan itself has something new to say; the conditions do
+// not show status.message.
 func (t *tracker) reportMessage(reported []olmcore.Transition) {
 	plan := t.Plan.Plan
 	if plan == nil || digest(plan.Status.Message) == t.after.LastMessage {
@@ -186,8 +187,8 @@ func (t *tracker) news(uid types.UID, name string, c *chain) []Observation {
 	return list[max(0, slices.IndexFunc(list, func(o Observation) bool { return stageOf(o.Plan) == c.stage })):]
 }
 
-// isNews reports whether an Observation may show what the chain does not know yet: a later version than the last one that
-// was believed. Where the versions cannot be compared, the times have to do.
+// isNews reports whether an Observation may show what the chain does not know yet: a later version than the last one
+// that was believed. Where the versions cannot be compared, the times have to do.
 func (c *chain) isNews(o *Observation, h *History) bool {
 	remembers := c.remembers && h.isAbout(o.Plan.UID, o.Plan.Name)
 	if order, ok := compareVersions(o.Plan.ResourceVersion, h.LastVersion); ok && order != 0 && remembers {
@@ -232,8 +233,8 @@ func (t *tracker) remember(c *chain) {
 	}
 }
 
-// lastObserved returns the time up to which Observations of the plan are known: that of the newest one, or now where the
-// list knows more.
+// lastObserved returns the time up to which Observations of the plan are known: that of the newest one, or now where
+// the list knows more.
 func (t *tracker) lastObserved() (at time.Time) {
 	last, listed := t.window.last(t.Plan.UID, t.Plan.Name), t.planNamed[t.Plan.Name]
 	switch {

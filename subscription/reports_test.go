@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// conditionSteps prints the transitions of conditions: target, type, from, to,
-// reason and message.
+// conditionSteps prints the transitions of conditions: target, type, from, to, reason and message.
 func conditionSteps(r olmcore.Result) string {
 	var all []string
 	for _, t := range r.Transitions {
@@ -30,9 +29,8 @@ func conditionSteps(r olmcore.Result) string {
 	return strings.Join(all, " | ")
 }
 
-// TestWrittenConditionsAreReported: each condition that a status write changes is a
-// transition, once; of a failed resolution the namespace is told too, once for
-// all its Subscriptions.
+// TestWrittenConditionsAreReported: each condition that a status write changes is a transition, once; of a failed
+// resolution the namespace is told too, once for all its Subscriptions.
 func TestWrittenConditionsAreReported(t *testing.T) {
 	unsolvable := &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no"}
 	failing := func(in *subscription.Input) {
@@ -89,8 +87,7 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 	}
 }
 
-// TestTheSubscriptionsOwnFailureCounts: where the namespace and one of its
-// Subscriptions failed, that one says its own.
+// TestTheSubscriptionsOwnFailureCounts: where the namespace and one of its Subscriptions failed, that one says its own.
 func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		whole, own olmcore.ResolutionFailure
@@ -126,9 +123,9 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 	}
 }
 
-// TestAChangeOfCatalogsReportsNoStage: without memory a status write tells what it
-// shows of the plan, and a write about catalogs shows nothing of it; not even of a plan
-// that is tried again, of which it is not known whether it was reported.
+// TestAChangeOfCatalogsReportsNoStage: without memory a status write tells what it shows of the plan, and a write about
+// catalogs shows nothing of it; not even of a plan that is tried again, of which it is not known whether it was
+// reported.
 func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
 	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))
@@ -139,8 +136,8 @@ func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
 	require.Equal(t, "CatalogsChanged", strings.Fields(reasons(out.Result))[0])
 }
 
-// TestMessagesOfAPlanAreReportedOnce: status.message of a plan, such as the error of a step
-// that is tried again, is in no condition; it is told once.
+// TestMessagesOfAPlanAreReportedOnce: status.message of a plan, such as the error of a step that is tried again, is in
+// no condition; it is told once.
 func TestMessagesOfAPlanAreReportedOnce(t *testing.T) {
 	saying := func(text string) *v1alpha1.InstallPlan {
 		return newPlan("p", "Installing", started(3), func(p *v1alpha1.InstallPlan) { p.Status.Message = text })

@@ -65,10 +65,9 @@ func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.Na
 	return e.last.Result, nil
 }
 
-// answer hands in a resolution of the namespace ops as it is: "answer PLAN
-// SUBSCRIPTION=CSV..." brings the CSVs to those Subscriptions with that plan,
-// "answer none" says that nothing changes, "answer failed TEXT..." that there is
-// no solution.
+// answer hands in a resolution of the namespace ops as it is: "answer PLAN SUBSCRIPTION=CSV..." brings the CSVs to
+// those Subscriptions with that plan, "answer none" says that nothing changes, "answer failed TEXT..." that there is no
+// solution.
 func (e *embedder) answer(w *scenario.World, args []string, _ []byte) (string, error) {
 	subs, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.Cluster, ns, nil)
 	if err != nil {
@@ -99,14 +98,13 @@ func (e *embedder) answer(w *scenario.World, args []string, _ []byte) (string, e
 	return "", poke(w)
 }
 
-// poke has the namespace reconciled again: a caller does that when an answer
-// arrives, a Driver only when the cluster changes.
+// poke has the namespace reconciled again: a caller does that when an answer arrives, a Driver only when the cluster
+// changes.
 func poke(w *scenario.World) error {
 	return fake.Edit(w.Cluster, ns, "poke", func(c *corev1.ConfigMap) { c.Data = map[string]string{"at": w.Cluster.ResourceVersion()} })
 }
 
-// plan creates an InstallPlan without status that Subscriptions own: "plan NAME
-// CSV Manual|Automatic OWNER...".
+// plan creates an InstallPlan without status that Subscriptions own: "plan NAME CSV Manual|Automatic OWNER...".
 func (e *embedder) plan(w *scenario.World, args []string, _ []byte) (string, error) {
 	p := &v1alpha1.InstallPlan{}
 	p.Namespace, p.Name = ns, args[0]
@@ -122,8 +120,7 @@ func (e *embedder) plan(w *scenario.World, args []string, _ []byte) (string, err
 	return "", w.Cluster.Create(p)
 }
 
-// phase is what the controller of plans would do to one: "phase NAME PHASE
-// [start] [done|failed]".
+// phase is what the controller of plans would do to one: "phase NAME PHASE [start] [done|failed]".
 func (e *embedder) phase(w *scenario.World, args []string, _ []byte) (string, error) {
 	now := olmcore.Timestamp(w.Cluster.Now())
 	return "", fake.Edit(w.Cluster, ns, args[0], func(p *v1alpha1.InstallPlan) {

@@ -60,7 +60,8 @@ var Graph = olmcore.Graph[Stage]{
 }
 
 // Types of the Transitions that this package reports, besides those of the conditions themselves (ResolutionFailed,
-// BundleUnpackFailed, CatalogSourcesUnhealthy ...), whose From and To are the condition's status: empty where there is none.
+// BundleUnpackFailed, CatalogSourcesUnhealthy ...), whose From and To are the condition's status: empty where there is
+// none.
 const (
 	// TransitionInstallPlan: From and To are Stages of the plan that the Subscription refers to; Reason and Message are
 	// those of the InstallPlan condition that shows the stage.
@@ -97,8 +98,8 @@ func stageOf(p *v1alpha1.InstallPlan) Stage {
 	return StageUnknown
 }
 
-// conditionOf returns the condition that shows a stage; the zero one for NoPlan, Complete, Unverified and Unknown. plan is
-// nil when it is not visible; its message is part of the condition.
+// conditionOf returns the condition that shows a stage; the zero one for NoPlan, Complete, Unverified and Unknown. plan
+// is nil when it is not visible; its message is part of the condition.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, CheckInstallPlanStatus and
 // InstallPlanNotFound. Differs: an unknown phase keeps what is published instead of counting as installed; an empty
@@ -123,8 +124,8 @@ func conditionOf(s Stage, plan *v1alpha1.InstallPlan) v1alpha1.SubscriptionCondi
 	return c
 }
 
-// shownStage reads the stage that the conditions of a Subscription show, and since when; it is empty when they show none.
-// The newest of several wins, then Missing, Failed, Pending.
+// shownStage reads the stage that the conditions of a Subscription show, and since when; it is empty when they show
+// none. The newest of several wins, then Missing, Failed, Pending.
 func shownStage(conditions []v1alpha1.SubscriptionCondition) (Stage, time.Time) {
 	var best *v1alpha1.SubscriptionCondition
 	rank, since := -1, time.Time{}

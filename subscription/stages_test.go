@@ -23,8 +23,8 @@ type story struct {
 	in   subscription.Input
 }
 
-// look reconciles at a second, keeps the status and the history, and returns what
-// was said and what the conditions show.
+// look reconciles at a second, keeps the status and the history, and returns what was said and what the conditions
+// show.
 func (s *story) look(at int) (transitions, gap, shown string) {
 	s.t.Helper()
 	s.in.Now = second(at).Time
@@ -130,8 +130,8 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAWindowOfOneSecondIsReportedOnce: times in a status have whole seconds, a window
-// has not; what of it was told is remembered by the time of its last observation.
+// TestAWindowOfOneSecondIsReportedOnce: times in a status have whole seconds, a window has not; what of it was told is
+// remembered by the time of its last observation.
 func TestAWindowOfOneSecondIsReportedOnce(t *testing.T) {
 	at := func(ms int, p *v1alpha1.InstallPlan) subscription.Observation {
 		return subscription.Observation{At: second(11).Add(time.Duration(ms) * time.Millisecond), Plan: p}
@@ -158,9 +158,8 @@ func TestAWindowOfOneSecondIsReportedOnce(t *testing.T) {
 	require.Empty(t, stages(reconcile(t, in).Result))
 }
 
-// TestAWindowIsEnteredWhereTheStatusStands: a condition without a time says nothing of
-// when its stage began, so a window from the plan's first day on is entered where it
-// shows that stage; what came before was told.
+// TestAWindowIsEnteredWhereTheStatusStands: a condition without a time says nothing of when its stage began, so a
+// window from the plan's first day on is entered where it shows that stage; what came before was told.
 func TestAWindowIsEnteredWhereTheStatusStands(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("Installing", 6))
 	sub.Status.Conditions[0].LastTransitionTime = nil

@@ -23,8 +23,7 @@ func known(stage subscription.Stage) subscription.History {
 	return h
 }
 
-// publishing makes a Subscription to the plan "p" say since second 10 that it is in a
-// stage.
+// publishing makes a Subscription to the plan "p" say since second 10 that it is in a stage.
 func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
 	return func(s *v1alpha1.Subscription) {
 		follows("p", "etcd.v1")(s)
@@ -44,8 +43,8 @@ func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
 	}
 }
 
-// TestStagesBetweenTwoObservations is the whole matrix: the stage that was known
-// and the plan that is there, to the transitions in between.
+// TestStagesBetweenTwoObservations is the whole matrix: the stage that was known and the plan that is there, to the
+// transitions in between.
 func TestStagesBetweenTwoObservations(t *testing.T) {
 	type plan = func() *v1alpha1.InstallPlan
 	none := plan(func() *v1alpha1.InstallPlan { return nil })
@@ -190,8 +189,8 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 	}
 }
 
-// TestEvidenceDecidesHowCertainAStageIs covers the rules for RequiresApproval and
-// Installing, and the round trips that only a changed time proves.
+// TestEvidenceDecidesHowCertainAStageIs covers the rules for RequiresApproval and Installing, and the round trips that
+// only a changed time proves.
 func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 	approved := func(generation int64) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
@@ -261,8 +260,8 @@ func TestEvidenceDecidesHowCertainAStageIs(t *testing.T) {
 	}
 }
 
-// TestWithoutATimeThePlansBeginningCounts: evidence is compared with the time of the
-// stage that was known, else with the plan's creation.
+// TestWithoutATimeThePlansBeginningCounts: evidence is compared with the time of the stage that was known, else with
+// the plan's creation.
 func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
 	for at, want := range map[int]string{1: "A>I:Inferred I>C", 2: "A>I:Proven I>C"} {
 		sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
@@ -272,8 +271,8 @@ func TestWithoutATimeThePlansBeginningCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherPlanEndsTheTransitionsOfTheOldOne: the row of a plan in place of another one,
-// with memory of the old one and with what the status says of it.
+// TestAnotherPlanEndsTheTransitionsOfTheOldOne: the row of a plan in place of another one, with memory of the old one
+// and with what the status says of it.
 func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
 	fresh := map[string]struct {
 		plan *v1alpha1.InstallPlan
@@ -337,8 +336,8 @@ func TestAnotherPlanEndsTheTransitionsOfTheOldOne(t *testing.T) {
 	}
 }
 
-// TestAPlanIsFollowedToItsEndWhenAnotherOneComes: what the old plan has become is
-// told as long as it can be seen and is newer than what is known.
+// TestAPlanIsFollowedToItsEndWhenAnotherOneComes: what the old plan has become is told as long as it can be seen and is
+// newer than what is known.
 func TestAPlanIsFollowedToItsEndWhenAnotherOneComes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from subscription.Stage
@@ -434,8 +433,7 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// TestARetryIsNotTimedByTheFirstTry: startTime is that of the first try, so that of
-// a retry only its end is known.
+// TestARetryIsNotTimedByTheFirstTry: startTime is that of the first try, so that of a retry only its end is known.
 func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(10), done(30)))
 	in.Histories = historyOf(subscription.StageFailed)
@@ -445,8 +443,7 @@ func TestARetryIsNotTimedByTheFirstTry(t *testing.T) {
 	require.EqualValues(t, "NotAfter", out.Transitions[0].Bound)
 }
 
-// TestAnOldConditionIsAboutAnotherPlan: what was said before the plan was made is
-// not where its story begins.
+// TestAnOldConditionIsAboutAnotherPlan: what was said before the plan was made is not where its story begins.
 func TestAnOldConditionIsAboutAnotherPlan(t *testing.T) {
 	out := reconcile(t, inputOf(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 1)), newPlan("p", "Installing", started(4))))
 	require.Equal(t, "->N:Proven N>I", stages(out.Result))

@@ -32,8 +32,8 @@ func saidOfNamespace(r olmcore.Result) string {
 	return strings.Join(all, ", ")
 }
 
-// OLM's cases: pending and failed lookups, a plan that cannot be created, an error that
-// passes, and neither condition after unpacking.
+// OLM's cases: pending and failed lookups, a plan that cannot be created, an error that passes, and neither condition
+// after unpacking.
 func TestUnpackingShows(t *testing.T) {
 	pending := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "")
 	stuck := lookup(v1alpha1.BundleLookupPending, "JobIncomplete", "unpack job not completed: ImagePullBackOff on x")
@@ -128,8 +128,8 @@ func TestUnpackingShows(t *testing.T) {
 	}
 }
 
-// TestAFailureOfTheFutureIsTriedAgain: the clock was set back after the answer. The
-// pause after a failure is never a pause that starts anew each time.
+// TestAFailureOfTheFutureIsTriedAgain: the clock was set back after the answer. The pause after a failure is never a
+// pause that starts anew each time.
 func TestAFailureOfTheFutureIsTriedAgain(t *testing.T) {
 	const pause = 5 * time.Millisecond
 	for ahead, want := range map[time.Duration]time.Duration{
@@ -155,8 +155,8 @@ func TestBeforeItsPlanAnAnswerSaysNothingOfUnpacking(t *testing.T) {
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("BundleUnpacking", "UnpackingInProgress", "", 3)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
 }
 
-// TestAPlanThatNeverGotItsStepsIsLeft: a Subscription that waits for a plan
-// without content follows the plan that brings the same CSV after all.
+// TestAPlanThatNeverGotItsStepsIsLeft: a Subscription that waits for a plan without content follows the plan that
+// brings the same CSV after all.
 func TestAPlanThatNeverGotItsStepsIsLeft(t *testing.T) {
 	empty := func(p *v1alpha1.InstallPlan) { p.Status.Plan = nil }
 	brings := func(csvs ...string) func(*v1alpha1.InstallPlan) {

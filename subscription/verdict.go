@@ -96,9 +96,9 @@ func (j *judgement) observe() {
 
 // state sets the state that follows from the CSV (subscription states UpgradePending, UpgradeFailed and AtLatestKnown).
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureSubscriptionCSVState. Differs: installedCSV is
-// set whenever the CSV is there, not only when the state changes; a copied CSV does not count; a plan that cannot be
-// judged leaves the state alone.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureSubscriptionCSVState. Differs:
+// installedCSV is set whenever the CSV is there, not only when the state changes; a copied CSV does not count; a plan
+// that cannot be judged leaves the state alone.
 func (j *judgement) state() {
 	f := &j.follows
 	if f.csv == "" {
@@ -125,10 +125,10 @@ func (j *judgement) state() {
 	}
 }
 
-// followReplacement makes a Subscription follow the version that replaced its own, when the replacement came with a plan
-// that was not made for it: two plans of one namespace can bring two versions of one dependency, and its Subscription
-// refers to the plan whose step made it. Left with the version that is gone, the one that is there would belong to no
-// Subscription, and the namespace could not be resolved any more.
+// followReplacement makes a Subscription follow the version that replaced its own, when the replacement came with a
+// plan that was not made for it: two plans of one namespace can bring two versions of one dependency, and its
+// Subscription refers to the plan whose step made it. Left with the version that is gone, the one that is there would
+// belong to no Subscription, and the namespace could not be resolved any more.
 //
 // Source: none. Differs: OLM leaves the Subscription UpgradePending, and a user deletes the CSV.
 func (j *judgement) followReplacement() {
@@ -147,14 +147,14 @@ func (j *judgement) followReplacement() {
 	j.state()
 }
 
-// forgetMissing forgets a missing plan that is gone for good while the Subscription waits for it. A CSV that is there is
-// kept instead: to forget it would orphan it. So is a version that was installed and removed after its plan was. Where a
-// later plan of this Subscription brings the version, it refers to that one instead: else the version would be installed
-// all the same, and without a Subscription.
+// forgetMissing forgets a missing plan that is gone for good while the Subscription waits for it. A CSV that is there
+// is kept instead: to forget it would orphan it. So is a version that was installed and removed after its plan was.
+// Where a later plan of this Subscription brings the version, it refers to that one instead: else the version would be
+// installed all the same, and without a Subscription.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, InstallPlanNotFound. Differs: whether
-// the conditions change does not matter while the version was never installed; absence has to last, or to be witnessed,
-// first.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, InstallPlanNotFound. Differs:
+// whether the conditions change does not matter while the version was never installed; absence has to last, or to be
+// witnessed, first.
 func (j *judgement) forgetMissing() {
 	const pending = v1alpha1.SubscriptionStateUpgradePending
 	f := &j.follows
@@ -190,8 +190,8 @@ func (j *judgement) stuck() {
 	}
 }
 
-// removed is about a version that was installed and then removed: it stays removed unless Config.ReinstallMissingCSV says
-// otherwise.
+// removed is about a version that was installed and then removed: it stays removed unless Config.ReinstallMissingCSV
+// says otherwise.
 func (j *judgement) removed(format string) {
 	start := j.Subscription.Status.LastUpdated.Time
 	if j.Subscription.Status.State != j.follows.state {
@@ -269,8 +269,8 @@ func (j *judgement) reportCatalogs(h *catalogsHealth, known bool) {
 	}
 }
 
-// waits reports whether the Subscription does not need the namespace to be resolved: it waits for a plan that will run or
-// that may only be invisible, or is being deleted.
+// waits reports whether the Subscription does not need the namespace to be resolved: it waits for a plan that will run
+// or that may only be invisible, or is being deleted.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a plan that was
 // created but never got its content does not count as one to wait for.

@@ -30,8 +30,8 @@ func as(name, resourceVersion string, p *v1alpha1.InstallPlan) *v1alpha1.Install
 	return p
 }
 
-// TestAListMayBeBehindTheWindow: list and window are read one after the other, each
-// may be older, and neither makes a plan go back. Now is second 60.
+// TestAListMayBeBehindTheWindow: list and window are read one after the other, each may be older, and neither makes a
+// plan go back. Now is second 60.
 func TestAListMayBeBehindTheWindow(t *testing.T) {
 	type plan = *v1alpha1.InstallPlan
 	type window = []subscription.Observation
@@ -128,8 +128,8 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost
-// because the reference is gone by now.
+// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost because the reference is gone by
+// now.
 func TestAPlanThatIsLeftIsReportedToItsEnd(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = historyOf("RequiresApproval")
@@ -155,8 +155,8 @@ func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
 	}
 }
 
-// TestAnotherLeadersClockHoldsNothingUp: a version with an older time than was seen
-// already is a stale one, until it was seen directly or has stayed for the grace.
+// TestAnotherLeadersClockHoldsNothingUp: a version with an older time than was seen already is a stale one, until it
+// was seen directly or has stayed for the grace.
 func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
 	start := func() *story {
 		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 41)), in: inputOf()}
@@ -182,8 +182,8 @@ func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
 	require.Equal(t, "F>I:Proven I>C", tr, "a direct read ends the doubt")
 }
 
-// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth
-// nothing, and what lasts is counted anew.
+// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth nothing, and what lasts is counted
+// anew.
 func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 	future := now.Add(time.Hour)
 	remember := func(h subscription.History) map[types.UID]subscription.History {
@@ -248,8 +248,8 @@ func TestAConditionWithoutATimeIsTheOldest(t *testing.T) {
 	require.Equal(t, []v1alpha1.SubscriptionCondition{condition("ResolutionFailed", "New", "", 8)}, statusOf(t, in, reconcile(t, in), "a").Conditions)
 }
 
-// TestListsAndWindowsOfAnyAge: lists that are up to the grace behind, in any order,
-// and windows of any length: nothing is invented and no plan goes back.
+// TestListsAndWindowsOfAnyAge: lists that are up to the grace behind, in any order, and windows of any length: nothing
+// is invented and no plan goes back.
 func TestListsAndWindowsOfAnyAge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := walk(t, true)
@@ -290,8 +290,8 @@ func TestListsAndWindowsOfAnyAge(t *testing.T) {
 	})
 }
 
-// TestAClockSetBackReordersNothing: the versions of a plan are ordered by their
-// resourceVersions, and by arrival where those cannot be compared; never by time.
+// TestAClockSetBackReordersNothing: the versions of a plan are ordered by their resourceVersions, and by arrival where
+// those cannot be compared; never by time.
 func TestAClockSetBackReordersNothing(t *testing.T) {
 	installing := newPlan("p", "Installing", started(20))
 	complete := newPlan("p", "Complete", started(20), done(30))
@@ -321,8 +321,8 @@ func TestAClockSetBackReordersNothing(t *testing.T) {
 	}
 }
 
-// TestAClockSetBackBetweenTwoCallsLosesNothing: what is news follows from the
-// resourceVersions, and a list that is older than what is remembered is stale.
+// TestAClockSetBackBetweenTwoCallsLosesNothing: what is news follows from the resourceVersions, and a list that is
+// older than what is remembered is stale.
 func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	failedPlan := as("p", "10", newPlan("p", "Failed", started(20), failed(25)))
 	again := as("p", "11", newPlan("p", "Installing", started(20), failed(25)))
@@ -347,8 +347,7 @@ func TestAClockSetBackBetweenTwoCallsLosesNothing(t *testing.T) {
 	require.Equal(t, "SuspectObservation", reasons(out.Result))
 }
 
-// TestASupersededPlanLeavesNoGap: it failed without having been executed,
-// which is nothing out of band.
+// TestASupersededPlanLeavesNoGap: it failed without having been executed, which is nothing out of band.
 func TestASupersededPlanLeavesNoGap(t *testing.T) {
 	superseded := newPlan("p", "Failed", manual(1), installedIs("False", "Superseded", "superseded by InstallPlan q", 50))
 	in := inputOf(newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 55)), superseded, newPlan("q", "", manual(1), func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = second(49) }))

@@ -25,8 +25,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// past is a namespace with everything that ever happened to its plans, and the
-// two workers that look after it.
+// past is a namespace with everything that ever happened to its plans, and the two workers that look after it.
 type past struct {
 	t       *rapid.T
 	c       *fake.Cluster
@@ -34,14 +33,13 @@ type past struct {
 	heads   map[string]int
 	// reinstalls: a version that was deleted comes back.
 	reinstalls bool
-	// happened are the stages of each plan; followed the plans that each
-	// Subscription referred to, "" for none.
+	// happened are the stages of each plan; followed the plans that each Subscription referred to, "" for none.
 	happened map[types.UID][]string
 	followed map[types.UID][]types.UID
 }
 
-// reporter is a worker with a cache and a memory of its own, and what it told of
-// each Subscription since it began to remember, plan by plan.
+// reporter is a worker with a cache and a memory of its own, and what it told of each Subscription since it began to
+// remember, plan by plan.
 type reporter struct {
 	cache *fake.View
 	synch time.Time // when the cache was last brought to the present
@@ -110,8 +108,8 @@ func (p *past) resolve(ctx context.Context, reader olmcore.Reader, request subsc
 	return r, nil
 }
 
-// fingerprint says which versions there are, as resolve looks at them: a version that
-// a person deletes changes what a namespace needs, and no Subscription says so.
+// fingerprint says which versions there are, as resolve looks at them: a version that a person deletes changes what a
+// namespace needs, and no Subscription says so.
 func (p *past) fingerprint(ctx context.Context, reader olmcore.Reader, _ string) (string, error) {
 	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, reader, ns, nil)
 	var names []string
@@ -177,8 +175,8 @@ func (p *past) work(w *reporter, controller string) (writes int) {
 	return writes
 }
 
-// hear files the transitions of a pass under the plans that they are about: what
-// is told last of a Subscription is about the plan that it is seen to refer to.
+// hear files the transitions of a pass under the plans that they are about: what is told last of a Subscription is
+// about the plan that it is seen to refer to.
 func (w *reporter) hear(t *rapid.T, result olmcore.Result) {
 	cached, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.cache, ns, nil)
 	require.NoError(t, err)
@@ -221,8 +219,8 @@ func (w *reporter) hear(t *rapid.T, result olmcore.Result) {
 	}
 }
 
-// trusts returns the plan that a Subscription refers to, as the worker sees it,
-// unless the worker doubts what it sees or is about to follow another plan.
+// trusts returns the plan that a Subscription refers to, as the worker sees it, unless the worker doubts what it sees
+// or is about to follow another plan.
 func (w *reporter) trusts(s *v1alpha1.Subscription, result olmcore.Result) *v1alpha1.InstallPlan {
 	ref, target := s.Status.InstallPlanRef, olmcore.RefOf(s).Unversioned()
 	for _, a := range result.Actions {
@@ -249,8 +247,7 @@ func isDoubted(sub olmcore.Ref, result olmcore.Result) bool {
 	})
 }
 
-// pass lets everybody see and do everything once, and reports whether a plan
-// changed its stage.
+// pass lets everybody see and do everything once, and reports whether a plan changed its stage.
 func (p *past) pass() bool {
 	before := fmt.Sprint(p.happened)
 	for _, w := range p.workers {
@@ -293,8 +290,7 @@ func (p *past) approve() {
 	}
 }
 
-// move takes a plan one edge further, as the controller of plans does, at a
-// second of its own.
+// move takes a plan one edge further, as the controller of plans does, at a second of its own.
 func (p *past) move(plan *v1alpha1.InstallPlan, fails bool) (moved bool) {
 	if plan == nil || len(plan.Status.Plan) == 0 {
 		return false
@@ -334,9 +330,8 @@ func (p *past) install(plan *v1alpha1.InstallPlan) {
 	}
 }
 
-// checkTold compares what a worker told with what happened: nothing that did not
-// happen, in order, once for each time that the plan was followed, all that it saw; and, without retries, all of
-// it up to what it knows.
+// checkTold compares what a worker told with what happened: nothing that did not happen, in order, once for each time
+// that the plan was followed, all that it saw; and, without retries, all of it up to what it knows.
 func (p *past) checkTold(w *reporter, all bool) {
 	for _, s := range p.subscriptions() {
 		told := map[types.UID]int{}
@@ -388,9 +383,8 @@ func count(followed []types.UID, plan types.UID) (n int) {
 
 func isOnce(truth []string) bool { return strings.Count(strings.Join(truth, " "), "Installing") < 2 }
 
-// isTrue reports whether what was told of a plan happened in this order, and,
-// unless it was tried again, whether nothing was left out since its beginning, or
-// since some stage.
+// isTrue reports whether what was told of a plan happened in this order, and, unless it was tried again, whether
+// nothing was left out since its beginning, or since some stage.
 func isTrue(told, truth []string, sinceSome bool) bool {
 	if i := slices.IndexFunc(told, func(stage string) bool { return strings.HasPrefix(stage, "perhaps ") }); i >= 0 {
 		without, with := slices.Delete(slices.Clone(told), i, i+1), slices.Clone(told)
@@ -409,8 +403,7 @@ func isTrue(told, truth []string, sinceSome bool) bool {
 	return !isOnce(truth)
 }
 
-// checkOwners: who refers to a plan, waits for what it brings or was there when it
-// was made for it owns it.
+// checkOwners: who refers to a plan, waits for what it brings or was there when it was made for it owns it.
 func (p *past) checkOwners() {
 	for _, s := range p.subscriptions() {
 		for _, plan := range p.plans() {
@@ -424,8 +417,8 @@ func (p *past) checkOwners() {
 	}
 }
 
-// checkContent: of several plans with the same content, which workers whose caches
-// differ may make, at most one gets its steps while none is done or has failed.
+// checkContent: of several plans with the same content, which workers whose caches differ may make, at most one gets
+// its steps while none is done or has failed.
 func (p *past) checkContent() {
 	runs := map[string]string{}
 	for _, plan := range p.plans() {
@@ -545,9 +538,8 @@ func (w *reporter) forget() {
 	w.stale = true
 }
 
-// TestWhateverHappens interleaves changes of plans, approvals, deletions,
-// restarts, lagging caches and failed writes. Every stage that is proven is told
-// once and in order, none is invented, statuses agree with the plans within two
+// TestWhateverHappens interleaves changes of plans, approvals, deletions, restarts, lagging caches and failed writes.
+// Every stage that is proven is told once and in order, none is invented, statuses agree with the plans within two
 // passes and owners within one, and once faults stop everything is installed.
 func TestWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit checks that the Subscriptions, InstallPlans and ClusterServiceVersions of
-// a namespace fit together, and offers what repairs them. [Find] writes nothing.
+// Package audit checks that the Subscriptions, InstallPlans and ClusterServiceVersions of a namespace fit together, and
+// offers what repairs them. [Find] writes nothing.
 package audit
 
 import (
@@ -19,26 +19,22 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Finding is one broken or missing relation between Subscriptions, InstallPlans
-// and ClusterServiceVersions.
+// Finding is one broken or missing relation between Subscriptions, InstallPlans and ClusterServiceVersions.
 type Finding struct {
-	// Diagnostic says what is wrong: Reason is one of the constants of this package or
-	// of package subscription, Target the object. It is an Info while it is younger than
-	// subscription.AuditGrace or harmless.
+	// Diagnostic says what is wrong: Reason is one of the constants of this package or of package subscription, Target
+	// the object. It is an Info while it is younger than subscription.AuditGrace or harmless.
 	olmcore.Diagnostic
-	// Repair are the actions that end it, nil when there are none to offer: owner
-	// references and labels of InstallPlans are what sweep.Reconcile repairs by
-	// itself. Actions of several findings may be about one object; run one of them
+	// Repair are the actions that end it, nil when there are none to offer: owner references and labels of InstallPlans
+	// are what sweep.Reconcile repairs by itself. Actions of several findings may be about one object; run one of them
 	// and audit again.
 	Repair []olmcore.Action
 	// Safe: the repair may run without asking a person.
 	Safe bool
 }
 
-// Find reports every relation of a namespace that is broken, missing or odd,
-// sorted by object and reason, with the actions that repair it. It reads what
-// subscription.Reconcile reads, but no memory. A namespace in order has no findings. The
-// error is an *olmcore.InputError.
+// Find reports every relation of a namespace that is broken, missing or odd, sorted by object and reason, with the
+// actions that repair it. It reads what subscription.Reconcile reads, but no memory. A namespace in order has no
+// findings. The error is an *olmcore.InputError.
 func Find(in subscription.Input) ([]Finding, error) {
 	in.Histories = nil
 	assessment, err := subscription.Assess(in)

@@ -31,8 +31,7 @@ func labelledPlan(name string, phase v1alpha1.InstallPlanPhase, change ...func(*
 	return newPlan(name, phase, append([]func(*v1alpha1.InstallPlan){func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{labelKey: ""} }}, change...)...)
 }
 
-// TestAudit has a world for each code. Where there is a repair, it ends the
-// finding.
+// TestAudit has a world for each code. Where there is a repair, it ends the finding.
 func TestAudit(t *testing.T) {
 	done := labelledPlan("p", "Complete", started(3), done(9))
 	latest := newSub("a", follows("p", "etcd.v1"), installed)

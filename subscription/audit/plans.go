@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// plan audits one plan: its owners, labels and use. What may be done about it is
-// for a person to decide; the rest is package installplan's part.
+// plan audits one plan: its owners, labels and use. What may be done about it is for a person to decide; the rest is
+// package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created := p.CreationTimestamp.Time
 	live := a.owners(p)
@@ -56,8 +56,8 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	a.approval(p, referenced)
 }
 
-// newerThan returns the newest plan that a Subscription for which a plan was made refers
-// to instead; empty unless all of them do.
+// newerThan returns the newest plan that a Subscription for which a plan was made refers to instead; empty unless all
+// of them do.
 func (a *audit) newerThan(p *v1alpha1.InstallPlan) string {
 	newest := p
 	for _, s := range a.subs {
@@ -78,8 +78,7 @@ func (a *audit) newerThan(p *v1alpha1.InstallPlan) string {
 	return newest.Name
 }
 
-// owners audits the references of a plan to Subscriptions, and returns the UIDs of
-// those that own it.
+// owners audits the references of a plan to Subscriptions, and returns the UIDs of those that own it.
 func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 	const path = "metadata.ownerReferences"
 	created := p.CreationTimestamp.Time
@@ -123,8 +122,7 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
 	return live
 }
 
-// association compares the two ways in which a plan belongs to a Subscription; live
-// are the owners that exist.
+// association compares the two ways in which a plan belongs to a Subscription; live are the owners that exist.
 func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, live map[types.UID]bool) {
 	key := a.keys[s.Name]
 	if key == "" {
@@ -197,9 +195,8 @@ func (a *audit) planPairs() {
 	}
 }
 
-// withoutDuplicate deletes a plan that brings the same as others, or else all the
-// others; nothing when a Subscription refers to one of either, or it is
-// approved.
+// withoutDuplicate deletes a plan that brings the same as others, or else all the others; nothing when a Subscription
+// refers to one of either, or it is approved.
 func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.InstallPlan) []olmcore.Action {
 	if a.isUnwanted(p) {
 		return removalOf(p)
@@ -226,9 +223,8 @@ func (a *audit) disown(p *v1alpha1.InstallPlan) {
 	})
 }
 
-// isDangling reports whether a reference is to a Subscription that does not exist.
-// One to the former self of a Subscription that the plan is for, and that does not
-// own it yet, is stale instead.
+// isDangling reports whether a reference is to a Subscription that does not exist. One to the former self of a
+// Subscription that the plan is for, and that does not own it yet, is stale instead.
 func (a *audit) isDangling(p *v1alpha1.InstallPlan, r *metav1.OwnerReference) bool {
 	if r.Kind != v1alpha1.SubscriptionKind || a.byUID[r.UID] != nil {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// repeated are the reasons of Diagnostics of Reconcile that are findings too. True: the
-// status write of Reconcile repairs it.
+// repeated are the reasons of Diagnostics of Reconcile that are findings too. True: the status write of Reconcile
+// repairs it.
 var repeated = map[string]bool{
 	subscription.ReasonInvalidSpec: false, subscription.ReasonRefUIDMismatch: true, subscription.ReasonConditionWithoutRef: true,
 	subscription.ReasonCopiedCSVReferenced: false, subscription.ReasonFailedPlanWedge: false,
@@ -67,8 +67,7 @@ func (a *audit) write(v *subscription.Verdict) olmcore.Action {
 	return v.Update(a.now, olmcore.Cause{Reason: RelationRepaired, Message: "the status contradicts what was observed"})
 }
 
-// forget is a status write that makes a Subscription forget its plan, so that the
-// namespace is resolved again.
+// forget is a status write that makes a Subscription forget its plan, so that the namespace is resolved again.
 func (a *audit) forget(v *subscription.Verdict) olmcore.Action {
 	forgotten := without(v, relation.PlanConditions...)
 	s := &forgotten.Status
@@ -119,8 +118,8 @@ func (a *audit) reference(v *subscription.Verdict) {
 	}
 }
 
-// missing audits a reference to a plan that does not exist, unless the conditions say so
-// and there is nothing to repair.
+// missing audits a reference to a plan that does not exist, unless the conditions say so and there is nothing to
+// repair.
 func (a *audit) missing(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	forgets := v.Status.InstallPlanRef == nil ||
@@ -156,8 +155,8 @@ func (a *audit) removed(v *subscription.Verdict) {
 	}
 }
 
-// contradiction says which conditions contradict each other or the plan, empty for none,
-// and returns the Verdict that repairs them.
+// contradiction says which conditions contradict each other or the plan, empty for none, and returns the Verdict that
+// repairs them.
 func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired subscription.Verdict) {
 	have := v.Subscription.Status.Conditions
 	var shown []string

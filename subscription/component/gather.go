@@ -23,9 +23,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// labelledKind is a kind whose objects carry component labels. Those of a CSV's namespace
-// belong to it by owner reference or owner labels (here), all others by owner labels
-// (elsewhere); the kinds that are neither have rules of their own.
+// labelledKind is a kind whose objects carry component labels. Those of a CSV's namespace belong to it by owner
+// reference or owner labels (here), all others by owner labels (elsewhere); the kinds that are neither have rules of
+// their own.
 type labelledKind struct {
 	schema.GroupVersionKind
 	here, elsewhere bool
@@ -50,9 +50,8 @@ var labelledKinds = []labelledKind{
 	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), false, false},
 }
 
-// GatherOwned reads the objects that belong to ClusterServiceVersions of a namespace
-// which carry a component label, of every kind that inherits it; kinds that were not read
-// are left out. Any other failed read is an error.
+// GatherOwned reads the objects that belong to ClusterServiceVersions of a namespace which carry a component label, of
+// every kind that inherits it; kinds that were not read are left out. Any other failed read is an error.
 func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
 	csvs = slices.DeleteFunc(slices.Clone(csvs), func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c.IsCopied() || len(componentKeys(c.Labels)) == 0
@@ -100,8 +99,7 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	return all, err
 }
 
-// ownedByNone returns whether an object belongs to none of the CSVs, by reference or by
-// labels.
+// ownedByNone returns whether an object belongs to none of the CSVs, by reference or by labels.
 func ownedByNone(csvs []*v1alpha1.ClusterServiceVersion) func(olmcore.Object) bool {
 	byUID, byName := map[types.UID]bool{}, map[string]olmcore.Owner{}
 	for _, c := range csvs {
@@ -116,9 +114,8 @@ func ownedByNone(csvs []*v1alpha1.ClusterServiceVersion) func(olmcore.Object) bo
 	}
 }
 
-// Gather reads what carries one component label, and the Operator object
-// of its name. A failed read is an error, and so is a kind that was not read: its status
-// would lack what is there.
+// Gather reads what carries one component label, and the Operator object of its name. A failed read is an error, and so
+// is a kind that was not read: its status would lack what is there.
 func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	in := Input{Name: name}
 	var err error

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// alongsidePrefix starts the annotations of a CustomResourceDefinition that name, as
-	// namespace/name, the ClusterServiceVersions with which it came.
+	// alongsidePrefix starts the annotations of a CustomResourceDefinition that name, as namespace/name, the
+	// ClusterServiceVersions with which it came.
 	alongsidePrefix = "operatorframework.io/installed-alongside-"
-	// maxSharedKeys is how many component labels an object outside of the namespaces has
-	// at most, and with it how much of the object those who may label a CSV can fill.
+	// maxSharedKeys is how many component labels an object outside of the namespaces has at most, and with it how much
+	// of the object those who may label a CSV can fill.
 	maxSharedKeys = 100
 )
 
@@ -36,18 +36,17 @@ type LabelsInput struct {
 	Owned []olmcore.Object
 	// PreviousPackages are the packages that a Subscription followed before, by UID.
 	PreviousPackages map[types.UID][]string
-	// Written are the Subscriptions, by name, that the same result writes already: they
-	// get their labels in the next one.
+	// Written are the Subscriptions, by name, that the same result writes already: they get their labels in the next
+	// one.
 	Written map[string]bool
 }
 
-// Labels adds the component labels that Subscriptions, the CSVs that they installed, and
-// what those own lack: one Update for each object, sorted by reference. No label is
-// removed but that of an earlier package from a Subscription. Nothing of a CSV is labelled
-// while it is in a phase that it will leave, until it has been there for two minutes.
+// Labels adds the component labels that Subscriptions, the CSVs that they installed, and what those own lack: one
+// Update for each object, sorted by reference. No label is removed but that of an earlier package from a Subscription.
+// Nothing of a CSV is labelled while it is in a phase that it will leave, until it has been there for two minutes.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption
-// controller. Differs: InstallPlans are package installplan's.
+// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: InstallPlans are
+// package installplan's.
 func Labels(in LabelsInput) olmcore.Result {
 	l := labels{in: in}
 	for _, s := range in.Subscriptions {
@@ -134,9 +133,8 @@ func (l *labels) owned(o olmcore.Object) {
 	}
 }
 
-// cameWith returns the CSVs of a namespace with which a CustomResourceDefinition came, as
-// an InstallPlan noted on it. To claim to own it is not enough: whoever may write a CSV
-// can claim any.
+// cameWith returns the CSVs of a namespace with which a CustomResourceDefinition came, as an InstallPlan noted on it.
+// To claim to own it is not enough: whoever may write a CSV can claim any.
 func cameWith(crd olmcore.Object, namespace string) []string {
 	var names []string
 	for key, value := range crd.GetAnnotations() {
@@ -148,9 +146,8 @@ func cameWith(crd olmcore.Object, namespace string) []string {
 	return slices.Compact(names)
 }
 
-// inherit adds the component keys of a CSV that an object lacks. An object outside of
-// the namespaces gets only those of Subscriptions which have the CSV installed: whoever
-// may write a CSV gives it any label.
+// inherit adds the component keys of a CSV that an object lacks. An object outside of the namespaces gets only those of
+// Subscriptions which have the CSV installed: whoever may write a CSV gives it any label.
 func (l *labels) inherit(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) {
 	if c.DeletionTimestamp != nil || c.IsCopied() {
 		return
@@ -187,8 +184,8 @@ func (l *labels) installedKeys(c *v1alpha1.ClusterServiceVersion) []string {
 	return keys
 }
 
-// waitsFor reports whether package csv is writing a CSV and what belongs to it: in a
-// phase that it will leave, until it has been there for the grace period.
+// waitsFor reports whether package csv is writing a CSV and what belongs to it: in a phase that it will leave, until it
+// has been there for the grace period.
 func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 	if c.Status.Phase == v1alpha1.CSVPhaseSucceeded || c.Status.Phase == v1alpha1.CSVPhaseFailed {
 		return false
@@ -219,9 +216,8 @@ func componentKeys(labels map[string]string) []string {
 	return keys
 }
 
-// updates makes one Update for each object, sorted by its reference. Of an object that
-// was handed in twice, as different ones, it is not known which is true, and neither is
-// used.
+// updates makes one Update for each object, sorted by its reference. Of an object that was handed in twice, as
+// different ones, it is not known which is true, and neither is used.
 func updates(changes []change) []olmcore.Action {
 	byObject := map[olmcore.Object][]change{}
 	versions := map[olmcore.Key]map[olmcore.Object]bool{}

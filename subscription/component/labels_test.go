@@ -31,8 +31,7 @@ func labelsAfter(out subscription.Outcome) map[string][]string {
 	return found
 }
 
-// TestSharedObjectsGetFewComponentLabels: whoever may label a CSV fills no object with
-// labels that others need.
+// TestSharedObjectsGetFewComponentLabels: whoever may label a CSV fills no object with labels that others need.
 func TestSharedObjectsGetFewComponentLabels(t *testing.T) {
 	crd := func(have int) *apiextensionsv1.CustomResourceDefinition {
 		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("etcds.example.com")}

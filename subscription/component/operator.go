@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component keeps what belongs to an operator together: by the component label
-// that [Labels] puts on a Subscription, the ClusterServiceVersion that it installed and
-// what that owns, and by the cluster-scoped Operator object of the label, which
-// [Reconcile] keeps.
+// Package component keeps what belongs to an operator together: by the component label that [Labels] puts on a
+// Subscription, the ClusterServiceVersion that it installed and what that owns, and by the cluster-scoped Operator
+// object of the label, which [Reconcile] keeps.
 //
-// Objects are made with their labels by packages installplan and csv; what is put here
-// repairs. So nothing of a ClusterServiceVersion is labelled while package csv writes it.
+// Objects are made with their labels by packages installplan and csv; what is put here repairs. So nothing of a
+// ClusterServiceVersion is labelled while package csv writes it.
 package component
 
 import (
@@ -31,31 +30,28 @@ import (
 // MaxRefs is how many components an Operator object lists at most.
 const MaxRefs = 1000
 
-// maxText is how many bytes of conditions an Operator object lists: an object has
-// an end, and whoever may label one object of his chooses what its conditions say.
+// maxText is how many bytes of conditions an Operator object lists: an object has an end, and whoever may label one
+// object of his chooses what its conditions say.
 const maxText = 256 << 10
 
 // Input is everything that Reconcile looks at.
 type Input struct {
-	// Name is the name of the Operator object: what follows the prefix in a
-	// component label key. Required.
+	// Name is the name of the Operator object: what follows the prefix in a component label key. Required.
 	Name string
 	// Operator is the object of that name, nil when there is none.
 	Operator *operatorsv1.Operator
-	// Components are the objects that carry the label, of every kind that can.
-	// Metadata is enough where the conditions do not matter.
+	// Components are the objects that carry the label, of every kind that can. Metadata is enough where the conditions
+	// do not matter.
 	Components []olmcore.Object
 }
 
-// Reconcile keeps the cluster-scoped Operator object of one component label: it
-// is created while something carries the label, and its status lists what does,
-// with conditions, sorted by kind, apiVersion, namespace and name. Copied
-// ClusterServiceVersions are left out; the object is never deleted, people make
-// them too. The error is an *olmcore.InputError.
+// Reconcile keeps the cluster-scoped Operator object of one component label: it is created while something carries the
+// label, and its status lists what does, with conditions, sorted by kind, apiVersion, namespace and name. Copied
+// ClusterServiceVersions are left out; the object is never deleted, people make them too. The error is an
+// *olmcore.InputError.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/operators, operator
-// controller, and its package decorators. Differs: at most MaxRefs are
-// listed, and a Diagnostic says what is missing.
+// Source: operator-lifecycle-manager pkg/controller/operators/operators, operator controller, and its package
+// decorators. Differs: at most MaxRefs are listed, and a Diagnostic says what is missing.
 func Reconcile(in Input) (olmcore.Result, error) {
 	if in.Name == "" {
 		return olmcore.Result{}, &olmcore.InputError{Field: "Name", Problem: "is empty"}
@@ -111,8 +107,8 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	return out, nil
 }
 
-// references returns what the status says of components, and whether conditions were
-// left out, as they are too long together.
+// references returns what the status says of components, and whether conditions were left out, as they are too long
+// together.
 func references(components []olmcore.Object) (refs []operatorsv1.RichReference, isCut bool) {
 	room := maxText
 	for _, o := range components {
@@ -178,8 +174,7 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 	return rich
 }
 
-// timeOrNil drops a time that says nothing, and what would not survive JSON of
-// one that does.
+// timeOrNil drops a time that says nothing, and what would not survive JSON of one that does.
 func timeOrNil(t *metav1.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
@@ -187,9 +182,8 @@ func timeOrNil(t *metav1.Time) *metav1.Time {
 	return new(olmcore.Timestamp(t.Time))
 }
 
-// Affected returns the keys of the Operator objects to reconcile when an object was
-// added, changed or deleted, sorted: those of its component labels, and its own name
-// when it is one. Call it with the old and the new version.
+// Affected returns the keys of the Operator objects to reconcile when an object was added, changed or deleted, sorted:
+// those of its component labels, and its own name when it is one. Call it with the old and the new version.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	key := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if key.Kind == "" {
@@ -211,11 +205,9 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 const (
 	// ReasonLabelMissing: an object of an operator lacks the operator's component label.
 	ReasonLabelMissing = "ComponentLabelMissing"
-	// ReasonLabelStale: a Subscription carries the component label of a package that it
-	// does not follow any more.
+	// ReasonLabelStale: a Subscription carries the component label of a package that it does not follow any more.
 	ReasonLabelStale = "ComponentLabelStale"
-	// ReasonOperatorMissing: something carries a component label whose Operator object
-	// does not exist.
+	// ReasonOperatorMissing: something carries a component label whose Operator object does not exist.
 	ReasonOperatorMissing = "OperatorMissing"
 	// ReasonStatusObserved: the status follows what was observed.
 	ReasonStatusObserved = "StatusObserved"
@@ -223,10 +215,10 @@ const (
 
 // Reasons of Diagnostics.
 const (
-	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object,
-	// give no valid label key, so the operator's objects stay unlabelled. Use another name.
+	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object, give no valid label key, so the
+	// operator's objects stay unlabelled. Use another name.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
-	// ReasonOperatorRefsCut: an Operator object does not list all its components, because
-	// there are too many. Select them by their label instead.
+	// ReasonOperatorRefsCut: an Operator object does not list all its components, because there are too many. Select
+	// them by their label instead.
 	ReasonOperatorRefsCut = "OperatorRefsCut"
 )

@@ -167,8 +167,7 @@ func objectOf(t require.TestingT, name string) olmcore.Object {
 	return o
 }
 
-// TestEveryKindIsListed: the Operator object is gathered from all kinds, and its
-// key is affected by each of them.
+// TestEveryKindIsListed: the Operator object is gathered from all kinds, and its key is affected by each of them.
 //
 // OLM's cases: names of Operators from labels.
 func TestEveryKindIsListed(t *testing.T) {
@@ -202,8 +201,8 @@ func TestEveryKindIsListed(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Name: "a.x"}, {Name: "b.x"}}, component.Affected(several))
 }
 
-// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while
-// labels come and go, and while it is deleted.
+// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while labels come and go, and while it is
+// deleted.
 //
 // OLM's cases: the Operator object comes back, and follows the labels.
 func TestOperatorRefsFollowTheLabels(t *testing.T) {
@@ -257,8 +256,8 @@ func TestOperatorRefsFollowTheLabels(t *testing.T) {
 	})
 }
 
-// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that
-// it works in, tied to it by owner labels.
+// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that it works in, tied to it by owner
+// labels.
 func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: meta("x")}
 	role.Namespace, role.Labels = "elsewhere", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels()
@@ -271,8 +270,8 @@ func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	require.Contains(t, subscription.Affected(role), types.NamespacedName{Namespace: ns})
 }
 
-// TestEveryOwnedKindIsLabelled: whatever a labelled CSV owns gets its label, by
-// reference or by owner labels; the kinds of OLM itself have rules of their own.
+// TestEveryOwnedKindIsLabelled: whatever a labelled CSV owns gets its label, by reference or by owner labels; the kinds
+// of OLM itself have rules of their own.
 //
 // OLM's cases: every kind that a version owns has the label.
 func TestEveryOwnedKindIsLabelled(t *testing.T) {

@@ -15,9 +15,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestPublishedOperatorsAreFoundByTheirLabel: Subscriptions to published
-// operators end at the latest known version, and the CSV and its CRDs get their
-// label and keep the rest.
+// TestPublishedOperatorsAreFoundByTheirLabel: Subscriptions to published operators end at the latest known version, and
+// the CSV and its CRDs get their label and keep the rest.
 func TestPublishedOperatorsAreFoundByTheirLabel(t *testing.T) {
 	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health answers for each Subscription of a namespace "is it installed yet, and
-// what blocks?": one [Phase] of the Subscription, its InstallPlan and its
-// ClusterServiceVersion taken together, the object that blocks, since when, why, and what
-// the user can do. [Of] writes nothing.
+// Package health answers for each Subscription of a namespace "is it installed yet, and what blocks?": one [Phase] of
+// the Subscription, its InstallPlan and its ClusterServiceVersion taken together, the object that blocks, since when,
+// why, and what the user can do. [Of] writes nothing.
 package health
 
 import (
@@ -21,12 +20,12 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Phase is where a Subscription stands as a whole: itself, its InstallPlan and
-// its ClusterServiceVersion taken together.
+// Phase is where a Subscription stands as a whole: itself, its InstallPlan and its ClusterServiceVersion taken
+// together.
 type Phase string
 
-// Phases. Installed is the only healthy end; Degraded, Failed and Stuck do not
-// end without a change from outside, or only with luck; the others go on.
+// Phases. Installed is the only healthy end; Degraded, Failed and Stuck do not end without a change from outside, or
+// only with luck; the others go on.
 const (
 	// Resolving: it is not known yet what has to be installed.
 	Resolving Phase = "Resolving"
@@ -38,18 +37,16 @@ const (
 	Installing Phase = "Installing"
 	// Upgrading: a newer version is being installed.
 	Upgrading Phase = "Upgrading"
-	// Installed: the operator runs, and no newer one is known that could be
-	// installed; the Message says so when the catalogs cannot be asked.
+	// Installed: the operator runs, and no newer one is known that could be installed; the Message says so when the
+	// catalogs cannot be asked.
 	Installed Phase = "Installed"
-	// Degraded: an operator is installed, and it has stopped working or cannot
-	// be upgraded.
+	// Degraded: an operator is installed, and it has stopped working or cannot be upgraded.
 	Degraded Phase = "Degraded"
 	// Failed: nothing that works is installed, and what was tried has failed.
 	Failed Phase = "Failed"
 	// Stuck: nothing failed, and yet nothing will ever happen.
 	Stuck Phase = "Stuck"
-	// Deleting: the Subscription is being deleted. What it installed stays, and no
-	// newer version is looked for.
+	// Deleting: the Subscription is being deleted. What it installed stays, and no newer version is looked for.
 	Deleting Phase = "Deleting"
 )
 
@@ -59,8 +56,7 @@ const ReasonCSVAbsent = "CSVAbsent"
 // Health is the answer for one Subscription.
 type Health struct {
 	Phase Phase
-	// Blocking is the object that keeps the Subscription from being Installed; zero
-	// when it is.
+	// Blocking is the object that keeps the Subscription from being Installed; zero when it is.
 	Blocking olmcore.Ref
 	// Since is the time from which the objects say so, zero when they do not say.
 	Since time.Time
@@ -70,8 +66,8 @@ type Health struct {
 	Advice string
 }
 
-// Of returns the health of each Subscription of a namespace by its name. It takes the
-// Input of subscription.Reconcile; the error is an *olmcore.InputError.
+// Of returns the health of each Subscription of a namespace by its name. It takes the Input of subscription.Reconcile;
+// the error is an *olmcore.InputError.
 func Of(in subscription.Input) (map[string]Health, error) {
 	assessment, err := subscription.Assess(in)
 	if err != nil {
@@ -98,8 +94,8 @@ type namespace struct {
 	csvs    map[string]*v1alpha1.ClusterServiceVersion
 }
 
-// health answers without advice about delays. What stops everything comes first, then
-// the plan, then what the plan brought.
+// health answers without advice about delays. What stops everything comes first, then the plan, then what the plan
+// brought.
 func (n *namespace) health(v *subscription.Verdict) Health {
 	s := v.Subscription
 	self := olmcore.RefOf(s).Unversioned()

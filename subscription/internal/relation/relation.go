@@ -28,8 +28,8 @@ const (
 	AnnotationContentHash = olmcore.KeyPrefix + "content-hash"
 
 	annotationContributors = olmcore.KeyPrefix + "contributors"
-	// reasonSuperseded and conditionRetrying are what package installplan writes on a plan whose place a later one took,
-	// and on one that failed for a passing reason.
+	// reasonSuperseded and conditionRetrying are what package installplan writes on a plan whose place a later one
+	// took, and on one that failed for a passing reason.
 	reasonSuperseded  = "Superseded"
 	conditionRetrying = "Retrying"
 )

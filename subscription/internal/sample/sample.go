@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sample has the objects that the tests of package subscription and of those
-// below it are made of. Only tests import it.
+// Package sample has the objects that the tests of package subscription and of those below it are made of. Only tests
+// import it.
 package sample
 
 import (
@@ -39,8 +39,7 @@ func Meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// Sub returns a labelled Subscription to package etcd, last updated at second
-// 5, without a plan.
+// Sub returns a labelled Subscription to package etcd, last updated at second 5, without a plan.
 func Sub(name string, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
 	s := &v1alpha1.Subscription{ObjectMeta: Meta(name), Spec: &v1alpha1.SubscriptionSpec{
 		CatalogSource: "cool", CatalogSourceNamespace: "olm", Package: "etcd", Channel: "stable",
@@ -88,8 +87,7 @@ func Condition(t v1alpha1.SubscriptionConditionType, reason, message string, at 
 	return v1alpha1.SubscriptionCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: Secondp(at)}
 }
 
-// Plan returns an Automatic plan with one step, created at second 2, that the
-// Subscription "a" owns.
+// Plan returns an Automatic plan with one step, created at second 2, that the Subscription "a" owns.
 func Plan(name string, phase v1alpha1.InstallPlanPhase, change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
 	p := &v1alpha1.InstallPlan{ObjectMeta: Meta(name)}
 	p.CreationTimestamp = Second(2)
@@ -140,8 +138,7 @@ func CSV(name string, change ...func(*v1alpha1.ClusterServiceVersion)) *v1alpha1
 	return c
 }
 
-// Input puts objects into an Input with one OperatorGroup. Objects of other
-// kinds are components.
+// Input puts objects into an Input with one OperatorGroup. Objects of other kinds are components.
 func Input(objects ...olmcore.Object) subscription.Input {
 	in := subscription.Input{
 		Now: Now, Namespace: Namespace, OperatorGroups: olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: Meta("group")}),
