@@ -21,45 +21,39 @@ const (
 	DefaultUnpackTimeout   = 10 * time.Minute
 )
 
-// Config tunes the package and those below it. The zero value means OLM's defaults;
-// negative numbers are an *olmcore.InputError.
+// Config tunes the package and those below it. The zero value means OLM's defaults; negative numbers are an
+// *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a step may fail for a permanent reason before the
-	// plan fails: from status.startTime or, when that is later, from the first
-	// failure of the present series, and for at least three tries. 0 = 1m.
+	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails: from status.startTime or, when
+	// that is later, from the first failure of the present series, and for at least three tries. 0 = 1m.
 	InstallTimeout time.Duration
 	// DisableFinalizer: plans carry no finalizer of ours.
 	DisableFinalizer bool
 	// OLMNamespace is where pull Secrets are copied from. Empty = "olm".
 	OLMNamespace string
-	// GlobalNamespace is where the catalogs are that all namespaces see: besides
-	// those of its own namespace a plan may refer to bundles that were unpacked
-	// there. Empty = OLMNamespace.
+	// GlobalNamespace is where the catalogs are that all namespaces see: besides those of its own namespace a plan may refer
+	// to bundles that were unpacked there. Empty = OLMNamespace.
 	GlobalNamespace string
-	// SupportedKinds are the kinds, of any group, that steps may have besides
-	// those that the package knows by itself. nil = OLM's eleven.
+	// SupportedKinds are the kinds, of any group, that steps may have besides those that the package knows by itself.
+	// nil = OLM's eleven.
 	SupportedKinds []string
-	// OverwriteUnmanaged: a step takes over an object that exists and was not handed
-	// to OLM, as OLM does. False: the plan is refused unless the object is as the
-	// step wants it already; label olm.managed=true hands it over.
+	// OverwriteUnmanaged: a step takes over an object that exists and was not handed to OLM, as OLM does. False: the plan is
+	// refused unless the object is as the step wants it already; label olm.managed=true hands it over.
 	OverwriteUnmanaged bool
-	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does.
-	// False: only registry credentials that a CatalogSource of OLMNamespace lists.
+	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does. False: only registry credentials that a
+	// CatalogSource of OLMNamespace lists.
 	CopyAnySecret bool
-	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns
-	// it, as OLM does. False: only in ways that take nothing away from others; the
-	// annotation olmcore/changeable-by on it names namespaces, separated by commas,
-	// whose plans may change it regardless.
+	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns it, as OLM does. False: only in ways that
+	// take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by commas, whose
+	// plans may change it regardless.
 	ChangeOwnedCRDs bool
 	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
 	MaxStatusBytes int
-	// MaxInstallPlans is how many plans of a namespace package sweep keeps as history.
-	// 0 = 5.
+	// MaxInstallPlans is how many plans of a namespace package sweep keeps as history. 0 = 5.
 	MaxInstallPlans int
 	// OPMImage and UtilImage are the images that package unpack runs; it requires both.
 	OPMImage, UtilImage string
-	// UnpackTimeout bounds one try to unpack a bundle; 0 means that it takes as long as
-	// it takes. nil = 10m.
+	// UnpackTimeout bounds one try to unpack a bundle; 0 means that it takes as long as it takes. nil = 10m.
 	UnpackTimeout *time.Duration
 	// RunAsUser is the user ID of the Pods that unpack. 0 leaves it open.
 	RunAsUser int64
@@ -67,17 +61,14 @@ type Config struct {
 
 // Validate returns an *olmcore.InputError for a number that is negative.
 func (c Config) Validate() error {
-	numbers := [...]struct {
+	unpack := cmp.Or(c.UnpackTimeout, new(time.Duration))
+	for _, n := range [...]struct {
 		field string
 		value int64
 	}{
 		{"InstallTimeout", int64(c.InstallTimeout)}, {"MaxStatusBytes", int64(c.MaxStatusBytes)},
-		{"MaxInstallPlans", int64(c.MaxInstallPlans)}, {"RunAsUser", c.RunAsUser}, {"UnpackTimeout", 0},
-	}
-	if c.UnpackTimeout != nil {
-		numbers[len(numbers)-1].value = int64(*c.UnpackTimeout)
-	}
-	for _, n := range numbers {
+		{"MaxInstallPlans", int64(c.MaxInstallPlans)}, {"RunAsUser", c.RunAsUser}, {"UnpackTimeout", int64(*unpack)},
+	} {
 		if n.value < 0 {
 			return &olmcore.InputError{Field: "Config." + n.field, Problem: "is negative"}
 		}
@@ -87,28 +78,20 @@ func (c Config) Validate() error {
 
 // Equal reports whether two configurations say the same.
 func (c Config) Equal(d Config) bool {
-	if (c.UnpackTimeout == nil) != (d.UnpackTimeout == nil) || c.UnpackTimeout != nil && *c.UnpackTimeout != *d.UnpackTimeout ||
-		(c.SupportedKinds == nil) != (d.SupportedKinds == nil) || !slices.Equal(c.SupportedKinds, d.SupportedKinds) {
-		return false
-	}
-	return c.InstallTimeout == d.InstallTimeout && c.DisableFinalizer == d.DisableFinalizer &&
+	a, b := cmp.Or(c.UnpackTimeout, new(time.Duration(-1))), cmp.Or(d.UnpackTimeout, new(time.Duration(-1)))
+	return *a == *b && (c.SupportedKinds == nil) == (d.SupportedKinds == nil) && slices.Equal(c.SupportedKinds, d.SupportedKinds) &&
+		c.InstallTimeout == d.InstallTimeout && c.DisableFinalizer == d.DisableFinalizer &&
 		c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace &&
 		c.OverwriteUnmanaged == d.OverwriteUnmanaged && c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs &&
 		c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans &&
 		c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser
 }
 
-// installTimeout and the two namespaces are the values with their defaults.
-func (c Config) installTimeout() time.Duration {
-	return cmp.Or(c.InstallTimeout, DefaultInstallTimeout)
-}
-
 func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLMNamespace) }
 
 func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.olmNamespace()) }
 
-// mayRefer reports whether plans of a namespace may be made of what was unpacked in
-// another.
+// mayRefer reports whether plans of a namespace may be made of what was unpacked in another.
 func (c Config) mayRefer(plan, bundle string) bool {
 	return step.MayRefer(plan, bundle, c.globalNamespace())
 }

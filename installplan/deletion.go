@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,8 +20,8 @@ import (
 // cleanupGrace bounds how long the finalizer holds a deleted plan.
 const cleanupGrace = time.Minute
 
-// clean is the round of a plan that is being deleted: first what it leaves behind, then
-// its finalizer, alone. What its steps created has a life of its own and is never touched.
+// clean is the round of a plan that is being deleted: first what it leaves behind, then its finalizer, alone. What its steps
+// created has a life of its own and is never touched.
 func (d *decision) clean(in *Input) {
 	d.state = StateDeleting
 	plan := in.InstallPlan
@@ -35,25 +34,20 @@ func (d *decision) clean(in *Input) {
 	}
 	cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "nothing is left to clean up"}
 	if len(marked)+len(bundles) > 0 {
-		if left := plan.DeletionTimestamp.Add(cleanupGrace).Sub(in.Now); left > 0 {
-			d.cleanUp(in, marked, bundles)
-			d.result.Requeue(left)
-			return
-		}
 		cause.Message = "the time for its cleanup is over"
 	}
-	if len(marked) > 0 {
-		d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "annotation %s is left on Subscription %s",
-			AnnotationGeneratedBy, joinNames(marked))
+	left := plan.DeletionTimestamp.Add(cleanupGrace).Sub(in.Now)
+	if len(marked)+len(bundles) == 0 || left <= 0 {
+		if len(marked) > 0 {
+			d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "annotation %s is left on Subscription %s",
+				AnnotationGeneratedBy, joinNames(marked))
+		}
+		if len(bundles) > 0 {
+			d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "ConfigMap %s is left", joinNames(bundles))
+		}
+		d.release(in, cause)
+		return
 	}
-	if len(bundles) > 0 {
-		d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "ConfigMap %s is left", joinNames(bundles))
-	}
-	d.release(in, cause)
-}
-
-// cleanUp removes what a deleted plan leaves behind.
-func (d *decision) cleanUp(in *Input, marked []*v1alpha1.Subscription, bundles []*corev1.ConfigMap) {
 	for _, s := range marked {
 		cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}
 		d.result.Actions = append(d.result.Actions, relation.Unmark(s, cause))
@@ -67,6 +61,7 @@ func (d *decision) cleanUp(in *Input, marked []*v1alpha1.Subscription, bundles [
 			d.say(olmcore.Warning, ReasonCleanupForbidden, "", "%s: %s", target.Key(), last.Message)
 		}
 	}
+	d.result.Requeue(left)
 }
 
 // abandon is the round of a plan in a namespace that is being deleted.
@@ -80,48 +75,42 @@ func (d *decision) abandon(in *Input) {
 
 // release asks for the plan without its finalizer.
 func (d *decision) release(in *Input, cause olmcore.Cause) {
-	plan := in.InstallPlan
-	if !relation.HasFinalizer(plan) {
-		return
+	if plan := in.InstallPlan; relation.HasFinalizer(plan) {
+		after := plan.DeepCopy()
+		relation.RemoveFinalizer(after)
+		d.result.Actions = append(d.result.Actions, olmcore.UpdateOf(plan, after, cause))
 	}
-	after := plan.DeepCopy()
-	relation.RemoveFinalizer(after)
-	d.result.Actions = append(d.result.Actions, olmcore.UpdateOf(plan, after, cause))
 }
 
 // mustRelease: the plan has the finalizer, and is done or plans shall have none.
 func (in *Input) mustRelease() bool {
-	return in.Config.DisableFinalizer && relation.HasFinalizer(in.InstallPlan) || relation.Terminal(in.InstallPlan) && in.releasable()
+	return in.Config.DisableFinalizer && relation.HasFinalizer(in.InstallPlan) || relation.Terminal(in.InstallPlan) && in.isReleasable()
 }
 
-// releasable: the plan has the finalizer, and nothing but what runs needs it.
-func (in *Input) releasable() bool {
+// isReleasable: the plan has the finalizer, and nothing but what runs needs it.
+func (in *Input) isReleasable() bool {
 	return relation.HasFinalizer(in.InstallPlan) && len(relation.Marked(in.InstallPlan, in.Subscriptions.Items)) == 0
 }
 
-// unusedBundles returns the unpacked bundles that the plan is the last to refer to, and
-// that are old enough that no other is about to, sorted by name.
+// unusedBundles returns the unpacked bundles that the plan is the last to refer to, and that are old enough that no other is
+// about to, sorted by name.
 func (in *Input) unusedBundles() []*corev1.ConfigMap {
 	plan := in.InstallPlan
 	if !in.OtherPlans.Complete {
 		return nil
 	}
-	referred, others := bundle.Referred(plan), map[types.NamespacedName]bool{}
+	unneeded := bundle.Referred(plan)
 	for _, p := range in.OtherPlans.Items {
 		if p.Name != plan.Name || p.Namespace != plan.Namespace {
 			for key := range bundle.Needed(p) {
-				others[key] = true
+				delete(unneeded, key)
 			}
 		}
 	}
-	var unused []*corev1.ConfigMap
-	for _, cm := range in.ConfigMaps.Items {
-		key := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-		if referred[key] && !others[key] && in.Config.mayRefer(plan.Namespace, key.Namespace) &&
-			bundle.IsUnpacked(cm) && bundle.Retained(cm, in.Now) <= 0 {
-			unused = append(unused, cm)
-		}
-	}
+	unused := slices.DeleteFunc(slices.Clone(in.ConfigMaps.Items), func(cm *corev1.ConfigMap) bool {
+		return !unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] || !in.Config.mayRefer(plan.Namespace, cm.Namespace) ||
+			!bundle.IsUnpacked(cm) || bundle.Retained(cm, in.Now) > 0
+	})
 	slices.SortFunc(unused, func(a, b *corev1.ConfigMap) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})

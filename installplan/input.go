@@ -18,74 +18,61 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile looks at. It writes to none of it. Gather fills all
-// but Now, LastRun, CustomResources, RBACChanged and Checkpoint. The order of lists does
-// not matter. A plan whose steps are looked at needs every list from OperatorGroups to
-// CatalogSources but Alongside; others may be left unread, as Gather does.
+// Input is everything that Reconcile looks at. It writes to none of it. Gather fills all but Now, LastRun, CustomResources,
+// RBACChanged and Checkpoint. The order of lists does not matter. A plan whose steps are looked at needs every list from
+// OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather does.
 type Input struct {
 	// Now is the instant of this reconcile. Required.
 	Now time.Time
 	// InstallPlan is the plan. Required.
 	InstallPlan *v1alpha1.InstallPlan
-	// Namespace is the plan's namespace, one item at most; one that was not read counts
-	// as not being deleted.
+	// Namespace is the plan's namespace, one item at most; one that was not read counts as not being deleted.
 	Namespace olmcore.Observed[*corev1.Namespace]
-	// Subscriptions of the plan's namespace, at least those that have to do with the
-	// plan. Required.
+	// Subscriptions of the plan's namespace, at least those that have to do with the plan. Required.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorGroups of the plan's namespace, all of them.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// ClusterServiceVersions of the plan's namespace, copies too: at least those
-	// that its steps describe, resolve to or name as owners, and that its
-	// CustomResourceDefinitions record. All of them when spec leaves one of its
-	// steps out, or when a definition converts by webhook.
+	// ClusterServiceVersions of the plan's namespace, copies too: at least those that its steps describe, resolve to or name
+	// as owners, and that its CustomResourceDefinitions record. All of them when spec leaves one of its steps out, or when a
+	// definition converts by webhook.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// CustomResourceDefinitions that the plan's steps describe, and those that
-	// define the kinds of its other steps.
+	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// Alongside holds ClusterServiceVersions of other namespaces that the
-	// CustomResourceDefinitions of the plan's steps name as installed alongside.
+	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps name
+	// as installed alongside.
 	Alongside olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Announced are ClusterServiceVersions of other namespaces that these definitions
-	// name, too, that do not exist, and that an InstallPlan in progress is to make.
+	// Announced are ClusterServiceVersions of other namespaces that these definitions name, too, that do not exist, and that
+	// an InstallPlan in progress is to make.
 	Announced []types.NamespacedName
 	// Objects are the objects of all other steps that exist.
 	Objects olmcore.Observed[olmcore.Object]
-	// ConfigMaps are those that the plan's steps refer to for their manifests. They are
-	// looked at for a plan that is being deleted, too.
+	// ConfigMaps are those that the plan's steps refer to for their manifests, of a plan that is being deleted, too.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets olmcore.Observed[*corev1.Secret]
-	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is
-	// copied. Needed, and gathered, only with PullSecrets.
+	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is copied. Needed, and gathered, only with
+	// PullSecrets.
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
-	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names;
-	// nil when it does not exist.
+	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names; nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
-	// OtherPlans are all other InstallPlans, of all namespaces; where they were not
-	// read, a deleted plan leaves its bundles to package sweep. Looked at, and
-	// gathered, only for a plan with ConfigMaps that is being deleted.
+	// OtherPlans are all other InstallPlans, of all namespaces; where they were not read, a deleted plan leaves its bundles
+	// to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// CustomResources are the custom resources whose validity a new schema would
-	// change, as judged by the caller: the answer to Outcome.SchemaChanges. Where it is
-	// not complete, nothing is refused on their behalf.
+	// CustomResources are the custom resources whose validity a new schema would change, as judged by the caller: the answer
+	// to Outcome.SchemaChanges. Where it is not complete, nothing is refused on their behalf.
 	CustomResources olmcore.Observed[ResourceVerdict]
 	// LastRun is what became of the last actions. Optional.
 	LastRun olmcore.LastResults
-	// RBACChanged: a Role, RoleBinding or ServiceAccount of the namespace changed
-	// since the plan failed. Optional.
+	// RBACChanged: a Role, RoleBinding or ServiceAccount of the namespace changed since the plan failed. Optional.
 	RBACChanged bool
 	Config      Config
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this plan; nil is always
-	// right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this plan; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// ResourceVerdict is the judgement of one custom resource: Old and New are what
-// the schema of Version finds wrong before and after the change. One that finds
-// nothing wrong may be left out. ReadError, when set, says instead that the
-// resources of Version could not be read, and refuses the change; Unread, when
-// positive, how many of them were not judged.
+// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong before and
+// after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the resources of
+// Version could not be read, and refuses the change; Unread, when positive, how many of them were not judged.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -94,18 +81,16 @@ type ResourceVerdict struct {
 	Unread                            int
 }
 
-// SchemaChange asks for the judgement of custom resources: a step gives a
-// CustomResourceDefinition other schemas.
+// SchemaChange asks for the judgement of custom resources: a step gives a CustomResourceDefinition other schemas.
 type SchemaChange struct {
 	// Before is the definition as it exists, After the one of the step.
 	Before, After *apiextensionsv1.CustomResourceDefinition
-	// Versions are those whose custom resources must be judged, sorted: served
-	// before and after, by schemas that differ.
+	// Versions are those whose custom resources must be judged, sorted: served before and after, by schemas that differ.
 	Versions []string
 }
 
-// cover hands to a Checkpoint what the decision depends on: of a plan that is Complete
-// the plan, its namespace and its Subscriptions alone.
+// cover hands to a Checkpoint what the decision depends on: of a plan that is Complete the plan, its namespace and its
+// Subscriptions alone.
 func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverObject(c, in.InstallPlan)
 	olmcore.CoverObjects(c, in.Namespace)
@@ -138,11 +123,10 @@ func (in *Input) isComplete() bool {
 }
 
 func (in *Input) validate() error {
-	if in.Now.IsZero() {
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
-	}
 	plan := in.InstallPlan
 	switch {
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	case plan == nil:
 		return &olmcore.InputError{Field: "InstallPlan", Problem: "is nil"}
 	case plan.Name == "":
@@ -152,20 +136,20 @@ func (in *Input) validate() error {
 	case !in.Subscriptions.Complete:
 		return notRead("Subscriptions")
 	}
+	here := olmcore.InNamespace(plan.Namespace)
 	err := cmp.Or(
-		olmcore.ValidateList("Namespace", in.Namespace, named(plan.Namespace)),
-		olmcore.ValidateList("Subscriptions", in.Subscriptions, olmcore.InNamespace(plan.Namespace)),
+		olmcore.ValidateList("Namespace", in.Namespace, func(o olmcore.Object) (field, problem string) {
+			if o.GetName() == plan.Namespace {
+				return "", ""
+			}
+			return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), plan.Namespace)
+		}),
+		olmcore.ValidateList("Subscriptions", in.Subscriptions, here),
 		in.Config.Validate(),
 	)
 	if err != nil || in.isComplete() {
 		return err
 	}
-	return in.validateSteps()
-}
-
-// validateSteps checks what a plan that is Complete does not depend on.
-func (in *Input) validateSteps() error {
-	here := olmcore.InNamespace(in.InstallPlan.Namespace)
 	if err := cmp.Or(
 		olmcore.ValidateList("OperatorGroups", in.OperatorGroups, here),
 		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, here),
@@ -185,51 +169,46 @@ func (in *Input) validateSteps() error {
 	return nil
 }
 
+func notRead(field string) error { return &olmcore.InputError{Field: field, Problem: "was not read"} }
+
 // validateObjects is olmcore.ValidateList for objects of several kinds.
 func (in *Input) validateObjects() error {
-	seen := map[olmcore.Key]bool{}
-	for i, o := range in.Objects.Items {
-		key := olmcore.KeyOf(o)
-		field := fmt.Sprintf("Objects[%d]", i)
-		switch {
-		case key == olmcore.Key{}:
-			return &olmcore.InputError{Field: field, Problem: "is nil or has no kind"}
-		case seen[key]:
-			return &olmcore.InputError{Field: field, Problem: "repeats " + key.String()}
-		}
-		seen[key] = true
-	}
 	if !in.Objects.Complete && len(in.Objects.Items) > 0 {
 		return &olmcore.InputError{Field: "Objects", Problem: "has items of a read that was not completed"}
+	}
+	seen := make(map[olmcore.Key]bool, len(in.Objects.Items))
+	for i, o := range in.Objects.Items {
+		key, problem := olmcore.KeyOf(o), ""
+		if key == (olmcore.Key{}) {
+			problem = "is nil or has no kind"
+		} else if seen[key] {
+			problem = "repeats " + key.String()
+		}
+		if problem != "" {
+			return &olmcore.InputError{Field: fmt.Sprintf("Objects[%d]", i), Problem: problem}
+		}
+		seen[key] = true
 	}
 	return nil
 }
 
 // unread names a list that steps are judged by and that was not read; empty for none.
 func (in *Input) unread() string {
-	for _, list := range [...]struct {
-		name string
-		read bool
-	}{
-		{"OperatorGroups", in.OperatorGroups.Complete}, {"ClusterServiceVersions", in.ClusterServiceVersions.Complete},
-		{"CustomResourceDefinitions", in.CustomResourceDefinitions.Complete}, {"Objects", in.Objects.Complete},
-		{"ConfigMaps", in.ConfigMaps.Complete}, {"PullSecrets", in.PullSecrets.Complete},
-		{"CatalogSources", in.CatalogSources.Complete || len(in.PullSecrets.Items) == 0 || in.Config.CopyAnySecret},
-	} {
-		if !list.read {
-			return list.name
-		}
+	switch {
+	case !in.OperatorGroups.Complete:
+		return "OperatorGroups"
+	case !in.ClusterServiceVersions.Complete:
+		return "ClusterServiceVersions"
+	case !in.CustomResourceDefinitions.Complete:
+		return "CustomResourceDefinitions"
+	case !in.Objects.Complete:
+		return "Objects"
+	case !in.ConfigMaps.Complete:
+		return "ConfigMaps"
+	case !in.PullSecrets.Complete:
+		return "PullSecrets"
+	case !in.CatalogSources.Complete && len(in.PullSecrets.Items) > 0 && !in.Config.CopyAnySecret:
+		return "CatalogSources"
 	}
 	return ""
-}
-
-func notRead(field string) error { return &olmcore.InputError{Field: field, Problem: "was not read"} }
-
-func named(name string) olmcore.Check {
-	return func(o olmcore.Object) (field, problem string) {
-		if o.GetName() == name {
-			return "", ""
-		}
-		return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), name)
-	}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// checkInterval is the time between two checks of missing OperatorGroups, and of the
-// custom resources that a plan failed of.
+// checkInterval is the time between two checks of missing OperatorGroups, and of the custom resources that a plan failed of.
 const checkInterval = 30 * time.Second
 
 // withoutSteps is the round of a plan that has no steps.
@@ -25,18 +24,15 @@ func (d *decision) withoutSteps(in *Input) {
 	d.state = StateWithoutStatus
 	if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
 		d.state = StateFailed
-		return
-	}
-	if left := plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
+	} else if left := plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
 		d.result.Requeue(left)
-		return
+	} else {
+		d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", relation.OrphanGrace)
 	}
-	d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", relation.OrphanGrace)
 }
 
-// successor returns the name of the plan that superseded the plan, empty when none did. A
-// plan that started is not superseded, as a step of it may have been applied: half an
-// operator helps less than two versions.
+// successor returns the name of the plan that superseded the plan, empty when none did. A plan that started is not superseded,
+// as a step of it may have been applied: half an operator helps less than two versions.
 func (in *Input) successor() string {
 	plan := in.InstallPlan
 	if relation.Terminal(plan) || plan.Spec.Generation <= 0 || len(plan.Status.Plan) == 0 || !relation.Untouched(plan) {
@@ -45,20 +41,15 @@ func (in *Input) successor() string {
 	return relation.Successor(plan, in.Subscriptions.Items)
 }
 
-// supersede ends a plan whose place another one took: it is never executed, approved or
-// not.
+// supersede ends a plan whose place another one took: it is never executed, approved or not.
 func (d *decision) supersede(in *Input, by string) {
 	d.state, d.reason = StateSuperseded, ReasonSuperseded
 	d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseFailed, "superseded by InstallPlan "+by
-	setCondition(&d.status, v1alpha1.InstallPlanCondition{
-		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
-		Reason: ReasonSuperseded, Message: d.status.Message,
-	}, in.Now)
+	d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, ReasonSuperseded, d.status.Message)
 	d.say(olmcore.Info, ReasonSuperseded, "", "no Subscription refers to it, InstallPlan %s took its place", by)
 }
 
-// check reports whether the OperatorGroup of the namespace lets a plan go on, and records
-// what it finds.
+// check reports whether the OperatorGroup of the namespace lets a plan go on, and records what it finds.
 func (d *decision) check(in *Input) bool {
 	account, problem := relation.AccountOf(in.OperatorGroups.Items)
 	if problem == "" {
@@ -66,15 +57,12 @@ func (d *decision) check(in *Input) bool {
 	}
 	if problem != "" {
 		d.state = StateCheckFailed
-		setCondition(&d.status, v1alpha1.InstallPlanCondition{
-			Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
-			Reason: v1alpha1.InstallPlanReasonInstallCheckFailed, Message: problem,
-		}, in.Now)
+		d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonInstallCheckFailed), problem)
 		d.say(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", problem)
 		d.result.Requeue(checkInterval)
 		return false
 	}
-	removeConditions(&d.status, func(c v1alpha1.InstallPlanCondition) bool {
+	d.removeConditions(func(c v1alpha1.InstallPlanCondition) bool {
 		return c.Type == v1alpha1.InstallPlanInstalled && c.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed
 	})
 	if !apiequality.Semantic.DeepEqual(account, d.status.AttenuatedServiceAccountRef) {
@@ -118,8 +106,7 @@ func conditionOf(status *v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanCo
 	return &status.Conditions[i]
 }
 
-// retryingSince returns the transition time of condition Retrying; ok is false when there
-// is none.
+// retryingSince returns the transition time of condition Retrying; ok is false when there is none.
 func retryingSince(status *v1alpha1.InstallPlanStatus) (since time.Time, ok bool) {
 	c := conditionOf(status, ConditionRetrying)
 	if c == nil || c.LastTransitionTime == nil {
@@ -128,29 +115,32 @@ func retryingSince(status *v1alpha1.InstallPlanStatus) (since time.Time, ok bool
 	return c.LastTransitionTime.Time, true
 }
 
-func removeConditions(status *v1alpha1.InstallPlanStatus, which func(v1alpha1.InstallPlanCondition) bool) {
-	if status.Conditions = slices.DeleteFunc(status.Conditions, which); len(status.Conditions) == 0 {
-		status.Conditions = nil
+func (d *decision) removeConditions(which func(v1alpha1.InstallPlanCondition) bool) {
+	if d.status.Conditions = slices.DeleteFunc(d.status.Conditions, which); len(d.status.Conditions) == 0 {
+		d.status.Conditions = nil
 	}
 }
 
-func removeRetrying(status *v1alpha1.InstallPlanStatus) {
-	removeConditions(status, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == ConditionRetrying })
+func (d *decision) removeRetrying() {
+	d.removeConditions(func(c v1alpha1.InstallPlanCondition) bool { return c.Type == ConditionRetrying })
 }
 
-// setCondition records a condition, once, and keeps its times as long as status, reason
-// and message stay the same. lastTransitionTime follows the status alone.
-func setCondition(status *v1alpha1.InstallPlanStatus, c v1alpha1.InstallPlanCondition, now time.Time) {
-	at := olmcore.Timestamp(now)
-	c.LastUpdateTime, c.LastTransitionTime = &at, &at
-	if have := status.GetCondition(c.Type); have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
+// setCondition records a condition, once, and keeps its times as long as status, reason and message stay the same.
+// lastTransitionTime follows the status alone.
+func (d *decision) setCondition(in *Input, kind v1alpha1.InstallPlanConditionType, status corev1.ConditionStatus, reason, message string) {
+	at := olmcore.Timestamp(in.Now)
+	c := v1alpha1.InstallPlanCondition{
+		Type: kind, Status: status, Reason: v1alpha1.InstallPlanConditionReason(reason), Message: message,
+		LastUpdateTime: &at, LastTransitionTime: &at,
+	}
+	if have := d.status.GetCondition(kind); have.Status == status && have.Reason == c.Reason && have.Message == message {
 		c.LastUpdateTime = have.LastUpdateTime
 	}
-	status.SetCondition(c)
+	d.status.SetCondition(c)
 	first := true
-	removeConditions(status, func(other v1alpha1.InstallPlanCondition) bool {
-		again := other.Type == c.Type && !first
-		first = first && other.Type != c.Type
+	d.removeConditions(func(other v1alpha1.InstallPlanCondition) bool {
+		again := other.Type == kind && !first
+		first = first && other.Type != kind
 		return again
 	})
 }

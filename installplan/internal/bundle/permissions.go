@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/versions"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -52,7 +51,7 @@ func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, e
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		if name != "default" {
 			account := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}
-			account.Name, account.OwnerReferences = name, []metav1.OwnerReference{versions.ReferenceTo(csv.Name)}
+			account.Name, account.OwnerReferences = name, []metav1.OwnerReference{kinds.VersionReference(csv.Name)}
 			if namespaced[name] {
 				account.Namespace = csv.Namespace
 			}
@@ -107,7 +106,7 @@ func roleAndBinding(csv *v1alpha1.ClusterServiceVersion, p permission, cluster b
 		if cluster {
 			return metav1.ObjectMeta{Name: name, Labels: labels(csv, hash)}
 		}
-		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: labels(csv, hash), OwnerReferences: []metav1.OwnerReference{versions.ReferenceTo(csv.Name)}}
+		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: labels(csv, hash), OwnerReferences: []metav1.OwnerReference{kinds.VersionReference(csv.Name)}}
 	}
 	if cluster {
 		return []olmcore.Object{

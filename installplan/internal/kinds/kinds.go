@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds is the table of the kinds of InstallPlan steps: how the objects of each
-// are applied, and which other kinds an API server serves.
+// Package kinds is the table of the kinds of InstallPlan steps: how the objects of each are applied, and which other kinds
+// an API server serves.
 package kinds
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,23 +16,24 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
-// Kind is how steps of one kind are applied: a row of the table. Package step applies
-// every row; what it does besides for ClusterServiceVersions, Subscriptions,
-// CustomResourceDefinitions and copies of pull Secrets is in its table of rules.
+// Kind is how steps of one kind are applied: a row of the table. Package step applies every row; what it does besides for
+// ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets is in its table of rules.
 type Kind struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
-	// Owned: the object gets an owner reference to the step's ClusterServiceVersion.
-	Owned bool
-	// Labelled: it gets the owner labels instead, as it has no namespace.
-	Labelled bool
+	// Owned: the object gets an owner reference to the step's ClusterServiceVersion. Labelled: it gets the owner labels
+	// instead, as it has no namespace.
+	Owned, Labelled bool
 	// CreateOnly: an object that exists satisfies the step whatever its content.
 	CreateOnly bool
-	// Additive: an object that was not handed to OLM gets what the step adds, as Keep
-	// leaves the rest alone. Of other kinds it is used or refused, and not written.
+	// Additive: an object that was not handed to OLM gets what the step adds, as Keep leaves the rest alone. Of other kinds
+	// it is used or refused, and not written.
 	Additive bool
 	// ByController: the controller writes it, whatever account the plan runs as.
 	ByController bool
@@ -39,16 +42,13 @@ type Kind struct {
 	Immutable Immutable
 	// Order is the place of its steps in a new plan, from 0; others have OtherKinds.
 	Order int
-	// Word is what OLM's messages call it; FailedCreate and FailedUpdate are the formats,
-	// for its name and the message, of what OLM makes of an error of the API server:
-	// empty for the way of most kinds.
+	// Word is what OLM's messages call it; FailedCreate and FailedUpdate are the formats, for its name and the message, of
+	// what OLM makes of an error of the API server: empty for the way of most kinds.
 	Word, FailedCreate, FailedUpdate string
-	// Generic: it is no row of Known.
-	Generic bool
 }
 
-// Kinds of steps that have rules of their own, as OLM names them: "Secret" is the copy
-// of a pull Secret, "BundleSecret" a Secret from a bundle.
+// Kinds of steps that have rules of their own, as OLM names them: "Secret" is the copy of a pull Secret, "BundleSecret" a
+// Secret from a bundle.
 const (
 	CSV            = v1alpha1.ClusterServiceVersionKind
 	CRD            = "CustomResourceDefinition"
@@ -81,19 +81,8 @@ var Known = Table{
 	"ClusterRoleBinding": {GVK: rbac("ClusterRoleBinding"), Labelled: true, Immutable: immutableRoleRef, Order: 6, Word: "clusterrolebinding"},
 }
 
-// OtherKinds is the Order of kinds that are no row of Known.
-const OtherKinds = 8
-
-// OrderOf returns the place of a step in a new plan.
-func OrderOf(s *v1alpha1.Step) int {
-	if k, known := Known[s.Resource.Kind]; known {
-		return k.Order
-	}
-	return OtherKinds
-}
-
-// Supported are the kinds, of any group, that steps may have besides Known. Those with a
-// GVK every API server serves; the others a CustomResourceDefinition defines.
+// Supported are the kinds, of any group, that steps may have besides Known. Those with a GVK every API server serves; the
+// others a CustomResourceDefinition defines.
 var Supported = Table{
 	"PodDisruptionBudget": {GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Namespaced: true},
 	"NetworkPolicy":       {GVK: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespaced: true},
@@ -107,13 +96,15 @@ func olm(kind string) schema.GroupVersionKind  { return v1alpha1.SchemeGroupVers
 func core(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }
 func rbac(kind string) schema.GroupVersionKind { return rbacv1.SchemeGroupVersion.WithKind(kind) }
 
-// Generic returns how a kind is applied that is no row of Known.
-func Generic(gvk schema.GroupVersionKind, namespaced bool) Kind {
-	return Kind{
-		GVK: gvk, Namespaced: namespaced, Owned: namespaced, Labelled: !namespaced, Generic: true,
-		Immutable: Supported[gvk.Kind].Immutable, Word: "unstructured object:",
-		FailedCreate: "error creating unstructured object %s: %s", FailedUpdate: "error updating unstructured object %s: %s",
+// OtherKinds is the Order of kinds that are no row of Known.
+const OtherKinds = 8
+
+// OrderOf returns the place of a step in a new plan.
+func OrderOf(s *v1alpha1.Step) int {
+	if k, known := Known[s.Resource.Kind]; known {
+		return k.Order
 	}
+	return OtherKinds
 }
 
 // IsGeneric reports whether a step is of a kind that is no row of Known.
@@ -122,8 +113,97 @@ func IsGeneric(s *v1alpha1.Step) bool {
 	return !known
 }
 
-// Explain words an API server's error about the object of a name as OLM does; exists says
-// that the object is to be updated.
+// Generic returns how a kind is applied that is no row of Known.
+func Generic(gvk schema.GroupVersionKind, namespaced bool) Kind {
+	return Kind{
+		GVK: gvk, Namespaced: namespaced, Owned: namespaced, Labelled: !namespaced,
+		Immutable: Supported[gvk.Kind].Immutable, Word: "unstructured object:",
+		FailedCreate: "error creating unstructured object %s: %s", FailedUpdate: "error updating unstructured object %s: %s",
+	}
+}
+
+// IsSupported reports whether steps may have a kind that is no row of Known: one of supported, where that is nil a row of
+// Supported.
+func IsSupported(supported []string, kind string) bool {
+	_, byDefault := Supported[kind]
+	return slices.Contains(supported, kind) || supported == nil && byDefault
+}
+
+// Of returns the row of a kind that every API server serves, of those that steps have.
+func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
+	for _, table := range [...]Table{Known, Supported} {
+		for _, k := range table {
+			if k.GVK == gvk {
+				return k, true
+			}
+		}
+	}
+	return Kind{}, false
+}
+
+// GVKOf returns the kind of the object that a step names, going by its resource alone.
+func (t Table) GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
+	if k, known := t[s.Resource.Kind]; known {
+		return k.GVK
+	}
+	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
+}
+
+// KeyOf returns the object that a step of a plan in a namespace names, going by its resource alone. ok is false when its
+// kind is not served.
+func (t Table) KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
+	gvk := t.GVKOf(s)
+	k, known := t[s.Resource.Kind]
+	if !known {
+		api := LookUp(gvk, crds)
+		k.Namespaced, known = api.Namespaced, api.Kind
+	}
+	key = olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Name: s.Resource.Name}
+	if k.Namespaced {
+		key.Namespace = namespace
+	}
+	return key, known
+}
+
+// Served is what is known about the API of a kind that is no row of Known.
+type Served struct {
+	Version, Kind, Namespaced bool
+}
+
+// LookUp says whether the API server serves a kind: kinds of its own, and those that a CustomResourceDefinition defines. An
+// aggregated API that no CustomResourceDefinition describes is not seen.
+func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceDefinition) (answer Served) {
+	if k, ok := Supported[gvk.Kind]; ok && k.GVK == gvk {
+		return Served{Version: true, Kind: true, Namespaced: k.Namespaced}
+	}
+	for _, k := range Supported {
+		answer.Version = answer.Version || k.GVK.Kind != "" && k.GVK.GroupVersion() == gvk.GroupVersion()
+	}
+	for _, crd := range crds {
+		if crd.Spec.Group != gvk.Group {
+			continue
+		}
+		live := crd.DeletionTimestamp == nil && Established(crd) && slices.ContainsFunc(crd.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == gvk.Version && v.Served })
+		answer.Version = answer.Version || live
+		if crd.Spec.Names.Kind == gvk.Kind {
+			answer.Namespaced = crd.Spec.Scope == apiextensionsv1.NamespaceScoped
+			answer.Kind = answer.Kind || live
+		}
+	}
+	return answer
+}
+
+// Established reports whether the API of a definition is served.
+func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	is := map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{}
+	for _, c := range crd.Status.Conditions {
+		is[c.Type] = c.Status == apiextensionsv1.ConditionTrue
+	}
+	return is[apiextensionsv1.Established] && is[apiextensionsv1.NamesAccepted]
+}
+
+// Explain words an API server's error about the object of a name as OLM does; exists says that the object is to be updated.
 func (k Kind) Explain(name string, exists bool, message string) string {
 	verb, format := "creating", k.FailedCreate
 	if exists {
@@ -133,4 +213,17 @@ func (k Kind) Explain(name string, exists bool, message string) string {
 		return fmt.Sprintf("error %s %s %s: %s", verb, k.Word, name, message)
 	}
 	return fmt.Sprintf(format, name, message)
+}
+
+// VersionReference returns the owner reference to a ClusterServiceVersion that has no UID yet.
+func VersionReference(name string) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: CSV, Name: name,
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}
+
+// IsVersionReference reports whether an owner reference names a ClusterServiceVersion.
+func IsVersionReference(r metav1.OwnerReference) bool {
+	return r.Kind == CSV && strings.HasPrefix(r.APIVersion, v1alpha1.GroupName+"/")
 }

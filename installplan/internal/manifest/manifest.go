@@ -24,30 +24,24 @@ var ErrEmpty = errors.New("it is empty")
 // Manifest is what a step's manifest says, as JSON values.
 type Manifest struct {
 	Object map[string]any
-	// GVK is empty where the manifest does not say, as in those that OLM makes of
-	// typed objects.
+	// GVK is empty where the manifest does not say, as in those that OLM makes of typed objects.
 	GVK  schema.GroupVersionKind
 	Name string
 	// Extra: more YAML documents follow.
 	Extra bool
 }
 
-// Parse reads the first YAML or JSON document of a manifest, without the fields that
-// an API server sets.
-func Parse(text string) (Manifest, error) {
-	var m Manifest
-	err := utiljson.Unmarshal([]byte(text), &m.Object)
-	if err != nil {
+// Parse reads the first YAML or JSON document of a manifest, without the fields that an API server sets.
+func Parse(text string) (m Manifest, err error) {
+	if err = utiljson.Unmarshal([]byte(text), &m.Object); err != nil {
 		// It may be YAML, even where it begins as JSON does.
 		data, extra, yamlErr := FirstDocument(text)
 		if yamlErr == nil {
 			m.Extra, yamlErr = extra, utiljson.Unmarshal(data, &m.Object)
 		}
-		switch {
-		case yamlErr == nil:
-		case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
+		if yamlErr != nil && looksLikeJSON(text) {
 			return m, err
-		default:
+		} else if yamlErr != nil {
 			return m, yamlErr
 		}
 	}
@@ -70,16 +64,20 @@ func Parse(text string) (Manifest, error) {
 	return m, nil
 }
 
+func looksLikeJSON(text string) bool { return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") }
+
 // Metadata returns the metadata of the object; nil for none.
-func (m Manifest) Metadata() map[string]any {
-	metadata, _ := m.Object["metadata"].(map[string]any)
-	return metadata
+func (m Manifest) Metadata() map[string]any { return Fields(m.Object, "metadata") }
+
+// Fields returns the fields of an object that is a field of another; nil for none.
+func Fields(object map[string]any, field string) map[string]any {
+	fields, _ := object[field].(map[string]any)
+	return fields
 }
 
-// Strings returns a copy of a map of strings at a metadata field, without the values
-// that are no strings; never nil.
+// Strings returns a copy of a map of strings at a metadata field, without the values that are no strings; never nil.
 func Strings(metadata map[string]any, field string) map[string]any {
-	values, _ := metadata[field].(map[string]any)
+	values := Fields(metadata, field)
 	out := make(map[string]any, len(values))
 	for key, value := range values {
 		if s, ok := value.(string); ok {
@@ -125,8 +123,7 @@ func Identify(text string) Identity {
 	return id
 }
 
-// NameOf returns the name of the object that a step's manifest describes; empty
-// when it has none or is a Ref.
+// NameOf returns the name of the object that a step's manifest describes; empty when it has none or is a Ref.
 func NameOf(s *v1alpha1.Step) string { return Identify(s.Resource.Manifest).Metadata.Name }
 
 // GVKOf returns the kind that a step's manifest describes, else the step's.
@@ -137,16 +134,15 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 }
 
-// NeedsDefinition reports whether a CustomResourceDefinition, if anything, defines the
-// kind of a step.
+// NeedsDefinition reports whether a CustomResourceDefinition, if anything, defines the kind of a step.
 func NeedsDefinition(s *v1alpha1.Step) bool {
 	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOf(s), nil).Kind
 }
 
-// FirstDocument returns the first YAML document that holds anything, as JSON, and
-// whether there is another. What is a JSON object is that document as it is.
+// FirstDocument returns the first YAML document that holds anything, as JSON, and whether there is another. What is a JSON
+// object is that document as it is.
 func FirstDocument(text string) (first []byte, extra bool, err error) {
-	if data := []byte(text); strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid(data) {
+	if data := []byte(text); looksLikeJSON(text) && json.Valid(data) {
 		return data, false, nil
 	}
 	for _, doc := range strings.Split("\n"+text, "\n---") {
@@ -172,4 +168,32 @@ func FirstDocument(text string) (first []byte, extra bool, err error) {
 		return nil, false, ErrEmpty
 	}
 	return first, false, nil
+}
+
+// Source is where the object of a Ref is, in the form that OLM writes: the ConfigMap of an unpacked bundle.
+type Source struct {
+	Kind                   string `json:"kind"`
+	Name                   string `json:"name"`
+	Namespace              string `json:"namespace"`
+	CatalogSourceName      string `json:"catalogSourceName"`
+	CatalogSourceNamespace string `json:"catalogSourceNamespace"`
+	Replaces               string `json:"replaces"`
+	Properties             string `json:"properties"`
+}
+
+// Ref is a manifest that stands for an object of an unpacked bundle.
+type Ref struct {
+	Source
+	// Digest is that of the content that was planned; empty in those that OLM wrote.
+	Digest string `json:"digest,omitempty"`
+}
+
+// ParseRef reads a manifest that is a Ref; ok is false for every other one.
+func ParseRef(text string) (ref Ref, ok bool) {
+	if !strings.Contains(text, `"catalogSourceName`) || json.Unmarshal([]byte(text), &ref) != nil {
+		return Ref{}, false
+	}
+	ok = ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" &&
+		ref.CatalogSourceName != "" && ref.CatalogSourceNamespace != ""
+	return ref, ok
 }

@@ -3,28 +3,23 @@
 package step
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/olmcore/olm/installplan/internal/crd"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
-	"github.com/olmcore/olm/installplan/internal/versions"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// desired is what the object of a target must hold.
-type desired struct {
-	object map[string]any
-	// hash marks the content: a later round compares it instead of the object, which
-	// the API server may have completed.
-	hash   string
-	owners []metav1.OwnerReference
-	// uid is the incarnation of the ClusterServiceVersion that the owner labels name.
-	uid string
-}
+// hashKey is the annotation of an object that says what a step applied: a later round compares it instead of the object,
+// which the API server may have completed.
+const hashKey = olmcore.KeyPrefix + "step-hash"
 
 // byContent is the rule of all kinds whose content is kept up to date.
 func byContent(w *world, t *Target) Verdict {
@@ -32,34 +27,42 @@ func byContent(w *world, t *Target) Verdict {
 	if unknown != nil {
 		return *unknown
 	}
-	want, err := desiredOf(w, t, owners)
+	want := labelled(w, t)
+	hash, err := hashOf(want)
 	if err != nil {
-		return unreadable(t, err)
+		return unreadable(t.Key.Kind, t.Key.Name, err)
+	}
+	metadata := manifest.Fields(want, "metadata")
+	if len(owners) > 0 {
+		metadata["ownerReferences"] = encodeOwners(owners)
 	}
 	if t.Observed == nil {
-		metadata := metadataOf(want.object)
 		annotations := manifest.Strings(metadata, "annotations")
-		annotations[crd.StepHash] = want.hash
+		annotations[hashKey] = hash
 		metadata["annotations"] = annotations
-		return createFrom(w, t, want.object)
+		return createFrom(w, t, want)
 	}
-	if t.Observed.GetAnnotations()[crd.StepHash] == want.hash && (!versions.IsManaged(t.Observed) || want.isOwned(t.Observed)) {
-		return Verdict{Outcome: Done}
+	if t.Observed.GetAnnotations()[hashKey] == hash {
+		// The present incarnations own it where those that the mark was made under do not.
+		uid, _ := manifest.Fields(metadata, "labels")[olmcore.LabelOwnerUID].(string)
+		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid {
+			return Verdict{Outcome: Done}
+		}
 	}
-	return update(w, t, want)
+	return update(w, t, want, hash, owners)
 }
 
-// labelled returns what a target's object must hold but for owner references: the
-// manifest and the labels that say whose it is.
+// labelled returns what a target's object must hold but for owner references: the manifest and the labels that say whose
+// it is.
 func labelled(w *world, t *Target) map[string]any {
 	object := withMetadata(t.desired.Object)
-	metadata := metadataOf(object)
+	metadata := manifest.Fields(object, "metadata")
 	delete(metadata, "ownerReferences")
 	labels := manifest.Strings(metadata, "labels")
 	labels[olmcore.LabelManaged] = "true"
 	if t.Kind.Labelled && len(t.Versions) > 0 {
 		owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.Plan.Namespace, Name: t.Versions[0]}
-		if csv := w.known.Here[owner.Name]; csv != nil {
+		if csv := w.here(owner.Name); csv != nil {
 			owner.UID = csv.UID
 		}
 		for key, value := range owner.Labels() {
@@ -75,77 +78,58 @@ func labelled(w *world, t *Target) map[string]any {
 	return object
 }
 
-func desiredOf(w *world, t *Target, owners []metav1.OwnerReference) (desired, error) {
-	want := desired{object: labelled(w, t), owners: owners}
-	labels, _ := metadataOf(want.object)["labels"].(map[string]any)
-	want.uid, _ = labels[olmcore.LabelOwnerUID].(string)
-	var err error
-	if want.hash, err = hashOf(want.object); err != nil {
-		return desired{}, err
-	}
-	if len(owners) > 0 {
-		metadataOf(want.object)["ownerReferences"] = encodeOwners(owners)
-	}
-	return want, nil
-}
-
 // hashOf identifies the content of an object, whatever incarnation it belongs to.
 func hashOf(object map[string]any) (string, error) {
-	if labels := manifest.Strings(metadataOf(object), "labels"); labels[olmcore.LabelOwnerUID] != nil {
+	if labels := manifest.Strings(manifest.Fields(object, "metadata"), "labels"); labels[olmcore.LabelOwnerUID] != nil {
 		delete(labels, olmcore.LabelOwnerUID)
 		object = withMetadata(object)
-		metadataOf(object)["labels"] = labels
+		manifest.Fields(object, "metadata")["labels"] = labels
 	}
 	return olmcore.HashCanonical(object)
 }
 
-// isOwned reports whether an object is that of the owners' present incarnations.
-func (d desired) isOwned(o olmcore.Object) bool {
-	return ownedByAll(o, d.owners) && o.GetLabels()[olmcore.LabelOwnerUID] == d.uid
-}
-
 // update makes an observed object what the step wants.
-func update(w *world, t *Target, want desired) Verdict {
-	managed := versions.IsManaged(t.Observed)
+func update(w *world, t *Target, want map[string]any, hash string, owners []metav1.OwnerReference) Verdict {
+	managed := isManaged(t.Observed)
 	have, err := olmcore.ToMap(t.Observed)
 	if err != nil {
-		return unreadable(t, err)
+		return unreadable(t.Key.Kind, t.Key.Name, err)
 	}
 	if t.Kind.Immutable != nil {
-		if field := t.Kind.Immutable(have, want.object); field != "" {
+		if field := t.Kind.Immutable(have, want); field != "" {
 			return replace(w, t, managed, field)
 		}
 	}
 	switch {
 	case !managed && !w.OverwriteUnmanaged && !t.Kind.Additive:
-		return useUnmanaged(t, have, want.object)
-	case taken(w, t, want, managed):
-		return Verdict{Outcome: Done}.saying(crd.Shared(t.Key.String()))
+		return useUnmanaged(t, have, want)
+	case taken(w, t, hash, owners, managed):
+		return Verdict{Outcome: Done}.saying(sayShared(w, t))
 	case altered(w, t):
-		return Verdict{Outcome: Done}.saying(crd.Altered(t.Key.String()))
+		return Verdict{Outcome: Done}.saying(sayAltered(w, t))
 	}
-	after, err := typed(t, merge(have, want.object, t.Kind, managed))
+	after, err := typed(t, merge(have, want, t.Kind, managed))
 	if err != nil {
-		return unreadable(t, err)
+		return unreadable(t.Key.Kind, t.Key.Name, err)
 	}
-	var said []report.Finding
-	after.SetOwnerReferences(t.Observed.GetOwnerReferences())
+	var said []olmcore.Diagnostic
+	refs := t.Observed.GetOwnerReferences()
 	if managed {
-		refs, _ := olmcore.AddOwnerReferences(t.Observed.GetOwnerReferences(), want.owners)
-		after.SetOwnerReferences(refs)
+		refs, _ = olmcore.AddOwnerReferences(refs, owners)
 	} else {
-		said = append(said, report.Step(olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
+		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
 	}
+	after.SetOwnerReferences(refs)
 	if same(t.Observed, after) {
 		return Verdict{Outcome: Done}.saying(said...)
 	}
-	annotations, _ := olmcore.MergeLabels(after.GetAnnotations(), map[string]string{crd.StepHash: want.hash})
+	annotations, _ := olmcore.MergeLabels(after.GetAnnotations(), map[string]string{hashKey: hash})
 	after.SetAnnotations(annotations)
 	return change(w, t, after).saying(said...)
 }
 
-// replace deletes an object that differs in a field that cannot change, to be created
-// anew. One that is not the step's to delete refuses it.
+// replace deletes an object that differs in a field that cannot change, to be created anew. One that is not the step's to
+// delete refuses it.
 func replace(w *world, t *Target, managed bool, field string) Verdict {
 	if !managed || isOthers(w, t) {
 		return blocked("%s %s%s%s%s", t.Key.Kind, t.Key.Name, immutableMiddle, field, immutableSuffix)
@@ -156,29 +140,36 @@ func replace(w *world, t *Target, managed bool, field string) Verdict {
 	}}
 }
 
-// taken reports that this plan wrote the object in the last round, and that another plan
-// did so since then: two plans that describe one object would take it from each other for
-// ever. What is read may be stale: that the write arrived is told by the owner that it
-// added, which stays, or by owner labels that are not those of the predecessor.
-func taken(w *world, t *Target, want desired, managed bool) bool {
-	hash := t.Observed.GetAnnotations()[crd.StepHash]
-	if !w.wrote(t.Key) || hash == want.hash {
+// taken reports that this plan wrote the object in the last round, and that another plan did so since then: two plans that
+// describe one object would take it from each other for ever. What is read may be stale: that the write arrived is told by
+// the owner that it added, which stays, or by owner labels that are not those of the predecessor.
+func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, managed bool) bool {
+	hash := t.Observed.GetAnnotations()[hashKey]
+	if !w.wrote(t.Key) || hash == want {
 		return false
 	}
 	if owner, owned := olmcore.OwnerOf(t.Observed.GetLabels()); owned && t.Kind.Labelled {
-		return !w.known.Precedes(owner.Namespace, owner.Name, t.Versions)
+		return !w.precedes(owner.Namespace, owner.Name, t.Versions)
 	}
-	return hash != "" && (!managed || ownedByAll(t.Observed, want.owners))
+	return hash != "" && (!managed || ownedByAll(t.Observed, owners))
 }
 
-// altered reports that an Update of the object succeeded and its mark is missing. A step
+func sayShared(w *world, t *Target) olmcore.Diagnostic {
+	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is also that of another plan, which wrote it last", t.Key)
+}
+
+// altered reports that an Update of an object succeeded and its mark is missing: something rewrites what is stored. A step
 // that is recorded as Unknown met an object that existed, so what succeeded was no Create.
 func altered(w *world, t *Target) bool {
-	return w.wrote(t.Key) && t.Recorded == v1alpha1.StepStatusUnknown && t.Observed.GetAnnotations()[crd.StepHash] == ""
+	return w.wrote(t.Key) && t.Recorded == v1alpha1.StepStatusUnknown && t.Observed.GetAnnotations()[hashKey] == ""
 }
 
-// same compares an observed object with what would be written, leaving kind and version
-// aside, which typed clients do not fill in.
+func sayAltered(w *world, t *Target) olmcore.Diagnostic {
+	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with another content than was written", t.Key)
+}
+
+// same compares an observed object with what would be written, leaving kind and version aside, which typed clients do not
+// fill in.
 func same(have, after olmcore.Object) bool {
 	gvk := after.GetObjectKind().GroupVersionKind()
 	after.GetObjectKind().SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
@@ -197,27 +188,15 @@ func change(w *world, t *Target, after olmcore.Object) Verdict {
 func createFrom(w *world, t *Target, object map[string]any) Verdict {
 	o, err := typed(t, object)
 	if err != nil {
-		return unreadable(t, err)
+		return unreadable(t.Key.Kind, t.Key.Name, err)
 	}
 	return create(w, t, o)
 }
 
-// create asks for the Create of an object, which it writes to.
+// create asks for the Create of an object, which it writes to: it gets the component labels of the Subscriptions whose
+// versions it is made for, and a Subscription its own package's. They go into the write that makes it, so that no other
+// one has to bring them while package csv is at work on the same object; what exists already is package subscription's.
 func create(w *world, t *Target, o olmcore.Object) Verdict {
-	own := componentLabels(w, t, o)
-	own[olmcore.LabelManaged] = "true"
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), own)
-	o.SetLabels(labels)
-	action := olmcore.CreateOf(o, olmcore.Cause{Reason: report.StepAbsent, Message: t.Key.Kind + " is absent"})
-	action.As = w.identity(t.Kind)
-	return Verdict{Asked: v1alpha1.StepStatusNotPresent, Action: action}
-}
-
-// componentLabels are those of the Subscriptions whose versions an object is made for,
-// and on a Subscription its own package's. They go into the write that makes it, so that
-// no other one has to bring them while package csv is at work on the same object; what
-// exists already is package subscription's.
-func componentLabels(w *world, t *Target, o olmcore.Object) map[string]string {
 	var packages []string
 	switch s := o.(type) {
 	case *v1alpha1.Subscription:
@@ -231,33 +210,117 @@ func componentLabels(w *world, t *Target, o olmcore.Object) map[string]string {
 			packages = append(packages, w.packages[version]...)
 		}
 	}
-	labels := map[string]string{}
+	own := map[string]string{olmcore.LabelManaged: "true"}
 	for _, pkg := range packages {
 		if key, err := olmcore.ComponentLabelKey(pkg, w.Plan.Namespace); err == nil && pkg != "" {
-			labels[key] = ""
+			own[key] = ""
 		}
 	}
-	return labels
+	labels, _ := olmcore.MergeLabels(o.GetLabels(), own)
+	o.SetLabels(labels)
+	return creating(w, t, o)
 }
 
-// packagesOf returns the packages of versions: those of the Subscriptions that want them,
-// and of the Subscriptions that the plan makes for them.
-func packagesOf(in Input) map[string][]string {
-	packages := map[string][]string{}
-	for _, s := range in.Subscriptions {
-		if s.Spec != nil && s.Status.CurrentCSV != "" {
-			packages[s.Status.CurrentCSV] = append(packages[s.Status.CurrentCSV], s.Spec.Package)
+// creating asks for the Create of an object as it is.
+func creating(w *world, t *Target, o olmcore.Object) Verdict {
+	action := olmcore.CreateOf(o, olmcore.Cause{Reason: report.StepAbsent, Message: t.Key.Kind + " is absent"})
+	action.As = w.identity(t.Kind)
+	return Verdict{Asked: v1alpha1.StepStatusNotPresent, Action: action}
+}
+
+// ownersOf returns the owner references that a target must have; a Verdict says that they cannot be told yet.
+func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Verdict) {
+	refs := Owners(t.desired)
+	if t.Kind.Owned {
+		for _, name := range t.Versions {
+			refs = addReference(refs, kinds.VersionReference(name))
 		}
 	}
-	for _, s := range in.Plan.Status.Plan {
-		if s == nil || s.Resource.Kind != kinds.Subscription || s.Resolving == "" {
+	follows := t.Kind.Labelled && slices.ContainsFunc(t.Versions, w.isToBeMade)
+	for _, r := range refs {
+		csv := w.here(r.Name)
+		switch {
+		case w.isToBeMade(r.Name):
+			follows = true
 			continue
+		case csv == nil || csv.UID == "":
+			v := blocked("error generating ownerrefs for %s %s: clusterserviceversions.operators.coreos.com %q not found", t.Kind.Word, t.Key.Name, r.Name)
+			return nil, &v
+		case csv.DeletionTimestamp != nil:
+			v := waiting("%sClusterServiceVersion %s", WaitingPrefix, r.Name)
+			return nil, &v
 		}
-		if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-			spec, _ := m.Object["spec"].(map[string]any)
-			pkg, _ := spec["name"].(string)
-			packages[s.Resolving] = append(packages[s.Resolving], pkg)
+		r.UID = csv.UID
+		owners = append(owners, r)
+	}
+	if follows {
+		return nil, &Verdict{}
+	}
+	return owners, nil
+}
+
+// Owners reads which ClusterServiceVersions a manifest names as owners, each once and with its flags as they are. Other
+// owners are left out: their UID is one of another cluster, and garbage collection would remove the object.
+func Owners(m manifest.Manifest) (refs []metav1.OwnerReference) {
+	list, _ := m.Metadata()["ownerReferences"].([]any)
+	for _, entry := range list {
+		fields, _ := entry.(map[string]any)
+		text := func(key string) string { s, _ := fields[key].(string); return s }
+		flag := func(key string) *bool {
+			if b, ok := fields[key].(bool); ok {
+				return &b
+			}
+			return nil
+		}
+		r := metav1.OwnerReference{
+			APIVersion: text("apiVersion"), Kind: text("kind"), Name: text("name"),
+			Controller: flag("controller"), BlockOwnerDeletion: flag("blockOwnerDeletion"),
+		}
+		if kinds.IsVersionReference(r) && r.Name != "" {
+			refs = addReference(refs, r)
 		}
 	}
-	return packages
+	return refs
+}
+
+func addReference(refs []metav1.OwnerReference, r metav1.OwnerReference) []metav1.OwnerReference {
+	if slices.ContainsFunc(refs, func(have metav1.OwnerReference) bool { return have.Name == r.Name }) {
+		return refs
+	}
+	return append(refs, r)
+}
+
+// encodeOwners returns owner references as JSON values.
+func encodeOwners(owners []metav1.OwnerReference) []any {
+	list := make([]any, len(owners))
+	for i := range owners {
+		list[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&owners[i]) // strings and bools always convert
+	}
+	return list
+}
+
+func ownedByAll(o olmcore.Object, owners []metav1.OwnerReference) bool {
+	return !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return !olmcore.OwnedBy(o, r.UID) })
+}
+
+// isOthers reports that the observed object belongs to a ClusterServiceVersion that is neither the step's nor one that it
+// takes over from. Deleting it would harm that one.
+func isOthers(w *world, t *Target) bool {
+	theirs := func(namespace, name string) bool {
+		own := namespace == w.Plan.Namespace && slices.Contains(t.Versions, name)
+		return !own && !w.precedes(namespace, name, t.Versions)
+	}
+	if owner, owned := olmcore.OwnerOf(t.Observed.GetLabels()); owned && t.Kind.Labelled {
+		return theirs(owner.Namespace, owner.Name)
+	}
+	return slices.ContainsFunc(t.Observed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return kinds.IsVersionReference(r) && theirs(w.Plan.Namespace, r.Name)
+	})
+}
+
+// withMetadata returns a copy of an object with a copy of its metadata; the rest is shared.
+func withMetadata(object map[string]any) map[string]any {
+	object = maps.Clone(object)
+	object["metadata"] = maps.Clone(manifest.Fields(object, "metadata"))
+	return object
 }

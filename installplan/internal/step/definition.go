@@ -3,87 +3,280 @@
 package step
 
 import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/installplan/internal/crd"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/olmcore"
 )
 
-// definitionRule carries out what package crd decides about a CustomResourceDefinition.
-func definitionRule(w *world, t *Target) Verdict {
-	d, err := definitionOf(w, t)
-	if err != nil {
-		return unreadable(t, err)
-	}
-	decision := d.Decide()
-	var v Verdict
-	switch decision.Verb {
-	case crd.Create:
-		v = create(w, t, decision.After)
-	case crd.Update:
-		v = change(w, t, decision.After)
-		if t.Recorded == v1alpha1.StepStatusWaitingForAPI {
-			v.Status = v1alpha1.StepStatusWaitingForAPI // its memory that the plan wrote it
-		}
-	case crd.Refuse:
-		v = blocked("%s", decision.Message)
-	case crd.Never:
-		v = invalid("%s", decision.Message)
-	default:
-		v = awaitServed(w, d.Observed)
-	}
-	v.Change = decision.Change
-	return v.saying(decision.Said...)
+const (
+	// AlongsidePrefix starts the annotations in which a definition records the ClusterServiceVersions that brought it, each
+	// as namespace/name. OLM writes them.
+	AlongsidePrefix = "operatorframework.io/installed-alongside-"
+	// changeableBy is the annotation of a definition that names the namespaces whose plans may change it whoever else owns
+	// it, separated by commas. An administrator sets it; no bundle can.
+	changeableBy = olmcore.KeyPrefix + "changeable-by"
+	// establishTimeout is how long a definition may take to be served.
+	establishTimeout = time.Minute
+	// maxRecorded is how many versions of one namespace a definition records. Its annotations have an end, and other
+	// namespaces need room, too.
+	maxRecorded = 20
+)
+
+// definition is a CustomResourceDefinition that steps describe. Definitions are shared by all namespaces: they are never
+// deleted, do not count before they are served, and change only in ways that take nothing away from other owners or from
+// existing custom resources.
+type definition struct {
+	w *world
+	t *Target
+	// desired is what the manifest says, with the labels of OLM; hash identifies it. records are the versions that the
+	// manifest records. Neither they nor changeableBy are among the annotations of desired.
+	desired *apiextensionsv1.CustomResourceDefinition
+	hash    string
+	records map[string]string
+	// have is the definition as it exists, nil when it does not.
+	have *apiextensionsv1.CustomResourceDefinition
 }
 
-func definitionOf(w *world, t *Target) (crd.Definition, error) {
+// definitionRule decides about a CustomResourceDefinition.
+func definitionRule(w *world, t *Target) Verdict {
 	object := labelled(w, t)
-	annotations := map[string]string{}
-	for key, value := range manifest.Strings(metadataOf(object), "annotations") {
-		annotations[key] = value.(string)
+	metadata := manifest.Fields(object, "metadata")
+	annotations, records := manifest.Strings(metadata, "annotations"), map[string]string{}
+	for key, value := range annotations {
+		if strings.HasPrefix(key, AlongsidePrefix) {
+			records[key] = value.(string)
+			delete(annotations, key)
+		}
 	}
-	records, others := crd.Recorded(annotations)
-	delete(others, crd.ChangeableBy) // the administrator's alone
-	plain := map[string]any{}
-	for key, value := range others {
-		plain[key] = value
-	}
-	metadataOf(object)["annotations"] = plain
+	delete(annotations, changeableBy) // the administrator's alone
+	metadata["annotations"] = annotations
 	hash, err := hashOf(object)
 	if err != nil {
-		return crd.Definition{}, err
+		return unreadable(kinds.CRD, t.Key.Name, err)
 	}
 	o, err := typed(t, object)
 	if err != nil {
-		return crd.Definition{}, err
+		return unreadable(kinds.CRD, t.Key.Name, err)
 	}
-	observed, _ := t.Observed.(*apiextensionsv1.CustomResourceDefinition)
-	return crd.Definition{
-		Desired: o.(*apiextensionsv1.CustomResourceDefinition), Hash: hash, Records: records, Observed: observed,
-		Versions: t.Versions, Known: w.known,
-		Written: w.wrote(t.Key), Met: t.Recorded == v1alpha1.StepStatusUnknown,
-		Resources: w.CustomResources, Hidden: w.Plan.Status.AttenuatedServiceAccountRef != nil,
-		OverwriteUnmanaged: w.OverwriteUnmanaged, ChangeOwned: w.ChangeOwnedCRDs,
-	}, nil
+	d := definition{w: w, t: t, desired: o.(*apiextensionsv1.CustomResourceDefinition), hash: hash, records: records}
+	d.have, _ = t.Observed.(*apiextensionsv1.CustomResourceDefinition)
+	return d.decide()
 }
 
-// awaitServed decides about a CustomResourceDefinition whose content is right.
-func awaitServed(w *world, have *apiextensionsv1.CustomResourceDefinition) Verdict {
-	if kinds.Established(have) {
+func (d definition) decide() Verdict {
+	t, w, have := d.t, d.w, d.have
+	if len(d.desired.Spec.Versions) == 0 {
+		return blocked("could not find any versions in the new CRD")
+	}
+	for _, name := range t.Versions {
+		if !MayBeRecorded(name) {
+			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", t.Key.Name, name)
+		}
+	}
+	if len(t.Versions) > maxRecorded {
+		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.Key.Name, len(t.Versions), maxRecorded)
+	}
+	if have == nil {
+		return create(w, t, annotated(d.desired, d.recording(d.records), map[string]string{hashKey: d.hash}))
+	}
+	entries, _ := Recorded(have)
+	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
+		return !slices.Contains(slices.Collect(maps.Values(entries)), w.Plan.Namespace+"/"+name)
+	})
+	applied := have.Annotations[hashKey]
+	switch {
+	case len(entries) == 0 && !isManaged(have) && !w.OverwriteUnmanaged: // OLM labels what it records since 0.26
+		if field := narrowed(d.desired, have); field != "" {
+			return unmanaged(t, field)
+		}
+		return d.served()
+	case applied == d.hash && recorded:
+		return d.served()
+	case altered(w, t):
+		return d.served().saying(sayAltered(w, t))
+	}
+	if newer := d.newerOwner(); newer != "" && (narrowed(have, d.desired) != "" || narrowed(d.desired, have) == "") {
+		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
+			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer))
+	}
+	if w.wrote(t.Key) && applied != "" && recorded {
+		return d.served().saying(sayShared(w, t))
+	}
+	return d.change()
+}
+
+// change makes the observed definition what the step describes, as far as it may.
+func (d definition) change() Verdict {
+	have, after := d.have, d.have.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(after.Labels, d.desired.Labels)
+	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, d.desired.Annotations)
+	after.Spec = *d.desired.Spec.DeepCopy()
+	if d.convertedByOthers() {
+		after.Spec.Conversion = have.Spec.Conversion.DeepCopy()
+	}
+	// What is refused for the sake of others asks for no judgement of their custom resources.
+	if owners := d.protectedOwners(); len(owners) > 0 {
+		if field := d.takes(after); field != "" {
+			return blocked("CustomResourceDefinition %s is owned by %s too, and %s would change for it", have.Name, strings.Join(owners, ", "), field)
+		}
+		kept := have.DeepCopy()
+		after.Spec.Conversion, after.Labels, after.Annotations = kept.Spec.Conversion, kept.Labels, kept.Annotations
+	}
+	judged := d.judgeResources()
+	if problem := d.unsafe(); problem != "" && !judged.Refused() {
+		judged.Outcome, judged.Message = Blocked, problem
+	}
+	if judged.Refused() {
+		return judged
+	}
+	v := d.write(after, map[string]string{hashKey: d.hash}).saying(judged.Said...)
+	v.Change = judged.Change
+	return v
+}
+
+// write asks for the Update to after, with the plan's own records and further annotations, or finds that it would change
+// nothing but the latter.
+func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
+	entries, others := Recorded(after)
+	maps.Copy(entries, d.records)
+	entries = d.recording(entries)
+	own, namespace := 0, d.w.Plan.Namespace
+	for _, value := range entries {
+		if strings.HasPrefix(value, namespace+"/") {
+			own++
+		}
+	}
+	if own > maxRecorded {
+		return blocked("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d", after.Name, own, namespace, maxRecorded)
+	}
+	after = after.DeepCopy()
+	after.Annotations = others
+	after = annotated(after, entries)
+	if apiequality.Semantic.DeepEqual(d.have.ObjectMeta, after.ObjectMeta) && apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec) {
+		return d.served()
+	}
+	v := change(d.w, d.t, annotated(after, further))
+	if d.t.Recorded == v1alpha1.StepStatusWaitingForAPI {
+		v.Status = v1alpha1.StepStatusWaitingForAPI // its memory that the plan wrote it
+	}
+	return v
+}
+
+// served decides about a definition that is not to be written: it counts once it is served.
+func (d definition) served() Verdict {
+	if kinds.Established(d.have) {
 		return Verdict{Outcome: Done}
 	}
-	var started time.Time
-	if start := w.Plan.Status.StartTime; start != nil {
-		started = start.Time
+	since := d.have.CreationTimestamp.Time
+	latest := func(at time.Time) {
+		if at.After(since) {
+			since = at
+		}
 	}
-	v := Verdict{Outcome: Waiting, Status: v1alpha1.StepStatusWaitingForAPI}
-	v.Message, v.Deadline = crd.Awaited(have, started)
-	if !w.Preflight && !w.Now.Before(v.Deadline) {
+	if start := d.w.Plan.Status.StartTime; start != nil {
+		latest(start.Time)
+	}
+	v := waiting("waiting for CustomResourceDefinition %s to be established", d.have.Name)
+	for _, c := range d.have.Status.Conditions {
+		if c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established {
+			latest(c.LastTransitionTime.Time)
+		}
+		if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse && c.Message != "" {
+			v.Message += ": " + c.Message
+		}
+	}
+	v.Status, v.Deadline = v1alpha1.StepStatusWaitingForAPI, since.Add(establishTimeout)
+	if !d.w.Preflight && !d.w.Now.Before(v.Deadline) {
 		v.Outcome = Blocked
 	}
 	return v
+}
+
+// unsafe says why a definition may not become what the step describes, whoever uses it.
+func (d definition) unsafe() string {
+	have, desired := d.have, d.desired
+	var lost []string
+	for _, stored := range have.Status.StoredVersions {
+		if versionOf(desired, stored) == nil {
+			lost = append(lost, stored)
+		}
+	}
+	if slices.Sort(lost); len(lost) > 0 {
+		return fmt.Sprintf("risk of data loss updating %q: new CRD removes version %s that is listed as a stored version on the existing CRD",
+			have.Name, strings.Join(lost, ", "))
+	}
+	for _, f := range [...]struct{ field, old, new string }{
+		{"spec.scope", string(have.Spec.Scope), string(desired.Spec.Scope)},
+		{"spec.names.kind", have.Spec.Names.Kind, desired.Spec.Names.Kind},
+		{"spec.names.plural", have.Spec.Names.Plural, desired.Spec.Names.Plural},
+	} {
+		if f.old != f.new {
+			return fmt.Sprintf("CustomResourceDefinition %s: %s is immutable", have.Name, f.field)
+		}
+	}
+	return ""
+}
+
+// annotated returns a copy of a definition with further annotations.
+func annotated(crd *apiextensionsv1.CustomResourceDefinition, further ...map[string]string) *apiextensionsv1.CustomResourceDefinition {
+	crd = crd.DeepCopy()
+	for _, f := range further {
+		crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, f)
+	}
+	return crd
+}
+
+// Recorded splits the annotations of a definition into the entries that record ClusterServiceVersions and the others.
+func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others map[string]string) {
+	entries, others = map[string]string{}, map[string]string{}
+	for key, value := range crd.Annotations {
+		if strings.HasPrefix(key, AlongsidePrefix) {
+			entries[key] = value
+		} else {
+			others[key] = value
+		}
+	}
+	return entries, others
+}
+
+// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is recorded.
+func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
+
+// recording returns the entries of those that exist or are about to, and those of the plan's own versions. Two names may
+// have one hash under which OLM records them, and such names are easily found: the first entry stays, the next gets a key
+// of its own.
+func (d definition) recording(entries map[string]string) map[string]string {
+	kept := map[string]string{}
+	add := func(value string) {
+		h := fnv.New64a()
+		h.Write([]byte(value))
+		key := fmt.Sprintf("%s%x", AlongsidePrefix, h.Sum64())
+		if have, taken := kept[key]; taken && have != value {
+			key += "-" + olmcore.NameSuffix(20, value)
+		}
+		kept[key] = value
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		namespace, name, _ := strings.Cut(entries[key], "/")
+		if csv := d.w.version(namespace, name); csv != nil && !csv.IsCopied() || d.w.isAnnounced(namespace, name) {
+			add(entries[key])
+		}
+	}
+	for _, name := range d.t.Versions {
+		add(d.w.Plan.Namespace + "/" + name)
+	}
+	return kept
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// fromStatus answers from what is recorded of a step and from the presence of its
-// object, without reading the manifest, where that is enough.
+// fromStatus answers from what is recorded of a step and from the presence of its object, without reading the manifest,
+// where that is enough.
 func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	if s == nil {
 		return invalid(InvalidPlan), true
@@ -40,11 +40,8 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 		return refused, true
 	}
 	key, served := w.Kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
-	o := w.find(key)
-	if !served || o == nil {
-		return Verdict{}, false
-	}
-	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); isCSV && csv.IsCopied() {
+	o := w.objects[key]
+	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); !served || o == nil || isCSV && csv.IsCopied() {
 		return Verdict{}, false
 	}
 	if o.GetDeletionTimestamp() != nil {
@@ -53,8 +50,8 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	return keep, true
 }
 
-// describe reads what the step at an index wants; without a target the Verdict says what
-// is wrong. What there is to say about a target is in the Verdict, too.
+// describe reads what the step at an index wants; without a target the Verdict says what is wrong. What there is to say
+// about a target is in the Verdict, too.
 func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	t := &Target{Steps: []int{i}, Recorded: s.Status, rule: ruleOf(s.Resource.Kind)}
 	if s.Resolving != "" {
@@ -69,6 +66,10 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	if v.Refused() {
 		return nil, v
 	}
+	var said []olmcore.Diagnostic
+	if m.Extra {
+		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s holds more than one document", s.Resource.Name))
+	}
 	if m.GVK.Kind == "" {
 		m.GVK = w.Kinds.GVKOf(s)
 	}
@@ -78,31 +79,29 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	} else {
 		kind, v = genericKind(w, s, m.GVK)
 	}
-	said := m.said
 	if v.Outcome != Pending {
 		return nil, v.saying(said...)
 	}
 	var keys []olmcore.KeyCase
 	m.Object, keys = olmcore.FoldKeys(m.Object, olmcore.NewObject(m.GVK))
 	for _, key := range keys {
-		said = append(said, report.Step(olmcore.Warning, report.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
+		said = append(said, w.about(i, olmcore.Warning, report.KeyCase, "the manifest of %s: %s", s.Resource.Name, key))
 	}
 	if m.Name == "" {
 		return nil, blocked("object of step %s has no name", s.Resource.Name).saying(said...)
 	}
 	if m.Name != s.Resource.Name {
-		said = append(said, report.Step(olmcore.Warning, report.StepNameDiffers, "the step names %s, its manifest %s", s.Resource.Name, m.Name))
+		said = append(said, w.about(i, olmcore.Warning, report.StepNameDiffers, "the step names %s, its manifest %s", s.Resource.Name, m.Name))
 	}
 	if kind.Labelled && len(validation.IsValidLabelValue(s.Resolving)) > 0 {
 		return nil, invalid("%s %s: label %s=%q is not valid", kind.GVK.Kind, m.Name, olmcore.LabelOwner, s.Resolving).saying(said...)
 	}
-	t.Kind, t.desired = kind, m.Manifest
+	t.Kind, t.desired = kind, m
 	t.place(w.Plan.Namespace)
 	return t, Verdict{Said: said}
 }
 
-// place gives the desired object its kind and the plan's namespace, whatever the manifest
-// says of the latter.
+// place gives the desired object its kind and the plan's namespace, whatever the manifest says of the latter.
 func (t *Target) place(namespace string) {
 	t.Key = olmcore.Key{Group: t.desired.GVK.Group, Kind: t.desired.GVK.Kind, Name: t.desired.Name}
 	t.desired.Object["apiVersion"], t.desired.Object["kind"] = t.desired.GVK.ToAPIVersionAndKind()
@@ -113,48 +112,38 @@ func (t *Target) place(namespace string) {
 	}
 }
 
-// readManifest is a manifest with what there is to say about it.
-type readManifest struct {
-	manifest.Manifest
-	said []report.Finding
-}
-
 // read returns the manifest of a step, or what it refers to, or says why there is none.
-func read(w *world, s *v1alpha1.Step) (readManifest, Verdict) {
+func read(w *world, s *v1alpha1.Step) (m manifest.Manifest, v Verdict) {
 	text := s.Resource.Manifest
 	if ref, ok := manifest.ParseRef(text); ok {
-		var v Verdict
 		if text, v = w.literals[ref].find(s); v.Refused() {
-			return readManifest{}, v
+			return m, v
 		}
 	}
 	m, err := manifest.Parse(text)
-	if err != nil {
-		v := invalid("%s", unparsed(s, err))
-		if errors.Is(err, manifest.ErrEmpty) {
-			v.Outcome = Blocked
-		}
-		return readManifest{}, v
-	}
-	if m.Extra {
-		return readManifest{m, []report.Finding{report.Step(olmcore.Warning, report.ExtraDocumentsIgnored,
-			"the manifest of %s holds more than one document", s.Resource.Name)}}, Verdict{}
-	}
-	return readManifest{Manifest: m}, Verdict{}
-}
-
-func unparsed(s *v1alpha1.Step, err error) string {
 	switch {
-	case s.Resource.Kind == kinds.CRD:
-		return "v1 crd unmarshaling failed: " + err.Error()
+	case err == nil:
+		return m, Verdict{}
 	case kinds.IsGeneric(s):
-		return fmt.Sprintf("error decoding %s object to an unstructured object: %s", s.Resource.Name, err)
+		v = invalid("error decoding %s object to an unstructured object: %s", s.Resource.Name, err)
+	default:
+		v = unreadable(s.Resource.Kind, s.Resource.Name, err)
 	}
-	return fmt.Sprintf("error parsing step manifest: %s: %s", s.Resource.Name, err)
+	if errors.Is(err, manifest.ErrEmpty) {
+		v.Outcome = Blocked
+	}
+	return m, v
 }
 
-// checkKind refuses a manifest of another kind than its step's. One that names the kind
-// and no group is of the step's.
+// unreadable is the Verdict of a manifest that its kind cannot hold.
+func unreadable(kind, name string, err error) Verdict {
+	if kind == kinds.CRD {
+		return invalid("v1 crd unmarshaling failed: %s", err)
+	}
+	return invalid("error parsing step manifest: %s: %s", name, err)
+}
+
+// checkKind refuses a manifest of another kind than its step's. One that names the kind and no group is of the step's.
 func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verdict {
 	if gvk.Group == "" && gvk.Kind == k.GVK.Kind {
 		gvk.Group = k.GVK.Group
@@ -170,29 +159,29 @@ func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verd
 	return Verdict{}
 }
 
-// genericKind returns how a kind is applied that is no row of the table, with a pending
-// Verdict; any other Verdict says why it cannot be applied now.
-func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (kinds.Kind, Verdict) {
+// genericKind returns how a kind is applied that is no row of the table, with a pending Verdict; any other Verdict says
+// why it cannot be applied now.
+func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kinds.Kind, v Verdict) {
 	if !kinds.IsSupported(w.SupportedKinds, s.Resource.Kind) {
-		return kinds.Kind{}, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: InvalidPlan}
+		return k, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: InvalidPlan}
 	}
 	if gvk.Kind != s.Resource.Kind {
-		return kinds.Kind{}, invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
+		return k, invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
 	}
 	api := kinds.LookUp(gvk, w.CustomResourceDefinitions)
 	if api.Kind {
 		return kinds.Generic(gvk, api.Namespaced), Verdict{}
 	}
 	if name := w.defining[gvk.GroupKind()]; name != "" {
-		v := waiting("waiting for CustomResourceDefinition %s to be established", name)
+		v = waiting("waiting for CustomResourceDefinition %s to be established", name)
 		v.Follows = true
-		return kinds.Kind{}, v
+		return k, v
 	}
-	v := notServed(s, gvk)
+	v = notServed(s, gvk)
 	if api.Version {
 		v.Message = fmt.Sprintf("Unable to find GVK in discovery: %s %s %s", gvk.Group, gvk.Version, gvk.Kind)
 	}
-	return kinds.Kind{}, v
+	return k, v
 }
 
 func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {

@@ -8,10 +8,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/crd"
 	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -32,7 +33,7 @@ type Evaluation struct {
 	// Diagnostics are what is said about the steps.
 	Diagnostics []olmcore.Diagnostic
 	// Changes are the changes of schemas that custom resources must be judged for.
-	Changes []crd.SchemaChange
+	Changes []SchemaChange
 	// Lost are the lookups of bundles whose content the steps need and that is lost.
 	Lost []v1alpha1.BundleLookup
 
@@ -41,81 +42,96 @@ type Evaluation struct {
 
 // Evaluate looks at every step of a plan before anything is applied.
 func Evaluate(in Input) Evaluation {
-	w := newWorld(in)
-	e := Evaluation{plan: in.Plan, Verdicts: make([]Verdict, len(in.Plan.Status.Plan))}
-	if len(e.Verdicts) > MaxSteps || len(bundle.Referred(in.Plan)) > MaxBundles {
-		for i, s := range in.Plan.Status.Plan {
-			e.Verdicts[i].Status = Recorded(s)
+	plan := in.Plan
+	e := Evaluation{plan: plan, Verdicts: make([]Verdict, len(plan.Status.Plan))}
+	if len(e.Verdicts) > MaxSteps || len(bundle.Referred(plan)) > MaxBundles {
+		for i, s := range plan.Status.Plan {
+			e.Verdicts[i].Status = StatusOf(s)
 		}
 		e.Verdicts[0].Outcome, e.Verdicts[0].Message = Invalid, InvalidPlan
 		return e
 	}
-	known, generic := e.open(&w)
-	w.literals, e.Lost = literals(&w, append(slices.Clone(known), generic...))
-	targets := e.describe(&w, known)
-	w = w.describing(targets)
-	e.judge(&w, targets)
-	// Kinds that a CustomResourceDefinition of the plan defines are judged after it.
-	w = w.judged(targets)
-	others := e.describe(&w, generic)
-	e.judge(&w, others)
-	e.Targets = append(targets, others...)
-	slices.SortFunc(e.Targets, func(a, b *Target) int { return cmp.Compare(a.Steps[0], b.Steps[0]) })
-	e.requireAccount(&w)
-	e.lookups()
-	return e
-}
-
-// Recorded returns the status that is recorded for a step.
-func Recorded(s *v1alpha1.Step) v1alpha1.StepStatus {
-	if s == nil {
-		return ""
-	}
-	return s.Status
-}
-
-// open gives their verdicts to the steps whose status says enough, and returns the
-// others by their index: those of kinds of the table, and the generic ones.
-func (e *Evaluation) open(w *world) (known, generic []int) {
-	for i, s := range w.Plan.Status.Plan {
-		verdict, answered := fromStatus(w, s)
+	w := newWorld(in)
+	var known, generic []int // steps whose status does not say enough
+	for i, s := range plan.Status.Plan {
+		v, answered := fromStatus(w, s)
 		if answered {
-			e.Verdicts[i] = verdict
+			e.Verdicts[i] = v
 		} else if _, isKnown := w.Kinds[s.Resource.Kind]; isKnown {
 			known = append(known, i)
 		} else {
 			generic = append(generic, i)
 		}
 	}
-	return known, generic
+	w.literals, e.Lost = literals(w, slices.Concat(known, generic))
+	e.judge(w, known)
+	e.judge(w, generic) // of kinds that a CustomResourceDefinition of the plan may define
+	slices.SortFunc(e.Targets, func(a, b *Target) int { return cmp.Compare(a.Steps[0], b.Steps[0]) })
+	e.requireAccount(in.HasAccount)
+	e.lookups()
+	return e
 }
 
-// describe returns the objects that steps describe, and gives their verdicts to the steps
-// that describe none.
+// StatusOf returns the status that is recorded for a step.
+func StatusOf(s *v1alpha1.Step) v1alpha1.StepStatus {
+	if s == nil {
+		return ""
+	}
+	return s.Status
+}
+
+// judge gives steps their verdicts, those for one object the same.
+func (e *Evaluation) judge(w *world, steps []int) {
+	targets := e.describe(w, steps)
+	for _, t := range targets {
+		if t.Key.Kind == kinds.CSV {
+			if o, err := typed(t, t.desired.Object); err == nil {
+				w.described[t.Key.Name] = o.(*v1alpha1.ClusterServiceVersion)
+			}
+		}
+	}
+	for _, t := range targets {
+		v := judge(w, t)
+		e.Diagnostics = append(e.Diagnostics, v.Said...)
+		if v.Change != nil {
+			e.Changes = append(e.Changes, *v.Change)
+		}
+		e.settle(t, v)
+		if t.Key.Kind == kinds.CRD && v.Outcome != Done {
+			spec := manifest.Fields(t.desired.Object, "spec")
+			group, _ := spec["group"].(string)
+			kind, _ := manifest.Fields(spec, "names")["kind"].(string)
+			gk := schema.GroupKind{Group: group, Kind: kind}
+			w.defining[gk] = cmp.Or(w.defining[gk], t.Key.Name)
+		}
+	}
+	e.Targets = append(e.Targets, targets...)
+}
+
+// describe returns the objects that steps describe, and gives their verdicts to the steps that describe none.
 func (e *Evaluation) describe(w *world, steps []int) []*Target {
 	var targets []*Target
 	byKey := map[olmcore.Key]*Target{}
 	for _, i := range steps {
-		s := w.Plan.Status.Plan[i]
+		s := e.plan.Status.Plan[i]
 		t, v := describe(w, i, s)
-		e.say(i, v.Said)
-		if t == nil {
+		e.Diagnostics = append(e.Diagnostics, v.Said...)
+		switch {
+		case t == nil:
 			if v.NotServed && s.Optional {
-				e.say(i, []report.Finding{report.Step(olmcore.Info, report.OptionalStepSkipped, "%s", v.Message)})
+				e.Diagnostics = append(e.Diagnostics, w.about(i, olmcore.Info, report.OptionalStepSkipped, "%s", v.Message))
 				v = Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}
 			}
 			v.Status = cmp.Or(v.Status, s.Status)
 			v.Asked = v.Status
 			e.Verdicts[i] = v
-			continue
+		case byKey[t.Key] != nil:
+			byKey[t.Key].join(t)
+		default:
+			t.Observed = w.objects[t.Key]
+			byKey[t.Key] = t
+			targets = append(targets, t)
 		}
-		if have := byKey[t.Key]; have != nil {
-			have.join(t)
-			continue
-		}
-		t.Observed = w.find(t.Key)
-		byKey[t.Key] = t
-		targets = append(targets, t)
 	}
 	return targets
 }
@@ -133,79 +149,44 @@ func (t *Target) join(other *Target) {
 	}
 }
 
-func (e *Evaluation) judge(w *world, targets []*Target) {
-	for _, t := range targets {
-		v := judge(w, t)
-		e.say(t.Steps[0], v.Said)
-		if v.Change != nil {
-			e.Changes = append(e.Changes, *v.Change)
-		}
-		e.settle(t, v)
-	}
-}
-
-// settle gives all steps of a target its verdict.
+// settle gives all steps of a target its verdict. One whose object exists is Created when the plan asked for it, as the
+// step remembers, else Present.
 func (e *Evaluation) settle(t *Target, v Verdict) {
 	t.Verdict = v
 	for _, i := range t.Steps {
-		own := v
-		have := e.plan.Status.Plan[i].Status
-		own.Status = cmp.Or(v.Status, have)
+		own, have := v, e.plan.Status.Plan[i].Status
 		if v.Outcome == Done && v.Status == "" {
-			own.Status = present(have, t.Kind)
+			own.Status = v1alpha1.StepStatusPresent
+			if have == v1alpha1.StepStatusNotPresent || have == v1alpha1.StepStatusCreated ||
+				have == v1alpha1.StepStatusWaitingForAPI && t.Key.Kind == kinds.CRD {
+				own.Status = v1alpha1.StepStatusCreated
+			}
 		}
+		own.Status = cmp.Or(own.Status, have)
 		own.Asked = cmp.Or(own.Asked, own.Status)
 		e.Verdicts[i] = own
 	}
 }
 
-// present is the status of a step whose object exists: Created when the plan asked for
-// it, as the step remembers, else Present.
-func present(have v1alpha1.StepStatus, k kinds.Kind) v1alpha1.StepStatus {
-	switch {
-	case have == v1alpha1.StepStatusNotPresent || have == v1alpha1.StepStatusWaitingForAPI && k.GVK.Kind == kinds.CRD:
-		return v1alpha1.StepStatusCreated
-	case have == v1alpha1.StepStatusCreated:
-		return have
-	}
-	return v1alpha1.StepStatusPresent
-}
-
-// requireAccount blocks the plan when the account it runs as is gone: it never falls
-// back to the controller's own.
-func (e *Evaluation) requireAccount(w *world) {
-	ref := w.Plan.Status.AttenuatedServiceAccountRef
-	if ref == nil || w.HasAccount {
-		return
-	}
-	for _, t := range e.Targets {
-		if t.Verdict.Action != nil && t.Verdict.Action.Identity() != nil {
-			e.settle(t, blocked("serviceaccounts %q not found", ref.Name))
-			return
+// requireAccount blocks the plan when the account it runs as is gone: it never falls back to the controller's own.
+func (e *Evaluation) requireAccount(exists bool) {
+	if ref := e.plan.Status.AttenuatedServiceAccountRef; ref != nil && !exists {
+		i := slices.IndexFunc(e.Targets, func(t *Target) bool { return t.Verdict.Action != nil && t.Verdict.Action.Identity() != nil })
+		if i >= 0 {
+			e.settle(e.Targets[i], blocked("serviceaccounts %q not found", ref.Name))
 		}
 	}
 }
 
 // lookups judges bundles that were not unpacked when the plan was made.
 func (e *Evaluation) lookups() {
-	for i := range e.plan.Status.BundleLookups {
-		l := &e.plan.Status.BundleLookups[i]
+	for _, l := range e.plan.Status.BundleLookups {
 		name := cmp.Or(l.Identifier, l.Path)
 		if c := l.GetCondition(v1alpha1.BundleLookupFailed); c.Status == corev1.ConditionTrue {
 			e.Verdicts = append(e.Verdicts, blocked("%s", cmp.Or(c.Message, "bundle "+name+" cannot be unpacked")))
 		} else if c := l.GetCondition(v1alpha1.BundleLookupPending); c.Status == corev1.ConditionTrue {
 			e.Verdicts = append(e.Verdicts, waiting("bundle %s%s", name, NotUnpacked))
 		}
-	}
-}
-
-func (e *Evaluation) say(i int, said []report.Finding) {
-	for _, f := range said {
-		path := ""
-		if f.OfStep {
-			path = Path(i)
-		}
-		e.Diagnostics = append(e.Diagnostics, olmcore.Diagnose(f.Severity, f.Reason, olmcore.RefOf(e.plan), path, "%s", f.Message))
 	}
 }
 
@@ -220,8 +201,8 @@ func (e Evaluation) Path(i int) string {
 // Refused reports whether the plan as a whole may not be applied.
 func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }
 
-// Record returns the steps of the plan with the status that each gets. Where actions are
-// held back, no step remembers that its object was asked for. A nil step stays.
+// Record returns the steps of the plan with the status that each gets. Where actions are held back, no step remembers
+// that its object was asked for. A nil step stays.
 func (e Evaluation) Record() []*v1alpha1.Step {
 	held := e.Refused()
 	steps := make([]*v1alpha1.Step, len(e.plan.Status.Plan))
@@ -239,11 +220,10 @@ func (e Evaluation) Record() []*v1alpha1.Step {
 }
 
 // Actions returns what is to be written, in plan order; nothing when a step is refused.
-func (e Evaluation) Actions() []olmcore.Action {
+func (e Evaluation) Actions() (actions []olmcore.Action) {
 	if e.Refused() {
 		return nil
 	}
-	var actions []olmcore.Action
 	for _, t := range e.Targets {
 		if t.Verdict.Action != nil {
 			actions = append(actions, t.Verdict.Action)

@@ -3,7 +3,6 @@
 package step
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -20,8 +19,7 @@ import (
 // MaxInflated bounds the files of the bundles of a plan together, in bytes.
 const MaxInflated = 256 << 20
 
-// literal are the steps that a reference to an unpacked bundle stands for, with their
-// manifests, or why there are none.
+// literal are the steps that a reference to an unpacked bundle stands for, with their manifests, or why there are none.
 type literal struct {
 	steps   []*v1alpha1.Step
 	problem string
@@ -32,22 +30,20 @@ func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 	if l.problem != "" {
 		return "", blocked("%s", l.problem)
 	}
-	i := slices.IndexFunc(l.steps, func(own *v1alpha1.Step) bool {
-		a, b := own.Resource, s.Resource
-		return a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group
-	})
-	if i < 0 {
-		return "", blocked("couldn't find unpacked step for %v", *s)
+	for _, own := range l.steps {
+		if a, b := own.Resource, s.Resource; a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group {
+			return a.Manifest, Verdict{}
+		}
 	}
-	return l.steps[i].Resource.Manifest, Verdict{}
+	return "", blocked("couldn't find unpacked step for %v", *s)
 }
 
-// literals makes the steps of the bundles again that steps of the plan refer to, as they
-// were planned, and returns the lookups of those whose content is lost.
-func literals(w *world, steps []int) (map[manifest.Ref]literal, []v1alpha1.BundleLookup) {
-	made := map[manifest.Ref]literal{}
-	var lost []v1alpha1.BundleLookup
-	shelf := shelf{contents: map[types.NamespacedName]content{}}
+// literals makes the steps of the bundles again that steps of the plan refer to, as they were planned, and returns the
+// lookups of those whose content is lost. The references of one bundle differ in their properties, so it is read once for
+// all of them.
+func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
+	made = map[manifest.Ref]literal{}
+	contents, inflated := map[types.NamespacedName]content{}, 0
 	for _, i := range steps {
 		s := w.Plan.Status.Plan[i]
 		ref, ok := manifest.ParseRef(s.Resource.Manifest)
@@ -59,9 +55,14 @@ func literals(w *world, steps []int) (map[manifest.Ref]literal, []v1alpha1.Bundl
 				ref.Source, w.Plan.Namespace, ref.Namespace)}
 			continue
 		}
-		c := shelf.take(w.ConfigMaps, ref)
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		c, known := contents[key]
+		if !known {
+			c = contentOf(w.ConfigMaps, key, &inflated)
+			contents[key] = c
+		}
 		made[ref] = literalOf(w.Plan.Namespace, s.Resolving, ref, c)
-		if l, found := lookupOf(w.Plan, ref); (!c.exists || c.err != nil) && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
+		if l, found := lookupOf(w.Plan, ref); c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
 			return have.Path == l.Path && have.Identifier == l.Identifier
 		}) {
 			lost = append(lost, bundle.Again(l, w.Now))
@@ -70,56 +71,43 @@ func literals(w *world, steps []int) (map[manifest.Ref]literal, []v1alpha1.Bundl
 	return made, lost
 }
 
-// MayRefer reports whether plans of a namespace may be made of what was unpacked in
-// another: in their own, where their catalogs are, and where those are that all
-// namespaces see.
+// MayRefer reports whether plans of a namespace may be made of what was unpacked in another: in their own, where their
+// catalogs are, and where those are that all namespaces see.
 func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundle == global }
 
-// content is what a ConfigMap holds, or why that is not known.
+// content is what a ConfigMap holds, or why that is not known: finding or loading it failed.
 type content struct {
 	bundle.Content
-	exists bool
-	err    error
+	failed, problem string
 }
 
-// shelf holds the bundles that were read. The references of one bundle differ in their
-// properties, so it is read once for all of them.
-type shelf struct {
-	contents map[types.NamespacedName]content
-	inflated int // bytes of the files in contents
-}
-
-func (s *shelf) take(configMaps []*corev1.ConfigMap, ref manifest.Ref) content {
-	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if c, known := s.contents[key]; known {
-		return c
+// contentOf reads the ConfigMap of a key; inflated counts the bytes of all files that were.
+func contentOf(configMaps []*corev1.ConfigMap, key types.NamespacedName, inflated *int) content {
+	i := slices.IndexFunc(configMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
+	if i < 0 {
+		return content{failed: "finding", problem: fmt.Sprintf("configmaps %q not found", key.Name)}
 	}
-	var c content
-	i := slices.IndexFunc(configMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == ref.Namespace && cm.Name == ref.Name })
-	if i >= 0 {
-		c.exists = true
-		files, err := bundle.FilesOf(configMaps[i])
-		s.inflated += files.Size()
-		if err == nil && s.inflated > MaxInflated {
-			err = errors.New("the bundles of the plan are too large together")
-		}
-		if c.err = err; err == nil {
-			if c.Content = bundle.ContentOf(configMaps[i], files); c.Version() == "" {
-				c.err = errors.New("bundle has no ClusterServiceVersion")
-			}
-		}
+	unusable := func(why string) content {
+		return content{failed: "loading", problem: "failed to extract bundle from configmap - " + why}
 	}
-	s.contents[key] = c
-	return c
+	files, err := bundle.FilesOf(configMaps[i])
+	if err != nil {
+		return unusable(err.Error())
+	}
+	if *inflated += files.Size(); *inflated > MaxInflated {
+		return unusable("the bundles of the plan are too large together")
+	}
+	c := bundle.ContentOf(configMaps[i], files)
+	if c.Version() == "" {
+		return unusable("bundle has no ClusterServiceVersion")
+	}
+	return content{Content: c}
 }
 
 func literalOf(namespace, resolving string, ref manifest.Ref, c content) literal {
 	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
-	switch {
-	case !c.exists:
-		return problem("error finding unpacked bundle configmap for ref %v: configmaps %q not found", ref.Source, ref.Name)
-	case c.err != nil:
-		return problem("error loading unpacked bundle configmap for ref %v: failed to extract bundle from configmap - %s", ref.Source, c.err)
+	if c.problem != "" {
+		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
 	}
 	own := c.Bundle
 	var err error
@@ -136,9 +124,9 @@ func literalOf(namespace, resolving string, ref manifest.Ref, c content) literal
 	return literal{steps: steps}
 }
 
-// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan
-// under an account asks for nothing in the namespace of the global catalogs: whoever
-// writes it would have any image pulled there with the Secrets of that namespace.
+// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for nothing
+// in the namespace of the global catalogs: whoever writes it would have any image pulled there with the Secrets of that
+// namespace.
 func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLookup, found bool) {
 	if ref.Namespace != plan.Namespace && plan.Status.AttenuatedServiceAccountRef != nil {
 		return l, false

@@ -9,57 +9,46 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/olmcore/olm/installplan/internal/crd"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// withMetadata returns a copy of an object with a copy of its metadata; the rest is shared.
-func withMetadata(object map[string]any) map[string]any {
-	object = maps.Clone(object)
-	object["metadata"] = maps.Clone(metadataOf(object))
-	return object
-}
-
-// metadataOf returns the metadata of an object; one without gets some.
-func metadataOf(object map[string]any) map[string]any {
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		object["metadata"] = metadata
-	}
-	return metadata
-}
-
-// fold merges a second description of an object into the first, as applying one after
-// the other would.
+// fold merges a second description of an object into the first, as applying one after the other would.
 func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
 	out := merge(first, second, kind, true)
+	metadata := manifest.Fields(out, "metadata")
 	for _, field := range [...]string{"ownerReferences", "finalizers"} {
-		if list, ok := metadataOf(second)[field].([]any); ok {
-			have, _ := metadataOf(out)[field].([]any)
-			metadataOf(out)[field] = slices.Concat(have, list)
+		if list, ok := manifest.Fields(second, "metadata")[field].([]any); ok {
+			have, _ := metadata[field].([]any)
+			metadata[field] = slices.Concat(have, list)
 		}
 	}
 	return out
 }
 
-// merge returns have with the content of want: labels and annotations are added or
-// overwritten, other metadata and the status are have's, everything else is want's, but
-// for what the kind keeps. Neither is written to. An object that OLM does not manage gets
-// no label that says otherwise.
+// owning are the labels that say of an object that OLM manages it.
+var owning = []string{olmcore.LabelManaged, olmcore.LabelOwner, olmcore.LabelOwnerNamespace, olmcore.LabelOwnerKind, olmcore.LabelOwnerUID}
+
+// merge returns have with the content of want: labels and annotations are added or overwritten, other metadata and the
+// status are have's, everything else is want's, but for what the kind keeps. Neither is written to. An object that OLM
+// does not manage gets no label that says otherwise, and an unmanaged account keeps its own metadata: annotations give
+// accounts rights in clouds.
 func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]any {
 	out := runtime.DeepCopyJSON(have)
 	want = runtime.DeepCopyJSON(want)
-	// An unmanaged account keeps its own metadata: annotations give accounts rights in
-	// clouds.
-	kept := func(field, key string) bool {
-		_, has := manifest.Strings(metadataOf(have), field)[key]
-		return has && !managed && kind.Additive
+	for _, field := range [...]string{"labels", "annotations"} {
+		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
+		for key, value := range manifest.Strings(manifest.Fields(want, "metadata"), field) {
+			_, has := merged[key]
+			if managed || !(has && kind.Additive) && !(field == "labels" && slices.Contains(owning, key)) {
+				merged[key] = value
+			}
+		}
+		if len(merged) > 0 {
+			manifest.Fields(out, "metadata")[field] = merged
+		}
 	}
-	union(out, want, "labels", func(key string) bool { return (managed || !saysOwned(key)) && !kept("labels", key) })
-	union(out, want, "annotations", func(key string) bool { return !kept("annotations", key) })
 	if kind.Keep != nil {
 		want = kind.Keep(have, want, managed)
 	}
@@ -81,39 +70,19 @@ func isFrame(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata" || key == "status"
 }
 
-func saysOwned(label string) bool {
-	switch label {
-	case olmcore.LabelManaged, olmcore.LabelOwner, olmcore.LabelOwnerNamespace, olmcore.LabelOwnerKind, olmcore.LabelOwnerUID:
-		return true
-	}
-	return false
-}
-
-func union(out, want map[string]any, field string, keep func(key string) bool) {
-	merged := manifest.Strings(metadataOf(out), field)
-	for key, value := range manifest.Strings(metadataOf(want), field) {
-		if keep(key) {
-			merged[key] = value
-		}
-	}
-	if len(merged) > 0 {
-		metadataOf(out)[field] = merged
-	}
-}
-
-// useUnmanaged decides about an object that exists and was not handed to OLM: it may be
-// used where it holds what the step wants, and is not written.
+// useUnmanaged decides about an object that exists and was not handed to OLM: it may be used where it holds what the step
+// wants, and is not written.
 func useUnmanaged(t *Target, have, want map[string]any) Verdict {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if !isFrame(key) && !holds(have[key], want[key]) {
-			return blocked("%s", crd.UnmanagedMessage(t.Key.Kind, t.Key.Name, key))
+			return unmanaged(t, key)
 		}
 	}
 	return Verdict{Outcome: Done}
 }
 
-// holds reports whether an observed value has all that is wanted: fields may have been
-// added, by the API server or by its user, entries of lists may not.
+// holds reports whether an observed value has all that is wanted: fields may have been added, by the API server or by its
+// user, entries of lists may not.
 func holds(have, want any) bool {
 	switch want := want.(type) {
 	case nil:

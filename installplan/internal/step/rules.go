@@ -39,14 +39,13 @@ func ruleOf(kind string) rule {
 	return byContent
 }
 
-// judge decides about one object: it is as it should be, it must wait, it is refused, or
-// an action writes it.
+// judge decides about one object: it is as it should be, it must wait, it is refused, or an action writes it.
 func judge(w *world, t *Target) Verdict {
 	if t.Observed != nil && t.Observed.GetDeletionTimestamp() != nil {
 		return waiting("%s", finishDeleting(t.Key))
 	}
 	if t.Kind.Labelled && len(t.Versions) > 0 {
-		if csv := w.known.Here[t.Versions[0]]; csv != nil && csv.DeletionTimestamp != nil {
+		if csv := w.here(t.Versions[0]); csv != nil && csv.DeletionTimestamp != nil {
 			// Its cleanup deletes what carries its labels; creating it would fight that.
 			return waiting("%s", finishDeleting(olmcore.KeyOf(csv)))
 		}
@@ -56,12 +55,16 @@ func judge(w *world, t *Target) Verdict {
 
 // versionRule: a ClusterServiceVersion is made, never changed.
 func versionRule(w *world, t *Target) Verdict {
-	if v := checkOwnedCRDs(w, t); v.Refused() {
-		return v
+	isNamed := slices.Contains(w.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
+	want := w.described[t.Key.Name]
+	if want == nil {
+		_, err := typed(t, t.desired.Object)
+		return unreadable(t.Key.Kind, t.Key.Name, err)
 	}
-	want, err := w.described(t)
-	if err != nil {
-		return unreadable(t, err)
+	if !isNamed || t.Observed == nil {
+		if v := checkOwnedCRDs(w, want, isNamed); v.Refused() {
+			return v
+		}
 	}
 	if t.Observed == nil {
 		return create(w, t, want.DeepCopy())
@@ -72,39 +75,31 @@ func versionRule(w *world, t *Target) Verdict {
 		return blocked("a copy of ClusterServiceVersion %s from namespace %s exists here", have.Name, from)
 	}
 	if t.Recorded == v1alpha1.StepStatusUnknown && !apiequality.Semantic.DeepEqual(want.Spec, have.Spec) {
-		return Verdict{Outcome: Done}.saying(report.Step(olmcore.Info, report.CSVContentDiffers, "ClusterServiceVersion %s exists with another spec", have.Name))
+		return Verdict{Outcome: Done}.saying(w.about(t.Steps[0], olmcore.Info, report.CSVContentDiffers,
+			"ClusterServiceVersion %s exists with another spec", have.Name))
 	}
 	return Verdict{Outcome: Done}
 }
 
-// checkOwnedCRDs refuses a ClusterServiceVersion whose CustomResourceDefinitions another
-// one of the namespace owns: one that the plan does not name whoever that is, one that it
-// names when it would be made beside a version that is not in its upgrade chain. Of two
-// plans that were made without each other the first to run wins; the version of the second
-// could never be installed, nor replace anything.
-func checkOwnedCRDs(w *world, t *Target) Verdict {
-	isNamed := slices.Contains(w.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
-	if isNamed && t.Observed != nil {
-		return Verdict{}
-	}
-	version, err := w.described(t)
-	if err != nil {
-		return unreadable(t, err)
-	}
+// checkOwnedCRDs refuses a ClusterServiceVersion whose CustomResourceDefinitions another one of the namespace owns: one
+// that the plan does not name whoever that is, one that it names when it would be made beside a version that is not in its
+// upgrade chain. Of two plans that were made without each other the first to run wins; the version of the second could
+// never be installed, nor replace anything.
+func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {
 	var chain map[string]bool
 	if isNamed {
-		chain = w.known.Chain(version)
+		chain = w.chain(version)
 	}
 	for _, crd := range version.Spec.CustomResourceDefinitions.Owned {
-		owners := slices.DeleteFunc(w.known.OwnersHere(crd.Name), func(name string) bool { return chain[name] })
+		owners := slices.DeleteFunc(w.ownersHere(crd.Name), func(name string) bool { return chain[name] })
 		switch {
 		case len(owners) > 1:
 			return blocked("error checking crd owners for: %s: Existing CSVs %v in namespace %s all claim to own CRD %s",
-				t.Key.Name, owners, w.Plan.Namespace, crd.Name)
+				version.Name, owners, w.Plan.Namespace, crd.Name)
 		case len(owners) == 1 && isNamed:
-			return blocked("pre-existing CRD owners found for CRD %s of CSV %s, which does not replace %s", crd.Name, t.Key.Name, owners[0])
-		case len(owners) == 1 && owners[0] != t.Key.Name:
-			return blocked("pre-existing CRD owners found for owned CRD(s) of dependent CSV %s", t.Key.Name)
+			return blocked("pre-existing CRD owners found for CRD %s of CSV %s, which does not replace %s", crd.Name, version.Name, owners[0])
+		case len(owners) == 1 && owners[0] != version.Name:
+			return blocked("pre-existing CRD owners found for owned CRD(s) of dependent CSV %s", version.Name)
 		}
 	}
 	return Verdict{}
@@ -116,10 +111,10 @@ func subscriptionRule(w *world, t *Target) Verdict {
 		return Verdict{Outcome: Done}
 	}
 	want := withMetadata(t.desired.Object)
-	for _, field := range [...]string{"labels", "annotations"} {
-		metadataOf(want)[field] = manifest.Strings(metadataOf(want), field)
-	}
-	metadataOf(want)["annotations"].(map[string]any)[relation.GeneratedBy] = w.Plan.Name
+	metadata := manifest.Fields(want, "metadata")
+	annotations := manifest.Strings(metadata, "annotations")
+	annotations[relation.GeneratedBy] = w.Plan.Name
+	metadata["labels"], metadata["annotations"] = manifest.Strings(metadata, "labels"), annotations
 	return createFrom(w, t, want)
 }
 
@@ -132,27 +127,20 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	if i < 0 {
 		return blocked("secret %s does not exist - secrets %q not found", t.Key.Name, t.Key.Name)
 	}
-	source := w.PullSecrets[i]
-	if !isPullSecret(w, source) {
+	source := w.PullSecrets[i].DeepCopy()
+	if !w.CopyAnySecret && !isPullSecret(w, source) {
 		return blocked("secret %s is no pull secret that a catalog of namespace %s lists", source.Name, w.OLMNamespace)
 	}
-	action := olmcore.CreateOf((&corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: t.Key.Name, Namespace: t.Key.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
-		},
-		Data: source.Data, Type: source.Type,
-	}).DeepCopy(), olmcore.Cause{Reason: report.StepAbsent, Message: "Secret is absent"})
-	action.As = w.identity(t.Kind)
-	return Verdict{Asked: v1alpha1.StepStatusNotPresent, Action: action}
+	return creating(w, t, &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: t.Key.Name, Namespace: t.Key.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"}},
+		Data:       source.Data, Type: source.Type,
+	})
 }
 
-// isPullSecret reports whether a Secret may be copied to any namespace that asks: it
-// holds registry credentials, and a catalog that all namespaces see needs it.
+// isPullSecret reports whether any namespace that asks may have a copy of a Secret: it holds registry credentials, and a
+// catalog that all namespaces see needs it.
 func isPullSecret(w *world, s *corev1.Secret) bool {
-	if w.CopyAnySecret {
-		return true
-	}
 	return (s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg) &&
 		slices.ContainsFunc(w.CatalogSources, func(c *v1alpha1.CatalogSource) bool {
 			return c.Namespace == s.Namespace && c.DeletionTimestamp == nil && slices.Contains(c.Spec.Secrets, s.Name)
@@ -168,14 +156,6 @@ func accountRule(w *world, t *Target) Verdict {
 		return waiting("waiting for ServiceAccount default")
 	}
 	return Verdict{Outcome: Done}
-}
-
-// unreadable is the Verdict of a manifest that its kind cannot hold.
-func unreadable(t *Target, err error) Verdict {
-	if t.Key.Kind == kinds.CRD {
-		return invalid("v1 crd unmarshaling failed: %s", err)
-	}
-	return invalid("error parsing step manifest: %s: %s", t.Key.Name, err)
 }
 
 // typed returns JSON values as an object of the target's kind.

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step judges the steps of an InstallPlan: what each describes, whether its
-// object is as it should be, and what is to be written for it. Everything is a value:
-// an [Input] gives an [Evaluation], with a [Verdict] for every step.
+// Package step judges the steps of an InstallPlan: what each describes, whether its object is as it should be, and what
+// is to be written for it. Everything is a value: an [Input] gives an [Evaluation], with a [Verdict] for every step.
 package step
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/installplan/internal/crd"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -38,27 +37,25 @@ const (
 type Verdict struct {
 	Outcome Outcome
 	Message string
-	// Status is what is recorded for the step; Asked instead when its action is part of
-	// the result.
+	// Status is what is recorded for the step; Asked instead when its action is part of the result.
 	Status, Asked v1alpha1.StepStatus
 	// Deadline is when Waiting becomes Blocked, or did; zero means never.
 	Deadline time.Time
-	// NotServed: it is refused because the API of its kind is not served.
-	NotServed bool
-	// Follows: it waits for nothing but another step of the plan.
-	Follows bool
+	// NotServed: it is refused because the API of its kind is not served. Follows: it waits for nothing but another
+	// step of the plan.
+	NotServed, Follows bool
 	// Action writes the object; nil when nothing is to be written.
 	Action olmcore.Action
 	// Said is what there is to say about the step.
-	Said []report.Finding
+	Said []olmcore.Diagnostic
 	// Change is a change of schemas that custom resources must be judged for.
-	Change *crd.SchemaChange
+	Change *SchemaChange
 }
 
 // Refused reports whether nothing of the plan may be applied because of the step.
 func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
 
-func (v Verdict) saying(said ...report.Finding) Verdict {
+func (v Verdict) saying(said ...olmcore.Diagnostic) Verdict {
 	v.Said = append(v.Said, said...)
 	return v
 }
@@ -92,8 +89,7 @@ type Target struct {
 	desired manifest.Manifest
 }
 
-// Messages about steps, and how they begin or end. A failed plan tells by its message
-// whether its cause may be gone; see IsRefusal.
+// Messages about steps, and how they begin or end.
 const (
 	InvalidPlan     = "the InstallPlan contains invalid data"
 	WaitingPrefix   = "waiting for "
@@ -101,10 +97,34 @@ const (
 	notServedPrefix = "api-server resource not found installing"
 	immutableMiddle = " exists and its "
 	immutableSuffix = " is immutable"
+	unmanagedMiddle = " exists, is not managed by OLM, and differs from the step"
 )
+
+// refusals are how the messages of what is found before anything is applied begin.
+var refusals = []string{
+	notServedPrefix, "Unable to find GVK in discovery: ", "pre-existing CRD owners found for ", "error checking crd owners for: ",
+	"a copy of ClusterServiceVersion ", "risk of data loss updating ", "error validating existing CRs against ",
+	"error generating ownerrefs for ", "error finding unpacked bundle configmap ", "error loading unpacked bundle configmap ",
+	"couldn't find unpacked step ", "failed to load bundle properties ",
+	"bundle ", "secret ", "serviceaccounts ", "CustomResourceDefinition ", WaitingPrefix, "object of step ",
+	"could not find any versions in the new CRD", "immutable: ",
+}
+
+// IsRefusal reports whether a plan that failed with a message was refused before anything was applied, so that it may
+// heal when its steps are judged anew.
+func IsRefusal(message string) bool {
+	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(message, r) }) ||
+		strings.Contains(message, unmanagedMiddle) ||
+		strings.HasSuffix(message, immutableSuffix) && strings.Contains(message, immutableMiddle)
+}
 
 func finishDeleting(key olmcore.Key) string {
 	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
+}
+
+// unmanaged says that an unmanaged object is in the way, in which field it differs, and what to do about it.
+func unmanaged(t *Target, field string) Verdict {
+	return blocked("%s %s%s in %s; label it %s=true to hand it over, or remove it", t.Key.Kind, t.Key.Name, unmanagedMiddle, field, olmcore.LabelManaged)
 }
 
 // Path returns the field of a plan that a step is, by its index.

@@ -5,12 +5,67 @@ package kinds
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Keep takes over into want, which it changes, what an existing object has and the
-// manifest leaves open, and returns it. managed: the object was handed to OLM.
+// Immutable names the field that would have to change for an object to hold what is wanted, and cannot; empty for none.
+type Immutable func(have, want map[string]any) string
+
+func immutableRoleRef(have, want map[string]any) string {
+	roleRef := func(binding map[string]any) [3]any {
+		ref, _ := binding["roleRef"].(map[string]any)
+		group := ref["apiGroup"]
+		if isEmpty(group) {
+			group = "rbac.authorization.k8s.io"
+		}
+		return [3]any{group, ref["kind"], ref["name"]}
+	}
+	if !reflect.DeepEqual(roleRef(have), roleRef(want)) {
+		return "roleRef"
+	}
+	return ""
+}
+
+func immutableSecret(have, want map[string]any) string {
+	if t, ok := want["type"]; ok && t != "" && t != have["type"] && !(have["type"] == nil && t == "Opaque") {
+		return "type"
+	}
+	return immutableData(have, want)
+}
+
+func immutableData(have, want map[string]any) string {
+	switch {
+	case have["immutable"] != true:
+		return ""
+	case !reflect.DeepEqual(have["data"], want["data"]) || !reflect.DeepEqual(have["binaryData"], want["binaryData"]):
+		return "data"
+	case want["immutable"] != true:
+		return "immutable"
+	}
+	return ""
+}
+
+func immutablePriority(have, want map[string]any) string {
+	byDefault := map[string]any{"value": int64(0), "preemptionPolicy": "PreemptLowerPriority"}
+	for _, field := range [...]string{"value", "preemptionPolicy"} {
+		a, b := have[field], want[field]
+		if a == nil {
+			a = byDefault[field]
+		}
+		if b == nil {
+			b = byDefault[field]
+		}
+		if !reflect.DeepEqual(a, b) {
+			return field
+		}
+	}
+	return ""
+}
+
+// Keep takes over into want, which it changes, what an existing object has and the manifest leaves open, and returns it.
+// managed: the object was handed to OLM.
 type Keep func(have, want map[string]any, managed bool) map[string]any
 
 func keepSecret(have, want map[string]any, _ bool) map[string]any {
@@ -20,8 +75,8 @@ func keepSecret(have, want map[string]any, _ bool) map[string]any {
 	return want
 }
 
-// keepAccount: an account keeps the secrets that others added, and an unmanaged one
-// everything but what the step adds to them.
+// keepAccount: an account keeps the secrets that others added, and an unmanaged one everything but what the step adds to
+// them.
 func keepAccount(have, want map[string]any, managed bool) map[string]any {
 	unionByName(want, have, "secrets")
 	unionByName(want, have, "imagePullSecrets")
@@ -36,8 +91,7 @@ func keepAccount(have, want map[string]any, managed bool) map[string]any {
 func unionByName(want, have map[string]any, field string) {
 	kept, _ := have[field].([]any)
 	added, _ := want[field].([]any)
-	out := append([]any{}, kept...)
-	seen := map[string]bool{}
+	out, seen := append([]any{}, kept...), map[string]bool{}
 	nameOf := func(entry any) string {
 		fields, _ := entry.(map[string]any)
 		name, _ := fields["name"].(string)

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is what the steps of a plan are judged by. Lists are complete, name each object once and have no nil entries;
+// fields without a comment are those of installplan.Input and installplan.Config.
+type Input struct {
+	Now  time.Time
+	Plan *v1alpha1.InstallPlan
+	// Preflight: nothing is applied in this round, whatever is found.
+	Preflight bool
+	// HasAccount: the ServiceAccount that the plan runs as exists.
+	HasAccount bool
+
+	Subscriptions             []*v1alpha1.Subscription
+	ClusterServiceVersions    []*v1alpha1.ClusterServiceVersion
+	Alongside                 []*v1alpha1.ClusterServiceVersion
+	Announced                 []types.NamespacedName
+	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition
+	CustomResources           []ResourceVerdict
+	Objects                   []olmcore.Object
+	ConfigMaps                []*corev1.ConfigMap
+	PullSecrets               []*corev1.Secret
+	CatalogSources            []*v1alpha1.CatalogSource
+	LastRun                   olmcore.LastResults
+
+	OLMNamespace, GlobalNamespace                      string
+	OverwriteUnmanaged, CopyAnySecret, ChangeOwnedCRDs bool
+	SupportedKinds                                     []string
+	// Kinds is the table of kinds; nil for kinds.Known.
+	Kinds kinds.Table
+}
+
+// world is an Input whose objects can be found, with what the steps say of each other.
+type world struct {
+	Input
+	objects map[olmcore.Key]olmcore.Object
+	// packages are those of the Subscriptions that want a version, and of those that the plan makes for it.
+	packages map[string][]string
+	// planned are the ClusterServiceVersions that steps make, described how, once these were read.
+	planned   map[string]bool
+	described map[string]*v1alpha1.ClusterServiceVersion
+	// defining names the definitions of kinds that steps are still to apply.
+	defining map[schema.GroupKind]string
+	literals map[manifest.Ref]literal
+}
+
+func newWorld(in Input) *world {
+	if in.Kinds == nil {
+		in.Kinds = kinds.Known
+	}
+	w := &world{
+		Input: in, objects: map[olmcore.Key]olmcore.Object{}, packages: map[string][]string{}, planned: map[string]bool{},
+		described: map[string]*v1alpha1.ClusterServiceVersion{}, defining: map[schema.GroupKind]string{},
+	}
+	for _, o := range in.Objects {
+		if key := olmcore.KeyOf(o); key.Kind != kinds.CSV && key.Kind != kinds.CRD {
+			w.objects[key] = o
+		}
+	}
+	index(w, in.Alongside)
+	index(w, in.ClusterServiceVersions)
+	index(w, in.CustomResourceDefinitions)
+	index(w, in.Subscriptions)
+	for _, s := range in.Subscriptions {
+		if s.Spec != nil && s.Status.CurrentCSV != "" {
+			w.packages[s.Status.CurrentCSV] = append(w.packages[s.Status.CurrentCSV], s.Spec.Package)
+		}
+	}
+	for _, s := range in.Plan.Status.Plan {
+		switch {
+		case s == nil:
+		case s.Resource.Kind == kinds.CSV:
+			w.planned[s.Resource.Name] = true
+		case s.Resource.Kind == kinds.Subscription && s.Resolving != "":
+			if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
+				pkg, _ := manifest.Fields(m.Object, "spec")["name"].(string)
+				w.packages[s.Resolving] = append(w.packages[s.Resolving], pkg)
+			}
+		}
+	}
+	return w
+}
+
+func index[O olmcore.Object](w *world, list []O) {
+	for _, o := range list {
+		w.objects[olmcore.KeyOf(o)] = o
+	}
+}
+
+// about returns what is said about a step, by its position in the plan, or about the plan.
+func (w *world) about(step int, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
+	path := ""
+	if step != ofPlan {
+		path = Path(step)
+	}
+	return olmcore.Diagnose(severity, reason, olmcore.RefOf(w.Plan), path, format, args...)
+}
+
+const ofPlan = -1
+
+// wrote reports that the last write of an object succeeded.
+func (w *world) wrote(key olmcore.Key) bool {
+	last, ran := w.LastRun[key]
+	return ran && last.Class == olmcore.ClassNone
+}
+
+// identity is the account that writes objects of a kind, nil for the controller.
+func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
+	if k.ByController {
+		return nil
+	}
+	return w.Plan.Status.AttenuatedServiceAccountRef
+}
+
+// version returns the ClusterServiceVersion that exists under a name, nil for none.
+func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion {
+	csv, _ := w.objects[olmcore.Key{Group: v1alpha1.GroupName, Kind: kinds.CSV, Namespace: namespace, Name: name}].(*v1alpha1.ClusterServiceVersion)
+	return csv
+}
+
+// here returns the ClusterServiceVersion of the plan's namespace that exists under a name, nil for none.
+func (w *world) here(name string) *v1alpha1.ClusterServiceVersion { return w.version(w.Plan.Namespace, name) }
+
+// known returns a ClusterServiceVersion of the plan's namespace as it exists or, where it does not, as the plan describes
+// it; nil for neither.
+func (w *world) known(name string) *v1alpha1.ClusterServiceVersion {
+	if csv := w.here(name); csv != nil {
+		return csv
+	}
+	return w.described[name]
+}
+
+// isToBeMade reports whether a ClusterServiceVersion is one that this plan is about to create.
+func (w *world) isToBeMade(name string) bool {
+	csv := w.here(name)
+	return w.planned[name] && (csv == nil || csv.UID == "")
+}
+
+// isAnnounced reports whether a plan in progress of another namespace is to make a ClusterServiceVersion.
+func (w *world) isAnnounced(namespace, name string) bool {
+	return slices.Contains(w.Announced, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// precedes reports whether a ClusterServiceVersion is what one of own takes over from: an earlier one of its package.
+func (w *world) precedes(namespace, name string, own []string) bool {
+	return namespace == w.Plan.Namespace && !slices.Contains(own, name) && slices.ContainsFunc(own, func(o string) bool {
+		csv := w.known(o)
+		return packagePrefix(o) == packagePrefix(name) || csv != nil && csv.Spec.Replaces == name
+	})
+}
+
+// replaced returns the names of own and of those that they replace or skip, directly or through others.
+func (w *world) replaced(own []string) map[string]bool {
+	found := map[string]bool{}
+	for open := slices.Clone(own); len(open) > 0; open = open[1:] {
+		name := open[0]
+		if csv := w.known(name); csv != nil && !found[name] {
+			open = append(append(open, csv.Spec.Replaces), csv.Spec.Skips...)
+		}
+		found[name] = name != ""
+	}
+	return found
+}
+
+// chain returns the names of the upgrade chain of a version that does not exist yet: those that are linked with it by
+// what they replace. What does not exist links nothing.
+func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
+	replaces := map[string]string{version.Name: version.Spec.Replaces}
+	for _, csv := range w.ClusterServiceVersions {
+		if !csv.IsCopied() {
+			replaces[csv.Name] = csv.Spec.Replaces
+		}
+	}
+	chain := map[string]bool{version.Name: true}
+	for grown := true; grown; {
+		grown = false
+		for name, old := range replaces {
+			if _, exists := replaces[old]; exists && chain[name] != chain[old] {
+				chain[name], chain[old], grown = true, true, true
+			}
+		}
+	}
+	return chain
+}
+
+// ownersHere returns the names of the live ClusterServiceVersions of the namespace that own a definition, sorted.
+func (w *world) ownersHere(crd string) (owners []string) {
+	for _, csv := range w.ClusterServiceVersions {
+		if !csv.IsCopied() && csv.DeletionTimestamp == nil && owns(csv, crd) {
+			owners = append(owners, csv.Name)
+		}
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// owns reports whether a ClusterServiceVersion lists a definition as its own.
+func owns(csv *v1alpha1.ClusterServiceVersion, crd string) bool {
+	return slices.ContainsFunc(csv.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd })
+}
+
+// packagePrefix is the package that the name of a ClusterServiceVersion tells: its part before the first dot.
+func packagePrefix(name string) string {
+	prefix, _, _ := strings.Cut(name, ".")
+	return prefix
+}
+
+// isManaged reports whether an object was handed to OLM. What is not may be changed, but never owned and never deleted.
+func isManaged(o metav1.Object) bool {
+	labels := o.GetLabels()
+	return labels[olmcore.LabelManaged] == "true" || labels[olmcore.LabelOwner] != "" ||
+		slices.ContainsFunc(o.GetOwnerReferences(), kinds.IsVersionReference)
+}
