@@ -83,7 +83,7 @@ func (d *decision) install(in *Input) {
 		return
 	}
 	if !e.Refused() {
-		d.removeRetrying()
+		removeConditions(&d.status, isRetrying)
 	}
 	if len(problems) > 0 {
 		d.retryLater(in, problems)
@@ -146,7 +146,7 @@ func (d *decision) progress(in *Input, e step.Evaluation) {
 func (d *decision) fail(in *Input, p problem) {
 	d.state = StateFailing
 	d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseFailed, p.message
-	d.removeRetrying()
+	removeConditions(&d.status, isRetrying)
 	d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonComponentFailed), p.message)
 	d.result.RequeueAfter = 0
 	if p.passes {
@@ -161,7 +161,7 @@ func (d *decision) heal(in *Input) {
 	if d.isCured(in) {
 		d.state = StateRetried
 		d.status.Phase, d.status.StartTime, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
-		d.removeRetrying()
+		removeConditions(&d.status, isRetrying)
 		d.result.Requeue(retryInterval)
 	}
 }

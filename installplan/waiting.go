@@ -62,7 +62,7 @@ func (d *decision) check(in *Input) bool {
 		d.result.Requeue(checkInterval)
 		return false
 	}
-	d.removeConditions(func(c v1alpha1.InstallPlanCondition) bool {
+	removeConditions(&d.status, func(c v1alpha1.InstallPlanCondition) bool {
 		return c.Type == v1alpha1.InstallPlanInstalled && c.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed
 	})
 	if !apiequality.Semantic.DeepEqual(account, d.status.AttenuatedServiceAccountRef) {
@@ -115,15 +115,13 @@ func retryingSince(status *v1alpha1.InstallPlanStatus) (since time.Time, ok bool
 	return c.LastTransitionTime.Time, true
 }
 
-func (d *decision) removeConditions(which func(v1alpha1.InstallPlanCondition) bool) {
-	if d.status.Conditions = slices.DeleteFunc(d.status.Conditions, which); len(d.status.Conditions) == 0 {
-		d.status.Conditions = nil
+func removeConditions(status *v1alpha1.InstallPlanStatus, which func(v1alpha1.InstallPlanCondition) bool) {
+	if status.Conditions = slices.DeleteFunc(status.Conditions, which); len(status.Conditions) == 0 {
+		status.Conditions = nil
 	}
 }
 
-func (d *decision) removeRetrying() {
-	d.removeConditions(func(c v1alpha1.InstallPlanCondition) bool { return c.Type == ConditionRetrying })
-}
+func isRetrying(c v1alpha1.InstallPlanCondition) bool { return c.Type == ConditionRetrying }
 
 // setCondition records a condition, once, and keeps its times as long as status, reason and message stay the same.
 // lastTransitionTime follows the status alone.
@@ -138,7 +136,7 @@ func (d *decision) setCondition(in *Input, kind v1alpha1.InstallPlanConditionTyp
 	}
 	d.status.SetCondition(c)
 	first := true
-	d.removeConditions(func(other v1alpha1.InstallPlanCondition) bool {
+	removeConditions(&d.status, func(other v1alpha1.InstallPlanCondition) bool {
 		again := other.Type == kind && !first
 		first = first && other.Type != kind
 		return again

@@ -107,7 +107,7 @@ func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) b
 		c.Webhook.ClientConfig.Service.Namespace == namespace
 }
 
-// conversionOf returns who converts the custom resources of a definition, nil for nobody. The certificate by which the API
+// conversionOf returns who converts the custom resources of a definition, nil for none. The certificate by which the API
 // server knows it is filled in by others.
 func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
 	c := crd.Spec.Conversion.DeepCopy()
