@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -102,13 +101,13 @@ const (
 // maxHops bounds a way, maxTried how many resolutions a search across channels takes.
 const maxHops, maxTried = 1000, 4000
 
-// Find returns the way that a Question asks for. The error is an *olmcore.InputError that names what the Input does
-// not have.
+// Find returns the way that a Question asks for. The error is an *olmcore.InputError that names what the Input does not
+// have.
 func Find(q Question) (Path, error) {
 	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
 		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty; a Target and other channels are those of one"}
 	}
-	start := state{in: q.Input}
+	start := newState(q.Input)
 	sub := start.subscription(q.Subscription)
 	if q.Subscription != "" && sub == nil {
 		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: fmt.Sprintf("%q is not in namespace %s", q.Subscription, q.Input.Namespace)}
@@ -116,7 +115,7 @@ func Find(q Question) (Path, error) {
 	w := walk{Question: q}
 	if q.Target != "" || q.AcrossChannels {
 		pkg := sub.Spec.Package
-		catalog := contentOf(&q.Input, types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource})
+		catalog := start.catalog(types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource})
 		w.channels = catalog.Channels(pkg)
 		if chain := catalog.Chain(pkg, cmp.Or(w.channels...)); w.Target == "" && len(chain) > 0 {
 			w.Target = chain[0]
@@ -126,7 +125,7 @@ func Find(q Question) (Path, error) {
 			return Path{}, &olmcore.InputError{Field: "Target", Problem: fmt.Sprintf("%q is no bundle of package %s with a version", w.Target, pkg)}
 		}
 		w.bound = "<=" + version
-		start.in.Pins = append(slices.Clone(start.in.Pins), resolution.Pin{Subscription: sub.Name, Range: w.bound})
+		start.Pins = append(slices.Clone(start.Pins), resolution.Pin{Subscription: sub.Name, Range: w.bound})
 	}
 	p := w.along(start)
 	if q.AcrossChannels && !p.Reached {
@@ -135,16 +134,6 @@ func Find(q Question) (Path, error) {
 		}
 	}
 	return p, nil
-}
-
-// contentOf returns the content of a catalog, nil when there is none.
-func contentOf(in *resolution.Input, key types.NamespacedName) *resolution.Catalog {
-	for i := range in.Catalogs {
-		if in.Catalogs[i].Key == key {
-			return in.Catalogs[i].Content
-		}
-	}
-	return nil
 }
 
 // versionOf returns the version of a package's bundle, "" when it has none.
@@ -171,40 +160,29 @@ type walk struct {
 	bound string
 }
 
-func (w *walk) path(hops []Hop) Path {
-	return Path{Namespace: w.Input.Namespace, Subscription: w.Subscription, Target: w.Target, Hops: hops}
-}
-
 // along goes hop by hop, every Subscription along its own channel.
 func (w *walk) along(s state) Path {
-	p := w.path(nil)
-	seen := map[string]bool{}
-	for {
+	var hops []Hop
+	for seen := map[string]bool{}; ; {
 		seen[s.key()] = true
-		res := resolution.Resolve(s.in)
-		next, hop, moved := s.after(&res)
-		if !moved || w.arrived(s) {
-			w.end(&p, s, &res, false)
-			p.trim()
-			return p
+		res := resolution.Resolve(s.Input)
+		next, hop := s.after(&res)
+		if len(hop.Moves) == 0 || w.arrived(s) {
+			for n := len(hops); n > 0 && !w.concerns(hops[n-1]); n-- {
+				hops = hops[:n-1]
+			}
+			return w.path(hops, s, &res, false)
 		}
-		p.Hops = append(p.Hops, hop)
-		s = next
-		if seen[s.key()] || len(p.Hops) == maxHops {
-			w.end(&p, s, &res, true)
-			return p
+		hops = append(hops, hop)
+		if s = next; seen[s.key()] || len(hops) == maxHops {
+			return w.path(hops, s, &res, true)
 		}
 	}
 }
 
-// trim drops the last hops of other Subscriptions, where one is asked about.
-func (p *Path) trim() {
-	for n := len(p.Hops); p.Subscription != "" && n > 0; n-- {
-		if slices.ContainsFunc(p.Hops[n-1].Moves, func(m Move) bool { return slices.Contains(m.Subscriptions, p.Subscription) }) {
-			return
-		}
-		p.Hops = p.Hops[:n-1]
-	}
+// concerns reports whether a hop moves the Subscription that is asked about.
+func (w *walk) concerns(hop Hop) bool {
+	return w.Subscription == "" || slices.ContainsFunc(hop.Moves, func(m Move) bool { return slices.Contains(m.Subscriptions, w.Subscription) })
 }
 
 // arrived reports whether the Target is installed.
@@ -227,22 +205,19 @@ func (w *walk) across(start state) (Path, bool) {
 		at := queue[0]
 		queue = queue[1:]
 		if w.arrived(at.state) {
-			res := resolution.Resolve(at.in)
-			p := w.path(at.hops)
-			w.end(&p, at.state, &res, false)
-			return p, true
+			res := resolution.Resolve(at.Input)
+			return w.path(at.hops, at.state, &res, false), true
 		}
 		own := at.subscription(w.Subscription).Spec.Channel
 		for _, channel := range append([]string{own}, w.channels...) {
-			in, err := resolution.Changed(at.in, resolution.Change{Subscription: w.Subscription, Channel: channel})
+			from, err := w.in(at.state, channel)
 			if err != nil {
 				continue
 			}
-			from := state{in}
 			tried++
-			res := resolution.Resolve(in)
-			next, hop, moved := from.after(&res)
-			if !moved || seen[next.key()] {
+			res := resolution.Resolve(from.Input)
+			next, hop := from.after(&res)
+			if len(hop.Moves) == 0 || seen[next.key()] {
 				continue
 			}
 			if channel != own {
@@ -255,11 +230,17 @@ func (w *walk) across(start state) (Path, bool) {
 	return Path{}, false
 }
 
-// end says where the way ends and why.
-func (w *walk) end(p *Path, s state, res *resolution.Result, endless bool) {
-	p.Reached = !endless
-	for _, sub := range s.in.Subscriptions {
-		if sub == nil || sub.Namespace != s.in.Namespace || w.Subscription != "" && sub.Name != w.Subscription {
+// in returns a state in which the Subscription follows a channel.
+func (w *walk) in(s state, channel string) (state, error) {
+	in, err := resolution.Changed(s.Input, resolution.Change{Subscription: w.Subscription, Channel: channel})
+	return state{in}, err
+}
+
+// path says where the way ends and why.
+func (w *walk) path(hops []Hop, s state, res *resolution.Result, endless bool) Path {
+	p := Path{Namespace: w.Input.Namespace, Subscription: w.Subscription, Target: w.Target, Hops: hops, Reached: !endless}
+	for _, sub := range s.Subscriptions {
+		if w.Subscription != "" && sub.Name != w.Subscription {
 			continue
 		}
 		stop := Stop{Subscription: sub.Name, At: sub.Status.InstalledCSV, Code: Head, Summary: "nothing better is offered"}
@@ -280,6 +261,7 @@ func (w *walk) end(p *Path, s state, res *resolution.Result, endless bool) {
 		p.Stops = append(p.Stops, stop)
 	}
 	slices.SortFunc(p.Stops, func(a, b Stop) int { return strings.Compare(a.Subscription, b.Subscription) })
+	return p
 }
 
 // bounds reports whether it is for the Target alone that a Subscription goes no further.
@@ -287,33 +269,18 @@ func (w *walk) bounds(h *resolution.HeldBack) bool {
 	return h.Code == resolution.Pinned && w.bound != "" && strings.Contains(h.Blocker, strconv.Quote(w.bound))
 }
 
-// obstacle says what stands between a state and the Target: what holds the Subscription back in another channel,
-// where it may follow one.
+// obstacle says what stands between a state and the Target: what holds the Subscription back in another channel, where
+// it may follow one.
 func (w *walk) obstacle(s state) (resolution.HeldBackCode, string) {
 	for _, channel := range w.channels {
-		in, err := resolution.Changed(s.in, resolution.Change{Subscription: w.Subscription, Channel: channel})
+		other, err := w.in(s, channel)
 		if err != nil || !w.AcrossChannels {
 			break
 		}
-		res := resolution.Resolve(in)
+		res := resolution.Resolve(other.Input)
 		if h := res.Standing(w.Subscription).HeldBack; h != nil && !w.bounds(h) && h.Code != resolution.NoUpgradeEdge {
 			return h.Code, fmt.Sprintf("in channel %s: %s", channel, h.Summary)
 		}
 	}
 	return OtherWay, fmt.Sprintf("no upgrade leads from here to %s, or on the way to it", w.Target)
-}
-
-// deprecations returns what a catalog says about a bundle that is installed.
-func deprecations(catalog *resolution.Catalog, op *olmcore.Operator) (list []string) {
-	for _, d := range catalog.Deprecations(op.Package) {
-		if (d.Channel == "" || d.Channel == op.Channel) && (d.Bundle == "" || d.Bundle == op.Name) {
-			list = append(list, d.Message)
-		}
-	}
-	return list
-}
-
-// isManual reports whether a Subscription asks for approval.
-func isManual(s *v1alpha1.Subscription) bool {
-	return s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 }

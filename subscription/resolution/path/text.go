@@ -5,6 +5,7 @@ package path
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,11 @@ func (p Path) String() string {
 	if p.Target != "" {
 		fmt.Fprintf(&b, " to %s", p.Target)
 	}
-	fmt.Fprintf(&b, ": %s\n", count(len(p.Hops)))
+	if len(p.Hops) == 1 {
+		b.WriteString(": 1 hop\n")
+	} else {
+		fmt.Fprintf(&b, ": %d hops\n", len(p.Hops))
+	}
 	for i, hop := range p.Hops {
 		fmt.Fprintf(&b, "%3d. ", i+1)
 		if hop.Channel != "" {
@@ -46,28 +51,18 @@ func (p Path) String() string {
 	return b.String()
 }
 
-func count(hops int) string {
-	if hops == 1 {
-		return "1 hop"
-	}
-	return strconv.Itoa(hops) + " hops"
-}
-
-// ordered returns the moves of a hop, those of the Subscription that is asked about first.
+// ordered returns the moves of a hop, those of the Subscription that is asked about first, new dependencies last.
 func (p Path) ordered(hop Hop) []Move {
-	return slices.SortedStableFunc(slices.Values(hop.Moves), func(a, b Move) int {
-		return cmp.Compare(p.rank(a), p.rank(b))
-	})
-}
-
-func (p Path) rank(m Move) int {
-	switch {
-	case slices.Contains(m.Subscriptions, p.Subscription):
-		return 0
-	case len(m.Subscriptions) > 0:
-		return 1
+	rank := func(m Move) int {
+		switch {
+		case slices.Contains(m.Subscriptions, p.Subscription):
+			return 0
+		case len(m.Subscriptions) > 0:
+			return 1
+		}
+		return 2
 	}
-	return 2
+	return slices.SortedStableFunc(slices.Values(hop.Moves), func(a, b Move) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
 // String returns the move as a clause.
@@ -157,16 +152,9 @@ func (p Path) Mermaid() string {
 	return b.String()
 }
 
+var meaningful = regexp.MustCompile(`["#<>&;\x00-\x1f]`)
+
 // mermaidText quotes a text: names may hold what means something to Mermaid.
 func mermaidText(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '#' || r == '<' || r == '>' || r == '&' || r == ';' || r < ' ':
-			fmt.Fprintf(&b, "#%d;", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return `"` + b.String() + `"`
+	return `"` + meaningful.ReplaceAllStringFunc(text, func(c string) string { return fmt.Sprintf("#%d;", c[0]) }) + `"`
 }
