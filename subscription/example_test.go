@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription/component"
 )
 
-// exampleObjects are a Subscription that waits for approval, as its status says, and its plan, which meanwhile was
-// approved and is done.
+// exampleObjects are a Subscription that waits for approval, as its status says,
+// and its plan, which meanwhile was approved and is done.
 func exampleObjects() []olmcore.Object {
 	at := func(s int) metav1.Time { return metav1.NewTime(time.Date(2026, 3, 1, 10, 0, s, 0, time.UTC)) }
 	sub := &v1alpha1.Subscription{
@@ -82,16 +82,20 @@ func ExampleReconcile() {
 	}
 	assessment, _ := subscription.Assess(in)
 	fmt.Println(assessment.Gate)
-	// Output: InstallPlan RequiresApproval -> Installing Proven NotAfter 10:00:20 InstallPlan Installing -> Complete
-	// Observed Exact 10:00:24 State UpgradePending -> AtLatestKnown Observed NotAfter 10:00:30 updateStatus
-	// Subscription ops/etcd {
+	// Output:
+	// InstallPlan RequiresApproval -> Installing Proven NotAfter 10:00:20
+	// InstallPlan Installing -> Complete Observed Exact 10:00:24
+	// State UpgradePending -> AtLatestKnown Observed NotAfter 10:00:30
+	// updateStatus Subscription ops/etcd
+	// {
 	//   "status": {
 	//     "conditions": null,
 	//     "installedCSV": "etcd.v1",
 	//     "lastUpdated": "2026-03-01T10:00:30Z",
 	//     "state": "AtLatestKnown"
 	//   }
-	// } Deferred
+	// }
+	// Deferred
 }
 
 func ExampleAssess() {
@@ -111,7 +115,8 @@ func ExampleAssess() {
 	for _, v := range assessment.Verdicts {
 		fmt.Println(v.Subscription.Name, v.Status.State, v.Plan.Name, v.Plan.Stage)
 	}
-	// Output: etcd AtLatestKnown install-1 Complete
+	// Output:
+	// etcd AtLatestKnown install-1 Complete
 }
 
 func Example_operator() {
@@ -132,5 +137,7 @@ func Example_operator() {
 	for _, ref := range operator.Status.Components.Refs {
 		fmt.Println(ref.Kind, ref.Name, ref.Conditions[0].Type)
 	}
-	// Output: ClusterServiceVersion etcd.v1 Succeeded Subscription etcd InstallPlanPending
+	// Output:
+	// ClusterServiceVersion etcd.v1 Succeeded
+	// Subscription etcd InstallPlanPending
 }

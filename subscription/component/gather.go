@@ -13,14 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
 // labelledKind is a kind whose objects carry component labels. Those of a CSV's namespace belong to it by owner
@@ -84,12 +83,10 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, ownedByNone(csvs))
-	var names []string
+	byName, names := relation.ByName(csvs), []string(nil)
+	all = slices.DeleteFunc(all, func(o olmcore.Object) bool { return len(ownersOf(o, namespace, byName)) == 0 })
 	for _, c := range csvs {
-		for _, d := range c.Spec.CustomResourceDefinitions.Owned {
-			names = append(names, d.Name)
-		}
+		names = append(names, ownedCRDs(c)...)
 	}
 	slices.Sort(names)
 	crds, err := olmcore.ObserveNamed[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", names...)
@@ -97,21 +94,6 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 		all = append(all, crd)
 	}
 	return all, err
-}
-
-// ownedByNone returns whether an object belongs to none of the CSVs, by reference or by labels.
-func ownedByNone(csvs []*v1alpha1.ClusterServiceVersion) func(olmcore.Object) bool {
-	byUID, byName := map[types.UID]bool{}, map[string]olmcore.Owner{}
-	for _, c := range csvs {
-		byUID[c.UID] = c.UID != ""
-		byName[c.Name] = olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
-	}
-	return func(o olmcore.Object) bool {
-		named, _ := olmcore.OwnerOf(o.GetLabels())
-		owner, known := byName[named.Name]
-		return !(known && owner.Owns(o.GetLabels())) &&
-			!slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return byUID[r.UID] })
-	}
 }
 
 // Gather reads what carries one component label, and the Operator object of its name. A failed read is an error, and so

@@ -3,7 +3,6 @@
 package component
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ type LabelsInput struct {
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: InstallPlans are
 // package installplan's.
 func Labels(in LabelsInput) olmcore.Result {
-	l := labels{in: in}
+	l := labels{LabelsInput: in, changes: map[olmcore.Object]map[string]bool{}}
 	for _, s := range in.Subscriptions {
 		l.subscription(s)
 	}
@@ -57,113 +56,87 @@ func Labels(in LabelsInput) olmcore.Result {
 			l.owned(o)
 		}
 	}
-	l.out.Actions = updates(l.changes)
-	return l.out
+	l.update()
+	return l.Result
 }
 
 // labels is a result of Labels that is being made.
 type labels struct {
-	in      LabelsInput
-	changes []change
-	out     olmcore.Result
+	LabelsInput
+	// changes are the keys that an object lacks (true), or has and should not (false).
+	changes map[olmcore.Object]map[string]bool
+	olmcore.Result
 }
 
-// change is one label that one object lacks, or has and should not.
-type change struct {
-	object olmcore.Object
-	key    string
-	stale  bool
+// change notes a key that an object is to have, or not to have, unless that is so.
+func (l *labels) change(o olmcore.Object, key string, want bool) {
+	if has(o, key) == want {
+		return
+	}
+	if l.changes[o] == nil {
+		l.changes[o] = map[string]bool{}
+	}
+	l.changes[o][key] = want
 }
 
-func (l *labels) add(o olmcore.Object, key string) {
-	l.changes = append(l.changes, change{o, key, false})
-}
-
-// subscription adds the key of a Subscription to it and to the CSV that it installed.
+// subscription gives the key of a Subscription to it and to the CSV that it installed.
 func (l *labels) subscription(s *v1alpha1.Subscription) {
 	if s.Spec == nil || s.Spec.Package == "" || s.DeletionTimestamp != nil {
 		return
 	}
-	key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.in.Namespace)
+	key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.Namespace)
 	if err != nil {
-		l.out.Diagnostics = append(l.out.Diagnostics, olmcore.Diagnose(olmcore.Error, ReasonLabelKeyInvalid, olmcore.RefOf(s), "spec.name", "%s", err))
+		l.Diagnostics = append(l.Diagnostics, olmcore.Diagnose(olmcore.Error, ReasonLabelKeyInvalid, olmcore.RefOf(s), "spec.name", "%s", err))
 		return
 	}
-	if !l.in.Written[s.Name] {
-		if !has(s, key) {
-			l.add(s, key)
-		}
-		for _, pkg := range l.in.PreviousPackages[s.UID] {
-			if old, err := olmcore.ComponentLabelKey(pkg, l.in.Namespace); err == nil && old != key && has(s, old) {
-				l.changes = append(l.changes, change{s, old, true})
+	if !l.Written[s.Name] {
+		l.change(s, key, true)
+		for _, pkg := range l.PreviousPackages[s.UID] {
+			if old, err := olmcore.ComponentLabelKey(pkg, l.Namespace); err == nil && old != key {
+				l.change(s, old, false)
 			}
 		}
 	}
-	if c := l.in.ClusterServiceVersions[s.Status.InstalledCSV]; c != nil && !has(c, key) && relation.Writable(c) && !c.IsCopied() && !l.waitsFor(c) {
-		l.add(c, key)
+	if c := l.ClusterServiceVersions[s.Status.InstalledCSV]; c != nil && !has(c, key) && relation.Writable(c) && !c.IsCopied() && !l.waitsFor(c) {
+		l.change(c, key, true)
 	}
 }
 
-// owned adds the keys that an object lacks of the CSVs that own it.
+// owned gives an object the keys of the CSVs that own it, and of those with which a CustomResourceDefinition came, as
+// an InstallPlan noted on it. To claim to own one is not enough: whoever may write a CSV can claim any.
 func (l *labels) owned(o olmcore.Object) {
 	kind := olmcore.GVKOf(o).Kind
 	switch kind {
 	case v1alpha1.SubscriptionKind, v1alpha1.ClusterServiceVersionKind, v1alpha1.InstallPlanKind:
 		return // they have rules of their own
 	}
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() != l.in.Namespace {
-			continue
-		}
-		if c := l.in.ClusterServiceVersions[ref.Name]; c != nil && c.UID == ref.UID && c.UID != "" {
-			l.inherit(o, c)
-		}
-	}
-	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == l.in.Namespace {
-		if c := l.in.ClusterServiceVersions[owner.Name]; c != nil && (owner.UID == "" || owner.UID == c.UID) {
-			l.inherit(o, c)
-		}
-	}
-	if o.GetNamespace() == "" && kind == "CustomResourceDefinition" {
-		for _, name := range cameWith(o, l.in.Namespace) {
-			if c := l.in.ClusterServiceVersions[name]; c != nil && slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == o.GetName() }) {
-				l.inherit(o, c)
+	owners := ownersOf(o, l.Namespace, l.ClusterServiceVersions)
+	if kind == "CustomResourceDefinition" && o.GetNamespace() == "" {
+		for _, key := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
+			name, isHere := strings.CutPrefix(o.GetAnnotations()[key], l.Namespace+"/")
+			if c := l.ClusterServiceVersions[name]; isHere && strings.HasPrefix(key, alongsidePrefix) && c != nil && slices.Contains(ownedCRDs(c), o.GetName()) {
+				owners = append(owners, c)
 			}
 		}
 	}
-}
-
-// cameWith returns the CSVs of a namespace with which a CustomResourceDefinition came, as an InstallPlan noted on it.
-// To claim to own it is not enough: whoever may write a CSV can claim any.
-func cameWith(crd olmcore.Object, namespace string) []string {
-	var names []string
-	for key, value := range crd.GetAnnotations() {
-		if name, ours := strings.CutPrefix(value, namespace+"/"); ours && strings.HasPrefix(key, alongsidePrefix) {
-			names = append(names, name)
-		}
+	for _, c := range owners {
+		l.inherit(o, c)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
-// inherit adds the component keys of a CSV that an object lacks. An object outside of the namespaces gets only those of
-// Subscriptions which have the CSV installed: whoever may write a CSV gives it any label.
+// inherit gives an object the component keys of a CSV. An object outside of the namespaces gets only those of
+// Subscriptions which have the CSV installed, and not too many: whoever may write a CSV gives it any label.
 func (l *labels) inherit(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) {
 	if c.DeletionTimestamp != nil || c.IsCopied() {
 		return
 	}
 	keys, room := componentKeys(c.Labels), len(c.Labels)
 	if o.GetNamespace() == "" {
-		keys, room = l.installedKeys(c), maxSharedKeys-len(componentKeys(o.GetLabels()))
-		for _, ch := range l.changes {
-			if ch.object == o {
-				room--
-			}
-		}
+		keys, room = l.installedKeys(c), maxSharedKeys-len(componentKeys(o.GetLabels()))-len(l.changes[o])
 	}
 	for _, key := range keys {
 		if !has(o, key) && room > 0 && !l.waitsFor(c) {
-			l.add(o, key)
+			l.change(o, key, true)
 			room--
 		}
 	}
@@ -172,11 +145,11 @@ func (l *labels) inherit(o olmcore.Object, c *v1alpha1.ClusterServiceVersion) {
 // installedKeys returns the keys that a CSV has of Subscriptions that installed it.
 func (l *labels) installedKeys(c *v1alpha1.ClusterServiceVersion) []string {
 	var keys []string
-	for _, s := range l.in.Subscriptions {
+	for _, s := range l.Subscriptions {
 		if s.Spec == nil || s.Status.InstalledCSV != c.Name {
 			continue
 		}
-		key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.in.Namespace)
+		key, err := olmcore.ComponentLabelKey(s.Spec.Package, l.Namespace)
 		if err == nil && has(c, key) && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
@@ -190,13 +163,66 @@ func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 	if c.Status.Phase == v1alpha1.CSVPhaseSucceeded || c.Status.Phase == v1alpha1.CSVPhaseFailed {
 		return false
 	}
-	start := c.CreationTimestamp.Time
-	if at := c.Status.LastTransitionTime; at != nil && at.After(start) {
-		start = at.Time
-	}
-	left := relation.Grace - max(0, l.in.Now.Sub(start))
-	l.out.Requeue(left)
+	start := relation.Latest(c.CreationTimestamp.Time, relation.Time(c.Status.LastTransitionTime))
+	left := relation.Grace - max(0, l.Now.Sub(start))
+	l.Requeue(left)
 	return left > 0
+}
+
+// update makes one Update for each object that changes, sorted by its reference. Of an object that was handed in twice,
+// as different ones, it is not known which is true, and neither is used.
+func (l *labels) update() {
+	versions := map[olmcore.Key]int{}
+	for o := range l.changes {
+		versions[olmcore.KeyOf(o)]++
+	}
+	for before, changes := range l.changes {
+		if versions[olmcore.KeyOf(before)] > 1 {
+			continue
+		}
+		keys, labels := slices.Sorted(maps.Keys(changes)), map[string]string{}
+		maps.Copy(labels, before.GetLabels())
+		for _, key := range keys {
+			if delete(labels, key); changes[key] {
+				labels[key] = ""
+			}
+		}
+		after := before.DeepCopyObject().(olmcore.Object)
+		after.SetLabels(labels)
+		cause := olmcore.Cause{Reason: ReasonLabelMissing, Message: "the object belongs to the operator of " + keys[0]}
+		if !changes[keys[0]] {
+			cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator of " + keys[0]}
+		}
+		l.Actions = append(l.Actions, olmcore.UpdateOf(before, after, cause))
+	}
+	slices.SortFunc(l.Actions, func(a, b olmcore.Action) int { return a.(olmcore.Update).Target.Compare(b.(olmcore.Update).Target) })
+}
+
+// ownersOf returns the CSVs of a namespace that own an object, by reference or by labels.
+func ownersOf(o olmcore.Object, namespace string, csvs map[string]*v1alpha1.ClusterServiceVersion) []*v1alpha1.ClusterServiceVersion {
+	var owners []*v1alpha1.ClusterServiceVersion
+	for _, ref := range o.GetOwnerReferences() {
+		if c := csvs[ref.Name]; c != nil && ref.Kind == v1alpha1.ClusterServiceVersionKind && c.UID == ref.UID && c.UID != "" && o.GetNamespace() == namespace {
+			owners = append(owners, c)
+		}
+	}
+	named, _ := olmcore.OwnerOf(o.GetLabels())
+	if c := csvs[named.Name]; c != nil {
+		self := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: namespace, Name: c.Name, UID: c.UID}
+		if self.Owns(o.GetLabels()) {
+			owners = append(owners, c)
+		}
+	}
+	return owners
+}
+
+// ownedCRDs returns the names of the CustomResourceDefinitions that a CSV says it owns.
+func ownedCRDs(c *v1alpha1.ClusterServiceVersion) []string {
+	names := make([]string, len(c.Spec.CustomResourceDefinitions.Owned))
+	for i, d := range c.Spec.CustomResourceDefinitions.Owned {
+		names[i] = d.Name
+	}
+	return names
 }
 
 func has(o olmcore.Object, key string) bool {
@@ -206,57 +232,5 @@ func has(o olmcore.Object, key string) bool {
 
 // componentKeys returns the component label keys among labels, sorted.
 func componentKeys(labels map[string]string) []string {
-	var keys []string
-	for key := range labels {
-		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// updates makes one Update for each object, sorted by its reference. Of an object that was handed in twice, as
-// different ones, it is not known which is true, and neither is used.
-func updates(changes []change) []olmcore.Action {
-	byObject := map[olmcore.Object][]change{}
-	versions := map[olmcore.Key]map[olmcore.Object]bool{}
-	for _, c := range changes {
-		byObject[c.object] = append(byObject[c.object], c)
-		key := olmcore.KeyOf(c.object)
-		if versions[key] == nil {
-			versions[key] = map[olmcore.Object]bool{}
-		}
-		versions[key][c.object] = true
-	}
-	var actions []olmcore.Action
-	for o, list := range byObject {
-		if len(versions[olmcore.KeyOf(o)]) == 1 {
-			actions = append(actions, update(o, list))
-		}
-	}
-	slices.SortFunc(actions, func(a, b olmcore.Action) int {
-		return a.(olmcore.Update).Target.Compare(b.(olmcore.Update).Target)
-	})
-	return actions
-}
-
-func update(before olmcore.Object, changes []change) olmcore.Action {
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
-	labels := map[string]string{}
-	maps.Copy(labels, before.GetLabels())
-	for _, c := range changes {
-		if c.stale {
-			delete(labels, c.key)
-			continue
-		}
-		labels[c.key] = ""
-	}
-	after := before.DeepCopyObject().(olmcore.Object)
-	after.SetLabels(labels)
-	cause := olmcore.Cause{Reason: ReasonLabelMissing, Message: "the object belongs to the operator of " + changes[0].key}
-	if changes[0].stale {
-		cause = olmcore.Cause{Reason: ReasonLabelStale, Message: "the object does not belong to the operator of " + changes[0].key}
-	}
-	return olmcore.UpdateOf(before, after, cause)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool { return !strings.HasPrefix(key, olmcore.ComponentLabelPrefix) })
 }
