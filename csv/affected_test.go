@@ -31,8 +31,8 @@ func outcomeIn(t *testing.T, objects []olmcore.Object, key types.NamespacedName,
 	return out
 }
 
-// TestWhatChangesTheResultIsAffected takes the objects of a world away, one after
-// the other: when the result of a CSV changes, the object must have named it.
+// TestWhatChangesTheResultIsAffected takes the objects of a world away, one after the other: when the result of a CSV
+// changes, the object must have named it.
 func TestWhatChangesTheResultIsAffected(t *testing.T) {
 	steps := map[string]struct {
 		do   func(c *fake.Cluster, d *fake.Driver)

@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// applied is what an Input is after the actions of a result ran, and nothing else
-// happened: no controller of Kubernetes moves, and what is deleted is gone. gone
-// says that the CSV itself is.
+// applied is what an Input is after the actions of a result ran, and nothing else happened: no controller of Kubernetes
+// moves, and what is deleted is gone. gone says that the CSV itself is.
 func applied(t require.TestingT, in csv.Input, actions []olmcore.Action) (after csv.Input, gone bool) {
 	for _, action := range actions {
 		switch a := action.(type) {
@@ -93,23 +93,11 @@ func take(in *csv.Input, target olmcore.Ref) {
 		in.ClusterServiceVersion = c
 		return
 	}
-	in.Deployments = takeItem(in.Deployments, target)
-	in.Deletion.ClusterObjects = takeItem(in.Deletion.ClusterObjects, target)
-	in.Deletion.WellKnown, in.Deletion.Copies = takeItem(in.Deletion.WellKnown, target), takeItem(in.Deletion.Copies, target)
-	operands := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
-	for kind, list := range in.Deletion.Operands {
-		operands[kind] = takeItem(list, target)
-	}
-	in.Deletion.Operands = operands
+	in.Deployments = csvtest.Without(in.Deployments, target)
+	csvtest.Delete(&in.Deletion, target)
 }
 
-func takeItem[T olmcore.Object](list olmcore.Observed[T], target olmcore.Ref) olmcore.Observed[T] {
-	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(o T) bool { return olmcore.KeyOf(o) == target.Key() })
-	return list
-}
-
-// eachList lets visit change the items of every list of an Input. The lists are
-// copies, the objects in them are not.
+// eachList lets visit change the items of every list of an Input. The lists are copies, the objects in them are not.
 func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 	visitIn := func(list reflect.Value) {
 		items := list.FieldByName("Items")
@@ -137,8 +125,7 @@ func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 	return in
 }
 
-// distinct is an Input in which each list names an object once, as a cluster
-// does.
+// distinct is an Input in which each list names an object once, as a cluster does.
 func distinct(in csv.Input) csv.Input {
 	return eachList(in, func(items reflect.Value) {
 		seen := map[olmcore.Key]bool{}

@@ -37,8 +37,8 @@ func converged(t testing.TB, c *v1alpha1.ClusterServiceVersion, others int) csv.
 	return offTheWire(t, in)
 }
 
-// offTheWire replaces the objects by what an API server would have sent: in the
-// fake cluster they share their strings, which makes comparing them too cheap.
+// offTheWire replaces the objects by what an API server would have sent: in the fake cluster they share their strings,
+// which makes comparing them too cheap.
 func offTheWire(t testing.TB, in csv.Input) csv.Input {
 	t.Helper()
 	in.ClusterServiceVersion = decoded(t, in.ClusterServiceVersion)[0]
@@ -95,8 +95,7 @@ func BenchmarkSucceeded(b *testing.B) {
 	}
 }
 
-// BenchmarkSucceededUngathered hands Reconcile all CSVs of the namespace, as a
-// caller does who does not use Gather.
+// BenchmarkSucceededUngathered hands Reconcile all CSVs of the namespace, as a caller does who does not use Gather.
 func BenchmarkSucceededUngathered(b *testing.B) {
 	in := converged(b, small(b), 0)
 	for i := range 1000 {
@@ -129,8 +128,8 @@ func eachPublished(b *testing.B, run func(*testing.B, csv.Input)) {
 	}
 }
 
-// BenchmarkSucceededBesideOthers is what an adapter pays for a watch event that
-// changed nothing: the Input is gathered beside that many other CSVs.
+// BenchmarkSucceededBesideOthers is what an adapter pays for a watch event that changed nothing: the Input is gathered
+// beside that many other CSVs.
 func BenchmarkSucceededBesideOthers(b *testing.B) {
 	all := realCSVs(b)
 	for _, name := range []string{"snapscheduler.v3.5.0", "loki-operator.v0.11.0", "stackgres-community.v1.18.8"} {

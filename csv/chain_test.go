@@ -21,8 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// link returns versions by name that replace each other as edges say: "a>b" is an
-// a that replaces b. Later names are newer.
+// link returns versions by name that replace each other as edges say: "a>b" is an a that replaces b. Later names are
+// newer.
 func link(edges ...string) map[string]*v1alpha1.ClusterServiceVersion {
 	all := map[string]*v1alpha1.ClusterServiceVersion{}
 	for _, edge := range edges {
@@ -60,9 +60,9 @@ func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) 
 	return predecessor
 }
 
-// OLM's cases: a self reference is no operator's predecessor or successor; circles of two and of
-// one end; a line ends at its head; the chain of a self reference is itself; the chain of a mutual
-// pair is both; the chain of a line is all of it; who is replaced: found, not found, not read.
+// OLM's cases: a self reference is no operator's predecessor or successor; circles of two and of one end; a line ends
+// at its head; the chain of a self reference is itself; the chain of a mutual pair is both; the chain of a line is all
+// of it; who is replaced: found, not found, not read.
 func TestWhoComesBeforeWhom(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges []string
@@ -88,8 +88,8 @@ func TestWhoComesBeforeWhom(t *testing.T) {
 	}
 }
 
-// TestAnyReplacementsAreAForest: whatever spec.replaces says, walks end, each
-// version has the predecessor that it names, and every circle loses just one edge.
+// TestAnyReplacementsAreAForest: whatever spec.replaces says, walks end, each version has the predecessor that it
+// names, and every circle loses just one edge.
 // OLM's case: the chain of a self reference is itself.
 func TestAnyReplacementsAreAForest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -132,9 +132,8 @@ func circles(next map[string]string) (n int) {
 	return n
 }
 
-// TestAVersionAlwaysRuns follows chains of versions that come in any order, all at
-// once or one by one, with writes that get lost: from the first success on a
-// version is there that runs or is being replaced, and none is deleted before a
+// TestAVersionAlwaysRuns follows chains of versions that come in any order, all at once or one by one, with writes that
+// get lost: from the first success on a version is there that runs or is being replaced, and none is deleted before a
 // later one is Succeeded. In the end the head alone is there.
 // OLM's case: several versions in between.
 func TestAVersionAlwaysRuns(t *testing.T) {
@@ -226,8 +225,7 @@ func anyTrue(m map[string]bool) bool {
 	return false
 }
 
-// TestAFailingInstallationIsTriedEverMoreSeldom: the API server refuses the
-// Deployment for ever.
+// TestAFailingInstallationIsTriedEverMoreSeldom: the API server refuses the Deployment for ever.
 func TestAFailingInstallationIsTriedEverMoreSeldom(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	objects, err := fromFiles("base.yaml", "v1.yaml")

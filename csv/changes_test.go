@@ -29,9 +29,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OLM's cases: a CRD noted for another namespace, itself, a copy, an unrelated one, a descendant: fine;
-// a CRD noted for ancestors, also in a circle: not yet; a CRD that came with another version
-// blocks, of another namespace not; replaced by one that came with it is allowed.
+// OLM's cases: a CRD noted for another namespace, itself, a copy, an unrelated one, a descendant: fine; a CRD noted for
+// ancestors, also in a circle: not yet; a CRD that came with another version blocks, of another namespace not; replaced
+// by one that came with it is allowed.
 func TestInstalledAlongside(t *testing.T) {
 	const key = "operatorframework.io/installed-alongside-"
 	neighbour := func(in *csv.Input, name, replaces string) *v1alpha1.ClusterServiceVersion {
@@ -102,8 +102,7 @@ func TestNoMinimumNoEntry(t *testing.T) {
 }
 
 // TestOwnedAndRequiredCRDs are reported once each, by name, with every version.
-// OLM's cases: owned and required CRDs present: met; a CRD version that is not there, or not
-// served: NotPresent.
+// OLM's cases: owned and required CRDs present: met; a CRD version that is not there, or not served: NotPresent.
 func TestOwnedAndRequiredCRDs(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
@@ -159,12 +158,11 @@ func container(v *v1alpha1.ClusterServiceVersion) *corev1.Container {
 	return &v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 }
 
-// TestChangesOfAnInstalledOperator: what becomes of cool.v1 when something happens
-// to it, in the end.
-// OLM's cases: Succeeded, a second group: Failed; Succeeded, a new annotation of the CSV:
-// installed again; a ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the
-// Deployment's name; an upgrade that changes it; a change of the spec in place; a renamed
-// Deployment: the old one goes; a hot fix of the spec; an invalid CRD version blocks the upgrade.
+// TestChangesOfAnInstalledOperator: what becomes of cool.v1 when something happens to it, in the end.
+// OLM's cases: Succeeded, a second group: Failed; Succeeded, a new annotation of the CSV: installed again; a
+// ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the Deployment's name; an upgrade that changes it; a
+// change of the spec in place; a renamed Deployment: the old one goes; a hot fix of the spec; an invalid CRD version
+// blocks the upgrade.
 func TestChangesOfAnInstalledOperator(t *testing.T) {
 	rename := func(v *v1alpha1.ClusterServiceVersion) {
 		v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "cooler"
@@ -221,8 +219,8 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeThatDropsTheOldCRDVersion, as an InstallPlan does it: first the CRD, at
-// which the old version fails, and then the new version.
+// TestAnUpgradeThatDropsTheOldCRDVersion, as an InstallPlan does it: first the CRD, at which the old version fails, and
+// then the new version.
 // OLM's case: another CRD version.
 func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
 	ctx := context.Background()
@@ -248,8 +246,8 @@ func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
 var deploymentKey = olmcore.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}
 
 // TestAnUnmetRequirementInstallsNothing, says so once, and is over when it is met.
-// OLM's cases: an unmet requirement of any sort stays Pending and installs nothing; first
-// RequirementsNotMet, then AllRequirementsMet, once each.
+// OLM's cases: an unmet requirement of any sort stays Pending and installs nothing; first RequirementsNotMet, then
+// AllRequirementsMet, once each.
 func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		lack func(v *v1alpha1.ClusterServiceVersion)
@@ -314,8 +312,8 @@ func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 	}
 }
 
-// TestAGroupsAccountThatMayNotInstall: the CSV freezes, and goes on when an administrator
-// grants the right, or when the group installs as the controller again.
+// TestAGroupsAccountThatMayNotInstall: the CSV freezes, and goes on when an administrator grants the right, or when the
+// group installs as the controller again.
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
@@ -338,22 +336,20 @@ func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
 	in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: "ns", Name: v.Name}, csv.Config{})
 	require.NoError(t, err)
 	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Empty(t, out.Actions, "frozen")
 	allowed, in.Judged = true, out.Judged
 	in.Grants = olmcore.Found[olmcore.Ref]()
-	out, err = csv.Reconcile(in)
-	require.NoError(t, err)
+	out = reconciled(t, in)
 	require.NoError(t, olmcore.Run(context.Background(), cluster, out.Actions))
 	require.NoError(t, driver.RunUntilIdle(context.Background(), time.Hour))
 	require.Equal(t, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}, summary(cluster))
 }
 
-// TestOneAfterTheOther loads three versions in the states that OLM's tests name: b
-// waits until a is gone, and then goes itself.
-// OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, here both go; a Deleting, b
-// Replacing, c Succeeded: a goes, then b.
+// TestOneAfterTheOther loads three versions in the states that OLM's tests name: b waits until a is gone, and then goes
+// itself.
+// OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, here both go; a Deleting, b Replacing, c Succeeded: a
+// goes, then b.
 func TestOneAfterTheOther(t *testing.T) {
 	for name, phases := range map[string][3]phaseName{
 		"a goes, b is being replaced":       {deleting, replacing, succeeded},

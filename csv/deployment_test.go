@@ -23,8 +23,7 @@ import (
 // wanted is the Deployment that InstallReady asks for.
 func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
 	t.Helper()
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Len(t, out.Actions, 1)
 	switch a := out.Actions[0].(type) {
 	case olmcore.Create:
@@ -167,19 +166,16 @@ func TestInstalledAsTheGroupsServiceAccount(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "")
 	ref := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
 	in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", ref
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Equal(t, ref, out.Actions[0].Identity())
 }
 
-// TestAGroupsStatusChoosesNoOtherAccount: nothing is installed under an account
-// that the group's spec does not name.
+// TestAGroupsStatusChoosesNoOtherAccount: nothing is installed under an account that the group's spec does not name.
 func TestAGroupsStatusChoosesNoOtherAccount(t *testing.T) {
 	for _, ref := range []*corev1.ObjectReference{{Namespace: "kube-system", Name: "limited"}, {Namespace: "ns", Name: "admin"}} {
 		in := input(installReady, "AllRequirementsMet", "")
 		in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", ref
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		for _, a := range out.Actions {
 			require.IsType(t, olmcore.UpdateStatus{}, a)
 		}
@@ -210,8 +206,7 @@ func TestARemovedDeploymentGoes(t *testing.T) {
 	old.Name, old.UID = "old", "old"
 	foreign.Name, foreign.UID, foreign.OwnerReferences = "foreign", "foreign", nil
 	in.Deployments.Items = append(in.Deployments.Items, old, foreign)
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	want := olmcore.DeleteOf(old, olmcore.Cause{Reason: csv.ReasonRemovedFromStrategy, Message: "the install strategy has no deployment old any more"})
 	want.PropagationPolicy, want.GracePeriodSeconds = metav1.DeletePropagationForeground, new(int64(1))
 	require.Equal(t, []olmcore.Action{want}, out.Actions)
@@ -266,11 +261,9 @@ func TestACheckpointSparesTheWork(t *testing.T) {
 	} {
 		changed := in
 		change(&changed)
-		with, err := csv.Reconcile(changed)
-		require.NoError(t, err)
+		with := reconciled(t, changed)
 		changed.Checkpoint = nil
-		without, err := csv.Reconcile(changed)
-		require.NoError(t, err)
+		without := reconciled(t, changed)
 		require.Equal(t, without, with, name)
 		require.NotEqual(t, csv.Outcome{}, with, name)
 	}
@@ -287,9 +280,8 @@ func withMinimum(in *csv.Input) *v1alpha1.ClusterServiceVersion {
 // goldenHash is the hash of goldenSpec.
 const goldenHash = "ai0IRjkMY2BbEkkI9iDnVbZk6gefG8h1Jkp6YL"
 
-// goldenSpec is the JSON of the Deployment that the tests' operator asks for: the
-// strategy's spec with the CSV's annotations, OPERATOR_CONDITION_NAME and
-// revisionHistoryLimit 1, the fields in the order of the Go types.
+// goldenSpec is the JSON of the Deployment that the tests' operator asks for: the strategy's spec with the CSV's
+// annotations, OPERATOR_CONDITION_NAME and revisionHistoryLimit 1, the fields in the order of the Go types.
 const goldenSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
 	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"ns"}},` +
 	`"spec":{"containers":[{"name":"manager","image":"example.com/cool:1","env":[{"name":"OPERATOR_CONDITION_NAME","value":"cool.v1"}],"resources":{}}],` +
@@ -308,8 +300,7 @@ func TestTheSpecHashIsThatOfTheJSONAndANewline(t *testing.T) {
 	require.False(t, *d.OwnerReferences[0].Controller)
 }
 
-// adoption is a configuration that OLM lays over a Pod in another way than this
-// library does.
+// adoption is a configuration that OLM lays over a Pod in another way than this library does.
 type adoption struct {
 	pod    func(p *corev1.PodSpec)
 	config v1alpha1.SubscriptionConfig
@@ -398,14 +389,13 @@ func mountsAt(pairs ...string) (list []corev1.VolumeMount) {
 	return list
 }
 
-// TestAdoptionRestartsNoOperator: a Deployment whose hash label is what OLM wrote
-// for this CSV and its configuration is current; the next rollout is made as the
-// configuration means it.
+// TestAdoptionRestartsNoOperator: a Deployment whose hash label is what OLM wrote for this CSV and its configuration is
+// current; the next rollout is made as the configuration means it.
 func TestAdoptionRestartsNoOperator(t *testing.T) {
 	for name, c := range adoptions() {
 		t.Run(name, func(t *testing.T) {
-			// A CSV that holds from the start what OLM makes of the configuration
-			// gives the Deployment, and the hash, that OLM wrote.
+			// A CSV that holds from the start what OLM makes of the configuration gives the Deployment, and the hash,
+			// that OLM wrote.
 			adopted := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 			pod := &adopted.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
 			c.pod(pod)

@@ -24,11 +24,11 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/sweep"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestADeploymentOnItsWayOutIsNotTheInstalledOne: it is right in all else, and is
-// waited for before another is created.
+// TestADeploymentOnItsWayOutIsNotTheInstalledOne: it is right in all else, and is waited for before another is created.
 func TestADeploymentOnItsWayOutIsNotTheInstalledOne(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
 	deploy(t, &in)
@@ -38,8 +38,7 @@ func TestADeploymentOnItsWayOutIsNotTheInstalledOne(t *testing.T) {
 	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
 }
 
-// TestAPILabelsOfEverySort: CRDs and APIServices, owned and required; what is both is
-// required.
+// TestAPILabelsOfEverySort: CRDs and APIServices, owned and required; what is both is required.
 func TestAPILabelsOfEverySort(t *testing.T) {
 	label := func(kind, version, group string) string {
 		h := fnv.New64a()
@@ -59,20 +58,18 @@ func TestAPILabelsOfEverySort(t *testing.T) {
 		"mine": "x", label("Cool", "v1", "example.com"): "provided", label("Hot", "v1", "example.com"): "required",
 		label("Ice", "v2", "api.example.com"): "provided", label("Fire", "v3", "api.example.com"): "required",
 	}
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	after, ok := metadataOf(firstOf(out.Actions))
 	require.True(t, ok)
 	require.Equal(t, want, after.Labels)
 	in.ClusterServiceVersion = after
-	out, err = csv.Reconcile(in)
-	require.NoError(t, err)
+	out = reconciled(t, in)
 	_, again := metadataOf(firstOf(out.Actions))
 	require.False(t, again, "they are as they should be")
 }
 
-// TestAnObjectListedTwiceIsRefused: a group that is there twice would be two groups, and
-// which of two Deployments counts depends on chance. The order of a list means nothing.
+// TestAnObjectListedTwiceIsRefused: a group that is there twice would be two groups, and which of two Deployments
+// counts depends on chance. The order of a list means nothing.
 func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 	many := func(n int) (list []*v1alpha1.Subscription) {
 		for i := range n {
@@ -94,10 +91,9 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 			deploy(t, &in)
 			in.Subscriptions.Items = many(100)
-			_, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			reconciled(t, in)
 			twice(&in)
-			_, err = csv.Reconcile(in)
+			_, err := csv.Reconcile(in)
 			var wrong *olmcore.InputError
 			require.ErrorAs(t, err, &wrong)
 			require.Regexp(t, "^"+field+`\[\d+\]$`, wrong.Field)
@@ -108,29 +104,24 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by
-// then, so the strategies are compared.
+// TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by then, so the strategies are
+// compared.
 func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
 	c := operator("cool.v1", 1)
 	c.DeletionTimestamp = ago(time.Minute)
 	other := operator("other.v1", 1)
 	other.Spec.CustomResourceDefinitions.Owned = nil
-	delegator := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", ResourceVersion: "3", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
-	}
 	for name, want := range map[string]int{"cool": 1, "warm": 0} {
 		other := other.DeepCopy()
 		other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name
-		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, delegator, namespace("ns", nil), group()}, olmcore.Everything)
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, csvtest.Delegator(), namespace("ns", nil), group()}, olmcore.Everything)
 		require.NoError(t, err)
 		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 		require.NoError(t, err)
 		in.Now = now
 		require.Len(t, in.Neighbours.Items, want)
 		require.Len(t, in.Deletion.WellKnown.Items, 1)
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Len(t, deletions(out.Actions), 1-want, name)
 	}
 }
@@ -190,8 +181,8 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
 }
 
-// TestWhatIsNotDescribedNeedsNotBeRead: a CSV without CRDs, APIServices and
-// permissions is at rest whether those lists were read or not.
+// TestWhatIsNotDescribedNeedsNotBeRead: a CSV without CRDs, APIServices and permissions is at rest whether those lists
+// were read or not.
 func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	spec := &in.ClusterServiceVersion.Spec
@@ -225,8 +216,7 @@ func TestACheckpointWithoutItsCSV(t *testing.T) {
 	require.Nil(t, checkpointOf(in))
 }
 
-// TestWhoHasTheDeploymentIsANeighbour, though its strategy does not name it any
-// more.
+// TestWhoHasTheDeploymentIsANeighbour, though its strategy does not name it any more.
 func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")
 	deploy(t, &in)
@@ -244,16 +234,14 @@ func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
 	}
 }
 
-// TestAStoredReportThatIsUnmetIsRefreshed while Succeeded, without an entry in the
-// history.
+// TestAStoredReportThatIsUnmetIsRefreshed while Succeeded, without an entry in the history.
 func TestAStoredReportThatIsUnmetIsRefreshed(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	deploy(t, &in)
 	in.ClusterServiceVersion.Status.RequirementStatus = metReport()
 	check(t, in, olmcore.Result{})
 	in.ClusterServiceVersion.Status.RequirementStatus[0].Status = "NotPresent"
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Len(t, out.Actions, 1)
 	require.Empty(t, out.Transitions)
 	want := in.ClusterServiceVersion.Status.DeepCopy()
@@ -263,8 +251,7 @@ func TestAStoredReportThatIsUnmetIsRefreshed(t *testing.T) {
 	require.Equal(t, *want, after.Status)
 }
 
-// TestTheNoteNoticesEverySource: whatever a Deployment was made from and is no more,
-// it is made again.
+// TestTheNoteNoticesEverySource: whatever a Deployment was made from and is no more, it is made again.
 func TestTheNoteNoticesEverySource(t *testing.T) {
 	for name, change := range map[string]func(in *csv.Input){
 		"the spec of the CSV": func(in *csv.Input) {
@@ -311,8 +298,8 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 	}
 }
 
-// TestObjectsWithoutAGenerationAreLookedAtWhole: what cannot be trusted is compared
-// in full, and not written again and again.
+// TestObjectsWithoutAGenerationAreLookedAtWhole: what cannot be trusted is compared in full, and not written again and
+// again.
 func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
@@ -326,8 +313,8 @@ func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
 	require.Equal(t, installReady, assess(t, in).Phase)
 }
 
-// TestACheckpointLooksAtEveryList: another version of any object, one less, and a
-// list that was not read, are no longer what it remembers.
+// TestACheckpointLooksAtEveryList: another version of any object, one less, and a list that was not read, are no longer
+// what it remembers.
 func TestACheckpointLooksAtEveryList(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	deploy(t, &in)
@@ -382,8 +369,7 @@ func TestACheckpointLooksAtEveryList(t *testing.T) {
 	require.Equal(t, 14, lists)
 }
 
-// TestAMiddleVersionStaysWhileALaterOneRuns, though the one between is on its way
-// out: its predecessor goes first.
+// TestAMiddleVersionStaysWhileALaterOneRuns, though the one between is on its way out: its predecessor goes first.
 func TestAMiddleVersionStaysWhileALaterOneRuns(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	predecessorOf(&in, replacing)

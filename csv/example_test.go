@@ -3,7 +3,6 @@
 package csv_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,21 +12,6 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/olmcore"
 )
-
-func printRecords(res olmcore.Result) {
-	for _, a := range res.Actions {
-		r, err := olmcore.RecordOf(a)
-		if err != nil {
-			panic(err)
-		}
-		r.Target.UID, r.Target.ResourceVersion = "", ""
-		line, err := json.Marshal(r)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(string(line))
-	}
-}
 
 // A new CSV gets its finalizer and the annotations of its OperatorGroup first.
 func ExampleReconcile() {

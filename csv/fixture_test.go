@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -29,55 +29,28 @@ type (
 )
 
 const (
-	none         = v1alpha1.CSVPhaseNone
-	pending      = v1alpha1.CSVPhasePending
-	installReady = v1alpha1.CSVPhaseInstallReady
-	installing   = v1alpha1.CSVPhaseInstalling
-	succeeded    = v1alpha1.CSVPhaseSucceeded
-	failed       = v1alpha1.CSVPhaseFailed
-	replacing    = v1alpha1.CSVPhaseReplacing
-	deleting     = v1alpha1.CSVPhaseDeleting
+	none         = csvtest.None
+	pending      = csvtest.Pending
+	installReady = csvtest.InstallReady
+	installing   = csvtest.Installing
+	succeeded    = csvtest.Succeeded
+	failed       = csvtest.Failed
+	replacing    = csvtest.Replacing
+	deleting     = csvtest.Deleting
 )
 
-var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var (
+	now, ago                       = csvtest.Now, csvtest.Ago
+	operator, hold, deploymentSpec = csvtest.Operator, csvtest.Hold, csvtest.DeploymentSpec
+	group, namespace               = csvtest.Group, csvtest.Namespace
+	ours, ownerCSV, cool, copied   = csvtest.Ours, csvtest.OwnedBy, csvtest.Cool, csvtest.Copied
+	ourConversion, deletions       = csvtest.Conversion, csvtest.Deletions
+	printRecords                   = csvtest.PrintRecords
+	release                        = []string{"update ClusterServiceVersion cool.v1"}
+)
 
-func ago(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
-
-// operator returns a CSV with everything in place that the gates ask for.
-func operator(name string, version int) *v1alpha1.ClusterServiceVersion {
-	c := &v1alpha1.ClusterServiceVersion{}
-	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = "ns", name, types.UID("uid-"+name), "10", 1
-	c.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(100-version) * time.Hour))
-	c.Finalizers = []string{cleanup.Finalizer}
-	c.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "ns"}
-	c.Labels = map[string]string{"olm.api.c38844a2fa17abf0": "provided"}
-	c.Spec.Version.Major = uint64(version)
-	c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "cools.example.com", Version: "v1", Kind: "Cool"}}
-	c.Spec.InstallModes = []v1alpha1.InstallMode{
-		{Type: v1alpha1.InstallModeTypeOwnNamespace, Supported: true}, {Type: v1alpha1.InstallModeTypeSingleNamespace, Supported: true},
-	}
-	c.Spec.InstallStrategy = v1alpha1.NamedInstallStrategy{StrategyName: "deployment", StrategySpec: v1alpha1.StrategyDetailsDeployment{
-		DeploymentSpecs: []v1alpha1.StrategyDeploymentSpec{deploymentSpec("cool")},
-		Permissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: []rbacv1.PolicyRule{
-			{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
-		}}},
-	}}
-	return c
-}
-
-func deploymentSpec(name string) v1alpha1.StrategyDeploymentSpec {
-	labels := map[string]string{"app": name}
-	return v1alpha1.StrategyDeploymentSpec{Name: name, Spec: appsv1.DeploymentSpec{
-		Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec:       corev1.PodSpec{ServiceAccountName: "cool", Containers: []corev1.Container{{Name: "manager", Image: "example.com/cool:1"}}},
-		},
-	}}
-}
-
-// input returns a world in which operator v1 has everything that it requires but
-// its Deployment, with a status that is an hour old.
+// input returns a world in which operator v1 has everything that it requires but its Deployment, with a status that is
+// an hour old.
 func input(phase phaseName, why reason, message string) csv.Input {
 	c := operator("cool.v1", 1)
 	hold(c, phase, why, message, time.Hour)
@@ -104,31 +77,6 @@ func input(phase phaseName, why reason, message string) csv.Input {
 	return in
 }
 
-// hold gives a CSV a status that is as old as age says.
-func hold(c *v1alpha1.ClusterServiceVersion, phase phaseName, why reason, message string, age time.Duration) {
-	c.Status = v1alpha1.ClusterServiceVersionStatus{}
-	if phase == none {
-		return
-	}
-	c.Status.Phase, c.Status.Reason, c.Status.Message = phase, why, message
-	c.Status.LastTransitionTime, c.Status.LastUpdateTime = ago(age), ago(age)
-	c.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{{
-		Phase: phase, Reason: why, Message: message, LastTransitionTime: ago(age), LastUpdateTime: ago(age),
-	}}
-}
-
-func group() *operatorsv1.OperatorGroup {
-	return &operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group", UID: "group", ResourceVersion: "5", Annotations: map[string]string{"olm.providedAPIs": "Cool.v1.example.com"}},
-		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}},
-		Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"ns"}, LastUpdated: ago(time.Hour)},
-	}
-}
-
-func namespace(name string, labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "ns", Labels: labels}}
-}
-
 func establishedCRD() *apiextensionsv1.CustomResourceDefinition {
 	crd := definition("example.com", "Cool", "cools", "v1")
 	crd.UID, crd.ResourceVersion = "crd", "7"
@@ -152,8 +100,7 @@ func deploy(t testing.TB, in *csv.Input) {
 	hold(ready.ClusterServiceVersion, installReady, "AllRequirementsMet", "all requirements found, attempting install", 0)
 	ready.Deployments = olmcore.Found[*appsv1.Deployment]()
 	ready.Neighbours.Items, ready.LastRun = nil, nil
-	out, err := csv.Reconcile(ready)
-	require.NoError(t, err)
+	out := reconciled(t, ready)
 	for _, a := range out.Actions {
 		create, ok := a.(olmcore.Create)
 		require.True(t, ok, "%v", a)
@@ -220,8 +167,7 @@ func metReport() []v1alpha1.RequirementStatus {
 
 func check(t *testing.T, in csv.Input, want olmcore.Result) {
 	t.Helper()
-	got, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	got := reconciled(t, in)
 	if diff := cmp.Diff(want, got.Result); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -234,6 +180,13 @@ func metadataOf(a olmcore.Action) (*v1alpha1.ClusterServiceVersion, bool) {
 	}
 	c, ok := u.After.(*v1alpha1.ClusterServiceVersion)
 	return c, ok
+}
+
+// reconciled is csv.Reconcile of a valid Input.
+func reconciled(t require.TestingT, in csv.Input) csv.Outcome {
+	out, err := csv.Reconcile(in)
+	require.NoError(t, err)
+	return out
 }
 
 // assess is csv.Assess of a valid Input.
@@ -259,4 +212,24 @@ func checkpointOf(in csv.Input) *olmcore.Checkpoint {
 		return nil
 	}
 	return out.Checkpoint
+}
+
+// deleted is an Input whose CSV was deleted ten seconds ago, with nothing to clean up after but its Deployments.
+func deleted(in csv.Input) csv.Input {
+	in.ClusterServiceVersion.DeletionTimestamp, in.Deletion = ago(10*time.Second), csvtest.Deletion()
+	return in
+}
+
+// leaving is a healthy operator that was deleted.
+func leaving(t *testing.T) csv.Input {
+	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
+	deploy(t, &in)
+	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
+	return deleted(in)
+}
+
+// does lists what is written but for the status.
+func does(t *testing.T, in csv.Input) []string {
+	t.Helper()
+	return csvtest.Writes(reconciled(t, in).Actions)
 }

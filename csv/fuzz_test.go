@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// FuzzClusterServiceVersion takes any bytes for a CSV: in a namespace that has
-// everything, and while it is being deleted.
+// FuzzClusterServiceVersion takes any bytes for a CSV: in a namespace that has everything, and while it is being
+// deleted.
 func FuzzClusterServiceVersion(f *testing.F) {
 	for _, phase := range []phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting} {
 		data, err := json.Marshal(input(phase, "InstallSucceeded", "").ClusterServiceVersion)

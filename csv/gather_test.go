@@ -35,8 +35,7 @@ func (k keeper) Index(key string, build func() any) any {
 	return k.kept[key]
 }
 
-// TestGatherReadsTheSameWithAnIndex: of groups with the same APIs and of bindings of
-// every form.
+// TestGatherReadsTheSameWithAnIndex: of groups with the same APIs and of bindings of every form.
 func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 	objects := []olmcore.Object{}
 	for i, annotation := range []string{"Cool.v1.example.com", "Other.v1.example.com", "A.v1.b, Cool.v1.example.com", "", "Cool.v1.example.com,Z.v1.z"} {
@@ -73,8 +72,8 @@ func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 	require.NotEmpty(t, indexed.kept)
 }
 
-// TestGatherReadsTheSameOfAnyNamespaceWithAnIndex: of lines of versions, of what they
-// share, and of who is told of by what is there.
+// TestGatherReadsTheSameOfAnyNamespaceWithAnIndex: of lines of versions, of what they share, and of who is told of by
+// what is there.
 func TestGatherReadsTheSameOfAnyNamespaceWithAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawShared(t)

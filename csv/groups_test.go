@@ -35,8 +35,7 @@ func meet(a, b []string) bool {
 	return a == nil || b == nil || slices.ContainsFunc(a, func(n string) bool { return slices.Contains(b, n) })
 }
 
-// conflicts reports whether a CSV of one namespace finds the API taken by the
-// group of another.
+// conflicts reports whether a CSV of one namespace finds the API taken by the group of another.
 func conflicts(t require.TestingT, own string, targets []string, other string, theirs []string) bool {
 	in := input(succeeded, "InstallSucceeded", "")
 	c := in.ClusterServiceVersion
@@ -56,10 +55,10 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 	return rule == "APIConflict"
 }
 
-// TestGroupsMeetWhereTheirNamespacesDo: by the algebra of sets of namespaces, in
-// which all meets everything, and whichever of two groups is asked.
-// OLM's cases: a group's surface includes its own namespace unless it is global; intersection,
-// union and containment of namespaces, with all; groups meet in each other's own namespaces too.
+// TestGroupsMeetWhereTheirNamespacesDo: by the algebra of sets of namespaces, in which all meets everything, and
+// whichever of two groups is asked.
+// OLM's cases: a group's surface includes its own namespace unless it is global; intersection, union and containment of
+// namespaces, with all; groups meet in each other's own namespaces too.
 func TestGroupsMeetWhereTheirNamespacesDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}
@@ -79,8 +78,8 @@ func TestGroupsMeetWhereTheirNamespacesDo(t *testing.T) {
 	})
 }
 
-// TestTargetsSurviveTheirAnnotation: from the spec of a group through its status
-// and the annotation of a CSV, none and all never become each other.
+// TestTargetsSurviveTheirAnnotation: from the spec of a group through its status and the annotation of a CSV, none and
+// all never become each other.
 // OLM's cases: a selector that matches: status and annotations; all namespaces.
 func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
@@ -114,8 +113,7 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 			if c.was != nil {
 				in.ClusterServiceVersion.Annotations["olm.targetNamespaces"] = *c.was
 			}
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			if updated, ok := metadataOf(out.Actions[0]); ok {
 				in.ClusterServiceVersion = updated
 			}
@@ -129,9 +127,8 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 	}
 }
 
-// TestOneOperatorWinsAnAPI: two teams install the same operator for namespaces that
-// meet. Whatever is looked at first, one group lists the API in the end, its
-// operator runs, and it is that of the older version.
+// TestOneOperatorWinsAnAPI: two teams install the same operator for namespaces that meet. Whatever is looked at first,
+// one group lists the API in the end, its operator runs, and it is that of the older version.
 func TestOneOperatorWinsAnAPI(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,8 +173,8 @@ func TestOneOperatorWinsAnAPI(t *testing.T) {
 	})
 }
 
-// TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked: of two groups that both list an
-// API just one gives way, and it is the same whichever is asked.
+// TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked: of two groups that both list an API just one gives way, and it is the
+// same whichever is asked.
 // OLM's case: overlap of namespaces and APIs: add, nothing, conflict or remove.
 func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

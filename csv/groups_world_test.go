@@ -22,8 +22,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// groupSpecs are those that an operator for single namespaces supports, and
-// those that it does not.
+// groupSpecs are those that an operator for single namespaces supports, and those that it does not.
 func groupSpecs(fit bool) map[string]operatorsv1.OperatorGroupSpec {
 	if fit {
 		return map[string]operatorsv1.OperatorGroupSpec{
@@ -54,9 +53,8 @@ func groupsOf(c *fake.Cluster) []*operatorsv1.OperatorGroup {
 	return found
 }
 
-// TestGroupsMayChangeAtAnyMoment swaps, doubles, breaks and takes away the
-// OperatorGroup while versions are installed and upgraded. Nothing is installed
-// without exactly one group that fits, and with one everything runs in the end,
+// TestGroupsMayChangeAtAnyMoment swaps, doubles, breaks and takes away the OperatorGroup while versions are installed
+// and upgraded. Nothing is installed without exactly one group that fits, and with one everything runs in the end,
 // watching what the group says.
 func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 	ctx := context.Background()
@@ -131,9 +129,8 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 	})
 }
 
-// TestAClockThatJumpsHarmsNothing: the controllers' clock is wrong, back and forth,
-// through installation, upgrade and deletion. Waits stay bounded, times in status
-// never make a later step impossible, and it all ends as it should.
+// TestAClockThatJumpsHarmsNothing: the controllers' clock is wrong, back and forth, through installation, upgrade and
+// deletion. Waits stay bounded, times in status never make a later step impossible, and it all ends as it should.
 func TestAClockThatJumpsHarmsNothing(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {

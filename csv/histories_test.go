@@ -30,8 +30,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// history is a namespace in which versions of one operator come and go while
-// writes fail, are forbidden, and controllers are down.
+// history is a namespace in which versions of one operator come and go while writes fail, are forbidden, and
+// controllers are down.
 type history struct {
 	c         *fake.Cluster
 	d         *fake.Driver
@@ -55,8 +55,8 @@ func newHistory(t *rapid.T) *history {
 	return h
 }
 
-// authorize sees every write of the controllers: it refuses what is forbidden,
-// and remembers a deletion that takes away what a live version needs.
+// authorize sees every write of the controllers: it refuses what is forbidden, and remembers a deletion that takes away
+// what a live version needs.
 func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
 	if h.forbidden[string(verb)+" "+target.Kind] {
 		return apierrors.NewForbidden(schema.GroupResource{Group: target.GVK().Group, Resource: target.Kind}, target.Name, errors.New("not you"))
@@ -128,8 +128,7 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	}
 }
 
-// copyOf is what another controller makes of a version in a namespace that it
-// watches.
+// copyOf is what another controller makes of a version in a namespace that it watches.
 func copyOf(v *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: v.Name, Labels: map[string]string{"olm.copiedFrom": v.Namespace}}}
 	c.Spec = v.Spec
@@ -140,8 +139,7 @@ func isCopyOf(o olmcore.Object, v *v1alpha1.ClusterServiceVersion) bool {
 	return olmcore.KeyOf(o).Kind == "ClusterServiceVersion" && o.GetName() == v.Name && o.GetLabels()["olm.copiedFrom"] == v.Namespace
 }
 
-// leftovers are objects that only a clean-up takes away, one for each stage that
-// this library creates nothing for.
+// leftovers are objects that only a clean-up takes away, one for each stage that this library creates nothing for.
 func leftovers(v *v1alpha1.ClusterServiceVersion) []olmcore.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: v.Name + "-" + name, Labels: olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}.Labels()}
@@ -318,9 +316,8 @@ func ignoreExisting(err error) error {
 	return err
 }
 
-// TestAnyHistoryEndsClean: no dependant outlives the finalizer, nothing that a
-// live version needs is deleted, every deletion ends, and what is wanted runs in
-// the end.
+// TestAnyHistoryEndsClean: no dependant outlives the finalizer, nothing that a live version needs is deleted, every
+// deletion ends, and what is wanted runs in the end.
 func TestAnyHistoryEndsClean(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
@@ -362,8 +359,7 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 	})
 }
 
-// skipOperands is what a user does whose operator is not there to finish its
-// custom resources.
+// skipOperands is what a user does whose operator is not there to finish its custom resources.
 func (h *history) skipOperands(t *rapid.T) {
 	for _, v := range csvs(h.c) {
 		if v.DeletionTimestamp != nil {

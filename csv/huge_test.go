@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// costLimit is far above what the calls below take, and far below what they would
-// take if their cost grew with the square of the input, or worse.
+// costLimit is far above what the calls below take, and far below what they would take if their cost grew with the
+// square of the input, or worse.
 const costLimit = 4 * time.Second
 
 func binding(name, role, account string) *rbacv1.ClusterRoleBinding {
@@ -74,8 +74,7 @@ func TestHugeInputs(t *testing.T) {
 				fill(&in)
 				for range 3 { // metadata, annotation of the group, phase
 					start := time.Now()
-					out, err := csv.Reconcile(in)
-					require.NoError(t, err)
+					out := reconciled(t, in)
 					require.Less(t, time.Since(start), costLimit, "%s", phase)
 					if after, ok := metadataOf(firstOf(out.Actions)); ok {
 						in.ClusterServiceVersion = after
@@ -86,8 +85,8 @@ func TestHugeInputs(t *testing.T) {
 	}
 }
 
-// TestGatherFollowsALongChain: however far the versions reach that replace each
-// other, and in whatever order they are listed.
+// TestGatherFollowsALongChain: however far the versions reach that replace each other, and in whatever order they are
+// listed.
 func TestGatherFollowsALongChain(t *testing.T) {
 	const n = 20_000
 	objects := make([]olmcore.Object, n)

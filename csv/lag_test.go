@@ -20,10 +20,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestTwoWorkersWithOldCaches: two controllers work on the same versions at once,
-// each from a cache that is behind by kind. Nothing that a live version has is
-// deleted, no installed version is replaced by an older one, and once the caches
-// are up to date everything ends as it should.
+// TestTwoWorkersWithOldCaches: two controllers work on the same versions at once, each from a cache that is behind by
+// kind. Nothing that a live version has is deleted, no installed version is replaced by an older one, and once the
+// caches are up to date everything ends as it should.
 func TestTwoWorkersWithOldCaches(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {

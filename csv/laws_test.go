@@ -156,8 +156,8 @@ func ignoreInvalid(err error) error {
 	return err
 }
 
-// anyWorld draws an Input as a cluster can hold it: mostly one where an operator
-// is well but for a few oddities, sometimes any objects at all.
+// anyWorld draws an Input as a cluster can hold it: mostly one where an operator is well but for a few oddities,
+// sometimes any objects at all.
 func anyWorld(t *rapid.T) csv.Input {
 	if rapid.IntRange(0, 9).Draw(t, "arbitrary") == 0 {
 		return distinct(arbitrary(t, false))
@@ -189,9 +189,8 @@ func TestTheOrderOfEveryListIsNothing(t *testing.T) {
 	})
 }
 
-// TestEveryResultIsAFixedPointInTheEnd applies what is asked for, at one instant,
-// in a cluster where nothing else moves: after a few calls nothing is asked for
-// any more, and no result comes twice.
+// TestEveryResultIsAFixedPointInTheEnd applies what is asked for, at one instant, in a cluster where nothing else
+// moves: after a few calls nothing is asked for any more, and no result comes twice.
 func TestEveryResultIsAFixedPointInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
@@ -290,8 +289,7 @@ var waitsFor = map[string]string{
 	"WaitingForOlderVersions": "the predecessor", "Copy": "nothing: it is a copy", "Cleanup": "nothing: there is no finalizer",
 }
 
-// TestEveryWaitHasADeadlineOrAnEvent looks at what is left when everything that was
-// asked for has been done.
+// TestEveryWaitHasADeadlineOrAnEvent looks at what is left when everything that was asked for has been done.
 func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
@@ -314,8 +312,7 @@ func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 	})
 }
 
-// TestACopyIsNeverTouched: all that is ever done to a copy is to take off the
-// finalizer that only originals need.
+// TestACopyIsNeverTouched: all that is ever done to a copy is to take off the finalizer that only originals need.
 func TestACopyIsNeverTouched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)

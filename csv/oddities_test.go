@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -36,8 +37,7 @@ var installed = sync.OnceValue(func() *appsv1.Deployment {
 	return d
 })
 
-// oddity is something that can be wrong, or merely different, about the world of
-// input's CSV.
+// oddity is something that can be wrong, or merely different, about the world of input's CSV.
 type oddity func(t *rapid.T, in *csv.Input)
 
 func deployment(change func(d *appsv1.Deployment)) oddity {
@@ -77,7 +77,7 @@ func config(change func(c *csv.Config)) oddity {
 }
 
 func phaseOf(t *rapid.T, what string) phaseName {
-	return rapid.SampledFrom([]phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting}).Draw(t, what)
+	return rapid.SampledFrom(csvtest.Phases).Draw(t, what)
 }
 
 // oddities are drawn a few at a time. Later ones build on earlier ones.
@@ -203,18 +203,6 @@ var oddities = map[string]oddity{
 	"AdoptForeignDeployments": config(func(c *csv.Config) { c.AdoptForeignDeployments = true }),
 }
 
-func ownerCSV(name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{olmcore.OwnerReferenceTo(operator(name, 1))}
-}
-
-func ourConversion() *apiextensionsv1.CustomResourceConversion {
-	return &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{
-			Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "cool-service"},
-		}},
-	}
-}
-
 // unread makes a list one that was not read.
 func unread[T any](list *olmcore.Observed[T]) { *list = olmcore.Observed[T]{} }
 
@@ -235,8 +223,8 @@ func unreadable(in *csv.Input) map[string]func() {
 	}
 }
 
-// likely draws the world of an operator in which everything is as it should be
-// but for a few oddities, in any phase, with any past.
+// likely draws the world of an operator in which everything is as it should be but for a few oddities, in any phase,
+// with any past.
 func likely(t *rapid.T) csv.Input {
 	why := rapid.SampledFrom([]reason{
 		"RequirementsUnknown", "RequirementsNotMet", "AllRequirementsMet", "InstallSucceeded", "InstallWaiting", "ComponentUnhealthy",

@@ -33,14 +33,13 @@ func configured(pod corev1.PodSpec, config v1alpha1.SubscriptionConfig) csv.Inpu
 }
 
 func podOf(t require.TestingT, in csv.Input) corev1.PodSpec {
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Len(t, out.Actions, 1)
 	return out.Actions[0].(olmcore.Create).Object.(*appsv1.Deployment).Spec.Template.Spec
 }
 
-// TestAConfigTwiceIsTheConfigOnce: laying a Subscription's config over what it made
-// changes nothing, and nothing that the CSV has is ever dropped.
+// TestAConfigTwiceIsTheConfigOnce: laying a Subscription's config over what it made changes nothing, and nothing that
+// the CSV has is ever dropped.
 func TestAConfigTwiceIsTheConfigOnce(t *testing.T) {
 	v := gen.Vocabulary{Now: now, Namespace: "ns", Names: []string{"a", "b", "c"}, Words: map[string][]string{"mountpath": {"/a", "/b"}}}
 	configs, pods := gen.Value[v1alpha1.SubscriptionConfig](v), gen.Value[corev1.PodSpec](v)
@@ -71,12 +70,10 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// TestConfigPartByPart: what a config does to a Pod of two containers, part by part
-// and whole.
-// OLM's cases: env: added, overwritten, emptied, in every container; envFrom: appended, not
-// repeated; volumes: appended, replaced, none; mounts: appended, replaced; tolerations: appended,
-// not repeated; resources: replaced, emptied, kept; nodeSelector: replaced, emptied, kept;
-// affinity: kept, removed, replaced in part and whole.
+// TestConfigPartByPart: what a config does to a Pod of two containers, part by part and whole.
+// OLM's cases: env: added, overwritten, emptied, in every container; envFrom: appended, not repeated; volumes:
+// appended, replaced, none; mounts: appended, replaced; tolerations: appended, not repeated; resources: replaced,
+// emptied, kept; nodeSelector: replaced, emptied, kept; affinity: kept, removed, replaced in part and whole.
 func TestConfigPartByPart(t *testing.T) {
 	type (
 		config = v1alpha1.SubscriptionConfig
@@ -175,11 +172,9 @@ func TestConfigPartByPart(t *testing.T) {
 	}
 }
 
-// TestTheWholeDeployment that is created, with everything that the CSV and its
-// Subscription can say about it.
-// OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never
-// overwritten; annotations of the CSV win over the template's; labels of the strategy get onto the
-// Deployment.
+// TestTheWholeDeployment that is created, with everything that the CSV and its Subscription can say about it.
+// OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never overwritten; annotations
+// of the CSV win over the template's; labels of the strategy get onto the Deployment.
 func TestTheWholeDeployment(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{
 		Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},
@@ -228,8 +223,8 @@ func TestTheWholeDeployment(t *testing.T) {
 	require.Equal(t, hash, got.Labels["olm.deployment-spec-hash"])
 }
 
-// TestTheHashSurvivesJSON: a CSV that went through the API server and back, however
-// often, and maps in any order, give the same Deployment.
+// TestTheHashSurvivesJSON: a CSV that went through the API server and back, however often, and maps in any order, give
+// the same Deployment.
 func TestTheHashSurvivesJSON(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{})
 	entry := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]

@@ -284,8 +284,8 @@ func dependents(in csv.Input) (list []string) {
 	return list
 }
 
-// TestMoreRBACNeverTakesAway: a role and its binding that come never make a
-// satisfied rule unsatisfied, and going they never satisfy one.
+// TestMoreRBACNeverTakesAway: a role and its binding that come never make a satisfied rule unsatisfied, and going they
+// never satisfy one.
 func TestMoreRBACNeverTakesAway(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := rapid.SliceOfN(anyRule, 1, 3).Draw(t, "wanted")
@@ -307,8 +307,8 @@ func TestMoreRBACNeverTakesAway(t *testing.T) {
 	})
 }
 
-// TestTheReportDoesNotDependOnHowRBACWasRead: what Gather selects, everything there
-// is, and everything in another order give one report.
+// TestTheReportDoesNotDependOnHowRBACWasRead: what Gather selects, everything there is, and everything in another order
+// give one report.
 func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := rapid.SliceOfN(anyRule, 1, 3).Draw(t, "wanted")
@@ -347,9 +347,9 @@ func addTo[T olmcore.Object](all *[]olmcore.Object, items []T) {
 }
 
 // TestWholeReportsOfPermissions: the entry of the account with all its dependents.
-// OLM's cases: all permissions met: Present, with each rule; a URL below the wanted one does not
-// satisfy; another version's ServiceAccount: PresentNotSatisfied, without rules; the same when
-// nothing else exists; a ServiceAccount of another kind of owner, or of none, is fine.
+// OLM's cases: all permissions met: Present, with each rule; a URL below the wanted one does not satisfy; another
+// version's ServiceAccount: PresentNotSatisfied, without rules; the same when nothing else exists; a ServiceAccount of
+// another kind of owner, or of none, is fine.
 func TestWholeReportsOfPermissions(t *testing.T) {
 	pods, osbs := rule("get", "", "pods"), urlRule("get", "/osbs")
 	const podsText, osbsText = `namespaced rule:{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}`, `cluster rule:{"verbs":["get"],"nonResourceURLs":["/osbs"]}`
@@ -401,9 +401,8 @@ func TestWholeReportsOfPermissions(t *testing.T) {
 }
 
 // TestWhichRolesCount: one rule, get pods, and who grants it.
-// OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both: yes;
-// several Roles together: yes; a URL by a ClusterRole: yes; another URL: no; a rule is the product
-// of its parts.
+// OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both: yes; several Roles together:
+// yes; a URL by a ClusterRole: yes; another URL: no; a rule is the product of its parts.
 func TestWhichRolesCount(t *testing.T) {
 	pods := rule("get", "", "pods")
 	shortVersion := ownerCSV("other")

@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// withAPIService makes input's CSV require or own an APIService; status is that of
-// its Available condition, "" for none that is there.
+// withAPIService makes input's CSV require or own an APIService; status is that of its Available condition, "" for none
+// that is there.
 func withAPIService(t *testing.T, in *csv.Input, owned bool, status apiregistrationv1.ConditionStatus) {
 	t.Helper()
 	d := v1alpha1.APIServiceDescription{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing", DeploymentName: "cool"}
@@ -52,17 +52,16 @@ func apiServiceReport(status, message, uid string) []v1alpha1.RequirementStatus 
 	}, met[1]}
 }
 
-// OLM's cases: None with a required APIService becomes Pending; a cluster rule that mixes
-// resources and URLs fails; Pending without its required APIService stays Pending; so it does when
-// that is not available; or when no one knows; an owned APIService without Deployment: Pending;
-// another version owns the CRD: OwnerConflict; that one stays Succeeded; Pending with its required
-// APIService: InstallReady; the same with an owned APIService; UnsupportedOperatorGroup, cured:
-// Pending; TooManyOperatorGroups, cured: Pending; Installing beside a foreign Deployment:
-// Succeeded, that one untouched; the same when Succeeded; Installing, a wrong hash label:
-// InstallReady; Succeeded, a new annotation of the CSV: installed again; a Deleting, b Replacing,
-// c Succeeded: a goes, then b; fail-forward in a chain: the middle one becomes Replacing; without
-// it Failed goes to Pending; Replacing by itself, with either strategy, harms nothing; Available
-// False or Unknown: waiting, with its message; two replicas with one unavailable stay Succeeded.
+// OLM's cases: None with a required APIService becomes Pending; a cluster rule that mixes resources and URLs fails;
+// Pending without its required APIService stays Pending; so it does when that is not available; or when no one knows;
+// an owned APIService without Deployment: Pending; another version owns the CRD: OwnerConflict; that one stays
+// Succeeded; Pending with its required APIService: InstallReady; the same with an owned APIService;
+// UnsupportedOperatorGroup, cured: Pending; TooManyOperatorGroups, cured: Pending; Installing beside a foreign
+// Deployment: Succeeded, that one untouched; the same when Succeeded; Installing, a wrong hash label: InstallReady;
+// Succeeded, a new annotation of the CSV: installed again; a Deleting, b Replacing, c Succeeded: a goes, then b;
+// fail-forward in a chain: the middle one becomes Replacing; without it Failed goes to Pending; Replacing by itself,
+// with either strategy, harms nothing; Available False or Unknown: waiting, with its message; two replicas with one
+// unavailable stay Succeeded.
 func TestOLMsTransitions(t *testing.T) {
 	const notFound = "one or more requirements couldn't be found"
 	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(*testing.T, *csv.Input) {
@@ -232,8 +231,8 @@ func TestUpgradeableCondition(t *testing.T) {
 }
 
 // TestInstallModes is the table of what may be watched from where.
-// OLM's cases: an unsupported mode: Failed; the table of install modes; aggregation, install
-// modes, intersection and static groups.
+// OLM's cases: an unsupported mode: Failed; the table of install modes; aggregation, install modes, intersection and
+// static groups.
 func TestInstallModes(t *testing.T) {
 	const own, single, multi, all = "OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"
 	lacks := func(mode, what string) string {
@@ -288,11 +287,9 @@ func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
 	old := in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"
 	in.Deployments.Items = append(in.Deployments.Items, old)
-	first, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	first := reconciled(t, in)
 	require.Equal(t, []string{"Deployment ns/old"}, deletions(first.Actions))
 	in.LastRun = olmcore.LastResults{olmcore.KeyOf(old): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: now, Last: now}}
-	again, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	again := reconciled(t, in)
 	require.Equal(t, first, again)
 }

@@ -38,11 +38,10 @@ func competitor(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVers
 	return c
 }
 
-// OLM's cases: an API conflict: Failed; APIs to add: the phase stays; APIs to remove: the phase
-// stays; APIs to add to a static group: Failed; a static group without conflict: it goes on; a
-// conflict that lasts: Failed stays, said once; a group's surface includes its own namespace
-// unless it is global; odd entries in a list of provided APIs are ignored; groups meet in each
-// other's own namespaces too; overlap of namespaces and APIs: add, nothing, conflict or remove.
+// OLM's cases: an API conflict: Failed; APIs to add: the phase stays; APIs to remove: the phase stays; APIs to add to a
+// static group: Failed; a static group without conflict: it goes on; a conflict that lasts: Failed stays, said once; a
+// group's surface includes its own namespace unless it is global; odd entries in a list of provided APIs are ignored;
+// groups meet in each other's own namespaces too; overlap of namespaces and APIs: add, nothing, conflict or remove.
 func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 	older, younger := 1000*time.Hour, time.Hour
 	conflict := [2]string{"Failed/InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"}
@@ -103,8 +102,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			}
 			a := assess(t, in)
 			require.Equal(t, c.rule, a.Rule)
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			written := "-"
 			deleted := 0
 			for _, action := range out.Actions {
@@ -127,7 +125,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			require.Len(t, out.Transitions, 1)
 			after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 			in.ClusterServiceVersion, in.Deployments.Items = after, nil
-			out, err = outcome(in)
+			out, err := outcome(in)
 			require.NoError(t, err)
 			require.Equal(t, csv.Outcome{}, out, "said once")
 			in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = coolAPI
@@ -155,14 +153,13 @@ func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
 		d := in.Deployments.Items[0].DeepCopy()
 		change(&d.ObjectMeta)
 		spared.Deployments.Items = append(spared.Deployments.Items[:0:0], d)
-		out, err := csv.Reconcile(spared)
-		require.NoError(t, err)
+		out := reconciled(t, spared)
 		require.Len(t, out.Actions, 1, name)
 	}
 }
 
-// TestWhatAnAnnotationLists: an API is found in the annotation of a group
-// whatever stands around it, in whatever order, and nothing else is taken for it.
+// TestWhatAnAnnotationLists: an API is found in the annotation of a group whatever stands around it, in whatever order,
+// and nothing else is taken for it.
 func TestWhatAnAnnotationLists(t *testing.T) {
 	entries := rapid.SliceOfN(rapid.SampledFrom([]string{
 		coolAPI, " " + coolAPI, coolAPI + " ", coolAPI + ".x", "x" + coolAPI, "Cool.v10.example.com", "Coo.v1.example.com", "Cooler.v1.example.com",
@@ -184,8 +181,7 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 	})
 }
 
-// TestEachAPIIsLookedForInTheAnnotation, in whatever order a CSV and the annotation
-// list them.
+// TestEachAPIIsLookedForInTheAnnotation, in whatever order a CSV and the annotation list them.
 func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
 	kinds := []string{"A", "Ab", "B", "Cool", "D", "E"}
 	some := rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 6)
@@ -214,8 +210,8 @@ func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
 	})
 }
 
-// TestALongAnnotationIsReadOnce: every version that provides an API looks at the groups
-// of all namespaces, and whoever writes one group writes its annotation.
+// TestALongAnnotationIsReadOnce: every version that provides an API looks at the groups of all namespaces, and whoever
+// writes one group writes its annotation.
 func TestALongAnnotationIsReadOnce(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	in.OtherGroups = olmcore.Found(otherGroup(strings.Repeat("Cool.", 50_000), ""))

@@ -49,9 +49,8 @@ func TestEveryPublishedCSVReachesSucceededAndIsCleanedUp(t *testing.T) {
 	}
 }
 
-// TestPublishedCSVsSurviveADowntimeAtAnyMoment installs and deletes published
-// operators, two at once, while the controllers are down at random moments and
-// writes get lost: each ends Succeeded, and leaves nothing behind.
+// TestPublishedCSVsSurviveADowntimeAtAnyMoment installs and deletes published operators, two at once, while the
+// controllers are down at random moments and writes get lost: each ends Succeeded, and leaves nothing behind.
 func TestPublishedCSVsSurviveADowntimeAtAnyMoment(t *testing.T) {
 	all := realCSVs(t)
 	names := slices.Sorted(maps.Keys(all))
@@ -102,8 +101,7 @@ func TestPublishedCSVsSurviveADowntimeAtAnyMoment(t *testing.T) {
 	})
 }
 
-// disturb runs a few rounds with writes that get lost and controllers that are
-// down in between.
+// disturb runs a few rounds with writes that get lost and controllers that are down in between.
 func disturb(t *rapid.T, cluster *fake.Cluster, driver *fake.Driver) {
 	for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 		if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
@@ -124,8 +122,7 @@ func sharesAnAPI(a, b *v1alpha1.ClusterServiceVersion) bool {
 	})
 }
 
-// publishedUpgrades returns the operators of which two versions are published,
-// the second replacing the first.
+// publishedUpgrades returns the operators of which two versions are published, the second replacing the first.
 func publishedUpgrades(t *testing.T) [][2]*v1alpha1.ClusterServiceVersion {
 	var found [][2]*v1alpha1.ClusterServiceVersion
 	last := map[string]*v1alpha1.ClusterServiceVersion{}
@@ -147,8 +144,8 @@ func publishedUpgrades(t *testing.T) [][2]*v1alpha1.ClusterServiceVersion {
 	return found
 }
 
-// define brings the definitions of a version, as its InstallPlan does: what it
-// does not describe any more is not served any more.
+// define brings the definitions of a version, as its InstallPlan does: what it does not describe any more is not served
+// any more.
 func define(t require.TestingT, cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) {
 	for _, crd := range definitionsFor(c) {
 		if fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", crd.Name) == nil {
@@ -171,9 +168,8 @@ func define(t require.TestingT, cluster *fake.Cluster, c *v1alpha1.ClusterServic
 	}
 }
 
-// TestPublishedUpgradesSurviveADowntimeAtAnyMoment: the second version of each
-// published operator comes at any moment of the first one's life, while writes
-// get lost and controllers are down. The first one goes with all that is its own,
+// TestPublishedUpgradesSurviveADowntimeAtAnyMoment: the second version of each published operator comes at any moment
+// of the first one's life, while writes get lost and controllers are down. The first one goes with all that is its own,
 // nothing that the second needs goes, and in the end neither leaves anything.
 func TestPublishedUpgradesSurviveADowntimeAtAnyMoment(t *testing.T) {
 	ctx := context.Background()

@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// row is one case of a table: the status a CSV starts with, what is different
-// from an operator whose requirements are met, and the whole Result.
+// row is one case of a table: the status a CSV starts with, what is different from an operator whose requirements are
+// met, and the whole Result.
 type row struct {
 	phase   phaseName
 	reason  reason
@@ -40,8 +40,8 @@ func run(t *testing.T, rows map[string]row) {
 	}
 }
 
-// hourOn is the pause an hour after a phase began: looks are 5 s, 15 s, 35 s, ...
-// 615 s, and then every five minutes after it.
+// hourOn is the pause an hour after a phase began: looks are 5 s, 15 s, 35 s, ... 615 s, and then every five minutes
+// after it.
 const hourOn = 15 * time.Second
 
 func nothing(csv.Input) olmcore.Result { return olmcore.Result{} }
@@ -86,10 +86,10 @@ func withSuccessor(phase phaseName) func(*testing.T, *csv.Input) {
 	return func(_ *testing.T, in *csv.Input) { successorOf(in, phase) }
 }
 
-// OLM's cases: None with an owned CRD becomes Pending; Pending without its CRD stays Pending;
-// another version owns the CRD: OwnerConflict; that one stays Succeeded; Pending with its CRD:
-// InstallReady; who is replaced: found, not found, not read; no verbs: nothing to ask, and an
-// invalid rule; webhooks: repeated names, all groups, OLM's group and configurations are refused.
+// OLM's cases: None with an owned CRD becomes Pending; Pending without its CRD stays Pending; another version owns the
+// CRD: OwnerConflict; that one stays Succeeded; Pending with its CRD: InstallReady; who is replaced: found, not found,
+// not read; no verbs: nothing to ask, and an invalid rule; webhooks: repeated names, all groups, OLM's group and
+// configurations are refused.
 func TestNoneAndPending(t *testing.T) {
 
 	unmet := func(r []v1alpha1.RequirementStatus) {
@@ -231,8 +231,8 @@ func TestNoneAndPending(t *testing.T) {
 
 }
 
-// OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group gone: Failed;
-// Succeeded, a second group: Failed; Succeeded, other targets: annotations first, the phase stays.
+// OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group gone: Failed; Succeeded, a second
+// group: Failed; Succeeded, other targets: annotations first, the phase stays.
 func TestGates(t *testing.T) {
 	c := func(in *csv.Input) *v1alpha1.ClusterServiceVersion { return in.ClusterServiceVersion }
 	metadata := func(why, message string, change func(*v1alpha1.ClusterServiceVersion)) func(csv.Input) olmcore.Result {
@@ -401,10 +401,9 @@ func TestGates(t *testing.T) {
 	})
 }
 
-// OLM's cases: InstallReady with its Deployments: Installing; Installing, no template annotations:
-// InstallReady; past its progress deadline: an error; Available: ready; a generation that was not
-// observed: waiting; old replicas: waiting for them; no condition Available: waiting, with its
-// name; the hash unchanged: installed.
+// OLM's cases: InstallReady with its Deployments: Installing; Installing, no template annotations: InstallReady; past
+// its progress deadline: an error; Available: ready; a generation that was not observed: waiting; old replicas: waiting
+// for them; no condition Available: waiting, with its name; the hash unchanged: installed.
 func TestInstallReadyAndInstalling(t *testing.T) {
 	const ready = "all requirements found, attempting install"
 	outcome := func(class olmcore.ErrorClass, message string) func(*testing.T, *csv.Input) {
@@ -509,11 +508,10 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 	})
 }
 
-// OLM's cases: Failed without its Deployment: NeedsReinstall; Failed without its CRD:
-// RequirementsNotMet; NoOperatorGroup, cured: Pending; Succeeded, the CRD gone: Failed; a
-// Succeeded, b new and replacing it: Replacing and Pending; Failed by a conflict that is over:
-// Pending; Failed by a static group that fits now: Pending; fail-forward: Failed with a successor
-// becomes Replacing; who replaces: found, not found, not read.
+// OLM's cases: Failed without its Deployment: NeedsReinstall; Failed without its CRD: RequirementsNotMet;
+// NoOperatorGroup, cured: Pending; Succeeded, the CRD gone: Failed; a Succeeded, b new and replacing it: Replacing and
+// Pending; Failed by a conflict that is over: Pending; Failed by a static group that fits now: Pending; fail-forward:
+// Failed with a successor becomes Replacing; who replaces: found, not found, not read.
 func TestSucceededAndFailed(t *testing.T) {
 	const well = "install strategy completed with no errors"
 	deployed := func(t *testing.T, in *csv.Input) { deploy(t, in) }
@@ -603,10 +601,9 @@ func TestSucceededAndFailed(t *testing.T) {
 	})
 }
 
-// OLM's cases: a Replacing, b Succeeded: a is Deleting; a Deleting: it is deleted; a and b
-// Replacing, c Succeeded: OLM is stuck, here both go; Replacing by itself, with either strategy,
-// harms nothing; a self reference is no operator's predecessor or successor; the chain of a line
-// is all of it; a replacement that is not there is no replacement.
+// OLM's cases: a Replacing, b Succeeded: a is Deleting; a Deleting: it is deleted; a and b Replacing, c Succeeded: OLM
+// is stuck, here both go; Replacing by itself, with either strategy, harms nothing; a self reference is no operator's
+// predecessor or successor; the chain of a line is all of it; a replacement that is not there is no replacement.
 func TestReplacingAndDeleting(t *testing.T) {
 	const done = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	run(t, map[string]row{

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mayHold says once more, from the objects of the cluster alone, what the policy
-// lets a deletion wait for.
+// mayHold says once more, from the objects of the cluster alone, what the policy lets a deletion wait for.
 func (h *history) mayHold(v *v1alpha1.ClusterServiceVersion) map[olmcore.Key]bool {
 	holds, rbac := map[olmcore.Key]bool{}, false
 	operands := v.Spec.Cleanup.Enabled && v.Annotations[cleanup.AnnotationCleanup] == "" && !h.superseded(v) && !h.keepsOperands(v)
@@ -81,8 +80,8 @@ func (h *history) keepsOperands(v *v1alpha1.ClusterServiceVersion) bool {
 		slices.ContainsFunc(csvs(h.c), func(o *v1alpha1.ClusterServiceVersion) bool { return o.UID != v.UID && o.DeletionTimestamp == nil })
 }
 
-// checkHolds asks for each deletion what it waits for: nothing but what the
-// policy names, and when there is nothing of that, it ends.
+// checkHolds asks for each deletion what it waits for: nothing but what the policy names, and when there is nothing of
+// that, it ends.
 func (h *history) checkHolds(t *rapid.T) {
 	for _, v := range csvs(h.c) {
 		if v.DeletionTimestamp == nil || !slices.Contains(v.Finalizers, cleanup.Finalizer) {
@@ -98,8 +97,7 @@ func (h *history) checkHolds(t *rapid.T) {
 			continue
 		}
 		require.NotEqual(t, cleanup.StageRelease, assessed.Stage, "%s would leave %v", v.Name, allowed)
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Positive(t, out.RequeueAfter, "it looks again")
 		require.LessOrEqual(t, assessed.Pending, len(allowed))
 		require.Positive(t, assessed.Pending)
@@ -123,9 +121,8 @@ func (h *history) checkReport(t *rapid.T, v *v1alpha1.ClusterServiceVersion, all
 	}
 }
 
-// TestNoRefusalHoldsADeletionForEver: the API server never lets some kinds be
-// deleted. Each deletion ends all the same, soon after the time that the policy
-// gives, and says what it left.
+// TestNoRefusalHoldsADeletionForEver: the API server never lets some kinds be deleted. Each deletion ends all the same,
+// soon after the time that the policy gives, and says what it left.
 func TestNoRefusalHoldsADeletionForEver(t *testing.T) {
 	kinds := []string{"Cool", "ValidatingWebhookConfiguration", "APIService", "Deployment", "ClusterRoleBinding", "ClusterRole", "PriorityClass"}
 	rapid.Check(t, func(t *rapid.T) {

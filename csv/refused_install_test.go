@@ -23,9 +23,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// frozenWorld is a CSV that failed ten seconds ago as the account "weak" may not
-// install it, and all that the rights of that account depend on. No time tells
-// anything.
+// frozenWorld is a CSV that failed ten seconds ago as the account "weak" may not install it, and all that the rights of
+// that account depend on. No time tells anything.
 func frozenWorld() map[string]olmcore.Object {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: *ago(time.Hour)}
@@ -64,8 +63,7 @@ func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) cs
 	in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
 	in.Now, in.KubernetesVersion, in.Judged = now, kubernetesVersion, judged
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	return out
 }
 
@@ -119,9 +117,8 @@ func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestAFrozenVersionIsTriedAgain: with growing pauses, so that a restart, a grant
-// that no Role shows or a change in the same second does not leave it Failed for
-// ever. The histories of its status count the tries.
+// TestAFrozenVersionIsTriedAgain: with growing pauses, so that a restart, a grant that no Role shows or a change in the
+// same second does not leave it Failed for ever. The histories of its status count the tries.
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAFrozenVersionIsTriedAgain(t *testing.T) {
 	for tries, pause := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 10 * time.Minute, 12: 10 * time.Minute} {
@@ -131,21 +128,18 @@ func TestAFrozenVersionIsTriedAgain(t *testing.T) {
 			s.Conditions = append(s.Conditions, s.Conditions[0])
 		}
 		in.Now = s.LastTransitionTime.Add(pause - time.Second)
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Empty(t, out.Actions)
 		require.Equal(t, time.Second, out.RequeueAfter, tries)
 		in.Now = s.LastTransitionTime.Add(pause)
-		out, err = csv.Reconcile(in)
-		require.NoError(t, err)
+		out = reconciled(t, in)
 		require.Len(t, out.Transitions, 1, tries)
 		require.Equal(t, string(pending), out.Transitions[0].To)
 	}
 }
 
-// TestPermissionsGrantedInTheSameSecond, by one apply, and an account taken off
-// the group: the CSV installs soon after, for a caller with memory and one
-// without.
+// TestPermissionsGrantedInTheSameSecond, by one apply, and an account taken off the group: the CSV installs soon after,
+// for a caller with memory and one without.
 func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 	ctx := context.Background()
 	for name, grant := range map[string]func(t *testing.T, cluster *fake.Cluster, allow func()){

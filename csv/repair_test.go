@@ -29,15 +29,13 @@ import (
 
 func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", "")
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Empty(t, out.Repair, "nothing is missing")
 
 	strategy := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 	strategy.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}}}
 	in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]()
-	out, err = csv.Reconcile(in)
-	require.NoError(t, err)
+	out = reconciled(t, in)
 	var got []string
 	for _, a := range out.Repair {
 		verb, target, _ := a.Describe()
@@ -54,8 +52,7 @@ func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 	}
 
 	strategy.Permissions, strategy.ClusterPermissions[0].ServiceAccountName = nil, "default"
-	out, err = csv.Reconcile(in)
-	require.NoError(t, err)
+	out = reconciled(t, in)
 	for _, a := range out.Repair {
 		_, target, _ := a.Describe()
 		require.NotEqual(t, "ServiceAccount", target.Kind, "default is Kubernetes' own")
@@ -75,8 +72,7 @@ func TestALostServiceAccountComesBack(t *testing.T) {
 	in, err := csv.Gather(ctx, cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
 	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Len(t, out.Repair, 3)
 
 	require.NoError(t, olmcore.Run(ctx, cluster, out.Repair))
@@ -84,9 +80,8 @@ func TestALostServiceAccountComesBack(t *testing.T) {
 	require.Equal(t, succeeded, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1").Status.Phase)
 }
 
-// The csv package repeats two facts that others own: what an InstallPlan creates
-// for the permissions of a version, and which Subscription's configuration counts.
-// These tests hold the two sides together.
+// The csv package repeats two facts that others own: what an InstallPlan creates for the permissions of a version, and
+// which Subscription's configuration counts. These tests hold the two sides together.
 
 // lacking is an Input in which nothing of a CSV's permissions is there.
 func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
@@ -100,18 +95,16 @@ func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
 	return in
 }
 
-// sameAsThePlans compares what csv would create with what a plan does, bit by
-// bit. Beside the plan's, csv sets the marks that steps get when they run.
+// sameAsThePlans compares what csv would create with what a plan does, bit by bit. Beside the plan's, csv sets the
+// marks that steps get when they run.
 func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 	in := lacking(c)
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	if len(out.Repair) == 0 { // the metadata comes first
 		after, ok := metadataOf(out.Actions[0])
 		require.True(t, ok)
 		in.ClusterServiceVersion = after
-		out, err = csv.Reconcile(in)
-		require.NoError(t, err)
+		out = reconciled(t, in)
 	}
 	got := map[olmcore.Key]olmcore.Object{}
 	for _, a := range out.Repair {
@@ -177,8 +170,8 @@ func TestRepairMakesWhatThePlansOfPublishedOperatorsMake(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationIsTheSubscriptions: of any Subscriptions the same one
-// counts for the Deployments as subscription.EffectiveConfig says.
+// TestTheConfigurationIsTheSubscriptions: of any Subscriptions the same one counts for the Deployments as
+// subscription.EffectiveConfig says.
 func TestTheConfigurationIsTheSubscriptions(t *testing.T) {
 	names := rapid.SampledFrom([]string{"cool.v1", "cool.v2", ""})
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,8 +193,7 @@ func TestTheConfigurationIsTheSubscriptions(t *testing.T) {
 		if config, _ := subscription.EffectiveConfig(in.Subscriptions.Items, "ns", "cool.v1"); config != nil {
 			want = config.NodeSelector
 		}
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Len(t, out.Actions, 1)
 		d := out.Actions[0].(olmcore.Create).Object.(*appsv1.Deployment)
 		require.Equal(t, want, d.Spec.Template.Spec.NodeSelector)

@@ -21,8 +21,8 @@ import (
 
 type requirement = v1alpha1.RequirementStatus
 
-// OLM's cases: a CRD version that is not there, or not served: NotPresent; NamesAccepted or
-// Established False: PresentNotAvailable.
+// OLM's cases: a CRD version that is not there, or not served: NotPresent; NamesAccepted or Established False:
+// PresentNotAvailable.
 func TestRequirements(t *testing.T) {
 	crd := func(status, message, uid string) []requirement {
 		return []requirement{{
@@ -140,13 +140,11 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// labelled lets Reconcile put the API labels on that a changed spec needs, and
-// into the OperatorGroup's annotation.
+// labelled lets Reconcile put the API labels on that a changed spec needs, and into the OperatorGroup's annotation.
 func labelled(t *testing.T, in csv.Input) csv.Input {
 	t.Helper()
 	for range 2 {
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		for _, a := range out.Actions {
 			if u, ok := metadataOf(a); ok {
 				in.ClusterServiceVersion = u
@@ -159,8 +157,7 @@ func labelled(t *testing.T, in csv.Input) csv.Input {
 	return in
 }
 
-// OLM's cases: minimum 999.999.999: PresentNotSatisfied; a minimum that is no version: parsing
-// error.
+// OLM's cases: minimum 999.999.999: PresentNotSatisfied; a minimum that is no version: parsing error.
 func TestMinimumKubernetesVersion(t *testing.T) {
 	for name, c := range map[string]struct{ minimum, server, status, message string }{
 		"older is fine":        {"1.20.0", "v1.36.2", "Present", "CSV minKubeVersion (1.20.0) less than server version (v1.36.2)"},
@@ -188,14 +185,13 @@ func TestMinimumKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestACRDOfAnotherKindIsNamedOnce, when the CSV is installed: OLM compares name
-// and version alone, so it is no obstacle.
+// TestACRDOfAnotherKindIsNamedOnce, when the CSV is installed: OLM compares name and version alone, so it is no
+// obstacle.
 func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
 	deploy(t, &in)
 	in.CustomResourceDefinitions.Items[0].Spec.Names.Kind = "Hot"
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Equal(t, []olmcore.Diagnostic{{
 		Severity: olmcore.Warning, Reason: csv.ReasonCRDKindMismatch, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
 		Path: "spec.customresourcedefinitions.owned[0].kind", Message: "the kind of CRD cools.example.com is Hot, not Cool",

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// writes lists the actions that make or change something, the CSV and its
-// OperatorGroup apart.
+// writes lists the actions that make or change something, the CSV and its OperatorGroup apart.
 func writes(actions []olmcore.Action) (list []string) {
 	for _, a := range actions {
 		verb, target, _ := a.Describe()
@@ -32,8 +31,8 @@ func writes(actions []olmcore.Action) (list []string) {
 	return list
 }
 
-// TestNoOtherEdgeIsTaken: over likely worlds, only edges of the table; nothing
-// leads from Deleting, and from Replacing only to Deleting or back to Pending.
+// TestNoOtherEdgeIsTaken: over likely worlds, only edges of the table; nothing leads from Deleting, and from Replacing
+// only to Deleting or back to Pending.
 func TestNoOtherEdgeIsTaken(t *testing.T) {
 	edges := csv.Edges()
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,8 +52,8 @@ func TestNoOtherEdgeIsTaken(t *testing.T) {
 	})
 }
 
-// TestAReplacedVersionInstallsNothing: once a later version is Succeeded, however
-// far down the chain, no earlier one writes an install object again.
+// TestAReplacedVersionInstallsNothing: once a later version is Succeeded, however far down the chain, no earlier one
+// writes an install object again.
 func TestAReplacedVersionInstallsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
@@ -71,8 +70,7 @@ func TestAReplacedVersionInstallsNothing(t *testing.T) {
 			}
 			in.Neighbours.Items = append(in.Neighbours.Items, s)
 		}
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Empty(t, writes(out.Actions), assess(t, in).Rule)
 	})
 }
@@ -99,8 +97,8 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 	})
 }
 
-// TestWhatInstallReadyTakes: it is entered from Pending only with everything met,
-// with no CRD of another, and with a predecessor that made way.
+// TestWhatInstallReadyTakes: it is entered from Pending only with everything met, with no CRD of another, and with a
+// predecessor that made way.
 func TestWhatInstallReadyTakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
@@ -129,8 +127,7 @@ func TestWhatInstallReadyTakes(t *testing.T) {
 	})
 }
 
-// TestWhatSucceededTakes: every Deployment of the strategy is there, ours, ready,
-// and of the wanted spec.
+// TestWhatSucceededTakes: every Deployment of the strategy is there, ours, ready, and of the wanted spec.
 func TestWhatSucceededTakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
@@ -142,8 +139,7 @@ func TestWhatSucceededTakes(t *testing.T) {
 		}; rapid.Bool().Draw(t, "ill") {
 			oddities[rapid.SampledFrom(of).Draw(t, "with")](t, &in)
 		}
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 		if !written || after.Status.Phase != succeeded {
 			return
@@ -169,8 +165,7 @@ func wantedHash(t require.TestingT, in csv.Input) string {
 	fresh := input(installReady, "AllRequirementsMet", "")
 	c := in.ClusterServiceVersion
 	fresh.ClusterServiceVersion.Spec.InstallStrategy, fresh.ClusterServiceVersion.Annotations = c.Spec.InstallStrategy, c.Annotations
-	out, err := csv.Reconcile(fresh)
-	require.NoError(t, err)
+	out := reconciled(t, fresh)
 	require.NotEmpty(t, out.Actions)
 	return out.Actions[0].(olmcore.Create).Object.GetLabels()["olm.deployment-spec-hash"]
 }
@@ -190,10 +185,10 @@ func TestTheInstallTimeoutIsFiveMinutesToTheInstant(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotReadDecidesNothing: for each phase and each list, an unread list
-// either plays no role, or holds everything as it is.
-// OLM's cases: who is replaced: found, not found, not read; who replaces: found, not found, not
-// read; a failed look-up decides nothing, a failed deletion is repeated.
+// TestWhatWasNotReadDecidesNothing: for each phase and each list, an unread list either plays no role, or holds
+// everything as it is.
+// OLM's cases: who is replaced: found, not found, not read; who replaces: found, not found, not read; a failed look-up
+// decides nothing, a failed deletion is repeated.
 func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 	held := map[string]int{}
 	for list := range unreadable(&csv.Input{}) {
@@ -236,14 +231,13 @@ func TestNothingIsInstalledWithoutJustOneGroup(t *testing.T) {
 			g.Name, g.UID = name, typesUID(olmcore.Ref{Name: name})
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, g)
 		}
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Empty(t, writes(out.Actions), assess(t, in).Rule)
 	})
 }
 
-// TestWhatWeCreateCanBeFoundAgain: in the CSV's namespace by an owner reference to
-// its UID, outside by the three labels and without one.
+// TestWhatWeCreateCanBeFoundAgain: in the CSV's namespace by an owner reference to its UID, outside by the three labels
+// and without one.
 func TestWhatWeCreateCanBeFoundAgain(t *testing.T) {
 	created := map[string]bool{}
 	for _, phase := range []phaseName{pending, installReady} {
@@ -251,8 +245,7 @@ func TestWhatWeCreateCanBeFoundAgain(t *testing.T) {
 		s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 		s.ClusterPermissions = s.Permissions
 		in.ServiceAccounts.Items, in.Roles.Items, in.RoleBindings.Items = nil, nil, nil
-		out, err := csv.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		for _, a := range slices.Concat(out.Actions, out.Repair) {
 			create, ok := a.(olmcore.Create)
 			if !ok {
@@ -289,8 +282,8 @@ func TestTheGroupsAccountIsWaitedForInEveryPhase(t *testing.T) {
 	}
 }
 
-// TestRowsThatHoldInSeveralPhases: the rows of the transition table that are the
-// same wherever the strategy or the group's account is needed.
+// TestRowsThatHoldInSeveralPhases: the rows of the transition table that are the same wherever the strategy or the
+// group's account is needed.
 func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 	unknown := func(in *csv.Input) { in.ClusterServiceVersion.Spec.InstallStrategy.StrategyName = "helm" }
 	badRule := func(in *csv.Input) {
@@ -337,8 +330,7 @@ func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 			got := assess(t, in)
 			got.Requirements = nil
 			require.Equal(t, c.want, got)
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			require.Equal(t, c.want.RequeueAfter, out.RequeueAfter)
 			for _, a := range out.Actions {
 				verb, target, _ := a.Describe()
@@ -348,9 +340,8 @@ func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 	}
 }
 
-// TestAnOldVersionThatRunsMayBeReplaced: the upgrade took the version of the CRD
-// that it describes away. Whether it ran before is read from the history or, when
-// that has been overwritten, from its Deployment.
+// TestAnOldVersionThatRunsMayBeReplaced: the upgrade took the version of the CRD that it describes away. Whether it ran
+// before is read from the history or, when that has been overwritten, from its Deployment.
 func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *csv.Input)
@@ -394,8 +385,7 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 	}
 }
 
-// TestAMiddleVersionWithoutSuccessorGoesBack: its predecessor waits for it, so it
-// must not wait for its predecessor.
+// TestAMiddleVersionWithoutSuccessorGoesBack: its predecessor waits for it, so it must not wait for its predecessor.
 func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	in.ClusterServiceVersion.Spec.Replaces = "cool.v0"
@@ -408,8 +398,8 @@ func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
 	require.Equal(t, "WaitingForOlderVersions", assess(t, in).Rule)
 }
 
-// TestAVersionThatNeverRanGivesWay: one that never ran and lacks something holds its
-// successor up for five minutes, while that one lacks nothing else.
+// TestAVersionThatNeverRanGivesWay: one that never ran and lacks something holds its successor up for five minutes,
+// while that one lacks nothing else.
 func TestAVersionThatNeverRanGivesWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *csv.Input, s *v1alpha1.ClusterServiceVersion)
@@ -436,13 +426,11 @@ func TestAVersionThatNeverRanGivesWay(t *testing.T) {
 			s := successorOf(&in, pending)
 			s.Status.Reason = "AllRequirementsMet"
 			in.CustomResourceDefinitions.Items = nil
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 			in.ClusterServiceVersion.Status.RequirementStatus = after.Status.RequirementStatus
 			c.change(&in, s)
-			out, err = csv.Reconcile(in)
-			require.NoError(t, err)
+			out = reconciled(t, in)
 			require.Equal(t, c.after, out.RequeueAfter)
 			if !c.gives {
 				require.Empty(t, out.Transitions)

@@ -18,12 +18,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// scales are the numbers of objects at which the benchmarks show that the cost is
-// linear.
+// scales are the numbers of objects at which the benchmarks show that the cost is linear.
 var scales = []int{1_000, 10_000, 100_000}
 
-// manyDeployments is a CSV with n Deployments, all of them there, beside another
-// version with as many.
+// manyDeployments is a CSV with n Deployments, all of them there, beside another version with as many.
 func manyDeployments(n int) []olmcore.Object {
 	c := operator("cool.v1", 1)
 	hold(c, succeeded, "InstallSucceeded", "install strategy completed with no errors", time.Hour)
@@ -62,8 +60,8 @@ func BenchmarkGatherManyDeployments(b *testing.B) {
 	}
 }
 
-// TestAHundredThousandDeployments: work that grows with the square of their number would
-// not end within the time that a run of the tests is given.
+// TestAHundredThousandDeployments: work that grows with the square of their number would not end within the time that a
+// run of the tests is given.
 func TestAHundredThousandDeployments(t *testing.T) {
 	const n = 100_000
 	snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
@@ -76,8 +74,7 @@ func TestAHundredThousandDeployments(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestManyDeploymentsAreOfOneRule: what is found by an index is what is found by
-// looking.
+// TestManyDeploymentsAreOfOneRule: what is found by an index is what is found by looking.
 func TestManyDeploymentsAreOfOneRule(t *testing.T) {
 	objects := manyDeployments(50)
 	c := objects[0].(*v1alpha1.ClusterServiceVersion)

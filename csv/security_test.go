@@ -31,8 +31,8 @@ func coolIn(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// uninstalling is a healthy operator with clean-up that was deleted ten seconds
-// ago, and custom resources in three namespaces.
+// uninstalling is a healthy operator with clean-up that was deleted ten seconds ago, and custom resources in three
+// namespaces.
 func uninstalling(t *testing.T) []olmcore.Object {
 	in := leaving(t)
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
@@ -51,8 +51,7 @@ func deletes(t require.TestingT, world []olmcore.Object) []string {
 	in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
 	in.Now = now
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Empty(t, out.Operands, "Gather answers what the clean-up asks for")
 	var found []string
 	for _, a := range out.Actions {
@@ -70,8 +69,8 @@ func selecting(targets ...string) *operatorsv1.OperatorGroup {
 	return g
 }
 
-// TestCleanupReachesWhatTheOperatorGroupSelects, whatever the annotations of the
-// CSV say: who may write a CSV may not delete the custom resources of others.
+// TestCleanupReachesWhatTheOperatorGroupSelects, whatever the annotations of the CSV say: who may write a CSV may not
+// delete the custom resources of others.
 func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
 	annotate := func(value string) func(c *v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = value }
@@ -140,8 +139,8 @@ func TestClusterScopedOperandsNeedAGroupOfAllNamespaces(t *testing.T) {
 	}
 }
 
-// TestOnlyOperandsOfItsOwnCRDsAreDeleted: a CSV that merely names a CRD, as
-// anybody may write it, has no say over its custom resources or its conversion.
+// TestOnlyOperandsOfItsOwnCRDsAreDeleted: a CSV that merely names a CRD, as anybody may write it, has no say over its
+// custom resources or its conversion.
 func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 	all := []string{"ns/own", "team/theirs", "victim/precious"}
 	owner := func(uid string) map[string]string {
@@ -188,9 +187,8 @@ func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestNoAnnotationWidensACleanup: whatever a tenant writes into the metadata of
-// his CSV, before or after he deletes it, no custom resource goes that lies
-// outside of what his OperatorGroup selects and of his own namespace.
+// TestNoAnnotationWidensACleanup: whatever a tenant writes into the metadata of his CSV, before or after he deletes it,
+// no custom resource goes that lies outside of what his OperatorGroup selects and of his own namespace.
 func TestNoAnnotationWidensACleanup(t *testing.T) {
 	names := []string{"", "ns", "team", "victim", "*", "group", "other", "cool.v1", "ns,victim", ",", "victim,", cleanup.OverrideSkipOperands}
 	keys := []string{"olm.targetNamespaces", "olm.operatorGroup", "olm.operatorNamespace", "olm.copiedFrom", "olm.owner.uid", cleanup.AnnotationCleanup}
@@ -235,9 +233,8 @@ func TestOwnerLabelsInsideANamespaceDeleteNothing(t *testing.T) {
 	require.Equal(t, []string{"delete RoleBinding binding"}, does(t, in))
 }
 
-// TestInstallsAsTheAccountOfItsOwnGroupOnly: a reference in the group's status
-// that its spec does not name, or of another namespace, is not followed, and
-// nothing is installed as the controller instead.
+// TestInstallsAsTheAccountOfItsOwnGroupOnly: a reference in the group's status that its spec does not name, or of
+// another namespace, is not followed, and nothing is installed as the controller instead.
 func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
 	own := corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
 	foreign, renamed := own, own
@@ -257,14 +254,12 @@ func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
 			other := selecting("")
 			other.Namespace = "team"
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, other) // more of them do no harm
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			lacking := in
 			lacking.ServiceAccounts, lacking.Roles, lacking.RoleBindings = olmcore.Found[*corev1.ServiceAccount](), olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
 			lacking.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 			hold(lacking.ClusterServiceVersion, pending, "RequirementsUnknown", "requirements not yet checked", time.Hour)
-			repaired, err := csv.Reconcile(lacking)
-			require.NoError(t, err)
+			repaired := reconciled(t, lacking)
 			require.Equal(t, c.want != nil, len(repaired.Repair) == 3, "%v", repaired.Repair)
 			for _, a := range repaired.Repair {
 				require.Equal(t, c.want, a.(olmcore.Create).As)

@@ -162,8 +162,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestPartsThatAreMissingAreNotLookedInto: whatever an API server can leave out of
-// an object is taken for missing.
+// TestPartsThatAreMissingAreNotLookedInto: whatever an API server can leave out of an object is taken for missing.
 func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1", Kind: "K"}}
@@ -178,8 +177,8 @@ func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
 	require.Equal(t, "OperatorGroupNotReady", assess(t, in).Rule)
 }
 
-// TestHugeSets: 10,000 versions that replace each other and 100,000 bindings. What
-// took more than a step for each of them would not end today.
+// TestHugeSets: 10,000 versions that replace each other and 100,000 bindings. What took more than a step for each of
+// them would not end today.
 func TestHugeSets(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.Deployments.Items = []*appsv1.Deployment{installed()}

@@ -11,12 +11,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestEveryEdgeIsTaken: each edge of the table has a situation that leads over
-// it. That no other edge is taken is a property, in TestOnlyKnownEdgesAreTaken.
+// TestEveryEdgeIsTaken: each edge of the table has a situation that leads over it. That no other edge is taken is a
+// property, in TestOnlyKnownEdgesAreTaken.
 func TestEveryEdgeIsTaken(t *testing.T) {
 	everything := []phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting}
 	type situation struct {
@@ -32,10 +32,8 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		{[]phaseName{none, pending, installReady, installing, succeeded, failed}, replacing, func(in *csv.Input) { successorOf(in, installing) }},
 		{everything, deleting, func(in *csv.Input) {
 			in.ClusterServiceVersion.DeletionTimestamp = ago(0)
-			in.Deletion = cleanup.Deletion{
-				Namespaces: olmcore.Found(namespace("ns", nil)), ClusterObjects: olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("r")}),
-				WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
-			}
+			in.Deletion = csvtest.Deletion()
+			in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](&rbacv1.ClusterRole{ObjectMeta: ours("r")})
 		}},
 		{[]phaseName{pending, failed}, pending, noCRD},
 		{[]phaseName{pending}, installReady, func(*csv.Input) {}},
@@ -48,8 +46,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		{[]phaseName{replacing}, deleting, func(in *csv.Input) { successorOf(in, succeeded) }},
 	}
 	taken := map[edge]bool{
-		// A Deployment that cannot be computed; nothing in a CSV leads there without
-		// serving certificates.
+		// A Deployment that cannot be computed; nothing in a CSV leads there without serving certificates.
 		{From: installReady, To: pending}: true, {From: installing, To: pending}: true, {From: succeeded, To: pending}: true,
 	}
 	for _, s := range situations {
@@ -61,8 +58,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 			if from == replacing && s.to == deleting && in.ClusterServiceVersion.DeletionTimestamp != nil {
 				continue // a superseded CSV keeps its phase while it is cleaned up after
 			}
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			require.Len(t, out.Transitions, 1, "%s -> %s", from, s.to)
 			x := out.Transitions[0]
 			require.Equal(t, edge{From: from, To: s.to}, edge{From: phaseName(x.From), To: phaseName(x.To)})
@@ -83,8 +79,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	for len(s.Conditions) < 20 {
 		s.Conditions = append(s.Conditions, s.Conditions[0])
 	}
-	out, err := csv.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 	require.True(t, ok)
 	require.Len(t, after.Status.Conditions, 20)

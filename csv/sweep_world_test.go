@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestSweepFindsWhatAnOldControllerLeft: the finalizer is taken off by hand, and the group
-// is deleted; a sweep removes what is left of both.
+// TestSweepFindsWhatAnOldControllerLeft: the finalizer is taken off by hand, and the group is deleted; a sweep removes
+// what is left of both.
 func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := install(t, small(t))

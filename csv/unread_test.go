@@ -17,9 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestNothingIsConcludedFromWhatWasNotRead: a healthy CSV of a Snapshot that lacks
-// any one kind stays as it is, and what is missing is named; with all of them read
-// it is at rest.
+// TestNothingIsConcludedFromWhatWasNotRead: a healthy CSV of a Snapshot that lacks any one kind stays as it is, and
+// what is missing is named; with all of them read it is at rest.
 func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	sub := &v1alpha1.Subscription{
@@ -96,8 +95,7 @@ func TestAPredecessorsConditionThatWasNotRead(t *testing.T) {
 	require.Equal(t, "the list of OperatorConditions was not read, so nothing is decided", out.Diagnostics[0].Message)
 }
 
-// TestACleanUpWaitsForWhatWasNotRead: of a kind that it looks for, and of the
-// custom resources themselves.
+// TestACleanUpWaitsForWhatWasNotRead: of a kind that it looks for, and of the custom resources themselves.
 func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 	for name, without := range map[string]string{"cluster objects": "ClusterRole", "operands": "Cool", "the group": "OperatorGroup"} {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +128,7 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 				in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 				in.ClusterServiceVersion.Spec.Cleanup.Enabled = false
 			}
-			out, err := csv.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			require.NotEqual(t, release, does(t, in))
 			if without != "Cool" { // that is asked for
 				require.Contains(t, out.Diagnostics[0].Message, without)

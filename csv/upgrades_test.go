@@ -151,10 +151,8 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator
-// fails.
-// OLM's cases: APIs to remove from a static group: Failed; aggregation, install modes,
-// intersection and static groups.
+// TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator fails.
+// OLM's cases: APIs to remove from a static group: Failed; aggregation, install modes, intersection and static groups.
 func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
@@ -167,8 +165,8 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	check(t, in, want)
 }
 
-// TestThreeVersionsAtOnce come in each of the six orders; every state that is seen
-// is one of those that a chain may be in.
+// TestThreeVersionsAtOnce come in each of the six orders; every state that is seen is one of those that a chain may be
+// in.
 // OLM's cases: three versions at once, in each order, step by step; several versions in between.
 func TestThreeVersionsAtOnce(t *testing.T) {
 	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}

@@ -118,8 +118,7 @@ func needs(c *v1alpha1.ClusterServiceVersion) []olmcore.Object {
 	return objects
 }
 
-// definitionsFor returns a CRD for each name that a CSV describes, serving every
-// described version.
+// definitionsFor returns a CRD for each name that a CSV describes, serving every described version.
 func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.CustomResourceDefinition {
 	byName := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	var list []*apiextensionsv1.CustomResourceDefinition
@@ -200,8 +199,7 @@ func refOf(o olmcore.Object) olmcore.Ref {
 	return olmcore.RefOf(o).Unversioned()
 }
 
-// clusterObjectsOf returns what still names a CSV as its owner outside its
-// namespace.
+// clusterObjectsOf returns what still names a CSV as its owner outside its namespace.
 func clusterObjectsOf(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) []olmcore.Key {
 	var left []olmcore.Key
 	for _, o := range cluster.Objects() {

@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// rounds is within how many rounds a world must come to rest: from a new CSV to
-// a replaced predecessor that is cleaned up.
+// rounds is within how many rounds a world must come to rest: from a new CSV to a replaced predecessor that is cleaned
+// up.
 const rounds = 16
 
 func fromFiles(names ...string) ([]olmcore.Object, error) {
@@ -108,8 +108,8 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 	}
 }
 
-// TestAnyChainEndsWithItsHead creates versions that replace each other in any
-// order, with cycles and with writes that get lost, and expects the head alone.
+// TestAnyChainEndsWithItsHead creates versions that replace each other in any order, with cycles and with writes that
+// get lost, and expects the head alone.
 func TestAnyChainEndsWithItsHead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
@@ -166,8 +166,7 @@ func TestAnyChainEndsWithItsHead(t *testing.T) {
 	})
 }
 
-// neverWithoutOperator: once a version was Succeeded, one is always Succeeded,
-// Replacing, or has a successor that is.
+// neverWithoutOperator: once a version was Succeeded, one is always Succeeded, Replacing, or has a successor that is.
 func neverWithoutOperator(t *rapid.T, c *fake.Cluster) {
 	all := csvs(c)
 	for _, v := range all {

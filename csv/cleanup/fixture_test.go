@@ -3,12 +3,10 @@
 package cleanup_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,52 +15,33 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
 type reason = v1alpha1.ConditionReason
 
 const (
-	pending   = v1alpha1.CSVPhasePending
-	succeeded = v1alpha1.CSVPhaseSucceeded
-	replacing = v1alpha1.CSVPhaseReplacing
-	deleting  = v1alpha1.CSVPhaseDeleting
+	pending   = csvtest.Pending
+	succeeded = csvtest.Succeeded
+	replacing = csvtest.Replacing
+	deleting  = csvtest.Deleting
 )
 
 var (
-	now      = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	now, ago                     = csvtest.Now, csvtest.Ago
+	operator, hold, namespace    = csvtest.Operator, csvtest.Hold, csvtest.Namespace
+	ours, ownerCSV, cool, copied = csvtest.Ours, csvtest.OwnedBy, csvtest.Cool, csvtest.Copied
+	ourConversion, delegator     = csvtest.Conversion, csvtest.Delegator
+	printRecords                 = csvtest.PrintRecords
+
 	coolKind = schema.GroupKind{Group: "example.com", Kind: "Cool"}
 	release  = []string{"update ClusterServiceVersion cool.v1"}
 )
-
-func ago(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
-
-func operator(name string, version int) *v1alpha1.ClusterServiceVersion {
-	c := &v1alpha1.ClusterServiceVersion{}
-	c.Namespace, c.Name, c.UID, c.ResourceVersion = "ns", name, types.UID("uid-"+name), "10"
-	c.CreationTimestamp = *ago(time.Duration(100-version) * time.Hour)
-	c.Finalizers = []string{cleanup.Finalizer}
-	c.Annotations = map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "ns"}
-	c.Labels = map[string]string{}
-	c.Spec.Version.Major = uint64(version)
-	c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "cools.example.com", Version: "v1", Kind: "Cool"}}
-	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: "cool"}}
-	return c
-}
-
-// hold gives a version a status that is as old as age says.
-func hold(c *v1alpha1.ClusterServiceVersion, phase v1alpha1.ClusterServiceVersionPhase, why reason, message string, age time.Duration) {
-	c.Status = v1alpha1.ClusterServiceVersionStatus{Phase: phase, Reason: why, Message: message, LastTransitionTime: ago(age), LastUpdateTime: ago(age)}
-	c.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{{
-		Phase: phase, Reason: why, Message: message, LastTransitionTime: ago(age), LastUpdateTime: ago(age),
-	}}
-}
 
 // leaving is a healthy operator that was deleted ten seconds ago.
 func leaving() cleanup.Input {
@@ -79,21 +58,11 @@ func leaving() cleanup.Input {
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}}
 	return cleanup.Input{
 		Now: now, ClusterServiceVersion: c,
-		OperatorGroups: olmcore.Found(&operatorsv1.OperatorGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group", UID: "group", ResourceVersion: "5"},
-			Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"ns"}, LastUpdated: ago(time.Hour)},
-		}),
-		Neighbours: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Subscriptions: olmcore.Found[*v1alpha1.Subscription](),
+		OperatorGroups: olmcore.Found(csvtest.Group()),
+		Neighbours:     olmcore.Found[*v1alpha1.ClusterServiceVersion](), Subscriptions: olmcore.Found[*v1alpha1.Subscription](),
 		CustomResourceDefinitions: olmcore.Found(crd), Deployments: olmcore.Found(d),
-		Deletion: cleanup.Deletion{
-			Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(namespace("ns")),
-			ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
-		},
+		Deletion: csvtest.Deletion(),
 	}
-}
-
-func namespace(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"}}
 }
 
 // successorOf adds a version that replaces the one that is being deleted.
@@ -103,34 +72,6 @@ func successorOf(in *cleanup.Input, phase v1alpha1.ClusterServiceVersionPhase) *
 	hold(s, phase, "SomeReason", "", time.Minute)
 	in.Neighbours.Items = append(in.Neighbours.Items, s)
 	return s
-}
-
-func ours(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name, UID: types.UID("uid-" + name), ResourceVersion: "3", CreationTimestamp: *ago(time.Hour),
-		Labels: map[string]string{"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"},
-	}
-}
-
-func cool(name string, finalizers ...string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Cool"}}
-	o.SetNamespace("ns")
-	o.SetName(name)
-	o.SetUID(types.UID("uid-" + name))
-	o.SetFinalizers(finalizers)
-	return o
-}
-
-func ownerCSV(name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{olmcore.OwnerReferenceTo(operator(name, 1))}
-}
-
-func ourConversion() *apiextensionsv1.CustomResourceConversion {
-	return &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{
-			Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "cool-service"},
-		}},
-	}
 }
 
 // reconciled is cleanup.Reconcile of a valid Input.
@@ -143,19 +84,6 @@ func reconciled(t require.TestingT, in cleanup.Input) cleanup.Outcome {
 func reconcile(in cleanup.Input) (olmcore.Result, error) {
 	out, err := cleanup.Reconcile(in)
 	return out.Result, err
-}
-
-// does lists the actions as "verb Kind name".
-func does(t testing.TB, in cleanup.Input) []string {
-	t.Helper()
-	var list []string
-	for _, a := range reconciled(t, in).Actions {
-		verb, target, _ := a.Describe()
-		if verb != olmcore.VerbUpdateStatus {
-			list = append(list, fmt.Sprintf("%s %s %s", verb, target.Kind, target.Name))
-		}
-	}
-	return list
 }
 
 // applied is what an Input is after actions ran, and nothing else happened: what is deleted is gone. gone says that the
@@ -186,18 +114,8 @@ func applied(t require.TestingT, in cleanup.Input, actions []olmcore.Action) (af
 
 // take removes an object from the lists of what can be deleted.
 func take(in *cleanup.Input, target olmcore.Ref) {
-	in.Deployments = takeItem(in.Deployments, target)
-	in.ClusterObjects, in.WellKnown, in.Copies = takeItem(in.ClusterObjects, target), takeItem(in.WellKnown, target), takeItem(in.Copies, target)
-	operands := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
-	for kind, list := range in.Operands {
-		operands[kind] = takeItem(list, target)
-	}
-	in.Operands = operands
-}
-
-func takeItem[T olmcore.Object](list olmcore.Observed[T], target olmcore.Ref) olmcore.Observed[T] {
-	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(o T) bool { return olmcore.KeyOf(o) == target.Key() })
-	return list
+	in.Deployments = csvtest.Without(in.Deployments, target)
+	csvtest.Delete(&in.Deletion, target)
 }
 
 // versionOf is the version that an action writes.
@@ -241,8 +159,7 @@ func label(key, value string) func(o olmcore.Object) {
 // finish runs a cleanup to its end; nothing fails.
 func finish(t require.TestingT, in cleanup.Input) cleanup.Input {
 	for range 8 {
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		done := releases(t, out)
 		in, _ = applied(t, in, out.Actions)
 		if done {
@@ -287,24 +204,6 @@ func left(in cleanup.Input) []string {
 	return names
 }
 
-func deletions(out cleanup.Outcome) []string {
-	list := []string{}
-	for _, a := range out.Actions {
-		if d, ok := a.(olmcore.Delete); ok {
-			list = append(list, d.Target.Key().String())
-		}
-	}
-	return list
-}
-
-// copied is what a copy of input's CSV looks like.
-func copied(namespace string) *v1alpha1.ClusterServiceVersion {
-	c := operator("cool.v1", 1)
-	c.Namespace, c.UID, c.Finalizers, c.Labels = namespace, types.UID("copy-"+namespace), nil, map[string]string{"olm.copiedFrom": "ns"}
-	hold(c, succeeded, "Copied", "The operator is running in ns but is managing this namespace", time.Hour)
-	return c
-}
-
 func operandsOf(items ...olmcore.Object) map[schema.GroupKind]olmcore.Observed[olmcore.Object] {
 	return map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found(items...)}
 }
@@ -322,10 +221,10 @@ func belongings() []olmcore.Object {
 	}
 }
 
-// delegator is what serving certificates need in the cluster, without owner labels.
-func delegator() *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", ResourceVersion: "3", CreationTimestamp: *ago(time.Hour), Labels: map[string]string{"olm.managed": "true"}},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}},
-	}
+// does lists what is written but for the status.
+func does(t testing.TB, in cleanup.Input) []string {
+	t.Helper()
+	return csvtest.Writes(reconciled(t, in).Actions)
 }
+
+func deletions(out cleanup.Outcome) []string { return csvtest.Deletions(out.Actions) }

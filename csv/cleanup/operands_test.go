@@ -117,8 +117,7 @@ func TestOperands(t *testing.T) {
 	}
 	in := leaving()
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
-	out, err := cleanup.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "Cool"}}, out.Operands, "an unread kind is asked for")
 	require.Empty(t, out.Actions)
 }
@@ -127,8 +126,7 @@ func TestOperands(t *testing.T) {
 func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		c := in.ClusterServiceVersion
 		if !slices.ContainsFunc(deletions(out), func(s string) bool { return strings.Contains(s, "Cool") }) {
 			return
@@ -165,8 +163,7 @@ func TestASupersededVersionLeavesItsOperands(t *testing.T) {
 			successorOf(&in, phaseOf(t, "successor"))
 		}
 		for range 8 {
-			out, err := cleanup.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			for _, key := range deletions(out) {
 				require.NotContains(t, key, "Cool", why)
 			}
@@ -192,8 +189,7 @@ func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
 		in := leaving()
 		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
 		in.CustomResourceDefinitions.Items[0].Spec.Versions = versions
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		if want == "" {
 			require.True(t, releases(t, out))
 			continue

@@ -45,8 +45,7 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: c.class, Message: "no", Count: c.count, First: now.Add(-c.first), Last: now}}
 			require.Equal(t, c.want, does(t, in))
-			out, err := cleanup.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			require.Equal(t, c.requeue, out.RequeueAfter)
 		})
 	}
@@ -57,8 +56,7 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 func TestOneFailureStopsNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
-		want, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		want := reconciled(t, in)
 		in.LastRun = olmcore.LastResults{}
 		failing := map[string]bool{}
 		for _, a := range want.Actions {
@@ -71,8 +69,7 @@ func TestOneFailureStopsNothingElse(t *testing.T) {
 				}
 			}
 		}
-		got, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		got := reconciled(t, in)
 		require.Equal(t, without(deletions(want), failing), without(deletions(got), failing))
 	})
 }
@@ -88,8 +85,7 @@ func TestAnyInterruptionEndsTheSame(t *testing.T) {
 		in := interruptible(t)
 		want := left(finish(t, in))
 		for range 60 {
-			out, err := cleanup.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			n := rapid.IntRange(0, len(out.Actions)).Draw(t, "run")
 			var gone bool
 			if in, gone = applied(t, in, out.Actions[:n]); gone || releases(t, out) && n == 1 {
@@ -144,13 +140,12 @@ func TestReleasedWhateverFails(t *testing.T) {
 				in := dying(t)
 				in.ClusterServiceVersion.Finalizers = []string{cleanup.Finalizer}
 				delete(in.ClusterServiceVersion.Annotations, cleanup.AnnotationCleanup)
-				in.Deletion.Namespaces = olmcore.Found(namespace("ns"))
+				in.Deletion.Namespaces = olmcore.Found(namespace("ns", nil))
 				for _, o := range in.Deletion.ClusterObjects.Items {
 					in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{Class: olmcore.Transient, Count: 3, First: now, Last: now}
 				}
 				enter(&in)
-				out, err := cleanup.Reconcile(in)
-				require.NoError(t, err)
+				out := reconciled(t, in)
 				require.True(t, releases(t, out))
 			})
 		})
@@ -163,8 +158,7 @@ func TestADeletionInTheFuture(t *testing.T) {
 	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
 	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
 	require.Equal(t, []string{"delete Deployment cool"}, does(t, in))
-	out, err := cleanup.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.Equal(t, 5*time.Second, out.RequeueAfter)
 }
 
@@ -173,8 +167,7 @@ func TestADeletionInTheFuture(t *testing.T) {
 func TestPendingNeverGrowsThroughOurOwnActions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		if after, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions); ok {
 			soundPending(t, after.Status.Cleanup.PendingDeletion, reconciled(t, in).Pending)
 		}

@@ -23,8 +23,7 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 		in := dying(t)
 		before := reconciled(t, in)
 		for range 3 {
-			out, err := cleanup.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 			if !written {
 				return
@@ -45,8 +44,7 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 		in := leaving()
 		hold(in.ClusterServiceVersion, was.phase, was.why, "words", time.Minute)
 		in.Deletion.ClusterObjects = olmcore.Found[olmcore.Object](belongings()[0])
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Empty(t, out.Transitions)
 		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 		require.True(t, written)
@@ -88,8 +86,7 @@ func TestThePendingListIsBounded(t *testing.T) {
 			want = append(want, v1alpha1.ResourceInstance{Namespace: "ns", Name: fmt.Sprintf("c%03d", i)})
 		}
 		in.Deletion.Operands = operandsOf(all...)
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.Len(t, deletions(out), min(n, 100))
 		after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
 		require.Equal(t, []v1alpha1.ResourceList{{Group: "example.com", Kind: "Cool", Instances: want[:min(n, 50)]}}, after.Status.Cleanup.PendingDeletion)
@@ -132,8 +129,7 @@ func TestAbandonNamesAllThatItLeaves(t *testing.T) {
 // leftBehind lists what the release of a CSV says that it leaves.
 func leftBehind(t *testing.T, in cleanup.Input) []string {
 	t.Helper()
-	out, err := cleanup.Reconcile(in)
-	require.NoError(t, err)
+	out := reconciled(t, in)
 	require.True(t, releases(t, out))
 	var names []string
 	for _, d := range out.Diagnostics {

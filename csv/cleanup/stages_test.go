@@ -159,8 +159,7 @@ func TestACleanupTakesEightCallsAtMost(t *testing.T) {
 	calls := func(in cleanup.Input) (stages []cleanup.Stage) {
 		for len(stages) < 20 {
 			stages = append(stages, reconciled(t, in).Stage)
-			out, err := cleanup.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			if releases(t, out) {
 				return stages
 			}
@@ -256,8 +255,7 @@ func letGo(in *cleanup.Input) bool {
 func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		if !releases(t, out) || letGo(&in) {
 			return
 		}
@@ -280,8 +278,7 @@ func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 func TestAStageWaitsForTheOneBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		stage := 0
 		holds := map[olmcore.Key]bool{}
 		for _, o := range held(&in) {
@@ -314,8 +311,7 @@ func TestTheLongestNameIsNotTooLong(t *testing.T) {
 	for length, said := range map[int]bool{63: false, 64: true} {
 		in := leaving()
 		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
-		out, err := cleanup.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.True(t, releases(t, out))
 		require.Equal(t, said, slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == cleanup.ReasonNameTooLong }))
 	}

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/cleanup"
@@ -98,15 +97,11 @@ func dying(t *rapid.T) cleanup.Input {
 	if v := rapid.SampledFrom([]string{"", "", "", cleanup.OverrideAbandon, cleanup.OverrideSkipOperands, "nonsense"}).Draw(t, "override"); v != "" {
 		c.Annotations[cleanup.AnnotationCleanup] = v
 	}
-	home := namespace("ns")
+	home := namespace("ns", nil)
 	if rapid.IntRange(0, 5).Draw(t, "namespace") == 0 {
 		home.Status.Phase = corev1.NamespaceTerminating
 	}
-	in.Deletion = cleanup.Deletion{
-		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(home),
-		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
-		Operands: map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found[olmcore.Object]()},
-	}
+	in.Deletion.Namespaces, in.Deletion.Operands = olmcore.Found(home), operandsOf()
 	in.LastRun = olmcore.LastResults{}
 	for i, o := range belongings() {
 		if rapid.IntRange(0, 2).Draw(t, "there") == 0 {

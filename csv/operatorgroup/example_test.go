@@ -3,8 +3,6 @@
 package operatorgroup_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -34,19 +32,4 @@ func ExampleReconcile() {
 	printRecords(out.Result)
 	// Output:
 	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","namespace":"operators","name":"team"},"cause":{"reason":"StatusChanged","message":"the targets, the ServiceAccount or the conditions changed"},"patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","namespaces":["shop"]}}}
-}
-
-func printRecords(res olmcore.Result) {
-	for _, a := range res.Actions {
-		record, err := olmcore.RecordOf(a)
-		if err != nil {
-			panic(err)
-		}
-		record.Target.UID, record.Target.ResourceVersion = "", ""
-		text, err := json.Marshal(record)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(string(text))
-	}
 }

@@ -15,25 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-func ago(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
-
-func namespace(name string, labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Labels: labels}}
-}
-
-// group is an OperatorGroup for its own namespace, with a status that is an hour old.
-func group() *operatorsv1.OperatorGroup {
-	return &operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group", UID: "group", ResourceVersion: "5", Annotations: map[string]string{"olm.providedAPIs": "Cool.v1.example.com"}},
-		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}},
-		Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{"ns"}, LastUpdated: ago(time.Hour)},
-	}
-}
+var now, ago, namespace, group, printRecords = csvtest.Now, csvtest.Ago, csvtest.Namespace, csvtest.Group, csvtest.PrintRecords
 
 // operator is a ClusterServiceVersion that provides one kind of example.com and runs.
 func operator(name, kind string) *v1alpha1.ClusterServiceVersion {
@@ -58,12 +44,18 @@ func reconcile(in operatorgroup.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
+// reconciled is operatorgroup.Reconcile of a valid Input.
+func reconciled(t require.TestingT, in operatorgroup.Input) operatorgroup.Outcome {
+	out, err := operatorgroup.Reconcile(in)
+	require.NoError(t, err)
+	return out
+}
+
 // settle applies what Reconcile asks for until nothing is left.
 func settle(t testing.TB, in operatorgroup.Input) operatorgroup.Input {
 	t.Helper()
 	for range 5 {
-		res, err := reconcile(in)
-		require.NoError(t, err)
+		res := reconciled(t, in).Result
 		for _, a := range res.Actions {
 			apply(&in, a)
 		}

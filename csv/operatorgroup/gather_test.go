@@ -70,8 +70,7 @@ func TestGatherMarksWhatWasNotRead(t *testing.T) {
 	in, err := operatorgroup.Gather(context.Background(), groups, types.NamespacedName{Namespace: "ns", Name: "group"})
 	require.NoError(t, err)
 	in.Now = now
-	res, err := reconcile(in)
-	require.NoError(t, err)
+	res := reconciled(t, in).Result
 	require.Empty(t, res.Actions)
 	require.Contains(t, res.Diagnostics[0].Message, "Namespaces (their labels), ClusterServiceVersions (provided APIs), ClusterRoles")
 }

@@ -120,15 +120,13 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 			g.Spec, g.Status = operatorsv1.OperatorGroupSpec{}, operatorsv1.OperatorGroupStatus{}
 			in := operatorgroup.Input{Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup]()}
 			c.change(&in)
-			res, err := reconcile(in)
-			require.NoError(t, err)
+			res := reconciled(t, in).Result
 			after, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.Equal(t, c.want != nil, ok)
 			if ok {
 				require.Equal(t, *c.want, after.Status)
 				in.OperatorGroup = after
-				again, err := reconcile(in)
-				require.NoError(t, err)
+				again := reconciled(t, in).Result
 				_, twice := olmcore.StatusOf[*operatorsv1.OperatorGroup](again.Actions)
 				require.False(t, twice)
 			}
@@ -138,8 +136,7 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 	young.OperatorGroup.Spec.ServiceAccountName = "limited"
 	for age, wait := range map[time.Duration]time.Duration{9 * time.Second: time.Second, 10 * time.Second: 0, -time.Second: 0} {
 		young.OperatorGroup.CreationTimestamp = *ago(age)
-		res, err := reconcile(young)
-		require.NoError(t, err)
+		res := reconciled(t, young).Result
 		require.Equal(t, wait, res.RequeueAfter)
 		require.Equal(t, wait == 0, len(res.Diagnostics) > 0, "%v", res.Diagnostics)
 	}
@@ -147,8 +144,7 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 	bare.Labels = nil
 	g := group()
 	g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "limited", ref
-	res, err := reconcile(operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)})
-	require.NoError(t, err)
+	res := reconciled(t, operatorgroup.Input{Now: now, OperatorGroup: g, ServiceAccounts: olmcore.Found(bare)}).Result
 	require.Len(t, res.Actions, 1, "the account is marked as managed, so that caches see it")
 }
 
@@ -185,14 +181,12 @@ func groupInput(t *testing.T) operatorgroup.Input {
 		Namespaces:             olmcore.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
 		ClusterServiceVersions: olmcore.Found(cool, hot), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
 	}
-	res, err := reconcile(in)
-	require.NoError(t, err)
+	res := reconciled(t, in).Result
 	require.Len(t, res.Actions, 3)
 	for _, a := range res.Actions {
 		in.ClusterRoles.Items = append(in.ClusterRoles.Items, a.(olmcore.Create).Object.(*rbacv1.ClusterRole))
 	}
-	res, err = reconcile(in)
-	require.NoError(t, err)
+	res = reconciled(t, in).Result
 	require.Empty(t, res)
 	return in
 }
@@ -220,8 +214,7 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 
 	long := groupInput(t)
 	long.OperatorGroup.Name = strings.Repeat("g", 253)
-	res, err := reconcile(long)
-	require.NoError(t, err)
+	res := reconciled(t, long).Result
 	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
 }
 
@@ -300,8 +293,7 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := groupInput(t)
 			c.change(&in)
-			res, err := reconcile(in)
-			require.NoError(t, err)
+			res := reconciled(t, in).Result
 			var got []string
 			for _, a := range res.Actions {
 				verb, target, _ := a.Describe()
@@ -331,8 +323,7 @@ func TestAGroupsAccountThatWasNotReadIsNotMissing(t *testing.T) {
 			g.Status.ServiceAccountRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "a"}
 			in := alone(g)
 			in.ServiceAccounts.Complete = read
-			res, err := reconcile(in)
-			require.NoError(t, err)
+			res := reconciled(t, in).Result
 			require.Len(t, res.Diagnostics, 1)
 			after, written := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.Equal(t, read, written)
@@ -358,12 +349,10 @@ func TestAGroupSaysWhatWasNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := alone(group())
-			whole, err := reconcile(in)
-			require.NoError(t, err)
+			whole := reconciled(t, in).Result
 			require.Empty(t, whole.Diagnostics)
 			forget(&in)
-			res, err := reconcile(in)
-			require.NoError(t, err)
+			res := reconciled(t, in).Result
 			require.Len(t, res.Diagnostics, 1)
 			require.Equal(t, operatorgroup.ReasonNotObserved, res.Diagnostics[0].Reason)
 			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
@@ -386,8 +375,7 @@ func TestAGroupOfManyOperators(t *testing.T) {
 	for extra, want := range map[string]int{"": 0, ",Zzz.v1.example.com": 1} {
 		in.OperatorGroup.Annotations["olm.providedAPIs"] = strings.Join(apis, ",") + extra
 		start := time.Now()
-		res, err := reconcile(in)
-		require.NoError(t, err)
+		res := reconciled(t, in).Result
 		require.Len(t, res.Actions, want)
 		require.Less(t, time.Since(start), 5*time.Second)
 	}
@@ -413,8 +401,7 @@ func TestATargetThatMeansAllIsRefused(t *testing.T) {
 	in := atRest(t, 0)["listed"]
 	in.OperatorGroup = in.OperatorGroup.DeepCopy()
 	in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""}
-	res, err := reconcile(in)
-	require.NoError(t, err)
+	res := reconciled(t, in).Result
 	require.Empty(t, res.Actions)
 	require.Len(t, res.Diagnostics, 1)
 	require.Equal(t, operatorgroup.ReasonInvalidTargets, res.Diagnostics[0].Reason)
@@ -500,16 +487,14 @@ func TestAGroupAtRestThatChangesHasWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := rest[c.group]
-			out, err := operatorgroup.Reconcile(in)
-			require.NoError(t, err)
+			out := reconciled(t, in)
 			require.NotNil(t, out.Checkpoint)
 			in.Checkpoint = out.Checkpoint
 			in.OperatorGroup = in.OperatorGroup.DeepCopy()
 			in.OperatorGroup.ResourceVersion += "1"
 			in.Namespaces.Items = append([]*corev1.Namespace(nil), in.Namespaces.Items...)
 			c.change(&in)
-			res, err := reconcile(in)
-			require.NoError(t, err)
+			res := reconciled(t, in).Result
 			require.NotEmpty(t, res.Actions)
 		})
 	}

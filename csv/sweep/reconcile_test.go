@@ -23,12 +23,11 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-func ago(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
+var now, ago, namespace = csvtest.Now, csvtest.Ago, csvtest.Namespace
 
 // cluster is one of which everything was read: a version, a group, and a namespace.
 func cluster() sweep.Input {
@@ -38,10 +37,6 @@ func cluster() sweep.Input {
 		OperatorGroups:         olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group", UID: "group", ResourceVersion: "1"}}),
 		InstallPlans:           olmcore.Found[*v1alpha1.InstallPlan](), Namespaces: olmcore.Found(namespace("ns", nil)), Objects: olmcore.Found[olmcore.Object](),
 	}
-}
-
-func namespace(name string, labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Labels: labels}}
 }
 
 func orphan(name string, owner olmcore.Owner) metav1.ObjectMeta {
@@ -56,12 +51,11 @@ func reconcile(in sweep.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
-func writes(res olmcore.Result) (list []string) {
-	for _, a := range res.Actions {
-		verb, target, _ := a.Describe()
-		list = append(list, fmt.Sprintf("%s %s %s", verb, target.Kind, target.Name))
-	}
-	return list
+// reconciled is sweep.Reconcile of a valid Input.
+func reconciled(t require.TestingT, in sweep.Input) sweep.Outcome {
+	out, err := sweep.Reconcile(in)
+	require.NoError(t, err)
+	return out
 }
 
 func TestReconcile(t *testing.T) {
@@ -130,13 +124,11 @@ func TestReconcile(t *testing.T) {
 			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, copied)
 			c.change(&in)
 			require.NoError(t, invariant.Laws(reconcile, in))
-			res, err := reconcile(in)
-			require.NoError(t, err)
-			require.Equal(t, c.want, writes(res))
+			res := reconciled(t, in).Result
+			require.Equal(t, c.want, csvtest.Writes(res.Actions))
 			require.Equal(t, c.requeue, res.RequeueAfter)
 			in.Config.SweepDelete = false
-			reported, err := reconcile(in)
-			require.NoError(t, err)
+			reported := reconciled(t, in).Result
 			require.Empty(t, reported.Actions, "it reports only, unless told otherwise")
 			require.Equal(t, res.Diagnostics, reported.Diagnostics)
 		})
@@ -172,9 +164,8 @@ func TestSweepFindsAPIServices(t *testing.T) {
 		in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: orphan(name, owner)})
 	}
 	in.Objects.Items = append(in.Objects.Items, &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.unowned", UID: "x", CreationTimestamp: *ago(time.Hour)}})
-	res, err := reconcile(in)
-	require.NoError(t, err)
-	require.Equal(t, []string{"delete APIService v1.no-namespace", "delete APIService v1.no-version"}, writes(res))
+	res := reconciled(t, in).Result
+	require.Equal(t, []string{"delete APIService v1.no-namespace", "delete APIService v1.no-version"}, csvtest.Writes(res.Actions))
 }
 
 // TestTheOrderOfASweepIsThatOfNames, whatever the order of the lists.
@@ -184,13 +175,11 @@ func TestTheOrderOfASweepIsThatOfNames(t *testing.T) {
 	in.ClusterServiceVersions.Items = nil
 	in.Namespaces.Items = []*corev1.Namespace{namespace("b", mark), namespace("a", mark)}
 	in.Objects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: orphan("b", cool)}, &rbacv1.ClusterRole{ObjectMeta: orphan("a", cool)}}
-	want, err := reconcile(in)
-	require.NoError(t, err)
+	want := reconciled(t, in).Result
 	require.Len(t, want.Actions, 4)
 	slices.Reverse(in.Namespaces.Items)
 	slices.Reverse(in.Objects.Items)
-	got, err := reconcile(in)
-	require.NoError(t, err)
+	got := reconciled(t, in).Result
 	require.Equal(t, want, got)
 }
 
@@ -203,8 +192,7 @@ func TestNothingLeftBehindIsRemembered(t *testing.T) {
 		in.Objects = olmcore.Found(objects...)
 		require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
 		require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in))
-		out, err := sweep.Reconcile(in)
-		require.NoError(t, err)
+		out := reconciled(t, in)
 		require.NotNil(t, out.Checkpoint)
 		in.Checkpoint = out.Checkpoint
 		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = sweep.Reconcile(in) }))
@@ -218,8 +206,7 @@ func TestManyOrphansComeInPortions(t *testing.T) {
 	for i := range 150 {
 		in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: orphan(fmt.Sprintf("role-%03d", i), olmcore.Owner{Kind: "OperatorGroup", Namespace: "x", Name: "gone"})})
 	}
-	res, err := reconcile(in)
-	require.NoError(t, err)
+	res := reconciled(t, in).Result
 	require.Len(t, res.Actions, 100)
 	require.Len(t, res.Diagnostics, 101)
 	require.Equal(t, "there are more than 100; the rest comes with the next sweep", res.Diagnostics[100].Message)
@@ -233,8 +220,7 @@ func TestGatherMarksWhatWasNotRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, in.Unread, schema.GroupKind{Group: "x", Kind: "More"})
 	in.Now = now
-	res, err := reconcile(in)
-	require.NoError(t, err)
+	res := reconciled(t, in).Result
 	require.Empty(t, res.Actions)
 	require.Equal(t, sweep.ReasonNotObserved, res.Diagnostics[0].Reason)
 }
@@ -246,8 +232,7 @@ func BenchmarkReconcile(b *testing.B) {
 		for i := range n {
 			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: orphan(fmt.Sprintf("role-%05d", i), cool)})
 		}
-		out, err := sweep.Reconcile(in)
-		require.NoError(b, err)
+		out := reconciled(b, in)
 		for name, checkpoint := range map[string]*olmcore.Checkpoint{"plain": nil, "checkpoint": out.Checkpoint} {
 			in.Checkpoint = checkpoint
 			b.Run(fmt.Sprintf("%s/objects=%d", name, n), func(b *testing.B) {

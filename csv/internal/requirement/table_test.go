@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowAddsARequirement: a ServiceAccount with the name of the CSV is read, judged,
-// reported, made again and watched, because one row says so.
+// TestOneRowAddsARequirement: a ServiceAccount with the name of the CSV is read, judged, reported, made again and
+// watched, because one row says so.
 func TestOneRowAddsARequirement(t *testing.T) {
 	table := append(Table{}, All...)
 	table = append(table, Requirement{
@@ -66,8 +66,8 @@ func TestOneRowAddsARequirement(t *testing.T) {
 	require.Empty(t, table.Heal(&o))
 }
 
-// TestEachRowIsWhole names what a row lacks: whoever reads objects says when they were
-// not read, and whose change matters.
+// TestEachRowIsWhole names what a row lacks: whoever reads objects says when they were not read, and whose change
+// matters.
 func TestEachRowIsWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, row := range All {
