@@ -313,7 +313,7 @@ func TestFiguresOnAPublishedCatalog(t *testing.T) {
 	}
 	res := resolution.Resolve(c.settled(t, 100))
 	require.Equal(t, resolution.Unchanged, res.Outcome)
-	require.Equal(t, 100, res.Stats.Steps)
+	require.InDelta(t, 150, res.Stats.Steps, 50, "a step or two for each")
 
 	before := liveHeap()
 	content, _ := resolution.Build(readCatalog(t, community))

@@ -28,20 +28,20 @@ func ask(in *Input) *search.Question {
 
 // CheckCore solves an input again with the rules of its contradiction alone, and
 // with each of them but one. It returns the number of rules, 0 for an input that
-// has a solution. learn asks the solver that learns for them.
-func CheckCore(in Input, learn bool) (rules int, err error) {
+// has a solution.
+func CheckCore(in Input) (rules int, err error) {
 	q := ask(&in)
 	if q == nil || (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1}).Verdict != search.Unsatisfiable {
 		return 0, nil
 	}
-	found, _ := (&search.Solver{Learns: learn}).Reasons(*q, &search.Budget{Limit: -1})
+	found, _ := (&search.Solver{}).Reasons(*q, nil, &search.Budget{Limit: -1})
 	words := func() []Rule {
 		return explain.CoreOf(&explain.View{Problem: q.Problem, Scope: q.Scope}, found).Rules
 	}
 	verdict := func(rules []int32) search.Verdict {
 		part := *q
 		part.Only = model.SetOf(rules...)
-		return (&search.Solver{Learns: learn}).Decide(part, &search.Budget{Limit: -1}).Verdict
+		return (&search.Solver{}).Decide(part, &search.Budget{Limit: -1}).Verdict
 	}
 	if verdict(found.Rules) != search.Unsatisfiable {
 		return 0, fmt.Errorf("the rules alone have a solution: %v", words())
@@ -56,14 +56,13 @@ func CheckCore(in Input, learn bool) (rules int, err error) {
 
 // ReasonsWithin looks for the contradiction of an input within some steps.
 func ReasonsWithin(in Input, steps int) (rules int, minimal bool) {
-	found, _ := (&search.Solver{Learns: true}).Reasons(*ask(&in), &search.Budget{Limit: steps})
+	found, _ := (&search.Solver{}).Reasons(*ask(&in), nil, &search.Budget{Limit: steps})
 	return len(found.Rules), found.Minimal
 }
 
 // HeldBackWithin looks for the reasons of an input's HeldBack within some steps.
 func HeldBackWithin(in Input, steps int) []HeldBack {
 	s, _ := resolve(&in)
-	s.Solver.Learns = true
 	return explain.HeldBackOf(&s.View, &search.Budget{Limit: steps})
 }
 
@@ -78,16 +77,13 @@ type Selection struct {
 }
 
 // Selections returns the solution of an input in the order in which it was
-// decided, nil when there is none: by a walk, or by learning.
-func Selections(in Input, learn bool) (list []Selection) {
+// decided, nil when there is none.
+func Selections(in Input) (list []Selection) {
 	q := ask(&in)
 	if q == nil {
 		return nil
 	}
-	answer := search.Walk(*q, &search.Budget{Limit: -1})
-	if learn {
-		answer = (&search.Solver{Learns: true}).Decide(*q, &search.Budget{Limit: -1})
-	}
+	answer := (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1})
 	if answer.Verdict != search.Satisfiable {
 		return nil
 	}
@@ -97,7 +93,7 @@ func Selections(in Input, learn bool) (list []Selection) {
 		if n == nil {
 			continue
 		}
-		x := Selection{Name: n.Entry.Name, Properties: n.Entry.Properties, By: -1, Skipped: !search.Eligible(n)}
+		x := Selection{Name: n.Entry.Name, Properties: n.Entry.Properties, By: -1, Skipped: !n.Eligible()}
 		if c.Parent != nil {
 			kind, value, _ := strings.Cut(c.Parent.Entry.Requirements[c.Index].Key, " ")
 			x.By, x.Requirement = index[c.Parent], olmcore.Property{Type: kind, Value: []byte(value)}

@@ -210,7 +210,7 @@ func requireDeviation(t *testing.T, row string) {
 func otherwise(t *testing.T, in resolution.Input, theirs, why string) {
 	t.Helper()
 	require.True(t, strings.HasPrefix(theirs, "constraints not satisfiable: "))
-	rules, err := resolution.CheckCore(in, false)
+	rules, err := resolution.CheckCore(in)
 	require.NoError(t, err)
 	require.NotZero(t, rules)
 	requireDeviation(t, why)

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestManyNamespacesHaveTheOraclesSolution compares walking and learning with the oracle on
-// random namespaces, one for each seed from 0. OLMCORE_NAMESPACES is how many; a million
+// TestManyNamespacesHaveTheOraclesSolution compares Resolve with the oracle on random
+// namespaces, one for each seed from 0. OLMCORE_NAMESPACES is how many; a million
 // take about ten minutes.
 func TestManyNamespacesHaveTheOraclesSolution(t *testing.T) {
 	count := 1000
@@ -35,10 +35,6 @@ func TestManyNamespacesHaveTheOraclesSolution(t *testing.T) {
 		res := resolution.Resolve(in)
 		if got := res.Failure == nil; got != ok {
 			t.Fatalf("seed %d: %s, the oracle says satisfiable=%v", seed, res.Outcome, ok)
-		}
-		walked, learned := resolution.Selections(in, false), resolution.Selections(in, true)
-		if diff := cmp.Diff(walked, learned); diff != "" {
-			t.Fatalf("seed %d (-walked +learned):\n%s", seed, diff)
 		}
 		if !ok {
 			continue

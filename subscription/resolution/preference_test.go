@@ -23,7 +23,7 @@ func TestNothingIsSelectedForWhatIsMetAlready(t *testing.T) {
 	dependencies := 0
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 { // few namespaces have dependencies
-			list := resolution.Selections(drawNamespace(t, small).input(), false)
+			list := resolution.Selections(drawNamespace(t, small).input())
 			for i := range list {
 				if list[i].By >= 0 {
 					dependencies++

@@ -300,7 +300,7 @@ func TestResolveFailures(t *testing.T) {
 				"core [a]: constraints not satisfiable: bundle a1 requires an operator providing an API with group: g, version: v1, kind: X, bundle x1 requires an operator providing an API with group: g, version: v1, kind: NotThere, subscription a exists, subscription a requires cat/global/s/a1",
 		},
 		"the step budget": {
-			newWorld(chain()...).sub("a/stable").sub("b/stable", named("a2")).policy(resolution.Policy{MaxSteps: 1}).sub("a/stable", named("a3")).sub("a/stable", named("a4")),
+			newWorld(chain()...).sub("a/stable").sub("b/stable", named("a2")).policy(resolution.Policy{MaxSteps: 3}).sub("a/stable", named("a3")).sub("a/stable", named("a4")),
 			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a,a3,a4\na: nothing -> a3, currentCSV a3\na2: nothing -> nothing, failed\na3: nothing -> a3, currentCSV a3\na4: nothing -> a3, currentCSV a3\ncore [a2]: constraints not satisfiable: no operators found in package b in the catalog referenced by subscription a2, subscription a2 exists",
 		},
 	})

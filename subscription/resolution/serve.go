@@ -55,7 +55,7 @@ func (s *service) look() (again bool) {
 	case search.Exhausted:
 		return s.leaveOutTooHard()
 	}
-	found, _ := s.Solver.Reasons(s.question(), &s.limits.explaining)
+	found, _ := s.Solver.Reasons(s.question(), answer.Conflict, &s.limits.explaining)
 	switch {
 	case len(found.Rules) == 0:
 		return s.leaveOutTooHard()

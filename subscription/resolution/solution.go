@@ -13,7 +13,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
-	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
 // solution turns the selected entries into what must be done.
@@ -123,7 +122,7 @@ func replaces(p *service, n *model.Node) string {
 // requiredBy returns the names of the selected entries whose requirements n meets.
 func requiredBy(p *service, n *model.Node) []string {
 	var names []string
-	if !search.Eligible(n) {
+	if !n.Eligible() {
 		return nil
 	}
 	for _, pick := range p.picks {

@@ -65,7 +65,7 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 	h := HeldBack{Subscription: s.Object.Name, Candidate: candidate.Entry.Name}
 	q := p.question()
 	q.Demands = &search.Demands{Hard: s, Candidate: candidate}
-	found, verdict := p.Solver.Reasons(q, budget)
+	found, verdict := p.Solver.Reasons(q, nil, budget)
 	if verdict == search.Satisfiable {
 		keep := map[int32]model.Ref{}
 		for _, earlier := range p.Subs[:s.Index] {
@@ -74,7 +74,7 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 			}
 		}
 		q.Demands = &search.Demands{Hard: s, Candidate: candidate, Keep: keep}
-		found, verdict = p.Solver.Reasons(q, budget)
+		found, verdict = p.Solver.Reasons(q, nil, budget)
 	}
 	if len(found.Rules) == 0 {
 		h.Code = model.Unknown

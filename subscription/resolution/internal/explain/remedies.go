@@ -137,7 +137,7 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	if budget.Limit < 0 {
 		part.Limit = -1
 	}
-	verdict := (&search.Solver{Learns: v.Solver.Learns}).Decide(q, &part).Verdict
+	verdict := (&search.Solver{}).Decide(q, &part).Verdict
 	budget.Spent += part.Spent
 	return verdict == search.Satisfiable
 }

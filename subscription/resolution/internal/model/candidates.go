@@ -16,11 +16,20 @@ import (
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, getSubscriptionVariables.
 func readCandidates(p *Problem) {
 	p.subsOver = map[*content.PackageIndex][]*Subscription{}
-	for _, s := range p.Subs {
-		s.Choice = &Choice{Sub: s, Owner: s.Index, Offer: &Offer{}}
+	choices, offers := make([]Choice, len(p.Subs)), make([]Offer, len(p.Subs))
+	for i, s := range p.Subs {
+		offers[i].Group = -1
+		choices[i] = Choice{Sub: s, Owner: s.Index, Offer: &offers[i]}
+		s.Choice = &choices[i]
 		candidatesOf(p, s)
-		if s.Current != nil && s.Pkg != nil {
-			p.subsOver[s.Pkg] = append(p.subsOver[s.Pkg], s)
+		if s.Pkg != nil {
+			samePackage := s.Current == nil || slices.ContainsFunc(s.Current.Entry.Packages, func(f content.PackageFact) bool { return f.Name == s.Pkg.Name })
+			if samePackage {
+				s.Choice.Group = number(p, p.packages, s.Pkg.Name, Group{Kind: OnePerPackage, Name: s.Pkg.Name})
+			}
+			if s.Current != nil {
+				p.subsOver[s.Pkg] = append(p.subsOver[s.Pkg], s)
+			}
 		}
 		p.Stats.Candidates += s.Choice.Total
 	}
@@ -46,7 +55,7 @@ func candidatesOf(p *Problem, s *Subscription) {
 		s.Held, s.HeldText = code, text
 	}
 	if s.Current != nil {
-		s.Choice.add(ExistingSource, []*content.Entry{s.Current.Entry})
+		s.Choice.add(ExistingSource, s.Current.Choice.Segments[0].Entries)
 	} else if p.Policy.AdoptSameBundle {
 		adoptable(p, s)
 	}

@@ -100,10 +100,11 @@ func readCSVs(p *Problem) {
 		return
 	}
 	parser := content.NewParser(false)
-	entries, bundles := make([]content.Entry, len(p.Existing)), make([]content.ParsedBundle, len(p.Existing))
+	entries, bundles, offers := make([]content.Entry, len(p.Existing)), make([]content.ParsedBundle, len(p.Existing)), make([]Offer, len(p.Existing))
 	for i, c := range p.Existing {
 		c.Entry = &entries[i]
-		c.Choice = Choice{CSV: c, Owner: int32(len(p.Subs) + i), Offer: &Offer{}}
+		c.Choice = Choice{CSV: c, Owner: int32(len(p.Subs) + i), Offer: &offers[i]}
+		offers[i].Group = -1
 		c.Choice.add(ExistingSource, []*content.Entry{c.Entry})
 		*c.Entry = content.Entry{ParsedBundle: &bundles[i]}
 		readCSV(p, parser, c)

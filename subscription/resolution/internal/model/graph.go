@@ -26,8 +26,30 @@ type Segment struct {
 
 // Offer is who can meet a demand, in order of preference.
 type Offer struct {
+	// ID is its number among those of requirements.
+	ID       int32
 	Segments []Segment
 	Total    int
+	// Group is the number of one that all candidates are in, -1 when there may be none.
+	Group int32
+	nodes []*Node // those that were looked at
+}
+
+// Candidate returns the node of a choice's candidate by its place, nil behind the last.
+func (p *Problem) Candidate(c *Choice, i int) *Node {
+	o := c.Offer
+	if i < len(o.nodes) {
+		return o.nodes[i]
+	}
+	at := i
+	for _, s := range o.Segments {
+		if at < len(s.Entries) {
+			o.nodes = append(o.nodes, p.Node(Ref{s.Source, s.Entries[at]}, c.Owner))
+			return o.nodes[i]
+		}
+		at -= len(s.Entries)
+	}
+	return nil
 }
 
 // First returns the most preferred candidate; there must be one.
@@ -80,7 +102,7 @@ type Node struct {
 	// Groups are the numbers of what only one operator can have: its packages, its
 	// APIs and, for an entry of a catalog, its name.
 	Groups []int32
-	// Over are existing ClusterServiceVersions that it would replace.
+	// Over are existing ClusterServiceVersions that it would replace; of one of those, what would replace it.
 	Over []*Node
 	// Blocked is why it must never be selected, with its text.
 	Blocked     RuleKind
@@ -92,6 +114,9 @@ type Node struct {
 	expanded bool
 }
 
+// Eligible reports whether it can be a candidate for requirements: skipped entries cannot.
+func (n *Node) Eligible() bool { return n.Source == ExistingSource || n.Entry.Position >= 0 }
+
 // Group is something that only one operator can have.
 type Group struct {
 	// Kind is OnePerPackage, OnePerAPI or OnePerName.
@@ -102,33 +127,21 @@ type Group struct {
 
 // graph holds the entries that one call has looked at.
 type graph struct {
-	nodes    map[Ref]*Node
-	byID     []*Node
-	store    []Node
-	groups   []Group
-	packages map[string]int32 // the numbers of groups
-	apis     map[content.API]int32
-	names    map[string]int32
-	offers   map[offerKey]*Offer
-	programs map[string]CELProgram
-	closure  []*Node
-	// evaluated counts the conditions that were looked at since the last TakeWork.
-	evaluated int
-	Rules     RuleTable
-}
-
-// PackageGroup returns the number of a package's group, APIGroup that of an API; -1 when
-// nothing that was looked at is in it.
-func (p *Problem) PackageGroup(name string) int32 { return numberOf(p.packages, name) }
-
-// APIGroup returns the number of an API's group.
-func (p *Problem) APIGroup(api content.API) int32 { return numberOf(p.apis, api) }
-
-func numberOf[K comparable](ids map[K]int32, key K) int32 {
-	if id, ok := ids[key]; ok {
-		return id
-	}
-	return -1
+	nodes map[Ref]*Node
+	byID  []*Node
+	store []Node
+	// groupStore is where the lists of groups of nodes are.
+	groupStore []int32
+	groups     []Group
+	packages   map[string]int32 // the numbers of groups
+	apis       map[content.API]int32
+	names      map[string]int32
+	offers     map[offerKey]*Offer
+	programs   map[string]CELProgram
+	closure    []*Node
+	// work counts what was done since the last TakeSteps.
+	work  int
+	Rules RuleTable
 }
 
 // number returns the number of a group, a new one when it has none.
@@ -170,6 +183,7 @@ func (p *Problem) Node(r Ref, owner int32) *Node {
 	p.nodes[r] = n
 	p.byID = append(p.byID, n)
 	n.Groups = groupsOf(p, r)
+	p.work += workPerNode + 2*len(n.Groups)
 	n.Blocked, n.BlockedText = blocked(p, r)
 	if r.Source != ExistingSource {
 		findReplaced(p, n)
@@ -179,7 +193,10 @@ func (p *Problem) Node(r Ref, owner int32) *Node {
 
 func groupsOf(p *Problem, r Ref) []int32 {
 	e := r.Entry
-	list := make([]int32, 0, len(e.Packages)+len(e.Provides)+1)
+	if need := len(e.Packages) + len(e.Provides) + 1; len(p.groupStore)+need > cap(p.groupStore) {
+		p.groupStore = make([]int32, 0, max(need, min(1024, 4*len(p.byID)+16)))
+	}
+	list := p.groupStore[len(p.groupStore):]
 	for i := range e.Packages {
 		name := e.Packages[i].Name
 		if id := number(p, p.packages, name, Group{Kind: OnePerPackage, Name: name}); !slices.Contains(list, id) {
@@ -192,7 +209,8 @@ func groupsOf(p *Problem, r Ref) []int32 {
 	if r.Source != ExistingSource {
 		list = append(list, number(p, p.names, e.Name, Group{Kind: OnePerName, Name: e.Name}))
 	}
-	return list
+	p.groupStore = p.groupStore[:len(p.groupStore)+len(list)]
+	return slices.Clip(list)
 }
 
 // findReplaced finds the existing operators that a catalog entry cannot stay
@@ -202,7 +220,7 @@ func groupsOf(p *Problem, r Ref) []int32 {
 func findReplaced(p *Problem, n *Node) {
 	add := func(c *CSV, owner int32) {
 		if old := p.Node(Ref{ExistingSource, c.Entry}, owner); !c.LeftOut && !slices.Contains(n.Over, old) {
-			n.Over = append(n.Over, old)
+			n.Over, old.Over = append(n.Over, old), append(old.Over, n)
 		}
 	}
 	for _, s := range p.subsOver[n.Entry.Channel.Pkg] {
@@ -283,6 +301,7 @@ func (p *Problem) Expand(n *Node) {
 		return
 	}
 	n.Choices = make([]Choice, len(requirements))
+	p.work += 4 * len(requirements)
 	for i, q := range requirements {
 		n.Choices[i] = Choice{Parent: n, Index: i, Offer: offerFor(p, q, n.Source), Owner: n.Owner}
 		if n.Choices[i].Total == 0 && n.Dead < 0 {
@@ -291,11 +310,14 @@ func (p *Problem) Expand(n *Node) {
 	}
 }
 
-// TakeWork returns the work since the last time in steps of a search.
-func (p *Problem) TakeWork() int {
-	const perStep = 16
-	steps := p.evaluated / perStep
-	p.evaluated %= perStep
+// workPerStep is how much work is a step, workPerNode what looking at an entry for the first time is.
+const workPerStep, workPerNode = 16, 12
+
+// TakeSteps returns the work since the last time, and some more, in steps.
+func (p *Problem) TakeSteps(more int) int {
+	p.work += more
+	steps := p.work / workPerStep
+	p.work %= workPerStep
 	return steps
 }
 

@@ -26,7 +26,13 @@ func offerFor(p *Problem, q *content.Requirement, own int32) *Offer {
 	if found, ok := p.offers[key]; ok {
 		return found
 	}
-	found := &Offer{}
+	found := &Offer{ID: int32(len(p.offers)), Group: -1}
+	switch q.Kind {
+	case content.IsGVK:
+		found.Group = number(p, p.apis, q.API, Group{Kind: OnePerAPI, API: &q.API})
+	case content.IsPackage:
+		found.Group = number(p, p.packages, q.Name, Group{Kind: OnePerPackage, Name: q.Name})
+	}
 	found.add(ExistingSource, existingOffers(p, q))
 	if own != ExistingSource {
 		found.add(own, catalogOffers(p, &p.Sources[own], q))
@@ -67,7 +73,7 @@ func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Ent
 	if exact {
 		return list
 	}
-	p.evaluated += len(list) * q.Size()
+	p.work += len(list) * q.Size()
 	var entries []*content.Entry
 	for _, e := range list {
 		if p.Satisfies(e, q.Predicate) {

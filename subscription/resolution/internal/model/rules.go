@@ -4,6 +4,7 @@ package model
 
 import (
 	"math/bits"
+	"slices"
 )
 
 // RuleKey names a rule inside one call: a kind and the numbers of what it is
@@ -18,15 +19,16 @@ type RuleID uint8
 
 // Kinds of rules, with what A and B are.
 const (
-	RuleSubscription RuleID = iota // A: Subscription
-	RuleImpossible                 // A: Subscription
-	RuleRequires                   // A: Subscription
-	RuleKeeps                      // A: Subscription
-	RuleCSV                        // A: node
-	RuleBundle                     // A: node, B: its requirement
-	RuleReplaces                   // A: node, B: node of the CSV that it replaces
-	RuleGroup                      // A: group
-	RuleBlocked                    // A: node
+	RuleSubscription RuleID = iota + 1 // A: Subscription
+	RuleImpossible                     // A: Subscription
+	RuleRequires                       // A: Subscription
+	RuleKeeps                          // A: Subscription, B: the node that it keeps
+	RuleDemanded                       // A: Subscription, B: the node that it is to have; part of no conflict
+	RuleCSV                            // A: node
+	RuleBundle                         // A: node, B: its requirement
+	RuleReplaces                       // A: node, B: node of the CSV that it replaces
+	RuleGroup                          // A: group
+	RuleBlocked                        // A: node
 )
 
 // RuleTable numbers the rules that conflicts were made of. Owner is the
@@ -57,6 +59,9 @@ func (t *RuleTable) Known(key RuleKey) (id int32, ok bool) {
 	id, ok = t.ids[key]
 	return id, ok
 }
+
+// Len returns how many rules have a number; they begin at 0.
+func (t *RuleTable) Len() int { return len(t.keys) }
 
 // Key returns the rule of a number, Owner the Subscription that it serves.
 func (t *RuleTable) Key(id int32) RuleKey { return t.keys[id] }
@@ -110,23 +115,29 @@ func (s *Bitset) Clear() {
 	*s = (*s)[:0]
 }
 
-// Max returns the largest member, -1 when there is none.
-func (s Bitset) Max() int32 {
-	for i := len(s) - 1; i >= 0; i-- {
-		if s[i] != 0 {
-			return int32(i*64 + bits.Len64(s[i]) - 1)
+// In reports whether all members are in another set.
+func (s Bitset) In(other Bitset) bool {
+	for i, word := range s {
+		if i < len(other) {
+			word &^= other[i]
+		}
+		if word != 0 {
+			return false
 		}
 	}
-	return -1
+	return true
+}
+
+// All calls yield for each member, in ascending order, until it returns false.
+func (s Bitset) All(yield func(int32) bool) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			if !yield(int32(i*64 + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
 }
 
 // Members returns the members in ascending order.
-func (s Bitset) Members() []int32 {
-	var list []int32
-	for i, word := range s {
-		for ; word != 0; word &= word - 1 {
-			list = append(list, int32(i*64+bits.TrailingZeros64(word)))
-		}
-	}
-	return list
-}
+func (s Bitset) Members() []int32 { return slices.Collect(s.All) }

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package search finds the first solution of a problem in the order of
-// preference, or the rules that exclude every solution.
+// Package search finds the first solution of a problem in the order of preference, or the rules that exclude every
+// solution.
 //
-// [Solver.Decide] goes through the demands as package resolution describes it (walk.go):
-// that is all there is to do for nearly every namespace. When it goes back too
-// often, the same question goes to a solver that learns from each contradiction
-// (learn.go), so that the work grows with the problem and not with what could be
-// combined; it decides in the same order, so that its answer is the same.
+// [Solver.Decide] takes one demand after the other, as package resolution describes it, and selects the first
+// candidate that is possible. A demand without one is a conflict: what stands in the way of its candidates cannot all
+// be. The search remembers that (nogood.go), goes back to the last selection that takes part in it, and never runs
+// into it again: the work grows with the problem, not with what could be combined. Conflicts also name the rules that
+// they follow from, so that the last one of a search without solution says why there is none.
 package search
 
-import (
-	"slices"
-
-	"github.com/olmcore/olm/subscription/resolution/internal/model"
-)
+import "github.com/olmcore/olm/subscription/resolution/internal/model"
 
 // Verdict is how a search ended.
 type Verdict uint8
@@ -38,8 +34,8 @@ type Question struct {
 	Demands *Demands
 }
 
-// Demands restrict Subscriptions to one candidate each: Hard without a rule that
-// could be given up, Keep by the rule that each keeps its candidate.
+// Demands restrict Subscriptions to one candidate each: Hard without a rule that could be given up, Keep by the rule
+// that each keeps its candidate.
 type Demands struct {
 	Hard      *model.Subscription
 	Candidate model.Ref
@@ -51,110 +47,15 @@ type Answer struct {
 	Verdict Verdict
 	// Picks are the solution in the order in which it was decided.
 	Picks []Pick
-	// Conflict are numbers of rules that exclude every solution; only of a question
-	// that was asked for reasons.
+	// Conflict are rules that exclude every solution, not the fewest.
 	Conflict model.Bitset
 }
 
-// Pick is a demand and the entry that was selected for it, nil when one selected
-// before meets it.
+// Pick is a demand and the entry that was selected for it, nil when one selected before meets it.
 type Pick struct {
 	Choice *model.Choice
 	Node   *model.Node
 }
-
-// Budget bounds work, counted in steps: looks at a candidate, or as much.
-type Budget struct {
-	Limit int // negative: none
-	Spent int
-}
-
-// spend takes one step; false when none is left.
-func (b *Budget) spend() bool {
-	if b.Limit >= 0 && b.Spent >= b.Limit {
-		return false
-	}
-	b.Spent++
-	return true
-}
-
-// pay takes work of the solver that learns; false when there is not enough left.
-func (b *Budget) pay(work *int) bool {
-	for ; *work >= workPerStep; *work -= workPerStep {
-		if !b.spend() {
-			return false
-		}
-	}
-	return true
-}
-
-// workPerStep is how many small steps of the solver take as long as a look at a
-// candidate.
-const workPerStep = 8
-
-// Left returns what may still be spent, at most a bound.
-func (b *Budget) Left(bound int) int {
-	if b.Limit < 0 {
-		return bound
-	}
-	return max(0, min(bound, b.Limit-b.Spent))
-}
-
-// walkLimit is how many steps a walk may take, and for each demand that a question
-// begins with, before the solver that learns takes over.
-const walkLimit, walkLimitEach = 1500, 20
-
-// Solver answers questions about one problem. What it learns for one of them serves the
-// next.
-type Solver struct {
-	// Learns: walking did not end once, and is not tried again.
-	Learns         bool
-	plain, tracked *learner
-	changes        int // of the scope that they were made for
-}
-
-// Decide looks for the first solution.
-func (s *Solver) Decide(q Question, budget *Budget) Answer {
-	if !s.Learns {
-		roots := len(q.Problem.Subs) + len(q.Problem.Existing)
-		part := Budget{Limit: budget.Left(walkLimit + walkLimitEach*roots)}
-		answer := Walk(q, &part)
-		budget.Spent += part.Spent
-		if answer.Verdict != Exhausted {
-			return answer
-		}
-		s.Learns = true
-	}
-	if q.Only != nil {
-		return s.conflict(q, budget)
-	}
-	s.renew(q)
-	if s.plain == nil {
-		s.plain = newLearner(Question{Problem: q.Problem, Scope: q.Scope}, budget, false)
-	}
-	s.plain.budget = budget
-	return s.plain.decide(q)
-}
-
-// conflict returns rules that exclude every solution, not the fewest.
-func (s *Solver) conflict(q Question, budget *Budget) Answer {
-	s.renew(q)
-	if s.tracked == nil {
-		s.tracked = newLearner(Question{Problem: q.Problem, Scope: q.Scope}, budget, true)
-	}
-	s.tracked.budget = budget
-	return s.tracked.decide(q)
-}
-
-// renew forgets what was learned when operators have to stay that did not before.
-func (s *Solver) renew(q Question) {
-	if n := q.Scope.Changes(); n != s.changes {
-		s.plain, s.tracked, s.changes = nil, nil, n
-	}
-}
-
-// Walk looks for the first solution by trying alone.
-func Walk(q Question, budget *Budget) Answer { return walkThrough(q, budget, false) }
 
 // enabled reports whether a rule is in force.
 func (q *Question) enabled(key model.RuleKey) bool {
@@ -169,60 +70,103 @@ func (q *Question) enabled(key model.RuleKey) bool {
 }
 
 // serves reports whether a Subscription takes part with all its candidates.
-func (q *Question) serves(sub int32) bool {
-	s := q.Problem.Subs[sub]
-	_, demanded := q.demanded(s)
-	return !demanded && !q.Scope.Failed(s) && (q.Subs == nil || q.Subs.Has(sub))
+func (q *Question) serves(sub *model.Subscription) bool {
+	demanded, _ := q.demanded(sub)
+	return demanded == nil && !q.Scope.Failed(sub) && (q.Subs == nil || q.Subs.Has(sub.Index))
 }
 
-// demanded returns the only candidate that counts for a Subscription.
-func (q *Question) demanded(sub *model.Subscription) (candidate model.Ref, ok bool) {
+// demanded returns the only candidate that counts for a Subscription, nil when all do, and the rule that says so.
+func (q *Question) demanded(sub *model.Subscription) (*model.Node, model.RuleKey) {
 	if q.Demands == nil {
-		return model.Ref{}, false
+		return nil, model.RuleKey{}
 	}
-	if q.Demands.Hard == sub {
-		return q.Demands.Candidate, true
+	kind, r := model.RuleDemanded, q.Demands.Candidate
+	if q.Demands.Hard != sub {
+		kept, ok := q.Demands.Keep[sub.Index]
+		if !ok {
+			return nil, model.RuleKey{}
+		}
+		kind, r = model.RuleKeeps, kept
 	}
-	candidate, ok = q.Demands.Keep[sub.Index]
-	return candidate, ok && q.enabled(model.RuleKey{Kind: model.RuleKeeps, A: sub.Index})
+	n := q.Problem.Node(r, sub.Index)
+	key := model.RuleKey{Kind: kind, A: sub.Index, B: n.ID}
+	if kind == model.RuleKeeps && !q.enabled(key) {
+		return nil, key
+	}
+	return n, key
 }
 
-// roots returns what must be met: existing operators that must stay, then the
-// Subscriptions. Of one that is impossible by itself it returns the rules instead.
-func (q *Question) roots() (list []*model.Choice, impossible []model.RuleKey) {
+// roots returns what must be met: existing operators that must stay, then the Subscriptions. Of one that is impossible
+// by itself it returns the rules instead.
+func (q *Question) roots(list []*model.Choice) (_ []*model.Choice, impossible []model.RuleKey) {
 	p := q.Problem
 	for _, c := range p.Existing {
-		if !q.Scope.Freestanding(c) {
-			continue
-		}
-		if n := p.Node(c.Choice.First(), c.Choice.Owner); q.enabled(model.RuleKey{Kind: model.RuleCSV, A: n.ID}) {
+		if q.Scope.Freestanding(c) && q.enabled(model.RuleKey{Kind: model.RuleCSV, A: p.Candidate(&c.Choice, 0).ID}) {
 			list = append(list, &c.Choice)
 		}
 	}
 	for _, sub := range p.Subs {
-		if q.Scope.Failed(sub) {
-			continue
-		}
-		if _, ok := q.demanded(sub); ok {
+		if demanded, _ := q.demanded(sub); demanded != nil && !q.Scope.Failed(sub) {
 			list = append(list, sub.Choice)
 			continue
 		}
 		exists := model.RuleKey{Kind: model.RuleSubscription, A: sub.Index}
-		if !q.serves(sub.Index) || !q.enabled(exists) {
+		if !q.serves(sub) || !q.enabled(exists) {
 			continue
 		}
-		if sub.Impossible == "" {
-			if q.enabled(model.RuleKey{Kind: model.RuleRequires, A: sub.Index}) {
-				list = append(list, sub.Choice)
-			}
-			continue
-		}
-		if never := (model.RuleKey{Kind: model.RuleImpossible, A: sub.Index}); q.enabled(never) {
+		never := model.RuleKey{Kind: model.RuleImpossible, A: sub.Index}
+		switch {
+		case sub.Impossible == "" && q.enabled(model.RuleKey{Kind: model.RuleRequires, A: sub.Index}):
+			list = append(list, sub.Choice)
+		case sub.Impossible != "" && q.enabled(never):
 			return nil, []model.RuleKey{exists, never}
 		}
 	}
 	return list, nil
 }
 
-// replaces reports whether n would replace old.
-func replaces(n, old *model.Node) bool { return slices.Contains(n.Over, old) }
+// inForce returns which of the rules that have a number are.
+func (q *Question) inForce() (set model.Bitset) {
+	set = model.SetOf()
+	for id := range int32(q.Problem.Rules.Len()) {
+		key := q.Problem.Rules.Key(id)
+		switch key.Kind {
+		case model.RuleSubscription:
+			if !q.serves(q.Problem.Subs[key.A]) {
+				continue
+			}
+		case model.RuleKeeps, model.RuleDemanded:
+			if n, asked := q.demanded(q.Problem.Subs[key.A]); n == nil || asked != key {
+				continue
+			}
+		}
+		if key.Kind == model.RuleDemanded || q.enabled(key) {
+			set.Add(id)
+		}
+	}
+	return set
+}
+
+// Budget bounds work, counted in steps.
+type Budget struct {
+	Limit int // negative: none
+	Spent int
+}
+
+// Left returns what may still be spent, at most a bound.
+func (b *Budget) Left(bound int) int {
+	if b.Limit < 0 {
+		return bound
+	}
+	return max(0, min(bound, b.Limit-b.Spent))
+}
+
+// Pay spends some steps; false when there are not so many left.
+func (b *Budget) Pay(steps int) bool {
+	b.Spent += steps
+	if b.Limit >= 0 && b.Spent > b.Limit {
+		b.Spent = b.Limit
+		return false
+	}
+	return true
+}

@@ -18,63 +18,20 @@ type Contradiction struct {
 	Minimal bool
 }
 
-// Reasons returns a minimal set of rules that exclude each other. It names as few
-// Subscriptions as can be, too: the others shall not fail for it. Those of later
-// Subscriptions are given up first, so that the earlier ones explain the result.
-// On Exhausted the Contradiction is what was known by then.
-func (s *Solver) Reasons(q Question, budget *Budget) (Contradiction, Verdict) {
+// Reasons returns a minimal set of rules that exclude each other, starting with those of a conflict; nil is not known.
+// It names as few Subscriptions as can be, too: the others shall not fail for it. Those of later Subscriptions are
+// given up first, so that the earlier ones explain the result. On Exhausted the Contradiction is what was known by then.
+func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
-	if !s.Learns {
-		part := Budget{Limit: budget.Left(reasonsLimit + walkLimitEach*len(q.Problem.Subs))}
-		r := reducer{q, func(q Question) Answer { return walkThrough(q, &part, true) }}
-		found, verdict := r.reduce(r.first())
-		budget.Spent += part.Spent
-		if verdict != Exhausted {
-			return found, verdict
+	r := reducer{q, s, budget}
+	if conflict == nil {
+		answer := r.first()
+		if answer.Verdict != Unsatisfiable {
+			return Contradiction{}, answer.Verdict
 		}
+		conflict = answer.Conflict
 	}
-	r := reducer{q, func(q Question) Answer { return s.conflict(q, budget) }}
-	answer := r.first()
-	if answer.Verdict != Unsatisfiable {
-		return Contradiction{}, answer.Verdict
-	}
-	// The rest is about what is in the contradiction, and needs to know no more.
-	q.Subs = r.subscriptionsOf(answer.Conflict)
-	if d := q.Demands; d != nil && d.Keep != nil {
-		q.Demands = &Demands{Hard: d.Hard, Candidate: d.Candidate, Keep: r.keptIn(answer.Conflict)}
-	}
-	l := newLearner(q, budget, true)
-	r = reducer{q, l.decide}
-	return r.reduce(answer)
-}
-
-// reasonsLimit is how many steps the walks that look for reasons may take.
-const reasonsLimit = 30_000
-
-// reducer makes a contradiction smaller by asking the same question with fewer
-// rules.
-type reducer struct {
-	q   Question
-	ask func(Question) Answer
-}
-
-// first asks the question itself.
-func (r *reducer) first() Answer {
-	if d := r.q.Demands; d != nil && d.Keep == nil {
-		// Most demands fail by themselves, whatever the other Subscriptions ask for.
-		if answer := r.ask(r.with(nil, model.SetOf())); answer.Verdict != Satisfiable {
-			return answer
-		}
-	}
-	return r.ask(r.q)
-}
-
-// reduce leaves out of a contradiction what is not needed.
-func (r *reducer) reduce(answer Answer) (Contradiction, Verdict) {
-	if answer.Verdict != Unsatisfiable {
-		return Contradiction{}, answer.Verdict
-	}
-	conflict, ok := r.fewerSubscriptions(answer.Conflict)
+	conflict, ok := r.fewerSubscriptions(conflict)
 	if ok {
 		conflict, ok = r.fewerRules(conflict)
 	}
@@ -85,25 +42,28 @@ func (r *reducer) reduce(answer Answer) (Contradiction, Verdict) {
 	return found, Unsatisfiable
 }
 
-// keptIn returns what the Subscriptions of a contradiction keep.
-func (r *reducer) keptIn(rules model.Bitset) map[int32]model.Ref {
-	keep := map[int32]model.Ref{}
-	for _, id := range rules.Members() {
-		if key := r.q.Problem.Rules.Key(id); key.Kind == model.RuleKeeps {
-			keep[key.A] = r.q.Demands.Keep[key.A]
-		}
-	}
-	return keep
+// reducer makes a contradiction smaller by asking the same question with fewer rules.
+type reducer struct {
+	q      Question
+	solver *Solver
+	budget *Budget
 }
 
-// with is the question with fewer rules or Subscriptions.
-func (r *reducer) with(only, subs model.Bitset) Question {
-	q := r.q
-	q.Only = only
-	if subs != nil {
-		q.Subs = subs
+// first asks the question itself. Most demands fail by themselves, whatever the Subscriptions ask for.
+func (r *reducer) first() Answer {
+	if d := r.q.Demands; d != nil && d.Keep == nil {
+		if answer := r.ask(nil, model.SetOf()); answer.Verdict != Satisfiable {
+			return answer
+		}
 	}
-	return q
+	return r.solver.Decide(r.q, r.budget)
+}
+
+// ask asks the question with fewer rules and Subscriptions.
+func (r *reducer) ask(only, subs model.Bitset) Answer {
+	q := r.q
+	q.Only, q.Subs = only, subs
+	return r.solver.Decide(q, r.budget)
 }
 
 // fewerSubscriptions leaves out one Subscription of a conflict after the other,
@@ -115,7 +75,7 @@ func (r *reducer) fewerSubscriptions(conflict model.Bitset) (_ model.Bitset, ok 
 			continue
 		}
 		subs.Remove(i)
-		switch answer := r.ask(r.with(nil, subs)); answer.Verdict {
+		switch answer := r.ask(nil, subs); answer.Verdict {
 		case Satisfiable:
 			subs.Add(i)
 		case Unsatisfiable:
@@ -130,7 +90,7 @@ func (r *reducer) fewerSubscriptions(conflict model.Bitset) (_ model.Bitset, ok 
 
 // fewerRules leaves out one rule after the other. false: the budget ran out.
 func (r *reducer) fewerRules(conflict model.Bitset) (_ model.Bitset, ok bool) {
-	rules := &r.q.Problem.Rules
+	rules, subs := &r.q.Problem.Rules, r.subscriptionsOf(conflict)
 	order := conflict.Members()
 	slices.SortStableFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(weight(rules.Key(a)), weight(rules.Key(b))), cmp.Compare(rules.Owner(a), rules.Owner(b)))
@@ -140,7 +100,7 @@ func (r *reducer) fewerRules(conflict model.Bitset) (_ model.Bitset, ok bool) {
 			continue
 		}
 		conflict.Remove(rule)
-		switch answer := r.ask(r.with(conflict, nil)); answer.Verdict {
+		switch answer := r.ask(conflict, subs); answer.Verdict {
 		case Satisfiable:
 			conflict.Add(rule)
 		case Unsatisfiable:
@@ -157,7 +117,7 @@ func (r *reducer) fewerRules(conflict model.Bitset) (_ model.Bitset, ok bool) {
 // is never nil.
 func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 	subs := model.SetOf()
-	for _, id := range rules.Members() {
+	for id := range rules.All {
 		if key := r.q.Problem.Rules.Key(id); key.Kind == model.RuleSubscription {
 			subs.Add(key.A)
 		}
@@ -171,4 +131,35 @@ func weight(key model.RuleKey) int {
 		return 1
 	}
 	return 0
+}
+
+// OneByOne adds one Subscription after the other, the oldest first, each within its share of steps beside what the
+// others took. It returns those with which the question is not decided, and the first with which it has no solution;
+// the others have one together, which it takes for granted. spent are the steps that it took.
+func OneByOne(q Question, share int) (undecided []*model.Subscription, contradicts *model.Subscription, spent int) {
+	solver, others := Solver{}, 0
+	q.Subs = model.SetOf()
+	for _, sub := range q.Problem.Subs {
+		if q.Scope.Failed(sub) {
+			continue
+		}
+		q.Subs.Add(sub.Index)
+		budget := Budget{Limit: share}
+		if share >= 0 {
+			budget.Limit += others
+		}
+		verdict := solver.Decide(q, &budget).Verdict
+		spent += budget.Spent
+		switch {
+		case verdict == Satisfiable:
+			others = budget.Spent
+			continue
+		case verdict == Exhausted:
+			undecided = append(undecided, sub)
+		case contradicts == nil:
+			contradicts = sub
+		}
+		q.Subs.Remove(sub.Index)
+	}
+	return undecided, contradicts, spent
 }

@@ -2,326 +2,293 @@
 
 package search
 
-import "slices"
+import (
+	"iter"
+	"slices"
 
-// literal is a variable or its negation: twice the number of the variable, plus one
-// for the negation.
-type literal int32
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+)
 
-func (l literal) not() literal    { return l ^ 1 }
-func (l literal) variable() int32 { return int32(l >> 1) }
+// Solver answers questions about one problem. What it learns for one of them serves the next.
+type Solver struct {
+	nogoods []*nogood
+	changes int // of the scope that they were made for
 
-// solver decides whether clauses and groups can all hold, by propagation and by
-// learning a clause from each contradiction. Which variable to decide next is its
-// user's business.
-type solver struct {
-	value  []int8 // by literal: 1 true, -1 false, 0 open
-	levels []int32
-	causes []cause // by variable
-	trail  []literal
-	starts []int // where the levels begin in the trail
-	next   int   // of the trail to propagate
-
-	watches  [][]watch // by literal: the clauses that lose a watch when it is true
-	groups   []group
-	memberOf [][]int32 // by variable: its groups
-	switches [][]int32 // by variable: the groups that it switches on
-	units    []literal // clauses of one literal
-	// apart reports of two variables of a group that both may be true; nil is never.
-	apart func(a, b int32) bool
-
-	seen []bool
-	work int
+	// The rest is about the question.
+	*Question
+	p        *model.Problem
+	budget   *Budget
+	work     int // not paid for yet
+	queue    []*model.Choice
+	frames   []frame
+	trail    []atom // what is true, in the order in which it became so
+	states   []state
+	claims   claims
+	conflict nogood
 }
 
-// clause holds when one of its literals does. The first two are watched.
-type clause struct{ literals []literal }
-
-type watch struct {
-	*clause
-	other literal // of the clause; while it is true nothing is to be done
+// frame is the state of one choice of the queue. Its index is its level.
+type frame struct {
+	selected *model.Node // nil: the choice was met already
+	next     int         // candidate
+	queued   int         // how long the queue and
+	trail    int         // the trail were before
+	forbids  []atom      // that are forbidden from here on
 }
 
-// group holds when at most one of its members is true, as long as its switch is.
-type group struct {
-	on      literal
-	members []literal
-}
-
-// cause is why a literal is true: a clause, or member of a group; neither for what
-// was decided or assumed.
-type cause struct {
-	*clause
-	member literal // 0: none
-	group  int32
-}
-
-func (s *solver) newVariable() literal {
-	l := literal(len(s.value))
-	s.value = append(s.value, 0, 0)
-	s.watches = append(s.watches, nil, nil)
-	s.levels, s.causes = append(s.levels, 0), append(s.causes, cause{})
-	s.memberOf, s.switches = append(s.memberOf, nil), append(s.switches, nil)
-	s.seen = append(s.seen, false)
-	return l
-}
-
-// add takes in a clause while no level is open.
-func (s *solver) add(literals ...literal) {
-	if len(literals) == 1 {
-		s.units = append(s.units, literals[0])
-		return
+// Decide looks for the first solution.
+func (s *Solver) Decide(q Question, budget *Budget) Answer {
+	s.reset(&q, budget)
+	roots, impossible := q.roots(s.queue[:0])
+	for _, key := range impossible {
+		s.blameRule(key, key.A)
 	}
-	s.watch(&clause{literals})
-}
-
-func (s *solver) watch(c *clause) {
-	for i := range 2 {
-		l := c.literals[i].not()
-		s.watches[l] = append(s.watches[l], watch{c, c.literals[1-i]})
+	s.queue = roots
+	s.work += (len(q.Problem.Subs) + len(q.Problem.Existing)) / 2
+	if impossible != nil || s.recall() {
+		return s.unsatisfiable()
 	}
-}
-
-// addGroup takes in a group and returns its number.
-func (s *solver) addGroup(on literal, members ...literal) int32 {
-	id := int32(len(s.groups))
-	s.groups = append(s.groups, group{on: on})
-	s.switches[on.variable()] = append(s.switches[on.variable()], id)
-	for _, m := range members {
-		s.join(id, m)
-	}
-	return id
-}
-
-// join adds a member to a group.
-func (s *solver) join(id int32, member literal) {
-	s.groups[id].members = append(s.groups[id].members, member)
-	s.memberOf[member.variable()] = append(s.memberOf[member.variable()], id)
-}
-
-func (s *solver) level() int { return len(s.starts) }
-
-func (s *solver) open() { s.starts = append(s.starts, len(s.trail)) }
-
-func (s *solver) set(l literal, why cause) {
-	s.value[l], s.value[l.not()] = 1, -1
-	s.levels[l.variable()], s.causes[l.variable()] = int32(len(s.starts)), why
-	s.trail = append(s.trail, l)
-}
-
-// backTo closes all levels above one.
-func (s *solver) backTo(level int) {
-	if level >= len(s.starts) {
-		return
-	}
-	for _, l := range s.trail[s.starts[level]:] {
-		s.value[l], s.value[l.not()] = 0, 0
-	}
-	s.trail = s.trail[:s.starts[level]]
-	s.starts = s.starts[:level]
-	s.next = len(s.trail)
-}
-
-// propagate draws all conclusions. It returns literals that cannot all be false but
-// are, nil when there is no contradiction.
-func (s *solver) propagate() []literal {
-	for s.next < len(s.trail) {
-		l := s.trail[s.next]
-		s.next++
-		if conflict := s.propagateClauses(l); conflict != nil {
-			return conflict
+	switch s.run() {
+	case Satisfiable:
+		picks := make([]Pick, len(s.frames))
+		for level := range s.frames {
+			picks[level] = Pick{s.queue[level], s.frames[level].selected}
 		}
-		if l&1 != 0 {
-			continue
-		}
-		for _, g := range s.memberOf[l.variable()] {
-			if s.value[s.groups[g].on] > 0 {
-				if conflict := s.exclude(g, l); conflict != nil {
-					return conflict
-				}
-			}
-		}
-		for _, g := range s.switches[l.variable()] {
-			for _, m := range s.groups[g].members {
-				if s.value[m] > 0 {
-					if conflict := s.exclude(g, m); conflict != nil {
-						return conflict
-					}
-				}
-			}
+		return Answer{Picks: picks}
+	case Exhausted:
+		return Answer{Verdict: Exhausted}
+	}
+	return s.unsatisfiable()
+}
+
+// reset begins a question.
+func (s *Solver) reset(q *Question, budget *Budget) {
+	if len(s.frames) > 0 {
+		s.unwind(0)
+		s.frames = s.frames[:0]
+	}
+	for _, g := range s.nogoods {
+		for _, a := range g.atoms[:min(2, len(g.atoms))] {
+			st := s.state(a)
+			st.forbidden, st.watches = nil, st.watches[:0]
 		}
 	}
-	return nil
-}
-
-// propagateClauses looks at the clauses that watch the negation of l.
-func (s *solver) propagateClauses(l literal) (conflict []literal) {
-	kept := s.watches[l][:0]
-	list := s.watches[l]
-	for i, w := range list {
-		s.work++
-		if s.value[w.other] > 0 {
-			kept = append(kept, w)
-			continue
-		}
-		lits := w.literals
-		if lits[0] == l.not() {
-			lits[0], lits[1] = lits[1], lits[0]
-		}
-		first := lits[0]
-		if s.value[first] > 0 {
-			kept = append(kept, watch{w.clause, first})
-			continue
-		}
-		if at := s.replacement(lits); at > 0 {
-			lits[1], lits[at] = lits[at], lits[1]
-			s.watches[lits[1].not()] = append(s.watches[lits[1].not()], watch{w.clause, first})
-			continue
-		}
-		kept = append(kept, watch{w.clause, first})
-		if s.value[first] < 0 {
-			kept = append(kept, list[i+1:]...)
-			conflict = lits
-			break
-		}
-		s.set(first, cause{clause: w.clause})
+	if n := q.Scope.Changes(); n != s.changes {
+		s.nogoods, s.changes = nil, n
 	}
-	s.watches[l] = kept
-	return conflict
+	s.Question, s.p, s.budget = q, q.Problem, budget
+	s.conflict.clear()
 }
 
-// replacement returns the place of a literal that can be watched instead of the
-// second, 0 when there is none.
-func (s *solver) replacement(lits []literal) int {
-	for k := 2; k < len(lits); k++ {
-		if s.value[lits[k]] >= 0 {
-			s.work += k / 4
-			return k
+// recall takes into account what was learned and is in force. true: that there is no solution.
+func (s *Solver) recall() (never bool) {
+	if len(s.nogoods) == 0 {
+		return false
+	}
+	force := s.inForce()
+	s.work += s.p.Rules.Len() / 4
+	for _, g := range s.nogoods {
+		s.work += 1 + len(g.rules)/8
+		switch {
+		case !g.rules.In(force):
+		case len(g.atoms) == 0:
+			s.conflict.add(g, 0)
+			return true
+		default:
+			s.attach(g)
 		}
 	}
-	s.work += len(lits) / 4
-	return 0
+	return false
 }
 
-// exclude makes all other members of a group false.
-func (s *solver) exclude(id int32, member literal) (conflict []literal) {
-	g := &s.groups[id]
-	for _, m := range g.members {
-		s.work++
-		if m == member || s.value[m] < 0 || (s.apart != nil && s.apart(m.variable(), member.variable())) {
-			continue
+func (s *Solver) unsatisfiable() Answer {
+	rules := model.SetOf()
+	for id := range s.conflict.rules.All {
+		if s.p.Rules.Key(id).Kind != model.RuleDemanded {
+			rules.Add(id)
 		}
-		if s.value[m] > 0 {
-			return []literal{g.on.not(), m.not(), member.not()}
-		}
-		s.set(m.not(), cause{member: member, group: id})
 	}
-	return nil
+	return Answer{Verdict: Unsatisfiable, Conflict: rules}
 }
 
-// because appends the false literals by which a literal had to be true.
-func (s *solver) because(l literal, list []literal) []literal {
-	why := s.causes[l.variable()]
-	switch {
-	case why.clause != nil:
-		for _, other := range why.literals {
-			if other != l {
-				list = append(list, other)
-			}
-		}
-	case why.member != 0:
-		list = append(list, s.groups[why.group].on.not(), why.member.not())
-	}
-	return list
-}
-
-// learn returns a clause that follows from all others and that the current level
-// contradicts, its literal of this level first, and the level at which that one must
-// be true.
-func (s *solver) learn(conflict []literal) (learned []literal, back int) {
-	learned = []literal{0}
-	var reasons []literal
-	here, at := 0, len(s.trail)-1
-	for lits := conflict; ; {
-		for _, l := range lits {
-			v := l.variable()
-			if s.seen[v] || s.levels[v] == 0 {
+func (s *Solver) run() Verdict {
+	conflicts := 0
+	for level := 0; level < len(s.queue); {
+		if level == len(s.frames) {
+			s.enter()
+			if s.met(s.queue[level]) {
+				level++
 				continue
 			}
-			s.seen[v] = true
-			if int(s.levels[v]) == s.level() {
-				here++
-			} else {
-				learned = append(learned, l)
+		}
+		verdict := s.advance(level)
+		if verdict == Satisfiable {
+			level++
+			continue
+		}
+		if verdict == Exhausted {
+			return Exhausted
+		}
+		conflicts++
+		for again := true; again; again = conflicts%crowdedEach == 0 && s.crowded() {
+			if level = s.turnBack(); level < 0 {
+				return Unsatisfiable
 			}
 		}
-		s.work += len(lits)
-		for !s.seen[s.trail[at].variable()] {
-			at--
-		}
-		l := s.trail[at]
-		s.seen[l.variable()] = false
-		if here--; here == 0 {
-			learned[0] = l.not()
-			break
-		}
-		reasons = s.because(l, reasons[:0])
-		lits = reasons
 	}
-	all := slices.Clone(learned)
-	learned = append(learned[:1], slices.DeleteFunc(learned[1:], s.follows)...)
-	for _, l := range all {
-		s.seen[l.variable()] = false
-	}
-	for i := 1; i < len(learned); i++ {
-		if level := int(s.levels[learned[i].variable()]); level > back {
-			back = level
-			learned[1], learned[i] = learned[i], learned[1]
-		}
-	}
-	return learned, back
+	return Satisfiable
 }
 
-// follows reports whether a literal of a learned clause is false because others of
-// it are.
-func (s *solver) follows(l literal) bool {
-	why := s.because(l.not(), nil)
-	return len(why) > 0 && !slices.ContainsFunc(why, func(o literal) bool { return !s.seen[o.variable()] && s.levels[o.variable()] > 0 })
+func (s *Solver) enter() {
+	level := len(s.frames)
+	s.frames = slices.Grow(s.frames, 1)[:level+1]
+	f := &s.frames[level]
+	*f = frame{queued: len(s.queue), trail: len(s.trail), forbids: f.forbids[:0]}
 }
 
-// keep adds a learned clause and sets its first literal.
-func (s *solver) keep(learned []literal) {
-	c := &clause{learned}
-	if len(learned) == 1 {
-		s.units = append(s.units, learned[0])
-	} else {
-		s.watch(c)
+// unwind goes back to a level and takes its selection back.
+func (s *Solver) unwind(level int32) {
+	for i := len(s.frames) - 1; i >= int(level); i-- {
+		f := &s.frames[i]
+		for _, a := range f.forbids {
+			s.states[a].forbidden = nil
+		}
+		if f.selected != nil {
+			s.claims.release(f.selected)
+		}
+		f.selected, f.forbids = nil, f.forbids[:0]
 	}
-	s.set(learned[0], cause{clause: c})
+	f := &s.frames[level]
+	for _, a := range s.trail[f.trail:] {
+		s.states[a].level = 0
+	}
+	s.queue, s.trail, s.frames = s.queue[:f.queued], s.trail[:f.trail], s.frames[:level+1]
 }
 
-// assumed returns the literals that were assumed and that a contradiction follows
-// from, when nothing was decided.
-func (s *solver) assumed(conflict []literal) (list []literal) {
-	for _, l := range conflict {
-		s.seen[l.variable()] = true
+// sole returns the only candidate of a choice, nil when there are more or none.
+func (s *Solver) sole(c *model.Choice) *model.Node {
+	if c.Sub != nil {
+		if n, _ := s.demanded(c.Sub); n != nil {
+			return n
+		}
 	}
-	for _, l := range slices.Backward(s.trail) {
-		v := l.variable()
-		if !s.seen[v] {
+	if c.Total == 1 {
+		return s.p.Candidate(c, 0)
+	}
+	return nil
+}
+
+// candidate returns a choice's candidate by its place, nil behind the last.
+func (s *Solver) candidate(c *model.Choice, i int) *model.Node {
+	n := s.sole(c)
+	if n == nil {
+		return s.p.Candidate(c, i)
+	}
+	if i > 0 {
+		return nil
+	}
+	return n
+}
+
+// candidates returns all candidates of a choice.
+func (s *Solver) candidates(c *model.Choice) iter.Seq[*model.Node] {
+	return func(yield func(*model.Node) bool) {
+		for i := 0; ; i++ {
+			if n := s.candidate(c, i); n == nil || !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// advance selects the next possible candidate of a level. Unsatisfiable: conflict says why that does not work.
+func (s *Solver) advance(level int) Verdict {
+	for c := s.queue[level]; ; {
+		n := s.candidate(c, s.frames[level].next)
+		if n == nil {
+			s.blameChoice(c)
+			return Unsatisfiable
+		}
+		s.frames[level].next++
+		s.p.Expand(n)
+		s.work += workPerLook
+		if !s.pay() {
+			return Exhausted
+		}
+		if s.obstacle(n, true).exists() {
 			continue
 		}
-		s.seen[v] = false
-		if s.levels[v] == 0 {
-			continue
+		if s.push(n, int32(level)) {
+			return Satisfiable
 		}
-		why := s.because(l, nil)
-		if len(why) == 0 && s.causes[v].clause == nil {
-			list = append(list, l)
-		}
-		for _, o := range why {
-			s.seen[o.variable()] = true
+		return Unsatisfiable
+	}
+}
+
+// workPerLook is what looking at a candidate counts, beside what model does the first time.
+const workPerLook = 4
+
+// pay counts the work as steps; false when there are not enough left.
+func (s *Solver) pay() bool {
+	steps := s.p.TakeSteps(s.work)
+	s.work = 0
+	return s.budget.Pay(steps)
+}
+
+// push selects an entry. false: that contradicts something, and conflict says what.
+func (s *Solver) push(n *model.Node, level int32) bool {
+	s.frames[level].selected = n
+	s.claims.claim(n)
+	s.set(selected(n), level)
+	for i := range n.Choices {
+		if s.enabled(model.RuleKey{Kind: model.RuleBundle, A: n.ID, B: int32(i)}) {
+			s.queue = append(s.queue, &n.Choices[i])
+			if a := needed(n.Choices[i].Offer); s.levelOf(a) < 0 {
+				s.set(a, level)
+			}
 		}
 	}
-	return list
+	for _, a := range s.trail[s.frames[level].trail:] {
+		if g := s.propagate(a, level); g != nil {
+			s.conflict.clear()
+			s.conflict.add(g, -1)
+			return false
+		}
+	}
+	// A requirement for which each candidate is impossible already is seen before all others come first.
+	for _, c := range s.queue[s.frames[level].queued:] {
+		if !s.met(c) && !s.possible(c) {
+			s.blameChoice(c)
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Solver) set(a atom, level int32) {
+	s.state(a).level = level + 1
+	s.trail = append(s.trail, a)
+}
+
+// possible reports whether nothing excludes a candidate of a choice, whatever it requires.
+func (s *Solver) possible(c *model.Choice) bool {
+	for n := range s.candidates(c) {
+		if s.work += workPerLook; !s.obstacle(n, false).exists() {
+			return true
+		}
+	}
+	return false
+}
+
+// met reports whether one of a choice's candidates is selected already.
+func (s *Solver) met(c *model.Choice) bool {
+	if n := s.sole(c); n != nil {
+		return s.levelOf(selected(n)) >= 0
+	}
+	is := func(n *model.Node) bool { return n != nil && c.Contains(n.Ref) }
+	if c.Group >= 0 {
+		return s.claims.holds(c.Group, is)
+	}
+	s.work += len(s.frames) / 4
+	return slices.ContainsFunc(s.frames, func(f frame) bool { return is(f.selected) })
 }

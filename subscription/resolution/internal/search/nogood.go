@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package search
+
+import (
+	"slices"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+)
+
+// atom is what can be true while searching: that an entry is selected, or that an offer is needed.
+type atom int32
+
+func selected(n *model.Node) atom { return atom(n.ID) << 1 }
+func needed(o *model.Offer) atom  { return atom(o.ID)<<1 | 1 }
+
+// nogood is atoms that cannot all be true while some rules are in force. The first two are watched: as long as
+// neither is true, nothing follows.
+type nogood struct {
+	atoms []atom
+	rules model.Bitset
+}
+
+// state is what is known of an atom.
+type state struct {
+	level     int32   // at which it became true, counted from 1; 0: it is not
+	forbidden *nogood // of which all other atoms are true
+	watches   []*nogood
+}
+
+func (g *nogood) clear() {
+	g.atoms = g.atoms[:0]
+	g.rules.Clear()
+}
+
+// add takes in what forbids an atom.
+func (g *nogood) add(other *nogood, forbidden atom) {
+	for _, a := range other.atoms {
+		if a != forbidden {
+			g.atoms = append(g.atoms, a)
+		}
+	}
+	g.rules.AddAll(other.rules)
+}
+
+// state returns what is known of an atom, until the next call.
+func (s *Solver) state(a atom) *state {
+	if int(a) >= len(s.states) {
+		s.states = append(s.states, make([]state, max(2*s.p.Nodes(), int(a)+1)-len(s.states))...)
+	}
+	return &s.states[a]
+}
+
+// levelOf returns the level at which an atom became true, -1 when it did not.
+func (s *Solver) levelOf(a atom) int32 { return s.state(a).level - 1 }
+
+// attach takes a nogood into account while nothing is selected.
+func (s *Solver) attach(g *nogood) {
+	if len(g.atoms) > 1 {
+		s.watch(g, 0)
+		s.watch(g, 1)
+	} else {
+		s.state(g.atoms[0]).forbidden = g
+	}
+}
+
+func (s *Solver) watch(g *nogood, at int) {
+	st := s.state(g.atoms[at])
+	st.watches = append(st.watches, g)
+}
+
+// forbid notes from a level on that an atom cannot become true.
+func (s *Solver) forbid(a atom, g *nogood, level int32) {
+	s.state(a).forbidden = g
+	if level >= 0 {
+		f := &s.frames[level]
+		f.forbids = append(f.forbids, a)
+	}
+}
+
+// propagate forbids what would complete a nogood with an atom that has become true. It returns one that is complete.
+func (s *Solver) propagate(a atom, level int32) (complete *nogood) {
+	list := s.state(a).watches
+	kept := list[:0]
+	for i, g := range list {
+		s.work += 2
+		if g.atoms[0] == a {
+			g.atoms[0], g.atoms[1] = g.atoms[1], g.atoms[0]
+		}
+		other := s.state(g.atoms[0])
+		if other.forbidden == nil {
+			if at := slices.IndexFunc(g.atoms[2:], func(x atom) bool { return s.levelOf(x) < 0 }); at >= 0 {
+				s.work += at / 4
+				g.atoms[1], g.atoms[at+2] = g.atoms[at+2], g.atoms[1]
+				s.watch(g, 1)
+				continue
+			}
+			s.work += len(g.atoms) / 4
+			if other.level > 0 {
+				kept, complete = append(kept, list[i:]...), g
+				break
+			}
+			s.forbid(g.atoms[0], g, level)
+		}
+		kept = append(kept, g)
+	}
+	s.state(a).watches = kept
+	return complete
+}
+
+// learn makes a nogood of the conflict of which the first atom is the only one of the last level that takes part in
+// it, and the second of the level before that. It returns both; -1: there is none.
+func (s *Solver) learn() (g *nogood, last, before int32) {
+	c := &s.conflict
+	slices.Sort(c.atoms)
+	c.atoms = slices.Compact(c.atoms)
+	s.work += len(c.atoms) + len(c.rules)/8
+	last, before = s.latest(c.atoms), -1
+	if last >= 0 {
+		s.only(last)
+	}
+	g = &nogood{slices.Clone(c.atoms), slices.Clone(c.rules)}
+	s.nogoods = append(s.nogoods, g)
+	for i := range g.atoms[min(1, len(g.atoms)):] {
+		if level := s.levelOf(g.atoms[i+1]); level > before {
+			before = level
+			g.atoms[1], g.atoms[i+1] = g.atoms[i+1], g.atoms[1]
+		}
+	}
+	return g, last, before
+}
+
+func (s *Solver) latest(atoms []atom) int32 {
+	last := int32(-1)
+	for _, a := range atoms {
+		last = max(last, s.levelOf(a))
+	}
+	return last
+}
+
+// only leaves one atom of a level in the conflict, the first: of several, those of what the entry that was selected
+// there needs are there because of it.
+func (s *Solver) only(level int32) {
+	c, n := &s.conflict, s.frames[level].selected
+	of := func(a atom) bool { return s.levelOf(a) == level }
+	first := slices.IndexFunc(c.atoms, of)
+	if !slices.ContainsFunc(c.atoms[first+1:], of) {
+		c.atoms[0], c.atoms[first] = c.atoms[first], c.atoms[0]
+		return
+	}
+	for i := range n.Choices {
+		key := model.RuleKey{Kind: model.RuleBundle, A: n.ID, B: int32(i)}
+		if a := needed(n.Choices[i].Offer); slices.Contains(c.atoms, a) && of(a) && s.enabled(key) {
+			s.blameRule(key, n.Owner)
+		}
+	}
+	c.atoms = slices.Insert(slices.DeleteFunc(c.atoms, of), 0, selected(n))
+}
+
+// turnBack learns from the conflict and goes back to the last level that takes part in it; -1: there is none.
+func (s *Solver) turnBack() int {
+	g, last, before := s.learn()
+	if last < 0 {
+		return -1
+	}
+	s.unwind(last)
+	if len(g.atoms) > 1 {
+		s.attach(g)
+	}
+	s.forbid(g.atoms[0], g, before)
+	return int(last)
+}
