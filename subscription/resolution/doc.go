@@ -60,7 +60,7 @@
 //
 //	internal/content   what a catalog says, parsed and indexed; when is it the same
 //	internal/model     one call's view of its input: candidates, requirements, who provides what
-//	internal/search    the walk, the solver that learns, minimal contradictions
+//	internal/search    the search, minimal contradictions
 //	internal/explain   words, reasons of what is held back, remedies
 //	resolve.go serve.go solution.go generate.go   the whole, and what to do
 package resolution
