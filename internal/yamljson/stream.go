@@ -13,14 +13,14 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// Stream reads documents one after another: JSON values, if the text begins with
-// one, then YAML documents, in which JSON is a way to write one, in whatever of the
-// ways that YAML has they are separated.
+// Stream reads documents one after another: JSON values, if the text begins with one, then YAML documents, in which
+// JSON is a way to write one, in whatever of the ways that YAML has they are separated.
 type Stream struct {
-	source *source
-	json   *json.Decoder // nil once something is no JSON
-	yaml   *yaml.Decoder
-	limit  int
+	source  *source
+	json    *json.Decoder // nil once something is no JSON
+	yaml    *yaml.Decoder
+	section *section // what yaml reads
+	limit   int
 	// became is the size of all YAML documents so far as JSON.
 	became int64
 	ended  error
@@ -30,8 +30,8 @@ type Stream struct {
 type Document struct {
 	// JSON is the document, "null" for an empty one.
 	JSON []byte
-	// Repeated are the paths of the first keys of YAML that are there twice, such as
-	// .spec.list[2].name. Of such a key the last one counts.
+	// Repeated are the paths of the first keys of YAML that are there twice, such as .spec.list[2].name. Of such a
+	// key the last one counts.
 	Repeated []string
 }
 
@@ -44,8 +44,8 @@ func (e *DocumentError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *DocumentError) Unwrap() error { return e.Err }
 
-// SyntaxError says why text is neither JSON nor YAML. It ends the stream, since
-// where the next document begins is not known.
+// SyntaxError says why text is neither JSON nor YAML. It ends the stream, since where the next document begins is not
+// known.
 type SyntaxError struct{ Err error }
 
 // Error implements error.
@@ -59,14 +59,13 @@ var ErrTooLarge = errors.New("the document is too large")
 
 var errExpands = errors.New("its aliases make it too large")
 
-// Aliases may make the documents of a stream maxGrowth times as large as their
-// text, which none reaches without aliases, and freeGrowth beyond that.
+// Aliases may make the documents of a stream maxGrowth times as large as their text, which none reaches without
+// aliases, and freeGrowth beyond that.
 const maxGrowth, freeGrowth = 16, 64 << 10
 
 const byteOrderMark = "\ufeff"
 
-// NewStream returns a stream whose documents have at most limit bytes, as text and
-// as JSON.
+// NewStream returns a stream whose documents have at most limit bytes, as text and as JSON.
 func NewStream(r io.Reader, limit int) *Stream {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	if head, _ := buffered.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
@@ -76,13 +75,19 @@ func NewStream(r io.Reader, limit int) *Stream {
 	if beginsWithObject(buffered) {
 		s.json = json.NewDecoder(s.source)
 	} else {
-		s.yaml = yaml.NewDecoder(s.source)
+		s.beginYAML(newSection(buffered))
 	}
 	return s
 }
 
-// beginsWithObject reports whether the first character that is not white space opens
-// a JSON object.
+// beginYAML begins a stream of YAML, which a line of dots ends: what follows is another one, as in YAML 1.2, where a
+// document needs no dashes then. The library demands them, as YAML 1.1 does.
+func (s *Stream) beginYAML(text *section) {
+	s.section, s.source.r = text, text
+	s.json, s.yaml = nil, yaml.NewDecoder(s.source)
+}
+
+// beginsWithObject reports whether the first character that is not white space opens a JSON object.
 func beginsWithObject(r *bufio.Reader) bool {
 	for n := 64; ; n *= 2 {
 		head, err := r.Peek(n)
@@ -96,9 +101,9 @@ func beginsWithObject(r *bufio.Reader) bool {
 	}
 }
 
-// Next returns the next document. The error is io.EOF at the end, a *DocumentError
-// when the document after it can be read, else what ends the stream: a *SyntaxError,
-// ErrTooLarge, or the error of the reader. What ends the stream is returned again.
+// Next returns the next document. The error is io.EOF at the end, a *DocumentError when the document after it can be
+// read, else what ends the stream: a *SyntaxError, ErrTooLarge, or the error of the reader. What ends the stream is
+// returned again.
 func (s *Stream) Next() (document Document, err error) {
 	if s.ended != nil {
 		return Document{}, s.ended
@@ -124,9 +129,10 @@ func (s *Stream) nextJSON() (Document, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return Document{}, &SyntaxError{err}
 	case errors.As(err, new(*json.SyntaxError)):
+		rest := s.source.r
 		// It may be YAML from here on, such as a line of dashes.
-		s.source = &source{r: io.MultiReader(s.json.Buffered(), s.source.r)}
-		s.json, s.yaml = nil, yaml.NewDecoder(s.source)
+		s.source = &source{}
+		s.beginYAML(newSection(io.MultiReader(s.json.Buffered(), rest)))
 		document, yamlErr := s.nextYAML()
 		if errors.As(yamlErr, new(*SyntaxError)) {
 			yamlErr = &SyntaxError{err}
@@ -163,9 +169,19 @@ func (s *Stream) nextYAML() (Document, error) {
 	return Document{JSON: text, Repeated: tree.repeated}, nil
 }
 
-func (s *Stream) decode(tree *tree) (err error) {
+func (s *Stream) decode(tree *tree) error {
+	for {
+		err := decode(s.yaml, tree)
+		if !errors.Is(err, io.EOF) || !s.section.ended {
+			return err
+		}
+		s.beginYAML(s.section.behind())
+	}
+}
+
+func decode(d *yaml.Decoder, tree *tree) (err error) {
 	defer recoverAsError(&err)
-	return s.yaml.Decode(tree)
+	return d.Decode(tree)
 }
 
 // tree is a document as it was parsed. An empty one leaves it as it is.
@@ -175,8 +191,8 @@ type tree struct {
 	err      error
 }
 
-// UnmarshalYAML is called once a document was parsed: an error from here is about
-// its values, and the next document can be parsed.
+// UnmarshalYAML is called once a document was parsed: an error from here is about its values, and the next document
+// can be parsed.
 func (t *tree) UnmarshalYAML(unmarshal func(any) error) error {
 	// This has each key as often as it is there, but nothing that is merged.
 	var ordered yaml.MapSlice
@@ -207,6 +223,71 @@ func (s *source) Read(p []byte) (int, error) {
 		s.err = err
 	}
 	return n, err
+}
+
+// section reads up to a line that begins with dots and white space.
+type section struct {
+	r      io.Reader
+	err    error  // of r
+	buffer []byte // ahead is its end
+	ahead  []byte // was read and not returned
+	inLine bool   // the last byte that was returned ends no line
+	ended  bool   // the line of dots is reached
+}
+
+const dots = "..."
+
+func newSection(r io.Reader) *section { return &section{r: r, buffer: make([]byte, 0, 4<<10)} }
+
+func (s *section) Read(p []byte) (int, error) {
+	const more = len(dots) + 1
+	for len(s.ahead) <= more && s.err == nil {
+		s.buffer = append(s.buffer[:0], s.ahead...)
+		var n int
+		n, s.err = s.r.Read(s.buffer[len(s.buffer):cap(s.buffer)])
+		s.buffer = s.buffer[:len(s.buffer)+n]
+		s.ahead = s.buffer
+	}
+	end, found := s.untilDots()
+	switch {
+	case s.ended, found && end == 0:
+		s.ended = true
+		return 0, io.EOF
+	case !found && s.err == nil:
+		end -= more
+	}
+	if end == 0 {
+		return 0, s.err
+	}
+	n := copy(p, s.ahead[:end])
+	s.inLine = !endsLine(s.ahead[n-1])
+	s.ahead = s.ahead[n:]
+	return n, nil
+}
+
+// untilDots returns how much is before the line of dots, or all.
+func (s *section) untilDots() (end int, found bool) {
+	for end < len(s.ahead) {
+		i := bytes.Index(s.ahead[end:], []byte(dots))
+		if i < 0 {
+			break
+		}
+		end += i
+		begins := end == 0 && !s.inLine || end > 0 && endsLine(s.ahead[end-1])
+		next := end + len(dots)
+		if begins && (next == len(s.ahead) && s.err != nil || next < len(s.ahead) && (s.ahead[next] == ' ' || s.ahead[next] == '\t' || endsLine(s.ahead[next]))) {
+			return end, true
+		}
+		end++
+	}
+	return len(s.ahead), false
+}
+
+func endsLine(c byte) bool { return c == '\n' || c == '\r' }
+
+// behind returns what is to be read behind the line of dots.
+func (s *section) behind() *section {
+	return &section{r: s.r, err: s.err, buffer: s.buffer, ahead: s.ahead[len(dots):], inLine: true}
 }
 
 // fits reports whether a value has at most limit bytes as JSON, escapes aside.

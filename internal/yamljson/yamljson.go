@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamljson makes JSON of YAML as Kubernetes' own conversion does, without
-// leaving anything to chance.
+// Package yamljson makes JSON of YAML as Kubernetes' own conversion does, without leaving anything to chance.
 package yamljson
 
 import (
@@ -15,9 +14,8 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// Convert returns one YAML document as JSON; "null" for an empty one. Keys of
-// different types with one text, as 1 and "1" are, are an error: sigs.k8s.io/yaml
-// keeps any one of them. Of a key that is there twice the last one counts.
+// Convert returns one YAML document as JSON; "null" for an empty one. Keys of different types with one text, as 1 and
+// "1" are, are an error: sigs.k8s.io/yaml keeps any one of them. Of a key that is there twice the last one counts.
 func Convert(document []byte) (converted []byte, err error) {
 	defer recoverAsError(&err)
 	var value any
@@ -27,8 +25,8 @@ func Convert(document []byte) (converted []byte, err error) {
 	return marshal(value)
 }
 
-// recoverAsError makes an error of a panic, which leaves the other results as they
-// are: nil, since nothing is returned.
+// recoverAsError makes an error of a panic, which leaves the other results as they are: nil, since nothing is
+// returned.
 func recoverAsError(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the YAML library gave up: %v", r)
