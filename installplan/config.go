@@ -24,28 +24,28 @@ const (
 // Config tunes the package and those below it. The zero value means OLM's defaults; negative numbers are an
 // *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails: from status.startTime or, when
-	// that is later, from the first failure of the present series, and for at least three tries. 0 = 1m.
+	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails: from status.startTime
+	// or, when that is later, from the first failure of the present series, and for at least three tries. 0 = 1m.
 	InstallTimeout time.Duration
 	// DisableFinalizer: plans carry no finalizer of ours.
 	DisableFinalizer bool
 	// OLMNamespace is where pull Secrets are copied from. Empty = "olm".
 	OLMNamespace string
-	// GlobalNamespace is where the catalogs are that all namespaces see: besides those of its own namespace a plan may refer
-	// to bundles that were unpacked there. Empty = OLMNamespace.
+	// GlobalNamespace is where the catalogs are that all namespaces see: besides those of its own namespace a plan may
+	// refer to bundles that were unpacked there. Empty = OLMNamespace.
 	GlobalNamespace string
 	// SupportedKinds are the kinds, of any group, that steps may have besides those that the package knows by itself.
 	// nil = OLM's eleven.
 	SupportedKinds []string
-	// OverwriteUnmanaged: a step takes over an object that exists and was not handed to OLM, as OLM does. False: the plan is
-	// refused unless the object is as the step wants it already; label olm.managed=true hands it over.
+	// OverwriteUnmanaged: a step takes over an object that exists and was not handed to OLM, as OLM does. False: the
+	// plan is refused unless the object is as the step wants it already; label olm.managed=true hands it over.
 	OverwriteUnmanaged bool
-	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does. False: only registry credentials that a
-	// CatalogSource of OLMNamespace lists.
+	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does. False: only registry credentials
+	// that a CatalogSource of OLMNamespace lists.
 	CopyAnySecret bool
-	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns it, as OLM does. False: only in ways that
-	// take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by commas, whose
-	// plans may change it regardless.
+	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns it, as OLM does. False: only in ways
+	// that take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by
+	// commas, whose plans may change it regardless.
 	ChangeOwnedCRDs bool
 	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
 	MaxStatusBytes int

@@ -20,8 +20,8 @@ import (
 // cleanupGrace bounds how long the finalizer holds a deleted plan.
 const cleanupGrace = time.Minute
 
-// clean is the round of a plan that is being deleted: first what it leaves behind, then its finalizer, alone. What its steps
-// created has a life of its own and is never touched.
+// clean is the round of a plan that is being deleted: first what it leaves behind, then its finalizer, alone. What its
+// steps created has a life of its own and is never touched.
 func (d *decision) clean(in *Input) {
 	d.state = StateDeleting
 	plan := in.InstallPlan
@@ -92,8 +92,8 @@ func (in *Input) isReleasable() bool {
 	return relation.HasFinalizer(in.InstallPlan) && len(relation.Marked(in.InstallPlan, in.Subscriptions.Items)) == 0
 }
 
-// unusedBundles returns the unpacked bundles that the plan is the last to refer to, and that are old enough that no other is
-// about to, sorted by name.
+// unusedBundles returns the unpacked bundles that the plan is the last to refer to, and that are old enough that no
+// other is about to, sorted by name.
 func (in *Input) unusedBundles() []*corev1.ConfigMap {
 	plan := in.InstallPlan
 	if !in.OtherPlans.Complete {

@@ -30,9 +30,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan that
-// has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound holds; a read
-// that failed is its error.
+// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan
+// that has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound
+// holds; a read that failed is its error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	plan, err := olmcore.Require[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -103,8 +103,8 @@ func getEach[O interface {
 	return found, nil
 }
 
-// subscriptions reads the Subscriptions of the namespace; where the Reader keeps an index, those that are tied to the plan:
-// no other one is looked at.
+// subscriptions reads the Subscriptions of the namespace; where the Reader keeps an index, those that are tied to the
+// plan: no other one is looked at.
 func (g *gatherer) subscriptions() (olmcore.Observed[*v1alpha1.Subscription], error) {
 	list := func() ([]*v1alpha1.Subscription, error) {
 		return olmcore.List[*v1alpha1.Subscription](g.ctx, g.r, g.plan.Namespace, nil)
@@ -144,7 +144,8 @@ func (g *gatherer) leftBundles() error {
 	return err
 }
 
-// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be applied.
+// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be
+// applied.
 func (g *gatherer) bundles() error {
 	names := map[string][]string{}
 	count := 0
@@ -169,8 +170,8 @@ func (g *gatherer) bundles() error {
 	return nil
 }
 
-// steps reads all that steps are judged by. All ClusterServiceVersions of the namespace are read only where any of them may
-// count, as a namespace may hold thousands of copies.
+// steps reads all that steps are judged by. All ClusterServiceVersions of the namespace are read only where any of them
+// may count, as a namespace may hold thousands of copies.
 func (g *gatherer) steps() error {
 	groups, err := olmcore.List[*operatorsv1.OperatorGroup](g.ctx, g.r, g.plan.Namespace, nil)
 	if err != nil {
@@ -207,8 +208,8 @@ func (g *gatherer) versions(names []string) error {
 	return err
 }
 
-// definitions reads the CustomResourceDefinitions that steps describe, those that define the kinds of steps, and who else is
-// recorded to need the former.
+// definitions reads the CustomResourceDefinitions that steps describe, those that define the kinds of steps, and who
+// else is recorded to need the former.
 func (g *gatherer) definitions() (err error) {
 	names, kindNames := sets.New[string](), sets.New[string]()
 	for _, s := range g.plan.Status.Plan {
@@ -296,7 +297,7 @@ func (g *gatherer) objects() error {
 // Secret that is copied.
 func (g *gatherer) object(s *v1alpha1.Step) error {
 	k, known := kinds.Known[s.Resource.Kind]
-	gvk, namespaced := kinds.Known.GVKOf(s), k.Namespaced
+	gvk, namespaced := kinds.GVKOf(s), k.Namespaced
 	if !known {
 		definitions := g.in.CustomResourceDefinitions.Items
 		api := kinds.LookUp(gvk, definitions)
@@ -397,8 +398,8 @@ func namedVersions(in *Input) (names sets.Set[string], all bool) {
 	return names, all
 }
 
-// mayNameVersions reports whether what was unpacked may name versions of its own: as owners, or as installed alongside a
-// definition. What is too much to look at may; nothing is made of what cannot be read.
+// mayNameVersions reports whether what was unpacked may name versions of its own: as owners, or as installed alongside
+// a definition. What is too much to look at may; nothing is made of what cannot be read.
 func mayNameVersions(bundles []*corev1.ConfigMap) bool {
 	inflated := 0
 	for _, cm := range bundles {

@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile looks at. It writes to none of it. Gather fills all but Now, LastRun, CustomResources,
-// RBACChanged and Checkpoint. The order of lists does not matter. A plan whose steps are looked at needs every list from
-// OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather does.
+// Input is everything that Reconcile looks at. It writes to none of it. Gather fills all but Now, LastRun,
+// CustomResources, RBACChanged and Checkpoint. The order of lists does not matter. A plan whose steps are looked at
+// needs every list from OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather does.
 type Input struct {
 	// Now is the instant of this reconcile. Required.
 	Now time.Time
@@ -32,17 +32,17 @@ type Input struct {
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorGroups of the plan's namespace, all of them.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// ClusterServiceVersions of the plan's namespace, copies too: at least those that its steps describe, resolve to or name
-	// as owners, and that its CustomResourceDefinitions record. All of them when spec leaves one of its steps out, or when a
-	// definition converts by webhook.
+	// ClusterServiceVersions of the plan's namespace, copies too: at least those that its steps describe, resolve to or
+	// name as owners, and that its CustomResourceDefinitions record. All of them when spec leaves one of its steps out,
+	// or when a definition converts by webhook.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps name
-	// as installed alongside.
+	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps
+	// name as installed alongside.
 	Alongside olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Announced are ClusterServiceVersions of other namespaces that these definitions name, too, that do not exist, and that
-	// an InstallPlan in progress is to make.
+	// Announced are ClusterServiceVersions of other namespaces that these definitions name, too, that do not exist, and
+	// that an InstallPlan in progress is to make.
 	Announced []types.NamespacedName
 	// Objects are the objects of all other steps that exist.
 	Objects olmcore.Observed[olmcore.Object]
@@ -50,16 +50,16 @@ type Input struct {
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets olmcore.Observed[*corev1.Secret]
-	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is copied. Needed, and gathered, only with
-	// PullSecrets.
+	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is copied. Needed, and gathered, only
+	// with PullSecrets.
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
 	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names; nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
-	// OtherPlans are all other InstallPlans, of all namespaces; where they were not read, a deleted plan leaves its bundles
-	// to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
+	// OtherPlans are all other InstallPlans, of all namespaces; where they were not read, a deleted plan leaves its
+	// bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// CustomResources are the custom resources whose validity a new schema would change, as judged by the caller: the answer
-	// to Outcome.SchemaChanges. Where it is not complete, nothing is refused on their behalf.
+	// CustomResources are the custom resources whose validity a new schema would change, as judged by the caller: the
+	// answer to Outcome.SchemaChanges. Where it is not complete, nothing is refused on their behalf.
 	CustomResources olmcore.Observed[ResourceVerdict]
 	// LastRun is what became of the last actions. Optional.
 	LastRun olmcore.LastResults
@@ -70,9 +70,10 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong before and
-// after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the resources of
-// Version could not be read, and refuses the change; Unread, when positive, how many of them were not judged.
+// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong
+// before and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the
+// resources of Version could not be read, and refuses the change; Unread, when positive, how many of them were not
+// judged.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -85,7 +86,8 @@ type ResourceVerdict struct {
 type SchemaChange struct {
 	// Before is the definition as it exists, After the one of the step.
 	Before, After *apiextensionsv1.CustomResourceDefinition
-	// Versions are those whose custom resources must be judged, sorted: served before and after, by schemas that differ.
+	// Versions are those whose custom resources must be judged, sorted: served before and after, by schemas that
+	// differ.
 	Versions []string
 }
 
@@ -115,8 +117,7 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverValue(c, in.RBACChanged)
 }
 
-// isComplete reports that the plan is Complete and stays: nothing but its relations
-// will ever be looked at.
+// isComplete reports that the plan is Complete and stays: nothing but its relations will ever be looked at.
 func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !input.Terminating(in.Namespace)

@@ -20,10 +20,11 @@ import (
 const (
 	// retryInterval is the time between two rounds of a plan that is Installing.
 	retryInterval = 5 * time.Second
-	// transientTimeout is how long a step may fail for a reason that passes by itself, and the time after which a plan that
-	// failed of one is tried again.
+	// transientTimeout is how long a step may fail for a reason that passes by itself, and the time after which a plan
+	// that failed of one is tried again.
 	transientTimeout = 10 * time.Minute
-	// minTries is how often a write must fail in a row before a plan fails of it: one answer after downtime says little.
+	// minTries is how often a write must fail in a row before a plan fails of it: one answer after downtime says
+	// little.
 	minTries = 3
 
 	retryingPrefix = "retrying execution due to error: "
@@ -72,7 +73,7 @@ func (d *decision) install(in *Input) {
 		return
 	}
 	e := d.evaluate(in, false)
-	d.status.Plan = e.Record()
+	d.steps = e.Statuses()
 	problems := d.findProblems(in, e)
 	for _, p := range problems {
 		d.say(olmcore.Warning, p.reason, e.Path(p.step), "%s", p.message)
@@ -129,8 +130,8 @@ func (d *decision) progress(in *Input, e step.Evaluation) {
 	}
 	switch d.state {
 	case StateApplying:
-		// Without a memory of the last run an error may be as good as new: it stays, or a new process would take back what
-		// another one says.
+		// Without a memory of the last run an error may be as good as new: it stays, or a new process would take back
+		// what another one says.
 		if strings.HasPrefix(status.Message, retryingPrefix) && len(in.LastRun) > 0 || strings.HasPrefix(status.Message, step.WaitingPrefix) ||
 			strings.HasSuffix(status.Message, step.NotUnpacked) {
 			status.Message = ""
@@ -195,8 +196,8 @@ func (in *Input) isNeeded() bool {
 	return slices.ContainsFunc(in.Subscriptions.Items, func(s *v1alpha1.Subscription) bool { return relation.RefersExactly(s, in.InstallPlan) })
 }
 
-// isHalfMade reports whether the versions that a plan brings exist and have not been set up, so that later versions wait for
-// what the plan has not applied. Of one that is gone nothing is made again.
+// isHalfMade reports whether the versions that a plan brings exist and have not been set up, so that later versions
+// wait for what the plan has not applied. Of one that is gone nothing is made again.
 func (in *Input) isHalfMade() bool {
 	names := in.InstallPlan.Spec.ClusterServiceVersionNames
 	return len(names) > 0 && relation.Applied(in.InstallPlan) && !slices.ContainsFunc(names, func(name string) bool {
@@ -218,14 +219,14 @@ type problem struct {
 	passes bool
 	// anew: the time for what is refused starts in this round.
 	anew bool
-	// known: the status tells of it. Each answer has a text of its own, and who wrote all of them would be woken by its own
-	// writes and try without a pause.
+	// known: the status tells of it. Each answer has a text of its own, and who wrote all of them would be woken by its
+	// own writes and try without a pause.
 	known bool
 }
 
-// findProblems returns what was found by looking, and what the API server answered to the last tries, once the statuses of this
-// round are recorded. Of several problems the one of the lowest step comes first; what can never pass comes before everything
-// else. It says which objects were written and cannot be read.
+// findProblems returns what was found by looking, and what the API server answered to the last tries, once the statuses
+// of this round are recorded. Of several problems the one of the lowest step comes first; what can never pass comes
+// before everything else. It says which objects were written and cannot be read.
 func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) {
 	for i, v := range e.Verdicts {
 		if !v.Refused() {
@@ -243,8 +244,8 @@ func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) 
 			continue
 		}
 		first := t.Steps[0]
-		if ran && last.Class == olmcore.ClassNone && t.Observed == nil && d.status.Plan[first].Status == v1alpha1.StepStatusNotPresent {
-			d.say(olmcore.Info, ReasonStepNotVisible, step.Path(first), "%s was created and is not visible", t.Key)
+		if ran && last.Class == olmcore.ClassNone && t.Observed == nil && d.steps[first] == v1alpha1.StepStatusNotPresent {
+			d.say(olmcore.Info, ReasonStepNotVisible, e.Path(first), "%s was created and is not visible", t.Key)
 		}
 		if last.Class != olmcore.ClassNone && last.Class != olmcore.Conflict { // where what was read was stale it is decided anew
 			found = append(found, in.failure(t, last))
@@ -263,9 +264,9 @@ func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) 
 	return found
 }
 
-// failure is the problem of a target that could not be written. Its time counts from the first failure of the present series, so
-// that downtime costs none. Where the answers change all the time it counts from the first of all of them, and is that of trouble
-// that passes.
+// failure is the problem of a target that could not be written. Its time counts from the first failure of the present
+// series, so that downtime costs none. Where the answers change all the time it counts from the first of all of them,
+// and is that of trouble that passes.
 func (in *Input) failure(t *step.Target, last olmcore.LastResult) problem {
 	status := &in.InstallPlan.Status
 	explain := func(text string) string { return t.Kind.Explain(t.Key.Name, t.Observed != nil, text) }
@@ -295,9 +296,10 @@ func (in *Input) installTimeout() time.Duration {
 	return cmp.Or(in.Config.InstallTimeout, DefaultInstallTimeout)
 }
 
-// refusedUntil returns when the plan fails of a step that is refused: at deadline or, where that is zero, InstallTimeout after
-// status.startTime. What is refused is not tried, so no outcome counts its time. Where the refusal is new or was not watched when
-// the time was over, its time starts anew once, and condition Retrying keeps the new start.
+// refusedUntil returns when the plan fails of a step that is refused: at deadline or, where that is zero,
+// InstallTimeout after status.startTime. What is refused is not tried, so no outcome counts its time. Where the refusal
+// is new or was not watched when the time was over, its time starts anew once, and condition Retrying keeps the new
+// start.
 func (in *Input) refusedUntil(deadline time.Time) (until time.Time, anew bool) {
 	status, timeout := &in.InstallPlan.Status, in.installTimeout()
 	if since, retrying := retryingSince(status); retrying {

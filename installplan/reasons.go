@@ -9,127 +9,113 @@ import (
 	"github.com/olmcore/olm/installplan/internal/report"
 )
 
-// Finalizer holds a plan until what it leaves behind is cleaned up; see
-// Reconcile.
+// Finalizer holds a plan until what it leaves behind is cleaned up; see Reconcile.
 const Finalizer = relation.Finalizer
 
 // AnnotationGeneratedBy is on a Subscription that a plan made: the plan's name.
 const AnnotationGeneratedBy = relation.GeneratedBy
 
-// ConditionRetrying is True on a plan whose steps are tried again although the
-// time since status.startTime is over: its transition time is from when the time
-// counts. On a plan that is Failed it says that the cause passes by itself: the
-// plan starts again 10 minutes after its transition time, as long as
-// a Subscription refers to it.
+// ConditionRetrying is True on a plan whose steps are tried again although the time since status.startTime is over: its
+// transition time is from when the time counts. On a plan that is Failed it says that the cause passes by itself: the
+// plan starts again 10 minutes after its transition time, as long as a Subscription refers to it.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
 // Reasons of actions.
 const (
-	// ReasonRelationRepaired: an owner reference, component label or finalizer of
-	// the plan was missing or stale. Nothing to do for the user.
+	// ReasonRelationRepaired: an owner reference, component label or finalizer of the plan was missing or stale.
+	// Nothing to do for the user.
 	ReasonRelationRepaired = report.RelationRepaired
-	// ReasonManualOwner: a Subscription that owns the plan wants manual approval,
-	// so the plan waits for one. The user approves the plan.
+	// ReasonManualOwner: a Subscription that owns the plan wants manual approval, so the plan waits for one. The user
+	// approves the plan.
 	ReasonManualOwner = report.ManualOwner
-	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow
-	// what was observed. Nothing to do for the user.
-	ReasonPlanProgressed = "PlanProgressed"
-	// ReasonPlanDone: every step of the plan is applied, so that it needs its finalizer
-	// no more. Nothing to do for the user.
-	ReasonPlanDone = "PlanDone"
-	// ReasonStepAbsent: the object of a step does not exist. Nothing to do for
+	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow what was observed. Nothing to do for
 	// the user.
+	ReasonPlanProgressed = "PlanProgressed"
+	// ReasonPlanDone: every step of the plan is applied, so that it needs its finalizer no more. Nothing to do for the
+	// user.
+	ReasonPlanDone = "PlanDone"
+	// ReasonStepAbsent: the object of a step does not exist. Nothing to do for the user.
 	ReasonStepAbsent = report.StepAbsent
-	// ReasonStepDiffers: the object of a step exists and is not what the step
-	// describes. Nothing to do for the user.
+	// ReasonStepDiffers: the object of a step exists and is not what the step describes. Nothing to do for the user.
 	ReasonStepDiffers = report.StepDiffers
-	// ReasonStepImmutable: the object of a step differs in a field that cannot
-	// change; it is deleted and created anew. Nothing to do for the user.
+	// ReasonStepImmutable: the object of a step differs in a field that cannot change; it is deleted and created anew.
+	// Nothing to do for the user.
 	ReasonStepImmutable = report.StepImmutable
-	// ReasonPlanDeleted: the plan is being deleted and this is what it left
-	// behind. Nothing to do for the user.
+	// ReasonPlanDeleted: the plan is being deleted and this is what it left behind. Nothing to do for the user.
 	ReasonPlanDeleted = "PlanDeleted"
 )
 
 // Reasons of diagnostics of Reconcile.
 const (
-	// ReasonNamespaceTerminating: the plan's namespace is being deleted, so
-	// nothing is installed there. Nothing to do for the user.
+	// ReasonNamespaceTerminating: the plan's namespace is being deleted, so nothing is installed there. Nothing to do
+	// for the user.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonPlanWithoutStatus: the plan never got its steps, so it will not run.
-	// The user deletes it unless a resolution still needs it.
+	// ReasonPlanWithoutStatus: the plan never got its steps, so it will not run. The user deletes it unless a
+	// resolution still needs it.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonPlanPhaseUnknown: the plan's phase is empty or none that exists. The
-	// user sets it to RequiresApproval or deletes the plan.
+	// ReasonPlanPhaseUnknown: the plan's phase is empty or none that exists. The user sets it to RequiresApproval or
+	// deletes the plan.
 	ReasonPlanPhaseUnknown = "PlanPhaseUnknown"
-	// ReasonInstallCheckFailed: no OperatorGroup, or more than one, manages the
-	// namespace, or its ServiceAccount is missing. The user repairs the
-	// OperatorGroup; the message says what is wrong.
+	// ReasonInstallCheckFailed: no OperatorGroup, or more than one, manages the namespace, or its ServiceAccount is
+	// missing. The user repairs the OperatorGroup; the message says what is wrong.
 	ReasonInstallCheckFailed = "InstallCheckFailed"
-	// ReasonStepRefused: a step cannot be applied, so no step of the plan is. The
-	// message says what stands in the way; the user removes it.
+	// ReasonStepRefused: a step cannot be applied, so no step of the plan is. The message says what stands in the way;
+	// the user removes it.
 	ReasonStepRefused = "StepRefused"
-	// ReasonStepFailed: the API server refused a write. The message is the API
-	// server's; the user grants the permission or repairs the object.
+	// ReasonStepFailed: the API server refused a write. The message is the API server's; the user grants the permission
+	// or repairs the object.
 	ReasonStepFailed = "StepFailed"
-	// ReasonStepNotVisible: the object of a step was created, or existed, and what
-	// was read does not show it, so it is created again. When that stays so, the
-	// adapter reads from a cache that leaves it out: the user labels the object
+	// ReasonStepNotVisible: the object of a step was created, or existed, and what was read does not show it, so it is
+	// created again. When that stays so, the adapter reads from a cache that leaves it out: the user labels the object
 	// olm.managed=true or deletes it.
 	ReasonStepNotVisible = "StepNotVisible"
-	// ReasonApprovalWithdrawnTooLate: approval was taken back after the first
-	// step, which stops nothing. The user deletes what is not wanted.
+	// ReasonApprovalWithdrawnTooLate: approval was taken back after the first step, which stops nothing. The user
+	// deletes what is not wanted.
 	ReasonApprovalWithdrawnTooLate = "ApprovalWithdrawnTooLate"
-	// ReasonPendingPlanCouldBeAutomatic: the plan waits for approval although no
-	// Subscription that owns it asks for that any more. The user approves it.
+	// ReasonPendingPlanCouldBeAutomatic: the plan waits for approval although no Subscription that owns it asks for
+	// that any more. The user approves it.
 	ReasonPendingPlanCouldBeAutomatic = "PendingPlanCouldBeAutomatic"
-	// ReasonSuperseded: no Subscription refers to the plan, and those that it was made
-	// for refer to later ones, so it is not executed, whether it is approved or not.
-	// Its condition Installed has this reason and names the latest. The user approves
-	// that one.
+	// ReasonSuperseded: no Subscription refers to the plan, and those that it was made for refer to later ones, so it
+	// is not executed, whether it is approved or not. Its condition Installed has this reason and names the latest. The
+	// user approves that one.
 	ReasonSuperseded = "Superseded"
-	// ReasonUnmanagedObjectUpdated: a step describes an object that was there
-	// before and was not handed to OLM; it gets the content, but no owner, so
-	// that removing the operator leaves it. Nothing to do for the user.
+	// ReasonUnmanagedObjectUpdated: a step describes an object that was there before and was not handed to OLM; it gets
+	// the content, but no owner, so that removing the operator leaves it. Nothing to do for the user.
 	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated
-	// ReasonAppliedContentAltered: the API server stored something else than what
-	// was written, which counts as applied. The user looks at admission webhooks.
+	// ReasonAppliedContentAltered: the API server stored something else than what was written, which counts as applied.
+	// The user looks at admission webhooks.
 	ReasonAppliedContentAltered = report.AppliedContentAltered
-	// ReasonSharedObject: another plan wrote the object of a step after this one,
-	// with a content or an owner of its own. It stays as that one wants it. The
-	// authors of the bundles give their objects names of their own.
+	// ReasonSharedObject: another plan wrote the object of a step after this one, with a content or an owner of its
+	// own. It stays as that one wants it. The authors of the bundles give their objects names of their own.
 	ReasonSharedObject = report.SharedObject
-	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists
-	// with another content and is kept. The user deletes it to get the plan's.
+	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists with another content and is kept. The
+	// user deletes it to get the plan's.
 	ReasonCSVContentDiffers = report.CSVContentDiffers
-	// ReasonNewerCRDKept: a newer version of the operator owns the
-	// CustomResourceDefinition, so the plan's older one is not written. Nothing to
-	// do for the user.
+	// ReasonNewerCRDKept: a newer version of the operator owns the CustomResourceDefinition, so the plan's older one is
+	// not written. Nothing to do for the user.
 	ReasonNewerCRDKept = report.NewerCRDKept
-	// ReasonExistingResourceInvalid: a custom resource is invalid under the old
-	// and under the new schema. The user repairs it.
+	// ReasonExistingResourceInvalid: a custom resource is invalid under the old and under the new schema. The user
+	// repairs it.
 	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
-	// ReasonOptionalStepSkipped: the API of an optional step is not served, so the
-	// step is left out. Nothing to do for the user.
+	// ReasonOptionalStepSkipped: the API of an optional step is not served, so the step is left out. Nothing to do for
+	// the user.
 	ReasonOptionalStepSkipped = report.OptionalStepSkipped
-	// ReasonStepNameDiffers: a step and its manifest name different objects; the
-	// manifest wins. The author of the bundle corrects it.
+	// ReasonStepNameDiffers: a step and its manifest name different objects; the manifest wins. The author of the
+	// bundle corrects it.
 	ReasonStepNameDiffers = report.StepNameDiffers
-	// ReasonExtraDocumentsIgnored: a manifest holds several YAML documents, of
-	// which the first one counts. The author of the bundle splits it.
+	// ReasonExtraDocumentsIgnored: a manifest holds several YAML documents, of which the first one counts. The author
+	// of the bundle splits it.
 	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
-	// ReasonCleanupForbidden: the controller may not remove what the deleted plan
-	// left behind. The user grants it update on Subscriptions.
+	// ReasonCleanupForbidden: the controller may not remove what the deleted plan left behind. The user grants it
+	// update on Subscriptions.
 	ReasonCleanupForbidden = "CleanupForbidden"
-	// ReasonCleanupIncomplete: the plan's cleanup did not end in time and the
-	// plan was let go. The message names what is left; the user removes it.
+	// ReasonCleanupIncomplete: the plan's cleanup did not end in time and the plan was let go. The message names what
+	// is left; the user removes it.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
-	// ReasonTruncated: a list was too long and was cut, or there were more custom
-	// resources than are judged. Where the message is about the latter, the user
-	// looks for resources that the new schema refuses.
+	// ReasonTruncated: a list was too long and was cut, or there were more custom resources than are judged. Where the
+	// message is about the latter, the user looks for resources that the new schema refuses.
 	ReasonTruncated = report.Truncated
-	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM
-	// reads it all the same, but for CustomResourceDefinitions; an API server would
-	// not. The author of the bundle corrects it.
+	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM reads it all the same, but for
+	// CustomResourceDefinitions; an API server would not. The author of the bundle corrects it.
 	ReasonKeyCase = report.KeyCase
 )

@@ -11,31 +11,30 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Outcome is what Reconcile asks for and has to say.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges ask which custom resources new schemas would break: the caller reads those of each version, holds them
-	// against both schemas, and calls Reconcile again with Input.CustomResources before it carries out anything. Module
-	// installplan/crvalidation does that. Who does not judge carries out the Actions: then nothing is refused on behalf of
-	// custom resources. Empty once they were judged.
+	// SchemaChanges ask which custom resources new schemas would break: the caller reads those of each version, holds
+	// them against both schemas, and calls Reconcile again with Input.CustomResources before it carries out anything.
+	// Module installplan/crvalidation does that. Who does not judge carries out the Actions: then nothing is refused on
+	// behalf of custom resources. Empty once they were judged.
 	SchemaChanges []SchemaChange
-	// LostBundles are the lookups of the plan whose unpacked content its steps need and is lost, as they are before anything
-	// is unpacked: the caller takes each through package unpack again. The plan applies nothing meanwhile, fails when that
-	// takes long, and goes on once the content that was planned is back.
+	// LostBundles are the lookups of the plan whose unpacked content its steps need and is lost, as they are before
+	// anything is unpacked: the caller takes each through package unpack again. The plan applies nothing meanwhile,
+	// fails when that takes long, and goes on once the content that was planned is back.
 	LostBundles []v1alpha1.BundleLookup
-	// Checkpoint, handed back in the next Input for the plan, makes a call at rest cheap; nil where something is asked for or
-	// said.
+	// Checkpoint, handed back in the next Input for the plan, makes a call at rest cheap; nil where something is asked
+	// for or said.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile takes one InstallPlan one round further. Actions are, alone in their result, the repair of the plan's relations or
-// the removal of its finalizer; else the plan's status first, then the objects of its steps in plan order, each under the
-// ServiceAccount that the plan runs as (CustomResourceDefinitions under the controller's own). A plan that is Complete and in
-// order gives the zero Result. The error is an *olmcore.InputError.
+// Reconcile takes one InstallPlan one round further. Actions are, alone in their result, the repair of the plan's
+// relations or the removal of its finalizer; else the plan's status first, then the objects of its steps in plan order,
+// each under the ServiceAccount that the plan runs as (CustomResourceDefinitions under the controller's own). A plan
+// that is Complete and in order gives the zero Result. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.
@@ -64,13 +63,14 @@ func Reconcile(in Input) (Outcome, error) {
 // decision is what one round comes to. The rules make it, each one its part.
 type decision struct {
 	state State
-	// status is what the plan's status becomes. It shares with the plan what did not change; of its steps a round changes the
-	// status alone.
+	// status is what the plan's status becomes but for its steps, which get the statuses of steps; nil for their own. It
+	// shares with the plan what did not change.
 	status v1alpha1.InstallPlanStatus
+	steps  []v1alpha1.StepStatus
 	// reason is that of the phase Failed, where it is no step's.
 	reason string
-	// result is what is said, when to look again, and the actions on the plan and its Subscriptions; actions are those on the
-	// objects of its steps.
+	// result is what is said, when to look again, and the actions on the plan and its Subscriptions; actions are those
+	// on the objects of its steps.
 	result  olmcore.Result
 	actions []olmcore.Action
 	// changes and lost are the requests of Outcome.
@@ -79,8 +79,8 @@ type decision struct {
 	target  olmcore.Ref
 }
 
-// decide asks the rules in order; the first that answers ends the round. A plan that is Complete does not get beyond its
-// repair. assessing: relations that are not in order are passed over.
+// decide asks the rules in order; the first that answers ends the round. A plan that is Complete does not get beyond
+// its repair. assessing: relations that are not in order are passed over.
 func decide(in *Input, assessing bool) decision {
 	plan := in.InstallPlan
 	d := decision{status: plan.Status, target: olmcore.RefOf(plan)}
@@ -106,7 +106,7 @@ func decide(in *Input, assessing bool) decision {
 	d.advance(in)
 	if d.status.Phase == v1alpha1.InstallPlanPhaseComplete && in.isReleasable() && !assessing {
 		// The finalizer goes before the plan is Complete, so that a plan which is Complete rests.
-		d.status, d.actions = plan.Status, nil
+		d.status, d.steps, d.actions = plan.Status, nil, nil
 		d.release(in, olmcore.Cause{Reason: ReasonPlanDone, Message: "every step is applied"})
 		d.result.Requeue(retryInterval)
 	}
@@ -157,15 +157,25 @@ func (d *decision) say(severity olmcore.Severity, reason, path, format string, a
 // outcome returns the result, with the write of the status and the transition where there are any.
 func (d *decision) outcome(in *Input) olmcore.Result {
 	plan, result := in.InstallPlan, d.result
-	if !sameStatus(plan.Status, d.status) {
-		after := *plan
-		after.Status = d.status
+	changed := !apiequality.Semantic.DeepEqual(plan.Status, d.status)
+	for i, status := range d.steps {
+		changed = changed || plan.Status.Plan[i] != nil && plan.Status.Plan[i].Status != status
+	}
+	if changed {
+		next := *plan
+		next.Status = d.status
+		after := next.DeepCopy()
 		if after.Status.CatalogSources == nil {
 			after.Status.CatalogSources = []string{} // the API requires the list
 		}
-		after.Status.Plan = slices.DeleteFunc(slices.Clone(after.Status.Plan), func(s *v1alpha1.Step) bool { return s == nil })
+		for i, status := range d.steps {
+			if after.Status.Plan[i] != nil {
+				after.Status.Plan[i].Status = status
+			}
+		}
+		after.Status.Plan = slices.DeleteFunc(after.Status.Plan, func(s *v1alpha1.Step) bool { return s == nil })
 		cause := olmcore.Cause{Reason: ReasonPlanProgressed, Message: "state " + string(d.state)}
-		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after.DeepCopy(), cause))
+		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
 	}
 	result.Actions = append(result.Actions, d.actions...)
 	if from, to := plan.Status.Phase, d.status.Phase; from != to {
@@ -177,11 +187,4 @@ func (d *decision) outcome(in *Input) olmcore.Result {
 		result.Transitions = append(result.Transitions, t)
 	}
 	return result
-}
-
-// sameStatus compares a plan's status with what a round makes of it: of its steps that is the status alone.
-func sameStatus(before, after v1alpha1.InstallPlanStatus) bool {
-	same := slices.EqualFunc(before.Plan, after.Plan, func(a, b *v1alpha1.Step) bool { return step.StatusOf(a) == step.StatusOf(b) })
-	before.Plan = after.Plan
-	return same && apiequality.Semantic.DeepEqual(before, after)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// State is what a plan is doing, finer than its phase: which rule decides this
-// round.
+// State is what a plan is doing, finer than its phase: which rule decides this round.
 type State string
 
 // States, in the order in which the rules are asked.
@@ -20,8 +19,7 @@ const (
 	StateDeleting State = "Deleting"
 	// StateNamespaceTerminating: its namespace is being deleted.
 	StateNamespaceTerminating State = "NamespaceTerminating"
-	// StateRepairing: its approval is corrected first, as a Subscription that owns it
-	// wants to be asked.
+	// StateRepairing: its approval is corrected first, as a Subscription that owns it wants to be asked.
 	StateRepairing State = "Repairing"
 	// StateComplete: every step was applied. Final.
 	StateComplete State = "Complete"
@@ -31,8 +29,7 @@ const (
 	StateFailed State = "Failed"
 	// StateRetried: it failed, and the cause is gone.
 	StateRetried State = "Retried"
-	// StateSuperseded: no Subscription refers to it, and another plan took its place,
-	// just now.
+	// StateSuperseded: no Subscription refers to it, and another plan took its place, just now.
 	StateSuperseded State = "Superseded"
 	// StateCheckFailed: the namespace's OperatorGroup stands in the way.
 	StateCheckFailed State = "CheckFailed"
@@ -60,8 +57,8 @@ const (
 	StateCompleting State = "Completing"
 )
 
-// Phases returns the phase graph. By is the State in which a plan takes an edge, empty
-// for the two that package create takes.
+// Phases returns the phase graph. By is the State in which a plan takes an edge, empty for the two that package create
+// takes.
 func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
 	const (
 		none       = v1alpha1.InstallPlanPhaseNone
@@ -94,9 +91,8 @@ type Assessment struct {
 	RequeueAfter time.Duration
 }
 
-// Assess returns what a plan is doing: what Reconcile decides about it once its
-// owner references, labels and finalizer are in order, as they need not be on plans
-// that OLM made. The error is an *olmcore.InputError.
+// Assess returns what a plan is doing: what Reconcile decides about it once its owner references, labels and finalizer
+// are in order, as they need not be on plans that OLM made. The error is an *olmcore.InputError.
 func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err

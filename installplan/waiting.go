@@ -15,7 +15,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// checkInterval is the time between two checks of missing OperatorGroups, and of the custom resources that a plan failed of.
+// checkInterval is the time between two checks of missing OperatorGroups, and of the custom resources that a plan
+// failed of.
 const checkInterval = 30 * time.Second
 
 // withoutSteps is the round of a plan that has no steps.
@@ -31,8 +32,8 @@ func (d *decision) withoutSteps(in *Input) {
 	}
 }
 
-// successor returns the name of the plan that superseded the plan, empty when none did. A plan that started is not superseded,
-// as a step of it may have been applied: half an operator helps less than two versions.
+// successor returns the name of the plan that superseded the plan, empty when none did. A plan that started is not
+// superseded, as a step of it may have been applied: half an operator helps less than two versions.
 func (in *Input) successor() string {
 	plan := in.InstallPlan
 	if relation.Terminal(plan) || plan.Spec.Generation <= 0 || len(plan.Status.Plan) == 0 || !relation.Untouched(plan) {

@@ -197,7 +197,7 @@ func objectsOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.Custo
 		if !leavesObject(s) {
 			return
 		}
-		key, served := kinds.Known.KeyOf(s, namespace, crds)
+		key, served := kinds.KeyOf(s, namespace, crds)
 		if !served || !yield(key) {
 			return
 		}

@@ -97,7 +97,7 @@ func (sr *stepReader) objects(p *v1alpha1.InstallPlan) (objects []olmcore.Object
 			continue
 		}
 		for key := range objectsOf(s, p.Namespace, crds) {
-			o, err := olmcore.GetKind(sr.ctx, sr.r, kinds.Known.GVKOf(s), key.Namespace, key.Name)
+			o, err := olmcore.GetKind(sr.ctx, sr.r, kinds.GVKOf(s), key.Namespace, key.Name)
 			if err == nil && o != nil {
 				add(o)
 				break

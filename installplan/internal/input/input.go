@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input checks and reads what the Inputs of package installplan and those below
-// it hold.
+// Package input checks and reads what the Inputs of package installplan and those below it hold.
 package input
 
 import (
@@ -14,12 +13,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// VisibilityGrace is how long something that another object proves to exist may be
-// missing in an Input, as it comes from a stale cache.
+// VisibilityGrace is how long something that another object proves to exist may be missing in an Input, as it comes
+// from a stale cache.
 const VisibilityGrace = 10 * time.Second
 
-// Required returns an *olmcore.InputError for a list that was not read, and for what
-// olmcore.ValidateList refuses.
+// Required returns an *olmcore.InputError for a list that was not read, and for what olmcore.ValidateList refuses.
 func Required[O olmcore.Object](field string, list olmcore.Observed[O], checks ...olmcore.Check) error {
 	if !list.Complete && len(list.Items) == 0 {
 		return &olmcore.InputError{Field: field, Problem: "was not read"}

@@ -64,8 +64,8 @@ func immutablePriority(have, want map[string]any) string {
 	return ""
 }
 
-// Keep takes over into want, which it changes, what an existing object has and the manifest leaves open, and returns it.
-// managed: the object was handed to OLM.
+// Keep takes over into want, which it changes, what an existing object has and the manifest leaves open, and returns
+// it. managed: the object was handed to OLM.
 type Keep func(have, want map[string]any, managed bool) map[string]any
 
 func keepSecret(have, want map[string]any, _ bool) map[string]any {
@@ -75,8 +75,8 @@ func keepSecret(have, want map[string]any, _ bool) map[string]any {
 	return want
 }
 
-// keepAccount: an account keeps the secrets that others added, and an unmanaged one everything but what the step adds to
-// them.
+// keepAccount: an account keeps the secrets that others added, and an unmanaged one everything but what the step adds
+// to them.
 func keepAccount(have, want map[string]any, managed bool) map[string]any {
 	unionByName(want, have, "secrets")
 	unionByName(want, have, "imagePullSecrets")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds is the table of the kinds of InstallPlan steps: how the objects of each are applied, and which other kinds
-// an API server serves.
+// Package kinds is the table of the kinds of InstallPlan steps: how the objects of each are applied, and which other
+// kinds an API server serves.
 package kinds
 
 import (
@@ -22,8 +22,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Kind is how steps of one kind are applied: a row of the table. Package step applies every row; what it does besides for
-// ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets is in its table of rules.
+// Kind is how steps of one kind are applied: a row of the table. Package step applies every row; what it does besides
+// for ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets is in its table of
+// rules.
 type Kind struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
@@ -32,8 +33,8 @@ type Kind struct {
 	Owned, Labelled bool
 	// CreateOnly: an object that exists satisfies the step whatever its content.
 	CreateOnly bool
-	// Additive: an object that was not handed to OLM gets what the step adds, as Keep leaves the rest alone. Of other kinds
-	// it is used or refused, and not written.
+	// Additive: an object that was not handed to OLM gets what the step adds, as Keep leaves the rest alone. Of other
+	// kinds it is used or refused, and not written.
 	Additive bool
 	// ByController: the controller writes it, whatever account the plan runs as.
 	ByController bool
@@ -42,13 +43,13 @@ type Kind struct {
 	Immutable Immutable
 	// Order is the place of its steps in a new plan, from 0; others have OtherKinds.
 	Order int
-	// Word is what OLM's messages call it; FailedCreate and FailedUpdate are the formats, for its name and the message, of
-	// what OLM makes of an error of the API server: empty for the way of most kinds.
+	// Word is what OLM's messages call it; FailedCreate and FailedUpdate are the formats, for its name and the message,
+	// of what OLM makes of an error of the API server: empty for the way of most kinds.
 	Word, FailedCreate, FailedUpdate string
 }
 
-// Kinds of steps that have rules of their own, as OLM names them: "Secret" is the copy of a pull Secret, "BundleSecret" a
-// Secret from a bundle.
+// Kinds of steps that have rules of their own, as OLM names them: "Secret" is the copy of a pull Secret, "BundleSecret"
+// a Secret from a bundle.
 const (
 	CSV            = v1alpha1.ClusterServiceVersionKind
 	CRD            = "CustomResourceDefinition"
@@ -81,8 +82,8 @@ var Known = Table{
 	"ClusterRoleBinding": {GVK: rbac("ClusterRoleBinding"), Labelled: true, Immutable: immutableRoleRef, Order: 6, Word: "clusterrolebinding"},
 }
 
-// Supported are the kinds, of any group, that steps may have besides Known. Those with a GVK every API server serves; the
-// others a CustomResourceDefinition defines.
+// Supported are the kinds, of any group, that steps may have besides Known. Those with a GVK every API server serves;
+// the others a CustomResourceDefinition defines.
 var Supported = Table{
 	"PodDisruptionBudget": {GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Namespaced: true},
 	"NetworkPolicy":       {GVK: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespaced: true},
@@ -122,8 +123,8 @@ func Generic(gvk schema.GroupVersionKind, namespaced bool) Kind {
 	}
 }
 
-// IsSupported reports whether steps may have a kind that is no row of Known: one of supported, where that is nil a row of
-// Supported.
+// IsSupported reports whether steps may have a kind that is no row of Known: one of supported, where that is nil a row
+// of Supported.
 func IsSupported(supported []string, kind string) bool {
 	_, byDefault := Supported[kind]
 	return slices.Contains(supported, kind) || supported == nil && byDefault
@@ -142,18 +143,18 @@ func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
 }
 
 // GVKOf returns the kind of the object that a step names, going by its resource alone.
-func (t Table) GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
-	if k, known := t[s.Resource.Kind]; known {
+func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
+	if k, known := Known[s.Resource.Kind]; known {
 		return k.GVK
 	}
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 }
 
-// KeyOf returns the object that a step of a plan in a namespace names, going by its resource alone. ok is false when its
-// kind is not served.
-func (t Table) KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
-	gvk := t.GVKOf(s)
-	k, known := t[s.Resource.Kind]
+// KeyOf returns the object that a step of a plan in a namespace names, going by its resource alone. ok is false when
+// its kind is not served.
+func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
+	gvk := GVKOf(s)
+	k, known := Known[s.Resource.Kind]
 	if !known {
 		api := LookUp(gvk, crds)
 		k.Namespaced, known = api.Namespaced, api.Kind
@@ -170,8 +171,8 @@ type Served struct {
 	Version, Kind, Namespaced bool
 }
 
-// LookUp says whether the API server serves a kind: kinds of its own, and those that a CustomResourceDefinition defines. An
-// aggregated API that no CustomResourceDefinition describes is not seen.
+// LookUp says whether the API server serves a kind: kinds of its own, and those that a CustomResourceDefinition
+// defines. An aggregated API that no CustomResourceDefinition describes is not seen.
 func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceDefinition) (answer Served) {
 	if k, ok := Supported[gvk.Kind]; ok && k.GVK == gvk {
 		return Served{Version: true, Kind: true, Namespaced: k.Namespaced}
@@ -203,7 +204,8 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return is[apiextensionsv1.Established] && is[apiextensionsv1.NamesAccepted]
 }
 
-// Explain words an API server's error about the object of a name as OLM does; exists says that the object is to be updated.
+// Explain words an API server's error about the object of a name as OLM does; exists says that the object is to be
+// updated.
 func (k Kind) Explain(name string, exists bool, message string) string {
 	verb, format := "creating", k.FailedCreate
 	if exists {

@@ -139,8 +139,8 @@ func NeedsDefinition(s *v1alpha1.Step) bool {
 	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOf(s), nil).Kind
 }
 
-// FirstDocument returns the first YAML document that holds anything, as JSON, and whether there is another. What is a JSON
-// object is that document as it is.
+// FirstDocument returns the first YAML document that holds anything, as JSON, and whether there is another. What is a
+// JSON object is that document as it is.
 func FirstDocument(text string) (first []byte, extra bool, err error) {
 	if data := []byte(text); looksLikeJSON(text) && json.Valid(data) {
 		return data, false, nil
@@ -189,11 +189,13 @@ type Ref struct {
 }
 
 // ParseRef reads a manifest that is a Ref; ok is false for every other one.
-func ParseRef(text string) (ref Ref, ok bool) {
-	if !strings.Contains(text, `"catalogSourceName`) || json.Unmarshal([]byte(text), &ref) != nil {
+func ParseRef(text string) (Ref, bool) {
+	if !strings.Contains(text, `"catalogSourceName`) {
 		return Ref{}, false
 	}
-	ok = ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" &&
-		ref.CatalogSourceName != "" && ref.CatalogSourceNamespace != ""
-	return ref, ok
+	var ref Ref
+	if json.Unmarshal([]byte(text), &ref) != nil {
+		return Ref{}, false
+	}
+	return ref, ref.Kind == "ConfigMap" && ref.Name != "" && ref.Namespace != "" && ref.CatalogSourceName != "" && ref.CatalogSourceNamespace != ""
 }

@@ -31,8 +31,8 @@ const (
 	UnmanagedObjectUpdated  = "UnmanagedObjectUpdated"
 )
 
-// Clip returns a text for a status, as valid UTF-8 of at most 8 KiB and a mark where it was cut: names and the texts of an
-// API server may have any length.
+// Clip returns a text for a status, as valid UTF-8 of at most 8 KiB and a mark where it was cut: names and the texts of
+// an API server may have any length.
 func Clip(text string) string {
 	const limit = 8 << 10
 	text = strings.ToValidUTF8(text, "\uFFFD")

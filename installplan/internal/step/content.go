@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// hashKey is the annotation of an object that says what a step applied: a later round compares it instead of the object,
-// which the API server may have completed.
+// hashKey is the annotation of an object that says what a step applied: a later round compares it instead of the
+// object, which the API server may have completed.
 const hashKey = olmcore.KeyPrefix + "step-hash"
 
 // byContent is the rule of all kinds whose content is kept up to date.
@@ -52,8 +52,8 @@ func byContent(w *world, t *Target) Verdict {
 	return update(w, t, want, hash, owners)
 }
 
-// labelled returns what a target's object must hold but for owner references: the manifest and the labels that say whose
-// it is.
+// labelled returns what a target's object must hold but for owner references: the manifest and the labels that say
+// whose it is.
 func labelled(w *world, t *Target) map[string]any {
 	object := withMetadata(t.desired.Object)
 	metadata := manifest.Fields(object, "metadata")
@@ -128,8 +128,8 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	return change(w, t, after).saying(said...)
 }
 
-// replace deletes an object that differs in a field that cannot change, to be created anew. One that is not the step's to
-// delete refuses it.
+// replace deletes an object that differs in a field that cannot change, to be created anew. One that is not the step's
+// to delete refuses it.
 func replace(w *world, t *Target, managed bool, field string) Verdict {
 	if !managed || isOthers(w, t) {
 		return blocked("%s %s%s%s%s", t.Key.Kind, t.Key.Name, immutableMiddle, field, immutableSuffix)
@@ -140,9 +140,9 @@ func replace(w *world, t *Target, managed bool, field string) Verdict {
 	}}
 }
 
-// taken reports that this plan wrote the object in the last round, and that another plan did so since then: two plans that
-// describe one object would take it from each other for ever. What is read may be stale: that the write arrived is told by
-// the owner that it added, which stays, or by owner labels that are not those of the predecessor.
+// taken reports that this plan wrote the object in the last round, and that another plan did so since then: two plans
+// that describe one object would take it from each other for ever. What is read may be stale: that the write arrived is
+// told by the owner that it added, which stays, or by owner labels that are not those of the predecessor.
 func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, managed bool) bool {
 	hash := t.Observed.GetAnnotations()[hashKey]
 	if !w.wrote(t.Key) || hash == want {
@@ -158,8 +158,8 @@ func sayShared(w *world, t *Target) olmcore.Diagnostic {
 	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is also that of another plan, which wrote it last", t.Key)
 }
 
-// altered reports that an Update of an object succeeded and its mark is missing: something rewrites what is stored. A step
-// that is recorded as Unknown met an object that existed, so what succeeded was no Create.
+// altered reports that an Update of an object succeeded and its mark is missing: something rewrites what is stored. A
+// step that is recorded as Unknown met an object that existed, so what succeeded was no Create.
 func altered(w *world, t *Target) bool {
 	return w.wrote(t.Key) && t.Recorded == v1alpha1.StepStatusUnknown && t.Observed.GetAnnotations()[hashKey] == ""
 }
@@ -168,8 +168,8 @@ func sayAltered(w *world, t *Target) olmcore.Diagnostic {
 	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with another content than was written", t.Key)
 }
 
-// same compares an observed object with what would be written, leaving kind and version aside, which typed clients do not
-// fill in.
+// same compares an observed object with what would be written, leaving kind and version aside, which typed clients do
+// not fill in.
 func same(have, after olmcore.Object) bool {
 	gvk := after.GetObjectKind().GroupVersionKind()
 	after.GetObjectKind().SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
@@ -225,7 +225,7 @@ func create(w *world, t *Target, o olmcore.Object) Verdict {
 func creating(w *world, t *Target, o olmcore.Object) Verdict {
 	action := olmcore.CreateOf(o, olmcore.Cause{Reason: report.StepAbsent, Message: t.Key.Kind + " is absent"})
 	action.As = w.identity(t.Kind)
-	return Verdict{Asked: v1alpha1.StepStatusNotPresent, Action: action}
+	return Verdict{Action: action}
 }
 
 // ownersOf returns the owner references that a target must have; a Verdict says that they cannot be told yet.
@@ -303,8 +303,8 @@ func ownedByAll(o olmcore.Object, owners []metav1.OwnerReference) bool {
 	return !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return !olmcore.OwnedBy(o, r.UID) })
 }
 
-// isOthers reports that the observed object belongs to a ClusterServiceVersion that is neither the step's nor one that it
-// takes over from. Deleting it would harm that one.
+// isOthers reports that the observed object belongs to a ClusterServiceVersion that is neither the step's nor one that
+// it takes over from. Deleting it would harm that one.
 func isOthers(w *world, t *Target) bool {
 	theirs := func(namespace, name string) bool {
 		own := namespace == w.Plan.Namespace && slices.Contains(t.Versions, name)

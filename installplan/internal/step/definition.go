@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// AlongsidePrefix starts the annotations in which a definition records the ClusterServiceVersions that brought it, each
-	// as namespace/name. OLM writes them.
+	// AlongsidePrefix starts the annotations in which a definition records the ClusterServiceVersions that brought it,
+	// each as namespace/name. OLM writes them.
 	AlongsidePrefix = "operatorframework.io/installed-alongside-"
-	// changeableBy is the annotation of a definition that names the namespaces whose plans may change it whoever else owns
-	// it, separated by commas. An administrator sets it; no bundle can.
+	// changeableBy is the annotation of a definition that names the namespaces whose plans may change it whoever else
+	// owns it, separated by commas. An administrator sets it; no bundle can.
 	changeableBy = olmcore.KeyPrefix + "changeable-by"
 	// establishTimeout is how long a definition may take to be served.
 	establishTimeout = time.Minute
@@ -35,9 +35,9 @@ const (
 	maxRecorded = 20
 )
 
-// definition is a CustomResourceDefinition that steps describe. Definitions are shared by all namespaces: they are never
-// deleted, do not count before they are served, and change only in ways that take nothing away from other owners or from
-// existing custom resources.
+// definition is a CustomResourceDefinition that steps describe. Definitions are shared by all namespaces: they are
+// never deleted, do not count before they are served, and change only in ways that take nothing away from other owners
+// or from existing custom resources.
 type definition struct {
 	w *world
 	t *Target
@@ -147,8 +147,8 @@ func (d definition) change() Verdict {
 	return v
 }
 
-// write asks for the Update to after, with the plan's own records and further annotations, or finds that it would change
-// nothing but the latter.
+// write asks for the Update to after, with the plan's own records and further annotations, or finds that it would
+// change nothing but the latter.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
 	maps.Copy(entries, d.records)
@@ -252,12 +252,13 @@ func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others ma
 	return entries, others
 }
 
-// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is recorded.
+// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is
+// recorded.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
-// recording returns the entries of those that exist or are about to, and those of the plan's own versions. Two names may
-// have one hash under which OLM records them, and such names are easily found: the first entry stays, the next gets a key
-// of its own.
+// recording returns the entries of those that exist or are about to, and those of the plan's own versions. Two names
+// may have one hash under which OLM records them, and such names are easily found: the first entry stays, the next gets
+// a key of its own.
 func (d definition) recording(entries map[string]string) map[string]string {
 	kept := map[string]string{}
 	add := func(value string) {

@@ -22,8 +22,8 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	if s == nil {
 		return invalid(InvalidPlan), true
 	}
-	keep := Verdict{Outcome: Done, Status: s.Status, Asked: s.Status}
-	refused := Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status, Asked: s.Status}
+	keep := Verdict{Outcome: Done, Status: s.Status}
+	refused := Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}
 	if s.Resource.Kind == "" || s.Resource.Name == "" {
 		return refused, true
 	}
@@ -39,7 +39,7 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	default:
 		return refused, true
 	}
-	key, served := w.Kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
+	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
 	o := w.objects[key]
 	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); !served || o == nil || isCSV && csv.IsCopied() {
 		return Verdict{}, false
@@ -57,7 +57,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	if s.Resolving != "" {
 		t.Versions = []string{s.Resolving}
 	}
-	kind, known := w.Kinds[s.Resource.Kind]
+	kind, known := kinds.Known[s.Resource.Kind]
 	if s.Resource.Kind == kinds.PullSecret {
 		t.Kind, t.Key = kind, olmcore.Key{Kind: "Secret", Namespace: w.Plan.Namespace, Name: s.Resource.Name}
 		return t, Verdict{}
@@ -71,7 +71,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s holds more than one document", s.Resource.Name))
 	}
 	if m.GVK.Kind == "" {
-		m.GVK = w.Kinds.GVKOf(s)
+		m.GVK = kinds.GVKOf(s)
 	}
 	if known {
 		v = checkKind(s, kind, m.GVK)

@@ -46,7 +46,9 @@ func Evaluate(in Input) Evaluation {
 	e := Evaluation{plan: plan, Verdicts: make([]Verdict, len(plan.Status.Plan))}
 	if len(e.Verdicts) > MaxSteps || len(bundle.Referred(plan)) > MaxBundles {
 		for i, s := range plan.Status.Plan {
-			e.Verdicts[i].Status = StatusOf(s)
+			if s != nil {
+				e.Verdicts[i].Status = s.Status
+			}
 		}
 		e.Verdicts[0].Outcome, e.Verdicts[0].Message = Invalid, InvalidPlan
 		return e
@@ -57,10 +59,10 @@ func Evaluate(in Input) Evaluation {
 		v, answered := fromStatus(w, s)
 		if answered {
 			e.Verdicts[i] = v
-		} else if _, isKnown := w.Kinds[s.Resource.Kind]; isKnown {
-			known = append(known, i)
-		} else {
+		} else if kinds.IsGeneric(s) {
 			generic = append(generic, i)
+		} else {
+			known = append(known, i)
 		}
 	}
 	w.literals, e.Lost = literals(w, slices.Concat(known, generic))
@@ -70,14 +72,6 @@ func Evaluate(in Input) Evaluation {
 	e.requireAccount(in.HasAccount)
 	e.lookups()
 	return e
-}
-
-// StatusOf returns the status that is recorded for a step.
-func StatusOf(s *v1alpha1.Step) v1alpha1.StepStatus {
-	if s == nil {
-		return ""
-	}
-	return s.Status
 }
 
 // judge gives steps their verdicts, those for one object the same.
@@ -123,7 +117,6 @@ func (e *Evaluation) describe(w *world, steps []int) []*Target {
 				v = Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}
 			}
 			v.Status = cmp.Or(v.Status, s.Status)
-			v.Asked = v.Status
 			e.Verdicts[i] = v
 		case byKey[t.Key] != nil:
 			byKey[t.Key].join(t)
@@ -163,7 +156,6 @@ func (e *Evaluation) settle(t *Target, v Verdict) {
 			}
 		}
 		own.Status = cmp.Or(own.Status, have)
-		own.Asked = cmp.Or(own.Asked, own.Status)
 		e.Verdicts[i] = own
 	}
 }
@@ -195,28 +187,24 @@ func (e Evaluation) Path(i int) string {
 	if i >= len(e.plan.Status.Plan) {
 		return "status.bundleLookups"
 	}
-	return Path(i)
+	return path(i)
 }
 
 // Refused reports whether the plan as a whole may not be applied.
 func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }
 
-// Record returns the steps of the plan with the status that each gets. Where actions are held back, no step remembers
-// that its object was asked for. A nil step stays.
-func (e Evaluation) Record() []*v1alpha1.Step {
+// Statuses returns the status that each step of the plan gets. Where actions are held back, no step remembers that its
+// object was asked for.
+func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	held := e.Refused()
-	steps := make([]*v1alpha1.Step, len(e.plan.Status.Plan))
-	for i, s := range e.plan.Status.Plan {
-		if s == nil {
-			continue
+	statuses := make([]v1alpha1.StepStatus, len(e.plan.Status.Plan))
+	for i := range statuses {
+		statuses[i] = e.Verdicts[i].Status
+		if _, asked := e.Verdicts[i].Action.(olmcore.Create); asked && !held {
+			statuses[i] = v1alpha1.StepStatusNotPresent
 		}
-		next := *s
-		if next.Status = e.Verdicts[i].Asked; held {
-			next.Status = e.Verdicts[i].Status
-		}
-		steps[i] = &next
 	}
-	return steps
+	return statuses
 }
 
 // Actions returns what is to be written, in plan order; nothing when a step is refused.

@@ -3,7 +3,6 @@
 package step_test
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -22,8 +21,8 @@ import (
 // owner under the account of the plan, kept up to date, keep what the row says, are made
 // anew where they cannot change, and their failures are worded.
 func TestOneRowIsAllThereIsToAKind(t *testing.T) {
-	table := maps.Clone(kinds.Known)
-	table["Lease"] = kinds.Kind{
+	t.Cleanup(func() { delete(kinds.Known, "Lease") })
+	kinds.Known["Lease"] = kinds.Kind{
 		GVK: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true, Owned: true, Word: "lease",
 		Keep: func(have, want map[string]any, _ bool) map[string]any {
 			want["kept"] = have["kept"]
@@ -39,7 +38,7 @@ func TestOneRowIsAllThereIsToAKind(t *testing.T) {
 	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a.v1", UID: "7"}}
 	evaluate := func(change func(*step.Input)) step.Evaluation {
 		in := step.Input{
-			Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), HasAccount: true, Kinds: table,
+			Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC), HasAccount: true,
 			Plan: &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}, Status: v1alpha1.InstallPlanStatus{
 				AttenuatedServiceAccountRef: &corev1.ObjectReference{Namespace: "ops", Name: "scoped"},
 				Plan: []*v1alpha1.Step{{Resolving: "a.v1", Status: v1alpha1.StepStatusUnknown, Resource: v1alpha1.StepResource{
@@ -97,5 +96,5 @@ func TestOneRowIsAllThereIsToAKind(t *testing.T) {
 
 	orphan := evaluate(func(in *step.Input) { in.ClusterServiceVersions = nil })
 	require.Contains(t, orphan.Verdicts[0].Message, "error generating ownerrefs for lease l:")
-	require.Equal(t, "error creating lease l: no", table["Lease"].Explain("l", false, "no"))
+	require.Equal(t, "error creating lease l: no", kinds.Known["Lease"].Explain("l", false, "no"))
 }

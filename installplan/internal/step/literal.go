@@ -39,8 +39,8 @@ func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 }
 
 // literals makes the steps of the bundles again that steps of the plan refer to, as they were planned, and returns the
-// lookups of those whose content is lost. The references of one bundle differ in their properties, so it is read once for
-// all of them.
+// lookups of those whose content is lost. The references of one bundle differ in their properties, so it is read once
+// for all of them.
 func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
 	made = map[manifest.Ref]literal{}
 	contents, inflated := map[types.NamespacedName]content{}, 0
@@ -124,9 +124,9 @@ func literalOf(namespace, resolving string, ref manifest.Ref, c content) literal
 	return literal{steps: steps}
 }
 
-// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for nothing
-// in the namespace of the global catalogs: whoever writes it would have any image pulled there with the Secrets of that
-// namespace.
+// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for
+// nothing in the namespace of the global catalogs: whoever writes it would have any image pulled there with the Secrets
+// of that namespace.
 func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLookup, found bool) {
 	if ref.Namespace != plan.Namespace && plan.Status.AttenuatedServiceAccountRef != nil {
 		return l, false

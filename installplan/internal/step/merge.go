@@ -70,8 +70,8 @@ func isFrame(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata" || key == "status"
 }
 
-// useUnmanaged decides about an object that exists and was not handed to OLM: it may be used where it holds what the step
-// wants, and is not written.
+// useUnmanaged decides about an object that exists and was not handed to OLM: it may be used where it holds what the
+// step wants, and is not written.
 func useUnmanaged(t *Target, have, want map[string]any) Verdict {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if !isFrame(key) && !holds(have[key], want[key]) {
@@ -81,8 +81,8 @@ func useUnmanaged(t *Target, have, want map[string]any) Verdict {
 	return Verdict{Outcome: Done}
 }
 
-// holds reports whether an observed value has all that is wanted: fields may have been added, by the API server or by its
-// user, entries of lists may not.
+// holds reports whether an observed value has all that is wanted: fields may have been added, by the API server or by
+// its user, entries of lists may not.
 func holds(have, want any) bool {
 	switch want := want.(type) {
 	case nil:

@@ -12,9 +12,10 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// narrowed returns the first field in which a CustomResourceDefinition that becomes to takes something away from users of
-// from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted. Empty
-// when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not compared.
+// narrowed returns the first field in which a CustomResourceDefinition that becomes to takes something away from users
+// of from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted.
+// Empty when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not
+// compared.
 func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 	a, b := &from.Spec, &to.Spec
 	switch {
@@ -96,8 +97,8 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// narrowedSchema returns the first field of old below which next may refuse, drop or default a value that old took as it
-// was. What cannot be compared simply counts as narrower when it differs.
+// narrowedSchema returns the first field of old below which next may refuse, drop or default a value that old took as
+// it was. What cannot be compared simply counts as narrower when it differs.
 func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps) string {
 	if old == nil || next == nil {
 		if old == next {

@@ -11,8 +11,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// recordedOwners returns the values of those entries of the observed definition that counts accepts, sorted and each once.
-// Only versions that a definition records count: anybody may claim to own what exists.
+// recordedOwners returns the values of those entries of the observed definition that counts accepts, sorted and each
+// once. Only versions that a definition records count: anybody may claim to own what exists.
 func (d definition) recordedOwners(counts func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool) []string {
 	entries, _ := Recorded(d.have)
 	var owners []string
@@ -55,8 +55,8 @@ func (d definition) newerOwner() string {
 	return newer[0]
 }
 
-// protectedOwners returns the live ClusterServiceVersions of other operators that brought the definition and own it, or are
-// about to; none where the plan may change it all the same.
+// protectedOwners returns the live ClusterServiceVersions of other operators that brought the definition and own it, or
+// are about to; none where the plan may change it all the same.
 func (d definition) protectedOwners() []string {
 	w, namespaces := d.w, strings.Split(d.have.Annotations[changeableBy], ",")
 	if w.ChangeOwnedCRDs || slices.Contains(namespaces, w.Plan.Namespace) {
@@ -84,8 +84,8 @@ func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) strin
 	return narrowed(d.have, after)
 }
 
-// convertedByOthers reports that a live ClusterServiceVersion keeps the conversion webhook of the observed definition. One
-// of another namespace cannot where the webhook is no Service of its own.
+// convertedByOthers reports that a live ClusterServiceVersion keeps the conversion webhook of the observed definition.
+// One of another namespace cannot where the webhook is no Service of its own.
 func (d definition) convertedByOthers() bool {
 	conversion := d.have.Spec.Conversion
 	return Converts(conversion) && slices.ContainsFunc(slices.Concat(d.w.ClusterServiceVersions, d.w.Alongside), func(csv *v1alpha1.ClusterServiceVersion) bool {
@@ -107,8 +107,8 @@ func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) b
 		c.Webhook.ClientConfig.Service.Namespace == namespace
 }
 
-// conversionOf returns who converts the custom resources of a definition, nil for none. The certificate by which the API
-// server knows it is filled in by others.
+// conversionOf returns who converts the custom resources of a definition, nil for none. The certificate by which the
+// API server knows it is filled in by others.
 func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
 	c := crd.Spec.Conversion.DeepCopy()
 	if !Converts(c) {

@@ -82,9 +82,9 @@ func versionRule(w *world, t *Target) Verdict {
 }
 
 // checkOwnedCRDs refuses a ClusterServiceVersion whose CustomResourceDefinitions another one of the namespace owns: one
-// that the plan does not name whoever that is, one that it names when it would be made beside a version that is not in its
-// upgrade chain. Of two plans that were made without each other the first to run wins; the version of the second could
-// never be installed, nor replace anything.
+// that the plan does not name whoever that is, one that it names when it would be made beside a version that is not in
+// its upgrade chain. Of two plans that were made without each other the first to run wins; the version of the second
+// could never be installed, nor replace anything.
 func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {
 	var chain map[string]bool
 	if isNamed {
@@ -138,8 +138,8 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	})
 }
 
-// isPullSecret reports whether any namespace that asks may have a copy of a Secret: it holds registry credentials, and a
-// catalog that all namespaces see needs it.
+// isPullSecret reports whether any namespace that asks may have a copy of a Secret: it holds registry credentials, and
+// a catalog that all namespaces see needs it.
 func isPullSecret(w *world, s *corev1.Secret) bool {
 	return (s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg) &&
 		slices.ContainsFunc(w.CatalogSources, func(c *v1alpha1.CatalogSource) bool {

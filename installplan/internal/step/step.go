@@ -37,8 +37,8 @@ const (
 type Verdict struct {
 	Outcome Outcome
 	Message string
-	// Status is what is recorded for the step; Asked instead when its action is part of the result.
-	Status, Asked v1alpha1.StepStatus
+	// Status is what is recorded for the step, while nothing is created for it.
+	Status v1alpha1.StepStatus
 	// Deadline is when Waiting becomes Blocked, or did; zero means never.
 	Deadline time.Time
 	// NotServed: it is refused because the API of its kind is not served. Follows: it waits for nothing but another
@@ -127,5 +127,4 @@ func unmanaged(t *Target, field string) Verdict {
 	return blocked("%s %s%s in %s; label it %s=true to hand it over, or remove it", t.Key.Kind, t.Key.Name, unmanagedMiddle, field, olmcore.LabelManaged)
 }
 
-// Path returns the field of a plan that a step is, by its index.
-func Path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
+func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }

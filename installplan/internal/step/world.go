@@ -44,8 +44,6 @@ type Input struct {
 	OLMNamespace, GlobalNamespace                      string
 	OverwriteUnmanaged, CopyAnySecret, ChangeOwnedCRDs bool
 	SupportedKinds                                     []string
-	// Kinds is the table of kinds; nil for kinds.Known.
-	Kinds kinds.Table
 }
 
 // world is an Input whose objects can be found, with what the steps say of each other.
@@ -63,11 +61,8 @@ type world struct {
 }
 
 func newWorld(in Input) *world {
-	if in.Kinds == nil {
-		in.Kinds = kinds.Known
-	}
 	w := &world{
-		Input: in, objects: map[olmcore.Key]olmcore.Object{}, packages: map[string][]string{}, planned: map[string]bool{},
+		Input: in, objects: make(map[olmcore.Key]olmcore.Object, len(in.Objects)+len(in.ClusterServiceVersions)), packages: map[string][]string{}, planned: map[string]bool{},
 		described: map[string]*v1alpha1.ClusterServiceVersion{}, defining: map[schema.GroupKind]string{},
 	}
 	for _, o := range in.Objects {
@@ -107,11 +102,11 @@ func index[O olmcore.Object](w *world, list []O) {
 
 // about returns what is said about a step, by its position in the plan, or about the plan.
 func (w *world) about(step int, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
-	path := ""
+	field := ""
 	if step != ofPlan {
-		path = Path(step)
+		field = path(step)
 	}
-	return olmcore.Diagnose(severity, reason, olmcore.RefOf(w.Plan), path, format, args...)
+	return olmcore.Diagnose(severity, reason, olmcore.RefOf(w.Plan), field, format, args...)
 }
 
 const ofPlan = -1
@@ -139,8 +134,8 @@ func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion 
 // here returns the ClusterServiceVersion of the plan's namespace that exists under a name, nil for none.
 func (w *world) here(name string) *v1alpha1.ClusterServiceVersion { return w.version(w.Plan.Namespace, name) }
 
-// known returns a ClusterServiceVersion of the plan's namespace as it exists or, where it does not, as the plan describes
-// it; nil for neither.
+// known returns a ClusterServiceVersion of the plan's namespace as it exists or, where it does not, as the plan
+// describes it; nil for neither.
 func (w *world) known(name string) *v1alpha1.ClusterServiceVersion {
 	if csv := w.here(name); csv != nil {
 		return csv
