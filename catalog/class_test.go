@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
-	"github.com/olmcore/olm/catalog/internal/pods"
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
@@ -24,10 +23,10 @@ import (
 // TestOneRowAddsAClassOfPod: Pods in quarantine serve no longer. They are replaced on
 // another node, removed, and named in the status.
 func TestOneRowAddsAClassOfPod(t *testing.T) {
-	reconcile, assess := catalog.With(pods.Traits{
-		Class: "Quarantined", Is: func(p *pods.Pod) bool { return p.Object.Annotations["quarantine"] != "" },
-		Rank: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", AvoidNode: true, Remove: pods.RemoveStuck,
-		Complaint: func(*pods.Pod) string { return "PodQuarantined" },
+	reconcile, assess := catalog.With(catalog.Traits{
+		Class: "Quarantined", Is: func(p *catalog.RegistryPod) bool { return p.Object.Annotations["quarantine"] != "" },
+		Rank: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", AvoidNode: true, Remove: catalog.RemoveStuck,
+		Complaint: func(*catalog.RegistryPod) string { return "PodQuarantined" },
 		Note:      "in quarantine", Explanation: "it is in quarantine on {node}",
 	})
 	in := invariant.Clone(converged(t, catalog.Config{}, cool()))
@@ -60,17 +59,17 @@ func TestOneRowAddsAClassOfPod(t *testing.T) {
 
 // TestEveryClassOfPodIsWhole: what a row of the table must have.
 func TestEveryClassOfPodIsWhole(t *testing.T) {
-	seen := map[pods.Class]bool{}
-	for _, row := range pods.Classes {
+	seen := map[catalog.Class]bool{}
+	for _, row := range catalog.Classes {
 		require.NotNil(t, row.Is, row.Class)
 		require.False(t, seen[row.Class], "%s is there twice", row.Class)
 		seen[row.Class] = true
 		require.Equal(t, row.Rank > 0, row.Purpose != "", "%s: a Pod that is replaced has the purpose of its replacement", row.Class)
-		require.True(t, row.Rank == 0 || row.Reason != "" || row.Class == pods.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
+		require.True(t, row.Rank == 0 || row.Reason != "" || row.Class == catalog.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
 		require.True(t, row.Active || !row.Live, "%s: a live Pod takes room", row.Class)
 		require.True(t, row.Live || !row.Present, "%s: a Pod of the present spec that counts is live", row.Class)
 	}
-	require.True(t, pods.Classes[len(pods.Classes)-1].Is(&pods.Pod{}), "the last row fits every Pod")
+	require.True(t, catalog.Classes[len(catalog.Classes)-1].Is(&catalog.RegistryPod{}), "the last row fits every Pod")
 }
 
 // scheduled sets what the scheduler says about the Pod.

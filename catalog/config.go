@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/olmcore/olm/catalog/internal/pods"
-	"github.com/olmcore/olm/catalog/internal/polling"
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -29,57 +27,49 @@ const (
 	DefaultOPMImage                = "quay.io/operator-framework/opm:latest"
 	DefaultUtilImage               = "quay.io/operator-framework/olm:latest"
 	DefaultWorkloadUserID          = 1001
-	DefaultStartupFailureThreshold = registry.DefaultStartupFailures
+	DefaultStartupFailureThreshold = 15
 )
 
-// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the
-// image or the platform.
+// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the image or the platform.
 const NoWorkloadUser = -1
 
 const maxReplicas = 5
 
-// Config holds what is the same for all CatalogSources of a controller. Zero
-// means the Default constant, a negative value is an InputError.
+// Config holds what is the same for all CatalogSources of a controller. Zero means the Default constant, a negative
+// value is an InputError.
 type Config struct {
-	// Replicas is the number of registry Pods, 1 to 5. The annotation
-	// olmcore/replicas of a CatalogSource overrides it.
+	// Replicas is the number of registry Pods, 1 to 5. The annotation olmcore/replicas of a CatalogSource overrides it.
 	Replicas int
 	// Spread says how several replicas are spread over hosts; empty: SpreadPrefer.
 	Spread Spread
-	// Resources are merged over the requests of OLM (cpu 10m, memory 50Mi). The
-	// annotation olmcore/resources, a JSON ResourceRequirements, is merged over
-	// them in turn. They are part of the Pod hash: a change rolls the Pods. What it
+	// Resources are merged over the requests of OLM (cpu 10m, memory 50Mi). The annotation olmcore/resources, a JSON
+	// ResourceRequirements, is merged over them in turn. They are part of the Pod hash: a change rolls the Pods. What it
 	// points to must not be changed.
 	Resources *corev1.ResourceRequirements
 
-	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node
-	// may be silent, not ready, or missing before its Pods count as lost.
+	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node may be silent, not ready, or missing
+	// before its Pods count as lost.
 	NodeUnreachableGrace, NodeNotReadyGrace, NodeGoneGrace time.Duration
-	// ForceDelete says which lost Pods are removed without their kubelet's consent;
-	// empty: ForceDeleteNodeLost. The annotation olmcore/force-delete-policy of a
-	// CatalogSource overrides it.
+	// ForceDelete says which lost Pods are removed without their kubelet's consent; empty: ForceDeleteNodeLost. The
+	// annotation olmcore/force-delete-policy of a CatalogSource overrides it.
 	ForceDelete ForceDeletePolicy
-	// IgnoreNodes makes Gather leave Nodes alone, for controllers that may not read
-	// them.
+	// IgnoreNodes makes Gather leave Nodes alone, for controllers that may not read them.
 	IgnoreNodes bool
 
-	// MinPollInterval is the least time between two polls of an image, whatever
-	// spec.updateStrategy asks for.
+	// MinPollInterval is the least time between two polls of an image, whatever spec.updateStrategy asks for.
 	MinPollInterval time.Duration
 
-	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent,
-	// ConfigMapServerImage those of the source types configmap and internal.
+	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent, ConfigMapServerImage those of the source
+	// types configmap and internal.
 	OPMImage, UtilImage, ConfigMapServerImage string
-	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves
-	// the choice to the image or the platform.
+	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves the choice to the image or the
+	// platform.
 	WorkloadUserID int64
-	// StartupFailureThreshold is how many startup probes, one each 10 s, may fail
-	// before the registry is restarted: large catalogs need time to load. It is part
-	// of the Pod hash. A Pod that is not ready is given up after 10 minutes, or twice
-	// the time that the probes leave.
+	// StartupFailureThreshold is how many startup probes, one each 10 s, may fail before the registry is restarted: large
+	// catalogs need time to load. It is part of the Pod hash. A Pod that is not ready is given up after 10 minutes, or
+	// twice the time that the probes leave.
 	StartupFailureThreshold int32
-	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all
-	// namespaces; empty: "olm".
+	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces; empty: "olm".
 	GlobalCatalogNamespace string
 }
 
@@ -98,23 +88,19 @@ var hosts = map[Spread]corev1.UnsatisfiableConstraintAction{
 	SpreadOff: "", SpreadPrefer: corev1.ScheduleAnyway, SpreadRequire: corev1.DoNotSchedule,
 }
 
-// ForceDeletePolicy says which Pods are deleted with a grace period of 0.
-// Pods that have finished always are.
+// ForceDeletePolicy says which Pods are deleted with a grace period of 0. Pods that have finished always are.
 type ForceDeletePolicy string
 
-// Force delete policies. A force delete is only hygiene: no replacement waits
-// for it.
+// Force delete policies. A force delete is only hygiene: no replacement waits for it.
 const (
 	// ForceDeleteNever: none.
 	ForceDeleteNever ForceDeletePolicy = "Never"
 	// ForceDeleteNodeGone: Pods of nodes that are deleted or out of service.
 	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly"
-	// ForceDeleteNodeLost: also Pods that are past their deletion time on a node
-	// that is unreachable or not ready, and stuck ones unless their node is known
-	// to be healthy.
+	// ForceDeleteNodeLost: also Pods that are past their deletion time on a node that is unreachable or not ready, and
+	// stuck ones unless their node is known to be healthy.
 	ForceDeleteNodeLost ForceDeletePolicy = "NodeLost"
-	// ForceDeleteUpstream: also each Pod with the condition DisruptionTarget, as OLM
-	// does it.
+	// ForceDeleteUpstream: also each Pod with the condition DisruptionTarget, as OLM does it.
 	ForceDeleteUpstream ForceDeletePolicy = "Upstream"
 )
 
@@ -156,86 +142,68 @@ const (
 	keyResources   = olmcore.KeyPrefix + "resources"
 )
 
-// settings are Config with its defaults and a CatalogSource's annotations applied.
-type settings struct {
-	replicas int
-	hosts    corev1.UnsatisfiableConstraintAction
-	force    ForceDeletePolicy
-	graces   pods.Graces
-	// deadline is how long a Pod may be on its node, or since its creation, without
-	// becoming ready.
-	deadline  time.Duration
-	pollLeast time.Duration
-	resources corev1.ResourceRequirements
-	global    string
-	// unusable are the annotations that cannot be used.
-	unusable []string
-}
-
-func (c *Config) settings(cs *v1alpha1.CatalogSource) settings {
-	s := settings{
-		replicas: cmp.Or(c.Replicas, DefaultReplicas),
-		hosts:    hosts[cmp.Or(c.Spread, SpreadPrefer)],
-		force:    cmp.Or(c.ForceDelete, ForceDeleteNodeLost),
-		graces: pods.Graces{
-			Unreachable: cmp.Or(c.NodeUnreachableGrace, DefaultNodeUnreachableGrace),
-			NotReady:    cmp.Or(c.NodeNotReadyGrace, DefaultNodeNotReadyGrace),
-			Gone:        cmp.Or(c.NodeGoneGrace, DefaultNodeGoneGrace),
-		},
-		deadline:  c.deadline(),
-		pollLeast: min(cmp.Or(c.MinPollInterval, DefaultMinPollInterval), polling.MaxInterval),
-		resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
-		}},
-		global: cmp.Or(c.GlobalCatalogNamespace, "olm"),
-	}
+// applied returns the Config with its defaults and a CatalogSource's annotations applied, and those of the annotations
+// that cannot be used.
+func (c Config) applied(cs *v1alpha1.CatalogSource) (applied Config, unusable []string) {
+	c.Replicas = cmp.Or(c.Replicas, DefaultReplicas)
+	c.Spread = cmp.Or(c.Spread, SpreadPrefer)
+	c.ForceDelete = cmp.Or(c.ForceDelete, ForceDeleteNodeLost)
+	c.NodeUnreachableGrace = cmp.Or(c.NodeUnreachableGrace, DefaultNodeUnreachableGrace)
+	c.NodeNotReadyGrace = cmp.Or(c.NodeNotReadyGrace, DefaultNodeNotReadyGrace)
+	c.NodeGoneGrace = cmp.Or(c.NodeGoneGrace, DefaultNodeGoneGrace)
+	c.MinPollInterval = min(cmp.Or(c.MinPollInterval, DefaultMinPollInterval), maxPollInterval)
+	c.OPMImage = cmp.Or(c.OPMImage, DefaultOPMImage)
+	c.UtilImage = cmp.Or(c.UtilImage, DefaultUtilImage)
+	c.ConfigMapServerImage = cmp.Or(c.ConfigMapServerImage, DefaultConfigMapServerImage)
+	c.WorkloadUserID = cmp.Or(c.WorkloadUserID, DefaultWorkloadUserID)
+	c.StartupFailureThreshold = cmp.Or(c.StartupFailureThreshold, DefaultStartupFailureThreshold)
+	c.GlobalCatalogNamespace = cmp.Or(c.GlobalCatalogNamespace, "olm")
+	resources := corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: *resource.NewMilliQuantity(10, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(50<<20, resource.BinarySI),
+	}}
 	if c.Resources != nil {
-		mergeResources(&s.resources, *c.Resources)
+		mergeResources(&resources, c.Resources)
 	}
-	s.readAnnotations(cs.Annotations)
-	return s
-}
+	c.Resources = &resources
 
-// deadline leaves room for twice the startup probes, those of a day at most.
-func (c *Config) deadline() time.Duration {
-	const least, mostProbes = 10 * time.Minute, 24 * 60 * 60 / registry.StartupPeriod
-	return max(least, 2*registry.StartupPeriod*time.Second*time.Duration(min(c.StartupFailureThreshold, mostProbes)))
-}
-
-func (s *settings) readAnnotations(annotations map[string]string) {
-	if text, ok := annotations[keyReplicas]; ok {
+	if text, ok := cs.Annotations[keyReplicas]; ok {
 		if len(text) == 1 && text[0] >= '1' && text[0] <= '0'+maxReplicas {
-			s.replicas = int(text[0] - '0')
+			c.Replicas = int(text[0] - '0')
 		} else {
-			s.unusable = append(s.unusable, keyReplicas)
+			unusable = append(unusable, keyReplicas)
 		}
 	}
-	if text, ok := annotations[keyForceDelete]; ok {
+	if text, ok := cs.Annotations[keyForceDelete]; ok {
 		if policy := ForceDeletePolicy(text); policy.known() {
-			s.force = policy
+			c.ForceDelete = policy
 		} else {
-			s.unusable = append(s.unusable, keyForceDelete)
+			unusable = append(unusable, keyForceDelete)
 		}
 	}
-	if text := annotations[keyResources]; text != "" {
+	if text := cs.Annotations[keyResources]; text != "" {
 		var own corev1.ResourceRequirements
 		if json.Unmarshal([]byte(text), &own) == nil {
-			mergeResources(&s.resources, own)
+			mergeResources(&resources, &own)
 		} else {
-			s.unusable = append(s.unusable, keyResources)
+			unusable = append(unusable, keyResources)
 		}
 	}
+	return c, unusable
 }
 
-func mergeResources(into *corev1.ResourceRequirements, from corev1.ResourceRequirements) {
-	from = *from.DeepCopy()
+func mergeResources(into, from *corev1.ResourceRequirements) {
+	from = from.DeepCopy()
 	maps.Copy(into.Requests, from.Requests)
-	if into.Limits == nil {
+	if into.Limits == nil && len(from.Limits) > 0 {
 		into.Limits = corev1.ResourceList{}
 	}
 	maps.Copy(into.Limits, from.Limits)
-	if len(into.Limits) == 0 {
-		into.Limits = nil
-	}
 	into.Claims = append(into.Claims, from.Claims...)
+}
+
+// deadline is how long a Pod may be on its node, or since its creation, without becoming ready. It leaves room for twice
+// the startup probes, those of a day at most.
+func (c *Config) deadline() time.Duration {
+	const least, mostProbes = 10 * time.Minute, 24 * 60 * 60 / registry.StartupPeriod
+	return max(least, 2*registry.StartupPeriod*time.Second*time.Duration(min(c.StartupFailureThreshold, mostProbes)))
 }

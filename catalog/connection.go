@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -10,12 +11,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/catalog/internal/pods"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// States of a gRPC client, those without a connection in the order in which one
-// replaces another in the status: see link.
+// States of a gRPC client, those without a connection in the order in which one replaces another in the status: see link.
 const (
 	stateReady      = "READY"
 	stateShutdown   = "SHUTDOWN"
@@ -26,32 +25,27 @@ const (
 
 var unconnected = []string{stateShutdown, stateIdle, stateConnecting, stateFailure}
 
-// connectionGrace is how long a client may be without a connection to ready Pods before
-// that is reported.
+// connectionGrace is how long a client may be without a connection to ready Pods before that is reported.
 const connectionGrace = time.Minute
 
 func (f *facts) connectionRequest() ConnectionRequest {
-	switch s := f.standing; {
-	case s.mode == modeDeleting, s.mode == modeInvalid && f.pods.Ready() == 0, s.is(ReasonNameConflict):
-		if f.connection != nil {
+	s, address := f.standing, f.address()
+	switch {
+	case s.mode == modeDeleting, s.mode == modeInvalid && f.pods.Ready == 0, s.is(ReasonNameConflict):
+		if f.Connection != nil {
 			return ConnectionRequest{Verb: ConnectionDrop}
 		}
-		return ConnectionRequest{}
+	case address != "" && (f.Connection == nil || f.Connection.Address != address):
+		return ConnectionRequest{Verb: ConnectionConnect, Address: address}
 	}
-	address := f.address()
-	if address == "" || f.connection != nil && f.connection.Address == address {
-		return ConnectionRequest{}
-	}
-	return ConnectionRequest{Verb: ConnectionConnect, Address: address}
+	return ConnectionRequest{}
 }
 
-// link is the connection that the status records and the conditions follow from. Two
-// controllers have a client each and one status, so each takes over what the other
-// wrote unless its own client knows better: it connected later, or lost its
-// connection later than the recorded one was made. Where neither is connected the
-// later one of unconnected counts. So the status only moves forward, and they do not
-// write against each other, unless their clients disagree and their clocks do: then
-// for as long as those differ.
+// link is the connection that the status records and the conditions follow from. Two controllers have a client each and one
+// status, so each takes over what the other wrote unless its own client knows better: it connected later, or lost its
+// connection later than the recorded one was made. Where neither is connected the later one of unconnected counts. So the
+// status only moves forward, and they do not write against each other, unless their clients disagree and their clocks do:
+// then for as long as those differ.
 type link struct {
 	// address is empty while nothing is known of a connection.
 	address, state string
@@ -60,8 +54,7 @@ type link struct {
 	wait time.Duration
 }
 
-// isConnected reports whether a client works. One that was connected goes IDLE
-// when nothing is asked of it.
+// isConnected reports whether a client works. One that was connected goes IDLE when nothing is asked of it.
 func (l link) isConnected() bool {
 	return l.state == stateReady || l.state == stateIdle && !l.connected.IsZero()
 }
@@ -75,21 +68,19 @@ func linkOf(c *Connection) link {
 	return l
 }
 
-// observeLink returns the connection to an address that counts: the caller's, or the one
-// that the status records. Each may be nil.
+// observeLink returns the connection to an address that counts: the caller's, or the one that the status records. Each may
+// be nil.
 func observeLink(own *Connection, recorded *v1alpha1.GRPCConnectionState, address string, now time.Time) link {
 	if own != nil && own.Address != address {
 		own = nil
 	}
-	if recorded != nil && recorded.Address != address {
-		recorded = &v1alpha1.GRPCConnectionState{}
-	}
+	known := recorded != nil && recorded.Address == address
 	switch {
 	case address == "", recorded == nil && own == nil:
 		return link{}
-	case own != nil && (recorded == nil || recorded.Address == ""):
+	case !known && own != nil:
 		return linkOf(own)
-	case recorded.Address == "":
+	case !known:
 		return link{address: address, state: stateIdle}
 	}
 	have := link{address: address, state: recorded.LastObservedState, connected: recorded.LastConnectTime}
@@ -114,11 +105,11 @@ func laterLink(have link, own *Connection, now time.Time) link {
 	case later || mine.state == have.state:
 		return mine
 	case mine.state == stateReady:
-		// Another client lost its connection, or the status was changed. The other one
-		// may be all there is by now, and this one may go next: both get the grace period.
+		// Another client lost its connection, or the status was changed. The other one may be all there is by now, and this
+		// one may go next: both get the grace period.
 		left := have.connected.Add(connectionGrace).Sub(now)
 		if left > 0 && !have.connected.After(now) {
-			have.wait = pods.Nearest(have.wait, left)
+			have.wait = nearest(have.wait, left)
 			return have
 		}
 		mine.connected = olmcore.Timestamp(now)
@@ -134,18 +125,17 @@ func laterLink(have link, own *Connection, now time.Time) link {
 	return have
 }
 
-// connectionFailure returns the sentence of ConditionDegraded about ready Pods without a
-// connected client, empty for none, and how long it is until it holds. It stays until
-// there is a connection.
+// connectionFailure returns the sentence of ConditionDegraded about ready Pods without a connected client, empty for none,
+// and how long it is until it holds. It stays until there is a connection.
 func (f *facts) connectionFailure() (text string, wait time.Duration) {
-	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready() == 0 {
+	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready == 0 {
 		return "", 0
 	}
 	text = "no connection to " + f.link.address
 	if c := f.recordedNow(ConditionDegraded); c != nil && strings.Contains(c.Message, text) {
 		return text, 0
 	}
-	c := f.connection
+	c := f.Connection
 	if c == nil || c.Address != f.link.address || linkOf(c).isConnected() {
 		return "", 0
 	}
@@ -155,28 +145,14 @@ func (f *facts) connectionFailure() (text string, wait time.Duration) {
 	return text, 0
 }
 
-// connectionState is status.connectionState.
-//
-// Differs: lastConnect is when this catalog's client connected, not when any
-// catalog's client changed.
-func (f *facts) connectionState() *v1alpha1.GRPCConnectionState {
-	if f.link.address == "" {
-		return f.source.Status.GRPCConnectionState
-	}
-	return &v1alpha1.GRPCConnectionState{Address: f.link.address, LastObservedState: f.link.state, LastConnectTime: f.link.connected}
-}
-
-// connectionTransition is the change of the connection that a status records with this
-// write; none for one that is not the own client's.
-func (f *facts) connectionTransition(after *v1alpha1.GRPCConnectionState) (changes []olmcore.Transition) {
-	before, own := f.source.Status.GRPCConnectionState, f.connection
-	if before == nil {
-		before = &v1alpha1.GRPCConnectionState{}
-	}
+// connectionTransition is the change of the connection that a status records with this write; none for one that is not the
+// own client's.
+func (r *report) connectionTransition(after *v1alpha1.GRPCConnectionState) (changes []olmcore.Transition) {
+	before, own := cmp.Or(r.CatalogSource.Status.GRPCConnectionState, &v1alpha1.GRPCConnectionState{}), r.Connection
 	if after == nil || before.LastObservedState == after.LastObservedState || own == nil || own.Address != after.Address {
 		return nil
 	}
-	t := olmcore.Moved(olmcore.RefOf(f.source), "Connection", before.LastObservedState, after.LastObservedState, f.now)
+	t := olmcore.Moved(olmcore.RefOf(r.CatalogSource), "Connection", before.LastObservedState, after.LastObservedState, r.Now)
 	t.Bound, t.Message = olmcore.NotAfter, after.Address
 	// It may have been in that state before the one that is recorded.
 	earlier := before.Address == after.Address && own.LastTransition.Before(before.LastConnectTime.Time)
@@ -187,19 +163,16 @@ func (f *facts) connectionTransition(after *v1alpha1.GRPCConnectionState) (chang
 }
 
 // notify says what depends on the change that a status records with this write.
-func (f *facts) notify(pl *plan, from State, after *v1alpha1.GRPCConnectionState, global string, subscribers []string) (n Notify) {
-	before := f.source.Status.GRPCConnectionState
+func (r *report) notify(after *v1alpha1.GRPCConnectionState) (n Notify) {
+	before := r.CatalogSource.Status.GRPCConnectionState
 	connects := after != nil && after.LastObservedState == stateReady && (before == nil || before.LastObservedState != stateReady)
-	deleted := f.standing.mode == modeDeleting && from != StateDeleting
-	if !connects && !deleted && len(pl.promotes) == 0 {
+	deleted := r.state == StateDeleting && r.before != StateDeleting
+	if !connects && !deleted && len(r.promotes) == 0 {
 		return n
 	}
-	n.InvalidateSnapshot = true
-	n.ResolveNamespaces = []string{f.source.Namespace}
-	if f.source.Namespace == global {
-		n.ResolveNamespaces = append(n.ResolveNamespaces, subscribers...)
-		slices.Sort(n.ResolveNamespaces)
-		n.ResolveNamespaces = slices.Compact(n.ResolveNamespaces)
+	n = Notify{InvalidateSnapshot: true, ResolveNamespaces: []string{r.CatalogSource.Namespace}}
+	if r.CatalogSource.Namespace == r.Config.GlobalCatalogNamespace {
+		n.ResolveNamespaces = slices.Compact(slices.Sorted(slices.Values(append(n.ResolveNamespaces, r.Subscribers...))))
 	}
 	return n
 }

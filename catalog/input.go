@@ -16,57 +16,49 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Lists
-// may be in any order and may hold more than is needed; each object at most
-// once, and none is nil. Of an Observed that is not complete nothing is concluded, and
-// no object of its kind is made; without Pods, Services and ServiceAccounts nothing can
-// be decided.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Lists may be in any order and may hold more than
+// is needed; each object at most once, and none is nil. Of an Observed that is not complete nothing is concluded, and no
+// object of its kind is made; without Pods, Services and ServiceAccounts nothing can be decided.
 type Input struct {
 	// Now is the instant of this reconcile; required.
 	Now time.Time
 	// CatalogSource is the object to reconcile, with its UID; required.
 	CatalogSource *v1alpha1.CatalogSource
-	// Namespace is the Namespace of the CatalogSource; nil when it was not found, or not
-	// read. Without it no Pod is made, unless
-	// spec.grpcPodConfig.securityContextConfig says what its labels would.
+	// Namespace is the Namespace of the CatalogSource; nil when it was not found, or not read. Without it no Pod is made,
+	// unless spec.grpcPodConfig.securityContextConfig says what its labels would.
 	Namespace *corev1.Namespace
-	// Pods are those of the namespace that have the label olm.catalogSource or an
-	// owner reference to the CatalogSource. Of others only the names matter: a Pod that
-	// has lost both keeps its name. Required.
+	// Pods are those of the namespace that have the label olm.catalogSource or an owner reference to the CatalogSource. Of
+	// others only the names matter: a Pod that has lost both keeps its name. Required.
 	Pods olmcore.Observed[*corev1.Pod]
 	// Nodes are all Nodes of the cluster: one that is missing here was deleted.
 	Nodes olmcore.Observed[*corev1.Node]
-	// Services and ServiceAccounts are those of the namespace, at least the ones with
-	// the names that the CatalogSource uses. A read through a cache that is filtered by
-	// the label olm.managed is not enough. Required.
+	// Services and ServiceAccounts are those of the namespace, at least the ones with the names that the CatalogSource
+	// uses. A read through a cache that is filtered by the label olm.managed is not enough. Required.
 	Services        olmcore.Observed[*corev1.Service]
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// NetworkPolicies, Roles, RoleBindings and PodDisruptionBudgets are likewise those
-	// of the namespace with the names that the CatalogSource uses.
+	// NetworkPolicies, Roles, RoleBindings and PodDisruptionBudgets are likewise those of the namespace with the names
+	// that the CatalogSource uses.
 	NetworkPolicies      olmcore.Observed[*networkingv1.NetworkPolicy]
 	Roles                olmcore.Observed[*rbacv1.Role]
 	RoleBindings         olmcore.Observed[*rbacv1.RoleBinding]
 	PodDisruptionBudgets olmcore.Observed[*policyv1.PodDisruptionBudget]
-	// ConfigMap is the one that spec.configMap names; nil when a completed read did not
-	// find it.
+	// ConfigMap is the one that spec.configMap names; nil when a completed read did not find it.
 	ConfigMap *corev1.ConfigMap
-	// ResolvedDigest is the digest that the image registry gives for spec.image now,
-	// such as sha256:1; optional. When it is the one that is served, a poll needs no
-	// Pod.
+	// ResolvedDigest is the digest that the image registry gives for spec.image now, such as sha256:1; optional. When it is
+	// the one that is served, a poll needs no Pod.
 	ResolvedDigest string
-	// Jitter delays the polls of this CatalogSource by up to a tenth of their
-	// interval, so that many CatalogSources do not poll at once: 0 to below 1.
+	// Jitter delays the polls of this CatalogSource by up to a tenth of their interval, so that many CatalogSources do not
+	// poll at once: 0 to below 1.
 	Jitter float64
-	// Connection is the state of the caller's gRPC client for this CatalogSource;
-	// nil when it has none: then what the status says of one counts.
+	// Connection is the state of the caller's gRPC client for this CatalogSource; nil when it has none: then what the
+	// status says of one counts.
 	Connection *Connection
-	// Subscribers are the other namespaces with a Subscription to this
-	// CatalogSource. They are only passed on, in Outcome.Notify.
+	// Subscribers are the other namespaces with a Subscription to this CatalogSource. They are only passed on, in
+	// Outcome.Notify.
 	Subscribers []string
 	// LastRun is what became of the last actions; optional.
 	LastRun olmcore.LastResults
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always
-	// right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 	// Config is the same for all CatalogSources; the zero value holds the defaults.
 	Config Config
@@ -76,8 +68,7 @@ type Input struct {
 type Connection struct {
 	// Address is what the client dials, host:port.
 	Address string
-	// State is the connectivity state: IDLE, CONNECTING, READY, TRANSIENT_FAILURE
-	// or SHUTDOWN; any other is an InputError.
+	// State is the connectivity state: IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN; any other is an InputError.
 	State string
 	// LastConnect is when this client became READY for the last time; zero: never.
 	LastConnect time.Time
@@ -114,35 +105,38 @@ func (in *Input) cover(c *olmcore.Coverage) {
 // validate returns the first breach of the contract, nil when there is none.
 func (in *Input) validate() error {
 	cs := in.CatalogSource
+	field, problem := "", ""
 	switch {
 	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+		field, problem = "Now", "is zero"
 	case cs == nil:
-		return &olmcore.InputError{Field: "CatalogSource", Problem: "is nil"}
+		field, problem = "CatalogSource", "is nil"
 	case cs.Name == "":
-		return &olmcore.InputError{Field: "CatalogSource.metadata.name", Problem: "is empty"}
+		field, problem = "CatalogSource.metadata.name", "is empty"
 	case cs.Namespace == "":
-		return &olmcore.InputError{Field: "CatalogSource.metadata.namespace", Problem: "is empty"}
+		field, problem = "CatalogSource.metadata.namespace", "is empty"
 	case cs.UID == "":
-		return &olmcore.InputError{Field: "CatalogSource.metadata.uid", Problem: "is empty"}
+		field, problem = "CatalogSource.metadata.uid", "is empty"
 	case !in.Pods.Complete:
-		return &olmcore.InputError{Field: "Pods", Problem: "were not read"}
+		field, problem = "Pods", "were not read"
 	case !in.Services.Complete:
-		return &olmcore.InputError{Field: "Services", Problem: "were not read"}
+		field, problem = "Services", "were not read"
 	case !in.ServiceAccounts.Complete:
-		return &olmcore.InputError{Field: "ServiceAccounts", Problem: "were not read"}
+		field, problem = "ServiceAccounts", "were not read"
 	case !(in.Jitter >= 0 && in.Jitter < 1): // also what is no number
-		return &olmcore.InputError{Field: "Jitter", Problem: "is not between 0 and 1"}
+		field, problem = "Jitter", "is not between 0 and 1"
 	case in.Namespace != nil && in.Namespace.Name != cs.Namespace:
-		return &olmcore.InputError{Field: "Namespace.metadata.name", Problem: "is not that of the CatalogSource's namespace"}
+		field, problem = "Namespace.metadata.name", "is not that of the CatalogSource's namespace"
 	case in.Connection != nil && in.Connection.State != stateReady && !slices.Contains(unconnected, in.Connection.State):
-		return &olmcore.InputError{Field: "Connection.State", Problem: "is not one of IDLE, CONNECTING, READY, TRANSIENT_FAILURE, SHUTDOWN"}
+		field, problem = "Connection.State", "is not one of IDLE, CONNECTING, READY, TRANSIENT_FAILURE, SHUTDOWN"
+	default:
+		return cmp.Or(
+			olmcore.ValidateList("Pods", in.Pods), olmcore.ValidateList("Nodes", in.Nodes),
+			olmcore.ValidateList("Services", in.Services), olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
+			olmcore.ValidateList("NetworkPolicies", in.NetworkPolicies), olmcore.ValidateList("Roles", in.Roles),
+			olmcore.ValidateList("RoleBindings", in.RoleBindings), olmcore.ValidateList("PodDisruptionBudgets", in.PodDisruptionBudgets),
+			in.Config.validate(),
+		)
 	}
-	return cmp.Or(
-		olmcore.ValidateList("Pods", in.Pods), olmcore.ValidateList("Nodes", in.Nodes),
-		olmcore.ValidateList("Services", in.Services), olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
-		olmcore.ValidateList("NetworkPolicies", in.NetworkPolicies), olmcore.ValidateList("Roles", in.Roles),
-		olmcore.ValidateList("RoleBindings", in.RoleBindings), olmcore.ValidateList("PodDisruptionBudgets", in.PodDisruptionBudgets),
-		in.Config.validate(),
-	)
+	return &olmcore.InputError{Field: field, Problem: problem}
 }

@@ -10,34 +10,30 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/catalog/internal/pods"
-	"github.com/olmcore/olm/catalog/internal/polling"
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// plan is what shall happen to the Pods, before any object is built. It may be
-// run in part: each step leaves the catalog serving when it served before.
+// plan is what shall happen to the Pods, before any object is built. It may be run in part: each step leaves the catalog
+// serving when it served before.
 type plan struct {
 	creates  []creation
-	promotes []*pods.Pod
+	promotes []*registryPod
 	deletes  []deletion
 	// keep are finished Pods that remember how often the start failed.
-	keep []*pods.Pod
-	// phase is the Reason of ConditionProgressing while something is under way,
-	// halt the one that says why not.
+	keep []*registryPod
+	// phase is the Reason of ConditionProgressing while something is under way, halt the one that says why not.
 	phase, halt string
 	// verdict is what the last poll came to.
-	verdict polling.Verdict
-	// refused is the API server's refusal of the next Pod; backoff is how long the next
-	// try waits.
+	verdict pollVerdict
+	// refused is the API server's refusal of the next Pod; backoff is how long the next try waits.
 	refused string
 	backoff time.Duration
 	// wait is the time until a decision that waits may be taken; 0: none does.
 	wait time.Duration
 }
 
-// creation is one Pod to make.
+// creation is one Pod to make, for a reason.
 type creation struct {
 	registry.PodRequest
 	reason string
@@ -45,7 +41,7 @@ type creation struct {
 
 // deletion is one Pod to delete.
 type deletion struct {
-	pod   *pods.Pod
+	pod   *registryPod
 	grace int64
 	cause olmcore.Cause
 }
@@ -54,16 +50,18 @@ func (pl *plan) create(request registry.PodRequest, reason string) {
 	pl.creates = append(pl.creates, creation{request, reason})
 }
 
-func (pl *plan) promote(list ...*pods.Pod) { pl.promotes = append(pl.promotes, list...) }
+func (pl *plan) promote(list ...*registryPod) { pl.promotes = append(pl.promotes, list...) }
 
-func (pl *plan) delete(p *pods.Pod, grace int64, reason, why string) {
-	if !pl.dooms(p) {
-		pl.deletes = append(pl.deletes, deletion{pod: p, grace: grace, cause: olmcore.Cause{Reason: reason, Message: why}})
+func (pl *plan) delete(grace int64, reason, why string, list ...*registryPod) {
+	for _, p := range list {
+		if !pl.dooms(p) {
+			pl.deletes = append(pl.deletes, deletion{p, grace, olmcore.Cause{Reason: reason, Message: why}})
+		}
 	}
 }
 
 // dooms reports whether a Pod is to be deleted.
-func (pl *plan) dooms(p *pods.Pod) bool {
+func (pl *plan) dooms(p *registryPod) bool {
 	return slices.ContainsFunc(pl.deletes, func(d deletion) bool { return d.pod == p })
 }
 
@@ -71,7 +69,7 @@ func (pl *plan) dooms(p *pods.Pod) bool {
 func (pl *plan) under(phase string) { pl.phase, pl.halt = phase, "" }
 func (pl *plan) stop(halt string)   { pl.phase, pl.halt = "", halt }
 
-func (pl *plan) waitFor(d time.Duration) { pl.wait = pods.Nearest(pl.wait, d) }
+func (pl *plan) waitFor(d time.Duration) { pl.wait = nearest(pl.wait, d) }
 
 // planner makes the plan of the facts.
 type planner struct {
@@ -84,18 +82,18 @@ func planPods(f *facts) plan {
 		return plan{}
 	}
 	pl := planner{facts: f}
-	if f.pods.Disruption == pods.TotalDisruption {
-		// Deleting or moving anything would only add to the outage. But a Pod that
-		// waits for a node may be what makes the autoscaler add one.
+	if f.pods.Disruption == totalDisruption {
+		// Deleting or moving anything would only add to the outage. But a Pod that waits for a node may be what makes the
+		// autoscaler add one.
 		if f.pods.Unfinished == 0 {
-			pl.fill(f.set.replicas, false)
+			pl.fill(f.Config.Replicas, false)
 		}
 		pl.stop(ReasonWaitingForNodes)
 		pl.heedRefusal()
 		return pl.plan
 	}
 	switch {
-	case f.pods.Ready() == 0:
+	case f.pods.Ready == 0:
 		pl.planOutage()
 	case f.pods.Outdated > 0:
 		pl.planRollout()
@@ -105,7 +103,7 @@ func planPods(f *facts) plan {
 	pl.heedRefusal()
 	pl.planCleanup()
 	pl.planSurplus()
-	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Live }) {
+	for _, p := range f.pods.live(roleServing) {
 		if p.Object.Labels[olmcore.LabelManaged] != "true" && !pl.dooms(p) {
 			pl.promote(p) // the Service does not select it
 		}
@@ -113,15 +111,12 @@ func planPods(f *facts) plan {
 	return pl.plan
 }
 
-// planOutage: nothing serves, so there is nothing to protect; new Pods serve as
-// soon as they are ready.
+// planOutage: nothing serves, so there is nothing to protect; new Pods serve as soon as they are ready.
 func (pl *planner) planOutage() {
 	l := &pl.pods
-	missing := pl.set.replicas - l.Current
-	usable := func(ready bool) []*pods.Pod {
-		return l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Usable() && p.Ready == ready })
-	}
-	for _, p := range append(usable(true), usable(false)...) {
+	missing := pl.Config.Replicas - l.Current
+	starting := l.choose(func(p *registryPod) bool { return p.Role == roleCandidate && p.usable() && !p.Ready })
+	for _, p := range append(l.readyCandidates(), starting...) {
 		if p.Ready || missing > 0 {
 			pl.promote(p)
 			missing--
@@ -130,9 +125,7 @@ func (pl *planner) planOutage() {
 	pl.trimOutdated()
 	pl.fill(missing, false)
 	if l.Current+len(pl.promotes)+len(pl.creates) > 0 {
-		for _, p := range pl.pods.OldSpec() {
-			pl.delete(p, 1, ReasonPodOutdated, "the Pod was made from another spec and does not serve")
-		}
+		pl.delete(1, ReasonPodOutdated, "the Pod was made from another spec and does not serve", l.oldSpec()...)
 	}
 	if pl.halt != "" {
 		return
@@ -144,23 +137,20 @@ func (pl *planner) planOutage() {
 	}
 }
 
-// planRollout: Pods of another spec serve. They stay until as many new ones are
-// ready as asked for.
+// planRollout: Pods of another spec serve. They stay until as many new ones are ready as asked for.
 func (pl *planner) planRollout() {
-	l, n := &pl.pods, pl.set.replicas
+	l, n := &pl.pods, pl.Config.Replicas
 	backsOff, left := pl.candidateBackoff()
 	pl.under(ReasonSpecRollout)
 	pl.trimOutdated()
 	switch {
 	case l.CurrentReady >= n, l.OutdatedReady == 0:
-		for _, p := range pl.pods.OldSpec() {
-			pl.delete(p, 1, ReasonPodOutdated, "Pods of the present spec serve")
-		}
+		pl.delete(1, ReasonPodOutdated, "Pods of the present spec serve", l.oldSpec()...)
 		if l.OutdatedReady == 0 {
 			pl.fill(n-l.Current-l.Candidates, true)
 		}
 	case l.CurrentReady+l.CandidatesReady >= n:
-		pl.promote(l.ReadyCandidates()...)
+		pl.promote(l.readyCandidates()...)
 	case backsOff:
 		pl.waitFor(left)
 		pl.stop(ReasonProgressDeadlineExceeded)
@@ -169,11 +159,10 @@ func (pl *planner) planRollout() {
 	}
 }
 
-// planRefill: Pods of the present spec serve; fewer than asked for, or some are
-// about to be evicted. New ones wait as candidates until they are known to serve
-// the same content.
+// planRefill: Pods of the present spec serve; fewer than asked for, or some are about to be evicted. New ones wait as
+// candidates until they are known to serve the same content.
 func (pl *planner) planRefill() {
-	l, n := &pl.pods, pl.set.replicas
+	l, n := &pl.pods, pl.Config.Replicas
 	need := n - l.Steady - nowhereElse(pl.facts)
 	if need <= 0 {
 		if l.CurrentReady < n {
@@ -183,22 +172,18 @@ func (pl *planner) planRefill() {
 		return
 	}
 	pl.under(ReasonRefill)
-	if l.Lost > 0 || l.Starting(registry.PurposeFailover) {
+	if l.Lost > 0 || l.starting(registry.PurposeFailover) {
 		pl.under(ReasonNodeFailover)
 	}
-	// What is unknown on both sides is taken for the same.
-	var same []*pods.Pod
-	ready := l.ReadyCandidates()
-	for _, p := range ready {
-		if p.Content == l.Content || l.Content == "" || p.Content == "" {
-			same = append(same, p)
-		}
-	}
+	ready := l.readyCandidates()
+	same := slices.DeleteFunc(slices.Clone(ready), func(p *registryPod) bool { // what is unknown is taken for the same
+		return p.Content != l.Content && l.Content != "" && p.Content != ""
+	})
 	backsOff, left := pl.candidateBackoff()
 	switch {
 	case len(same) > 0:
 		pl.promote(same[:min(need, len(same))]...)
-	case len(ready) > 0 && l.UniformCandidates(n):
+	case len(ready) > 0 && l.uniformCandidates(n):
 		pl.under(ReasonContentUpdate)
 		pl.promote(ready...)
 	case backsOff:
@@ -213,13 +198,10 @@ func (pl *planner) planRefill() {
 	}
 }
 
-// nowhereElse counts the Pods that are about to be evicted and stay, as there is no
-// better place for them.
+// nowhereElse counts the Pods that are about to be evicted and stay, as there is no better place for them.
 func nowhereElse(f *facts) (count int) {
-	for _, p := range f.pods.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleServing && p.Leaves }) {
-		if !slices.ContainsFunc(f.usable(), func(n *corev1.Node) bool { return n.Name != p.Object.Spec.NodeName }) {
-			count++
-		}
+	for _, p := range f.pods.choose(func(p *registryPod) bool { return p.Role == roleServing && p.Leaves }) {
+		count += one(!slices.ContainsFunc(f.usable(), func(n *corev1.Node) bool { return n.Name != p.node() }))
 	}
 	return count
 }
@@ -227,59 +209,56 @@ func nowhereElse(f *facts) (count int) {
 // goOnPolling goes on with a poll, or starts the next one.
 func (pl *planner) goOnPolling() {
 	l := &pl.pods
-	for _, p := range l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Live }) {
+	for _, p := range l.live(roleCandidate) {
 		if !pl.poll.On || !p.Probe {
-			pl.delete(p, 1, ReasonCandidateObsolete, "as many Pods serve as asked for")
+			pl.delete(1, ReasonCandidateObsolete, "as many Pods serve as asked for", p)
 		}
 	}
-	calm := len(pl.creates)+len(pl.promotes) == 0
-	v := pl.poll.Decide(*l, pl.set.replicas, calm, pl.resolved, pl.now)
+	v := pl.judgePoll(len(pl.creates)+len(pl.promotes) == 0)
 	pl.verdict = v
 	pl.waitFor(v.Wait)
 	probe := registry.PodRequest{Candidate: true, Purpose: registry.PurposePoll, Attempt: 1}
 	switch v.Step {
-	case polling.StepStart:
+	case pollStart:
 		probe.Cause = "it is time to look for newer content of the image"
 		pl.create(probe, ReasonPollDue)
-	case polling.StepAgain:
+	case pollAgain:
 		pl.under(ReasonContentUpdate)
 		pl.dropOlderContent()
 		probe.Cause = "the image has newer content"
-		for range pl.allowed(pl.set.replicas - l.Candidates) {
+		for range pl.allowed(pl.Config.Replicas - l.Candidates) {
 			pl.create(probe, ReasonContentUpdate)
 		}
-	case polling.StepPromote:
+	case pollPromote:
 		pl.under(ReasonContentUpdate)
-		pl.promote(l.ReadyCandidates()...)
-	case polling.StepEnd:
+		pl.promote(l.readyCandidates()...)
+	case pollEnd:
 		why := "the image has not changed"
 		if v.Outcome != ReasonUpToDate {
 			why = "the Pod that polls the image " + v.Text
 		}
-		for _, p := range l.Select(func(p *pods.Pod) bool { return p.Role == pods.RoleCandidate && p.Live }) {
-			pl.delete(p, 1, v.Outcome, why)
-		}
+		pl.delete(1, v.Outcome, why, l.live(roleCandidate)...)
 	}
 }
 
-// actions turns the plan into actions: new Pods first, then those that take
-// over, then those that go.
-func (pl *plan) actions(f *facts) (actions []olmcore.Action) {
-	if len(pl.creates) > 0 {
-		for i, name := range f.registry.FreeNames(f.observed, len(pl.creates)) {
-			c := pl.creates[i]
-			actions = append(actions, olmcore.CreateOf(f.registry.Pod(name, c.PodRequest, avoided(f.pods)), olmcore.Cause{Reason: c.reason, Message: c.Cause}))
+// podActions turns the plan into actions: new Pods first, then those that take over, then those that go.
+func (r *report) podActions() (actions []olmcore.Action) {
+	if len(r.creates) > 0 {
+		avoided := avoided(r.pods)
+		for i, name := range r.registry.FreeNames(r.Pods.Items, len(r.creates)) {
+			c := r.creates[i]
+			actions = append(actions, olmcore.CreateOf(r.registry.Pod(name, c.PodRequest, avoided), olmcore.Cause{Reason: c.reason, Message: c.Cause}))
 		}
 	}
-	for _, p := range pl.promotes {
+	for _, p := range r.promotes {
 		why := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the Pod takes over"}
-		if p.Role == pods.RoleServing {
+		if p.Role == roleServing {
 			why = olmcore.Cause{Reason: ReasonObjectDiffers, Message: "the Service does not select the Pod"}
 		}
-		actions = append(actions, olmcore.UpdateOf(p.Object, registry.Promoted(p.Object, f.source.Name), why))
+		actions = append(actions, olmcore.UpdateOf(p.Object, registry.Promoted(p.Object, r.CatalogSource.Name), why))
 	}
-	for _, d := range slices.SortedStableFunc(slices.Values(pl.deletes), func(a, b deletion) int {
-		return cmp.Or(int(b.grace-a.grace), strings.Compare(a.pod.Name(), b.pod.Name()))
+	for _, d := range slices.SortedStableFunc(slices.Values(r.deletes), func(a, b deletion) int {
+		return cmp.Or(int(b.grace-a.grace), strings.Compare(a.pod.name(), b.pod.name()))
 	}) {
 		// It names the version that was judged: one that changed since may serve by now.
 		actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(d.pod.Object), GracePeriodSeconds: &d.grace, Cause: d.cause})
@@ -288,11 +267,9 @@ func (pl *plan) actions(f *facts) (actions []olmcore.Action) {
 }
 
 // avoided returns the Nodes of own Pods that a new Pod had better avoid, 10 at most.
-func avoided(list pods.List) (nodes []string) {
-	for _, p := range list.Select(func(p *pods.Pod) bool { return p.Node.Failed() || p.AvoidNode }) {
-		if p.Object.Spec.NodeName != "" {
-			nodes = append(nodes, p.Object.Spec.NodeName)
-		}
+func avoided(list podList) (nodes []string) {
+	for _, p := range list.choose(func(p *registryPod) bool { return p.node() != "" && (p.Node.failed() || p.AvoidNode) }) {
+		nodes = append(nodes, p.node())
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)

@@ -2,11 +2,7 @@
 
 package catalog
 
-import (
-	"github.com/olmcore/olm/catalog/internal/pods"
-	"github.com/olmcore/olm/catalog/internal/polling"
-	"github.com/olmcore/olm/catalog/internal/registry"
-)
+import "github.com/olmcore/olm/catalog/internal/registry"
 
 // Condition types that this package owns in status.conditions. It never touches
 // others.
@@ -35,13 +31,13 @@ const (
 	ReasonCoLocated    = "CoLocated"    // replicas share a node though others could take one; it passes with their next replacement
 	ReasonNodesUnknown = "NodesUnknown" // the nodes were not read, so nothing is known about them
 
-	ReasonUpToDate            = polling.ReasonUpToDate            // the last poll found the content that is served; nothing to do
-	ReasonUpdatePromoted      = polling.ReasonUpdatePromoted      // the last poll found newer content, which is served now
-	ReasonCandidateFailed     = polling.ReasonCandidateFailed     // the Pod of the last poll crashed or could not start; look at the image, the Pods that serve go on with what they have
-	ReasonCandidateTimedOut   = polling.ReasonCandidateTimedOut   // the Pod of the last poll did not become ready in time; as for CandidateFailed
-	ReasonNeverPolled         = polling.ReasonNeverPolled         // no poll has ended yet; wait
-	ReasonPollingDisabled     = polling.ReasonPollingDisabled     // spec.updateStrategy has no effect on a catalog without image; remove it
-	ReasonImagePinnedByDigest = polling.ReasonImagePinnedByDigest // an image with a digest cannot change and is not polled; use a tag, or remove spec.updateStrategy
+	ReasonUpToDate            = "UpToDate"            // the last poll found the content that is served; nothing to do
+	ReasonUpdatePromoted      = "UpdatePromoted"      // the last poll found newer content, which is served now
+	ReasonCandidateFailed     = "CandidateFailed"     // the Pod of the last poll crashed or could not start; look at the image, the Pods that serve go on with what they have
+	ReasonCandidateTimedOut   = "CandidateTimedOut"   // the Pod of the last poll did not become ready in time; as for CandidateFailed
+	ReasonNeverPolled         = "NeverPolled"         // no poll has ended yet; wait
+	ReasonPollingDisabled     = "PollingDisabled"     // spec.updateStrategy has no effect on a catalog without image; remove it
+	ReasonImagePinnedByDigest = "ImagePinnedByDigest" // an image with a digest cannot change and is not polled; use a tag, or remove spec.updateStrategy
 
 	ReasonInitialRollout           = "InitialRollout"           // the first Pods are starting; wait
 	ReasonSpecRollout              = "SpecRollout"              // Pods of the new spec replace those of the old; wait
@@ -53,17 +49,17 @@ const (
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded" // the new Pods did not become ready in time, the old ones keep serving; look at the new Pods, or take the change back
 	ReasonWaitingForNodes          = "WaitingForNodes"          // a node does not answer or none is usable; the decision follows when the grace period is over
 
-	ReasonAsExpected          = "AsExpected"                // nothing is wrong
-	ReasonReplicasUnavailable = "ReplicasUnavailable"       // fewer Pods are ready than asked for, and no other cause is known yet; it usually passes
-	ReasonNodeLost            = pods.ReasonNodeLost         // Pods count as lost with their node; the node needs repair, the Pods are replaced
-	ReasonPodUnschedulable    = pods.ReasonPodUnschedulable // no node takes the Pod; add capacity, or relax spec.grpcPodConfig
-	ReasonImagePullFailed     = pods.ReasonImagePullFailed  // a node cannot pull the image; check the image name, the registry and spec.secrets
-	ReasonCrashLooping        = pods.ReasonCrashLooping     // the registry does not stay up; look at the Pod's logs
-	ReasonStuckTerminating    = pods.ReasonStuckTerminating // a Pod outlives its deletion on a node that works, or a finalizer holds it; its replacement does not wait for it
-	ReasonForeignPod          = pods.ReasonForeignPod       // a Pod with the catalog's labels does not belong to it and may answer in its place; delete the Pod or its labels
-	ReasonNameConflict        = "NameConflict"              // an object with a name that the catalog needs is unmanaged or owned by another and is left alone; rename one of the two
-	ReasonPodRejected         = "PodRejected"               // the API server refuses the Pod; correct what its message names
-	ReasonMassDisruption      = "MassDisruption"            // so many nodes fail at once that the fault may be in the control plane; replacements are limited until it passes
+	ReasonAsExpected          = "AsExpected"          // nothing is wrong
+	ReasonReplicasUnavailable = "ReplicasUnavailable" // fewer Pods are ready than asked for, and no other cause is known yet; it usually passes
+	ReasonNodeLost            = "NodeLost"            // Pods count as lost with their node; the node needs repair, the Pods are replaced
+	ReasonPodUnschedulable    = "PodUnschedulable"    // no node takes the Pod; add capacity, or relax spec.grpcPodConfig
+	ReasonImagePullFailed     = "ImagePullFailed"     // a node cannot pull the image; check the image name, the registry and spec.secrets
+	ReasonCrashLooping        = "CrashLooping"        // the registry does not stay up; look at the Pod's logs
+	ReasonStuckTerminating    = "StuckTerminating"    // a Pod outlives its deletion on a node that works, or a finalizer holds it; its replacement does not wait for it
+	ReasonForeignPod          = "ForeignPod"          // a Pod with the catalog's labels does not belong to it and may answer in its place; delete the Pod or its labels
+	ReasonNameConflict        = "NameConflict"        // an object with a name that the catalog needs is unmanaged or owned by another and is left alone; rename one of the two
+	ReasonPodRejected         = "PodRejected"         // the API server refuses the Pod; correct what its message names
+	ReasonMassDisruption      = "MassDisruption"      // so many nodes fail at once that the fault may be in the control plane; replacements are limited until it passes
 
 	ReasonAddressIgnored       = "AddressIgnored"       // spec.address has no effect beside spec.image; remove it
 	ReasonPodConfigIgnored     = "PodConfigIgnored"     // spec.grpcPodConfig.extractContent has no effect on a config map; remove it
@@ -77,11 +73,11 @@ const (
 // Reasons of actions (Cause.Reason) beside those above.
 const (
 	ReasonPodMissing        = "PodMissing"                  // fewer Pods exist than asked for
-	ReasonPodTerminating    = pods.ReasonPodTerminating     // the Pod is being deleted
-	ReasonPodTerminated     = pods.ReasonPodTerminated      // the Pod has finished and will not run again
-	ReasonPodStuck          = pods.ReasonPodStuck           // the Pod does not start on its node
-	ReasonPodOutdated       = pods.ReasonPodOutdated        // the Pod was made from another spec
-	ReasonPodDisrupted      = pods.ReasonPodDisrupted       // the Pod is about to be evicted
+	ReasonPodTerminating    = "PodTerminating"              // the Pod is being deleted
+	ReasonPodTerminated     = "PodTerminated"               // the Pod has finished and will not run again
+	ReasonPodStuck          = "PodStuck"                    // the Pod does not start on its node
+	ReasonPodOutdated       = "PodOutdated"                 // the Pod was made from another spec
+	ReasonPodDisrupted      = "PodDisrupted"                // the Pod is about to be evicted
 	ReasonPodSurplus        = "PodSurplus"                  // better Pods serve already
 	ReasonPodReplaced       = "PodReplaced"                 // a replacement of the lost Pod serves
 	ReasonContentDiffers    = "ContentDiffers"              // other Pods serve newer content of the same image
@@ -97,10 +93,10 @@ const (
 
 // Why a Pod is lost; also reasons of the actions that follow.
 const (
-	ReasonNodeGone         = pods.ReasonNodeGone         // the Node object was deleted
-	ReasonNodeOutOfService = pods.ReasonNodeOutOfService // an administrator put the node out of service
-	ReasonNodeUnreachable  = pods.ReasonNodeUnreachable  // the node is silent for longer than its grace
-	ReasonNodeNotReady     = pods.ReasonNodeNotReady     // the node is not ready for longer than its grace
-	ReasonEvicted          = pods.ReasonEvicted          // Kubernetes gave the Pod up because of its node
-	ReasonOverdue          = pods.ReasonOverdue          // the Pod outlived its deletion
+	ReasonNodeGone         = "NodeGone"         // the Node object was deleted
+	ReasonNodeOutOfService = "NodeOutOfService" // an administrator put the node out of service
+	ReasonNodeUnreachable  = "NodeUnreachable"  // the node is silent for longer than its grace
+	ReasonNodeNotReady     = "NodeNotReady"     // the node is not ready for longer than its grace
+	ReasonEvicted          = "Evicted"          // Kubernetes gave the Pod up because of its node
+	ReasonOverdue          = "Overdue"          // the Pod outlived its deletion
 )

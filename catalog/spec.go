@@ -14,104 +14,80 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// specProblem is why a spec cannot be carried out; the zero value: it can.
-type specProblem struct {
-	// reason and message are for status.reason and status.message.
-	reason        v1alpha1.ConditionReason
-	message, path string
-}
-
-func invalid(path, message string) specProblem {
-	return specProblem{reason: v1alpha1.CatalogSourceSpecInvalidError, message: quoted(message), path: path}
+// invalid is the standing of a spec that cannot be carried out.
+func invalid(path, message string) standing {
+	return standing{mode: modeInvalid, reason: ReasonSpecInvalid, message: quoted(message), legacy: v1alpha1.CatalogSourceSpecInvalidError, path: path}
 }
 
 // quoted makes text that repeats what a user wrote fit for a condition.
 func quoted(text string) string { return clip(strings.ToValidUTF8(text, "?"), 4096) }
 
-// checkSpec returns the first problem of a spec.
+// checkSpec returns the standing of a spec that cannot be carried out, for its first problem; the zero value for others.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateSourceType.
-// Differs: what the API server or the kubelet would refuse for ever is refused
-// here already.
-func checkSpec(cs *v1alpha1.CatalogSource) specProblem {
+// Differs: what the API server or the kubelet would refuse for ever is refused here already.
+func checkSpec(cs *v1alpha1.CatalogSource) standing {
 	spec := &cs.Spec
-	switch spec.SourceType {
-	case v1alpha1.SourceTypeInternal, v1alpha1.SourceTypeConfigmap:
-		if spec.ConfigMap == "" {
-			return invalid("spec.configMap", "configmap name unset: must be set for sourcetype: "+string(spec.SourceType))
-		}
+	switch {
+	case registry.FromConfigMap(cs) && spec.ConfigMap == "":
+		return invalid("spec.configMap", "configmap name unset: must be set for sourcetype: "+string(spec.SourceType))
+	case registry.FromConfigMap(cs):
 		return checkPodSpec(cs)
-	case v1alpha1.SourceTypeGrpc:
-		switch {
-		case spec.Image != "":
-			return checkImageSpec(cs)
-		case spec.Address == "":
-			return invalid("spec.image", "image and address unset: at least one must be set for sourcetype: grpc")
-		}
-		if problem := addressProblem(spec.Address); problem != "" {
-			return specProblem{
-				reason: v1alpha1.CatalogSourceRegistryServerError, path: "spec.address",
-				message: quoted("couldn't connect to registry - address " + spec.Address + ": " + problem),
-			}
-		}
-	default:
+	case spec.SourceType != v1alpha1.SourceTypeGrpc:
 		return invalid("spec.sourceType", "unknown sourcetype: "+string(spec.SourceType))
-	}
-	return specProblem{}
-}
-
-func checkImageSpec(cs *v1alpha1.CatalogSource) specProblem {
-	if strings.ContainsFunc(cs.Spec.Image, unicode.IsSpace) {
+	case strings.ContainsFunc(spec.Image, unicode.IsSpace):
 		return invalid("spec.image", "image contains white space")
+	case spec.Image != "":
+		return checkPodSpec(cs)
+	case spec.Address == "":
+		return invalid("spec.image", "image and address unset: at least one must be set for sourcetype: grpc")
 	}
-	return checkPodSpec(cs)
+	if problem := addressProblem(spec.Address); problem != "" {
+		s := invalid("spec.address", "couldn't connect to registry - address "+spec.Address+": "+problem)
+		s.legacy = v1alpha1.CatalogSourceRegistryServerError
+		return s
+	}
+	return standing{}
 }
 
-func checkPodSpec(cs *v1alpha1.CatalogSource) specProblem {
-	if !serviceName.MatchString(cs.Name) {
-		return invalid("metadata.name", "the name gives no valid service name: it must start with a letter, hold only lower-case letters, digits, dashes and dots, and have at most 63 characters")
-	}
+func checkPodSpec(cs *v1alpha1.CatalogSource) standing {
 	c := cs.Spec.GrpcPodConfig
-	if c == nil {
-		return specProblem{}
-	}
-	switch c.SecurityContextConfig {
-	case "", v1alpha1.Legacy, v1alpha1.Restricted:
-	default:
+	switch {
+	case !serviceName.MatchString(cs.Name):
+		return invalid("metadata.name", "the name gives no valid service name: it must start with a letter, hold only lower-case letters, digits, dashes and dots, and have at most 63 characters")
+	case c == nil:
+	case c.SecurityContextConfig != "" && c.SecurityContextConfig != v1alpha1.Legacy && c.SecurityContextConfig != v1alpha1.Restricted:
 		return invalid("spec.grpcPodConfig.securityContextConfig", "securityContextConfig must be legacy or restricted")
-	}
-	if t := c.MemoryTarget; t != nil && t.Sign() < 0 {
+	case c.MemoryTarget != nil && c.MemoryTarget.Sign() < 0:
 		return invalid("spec.grpcPodConfig.memoryTarget", "memoryTarget must not be negative")
 	}
-	return specProblem{}
+	return standing{}
 }
 
-// podConfigDoubts lists the fields of spec.grpcPodConfig that are taken as they are and
-// may not do what was meant. They stop nothing: whether a path is right, the image alone
-// can tell.
+// podConfigDoubts lists the fields of spec.grpcPodConfig that are taken as they are and may not do what was meant. They
+// stop nothing: whether a path is right, the image alone can tell.
 func podConfigDoubts(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic) {
 	c := cs.Spec.GrpcPodConfig
 	if c == nil {
 		return nil
 	}
-	say := func(severity olmcore.Severity, reason, field, message string) {
+	doubt := func(severity olmcore.Severity, reason, field, message string) {
 		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(cs), "spec.grpcPodConfig."+field, "%s", message))
 	}
-	unusual := func(field, message string) { say(olmcore.Warning, ReasonPodConfigUnusual, field, message) }
 	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
-		unusual("memoryTarget", "memoryTarget is 0: the registry collects garbage all the time")
+		doubt(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0: the registry collects garbage all the time")
 	}
-	x := c.ExtractContent
-	switch {
+	switch x := c.ExtractContent; {
 	case x == nil:
 	case registry.FromConfigMap(cs):
-		say(olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map")
+		doubt(olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map")
 	default:
+		const relative = " is no absolute path: it counts from the working directory of the image"
 		if !strings.HasPrefix(x.CatalogDir, "/") {
-			unusual("extractContent.catalogDir", "catalogDir is no absolute path: it counts from the working directory of the image")
+			doubt(olmcore.Warning, ReasonPodConfigUnusual, "extractContent.catalogDir", "catalogDir"+relative)
 		}
 		if x.CacheDir != "" && !strings.HasPrefix(x.CacheDir, "/") {
-			unusual("extractContent.cacheDir", "cacheDir is no absolute path: it counts from the working directory of the image")
+			doubt(olmcore.Warning, ReasonPodConfigUnusual, "extractContent.cacheDir", "cacheDir"+relative)
 		}
 	}
 	return list
@@ -120,8 +96,7 @@ func podConfigDoubts(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic) {
 // serviceName is a DNS label of RFC 1035 once dots are dashes.
 var serviceName = regexp.MustCompile(`^[a-z]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// addressProblem returns why host:port cannot be dialled, in the words of the
-// dialler where it has some; empty when it can.
+// addressProblem returns why host:port cannot be dialled, in the words of the dialler where it has some; empty when it can.
 func addressProblem(address string) string {
 	host, port, found := "", "", false
 	if strings.HasPrefix(address, "[") {

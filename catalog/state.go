@@ -12,38 +12,26 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// State is what a CatalogSource is, in one word. It follows from the conditions
-// Available and Progressing, so the recorded one can be read from any status.
+// State is what a CatalogSource is, in one word. It follows from the conditions Available and Progressing, so the recorded one
+// can be read from any status.
 type State string
 
 // States.
 const (
-	// StateNew: no condition is recorded yet.
-	StateNew State = ""
-	// StateStarting: nothing serves yet, the first Pods are starting.
-	StateStarting State = "Starting"
-	// StateServing: it serves and nothing is under way.
-	StateServing State = "Serving"
-	// StateUpdating: it serves, and Pods are started or replaced.
-	StateUpdating State = "Updating"
-	// StateRecovering: nothing serves, and Pods are being replaced.
-	StateRecovering State = "Recovering"
-	// StateUnavailable: nothing serves, and nothing can be done about it now.
-	StateUnavailable State = "Unavailable"
-	// StateUnknown: whether it serves is not known.
-	StateUnknown State = "Unknown"
-	// StateInvalid: nothing serves, and the spec cannot be carried out.
-	StateInvalid State = "Invalid"
-	// StateDeleting: it is being deleted.
-	StateDeleting State = "Deleting"
-	// StateNotAssessed: Assess was handed an Input that breaks the contract. No
-	// CatalogSource is in this state.
-	StateNotAssessed State = "NotAssessed"
+	StateNew         State = ""            // no condition is recorded yet
+	StateStarting    State = "Starting"    // nothing serves yet, the first Pods are starting
+	StateServing     State = "Serving"     // it serves and nothing is under way
+	StateUpdating    State = "Updating"    // it serves, and Pods are started or replaced
+	StateRecovering  State = "Recovering"  // nothing serves, and Pods are being replaced
+	StateUnavailable State = "Unavailable" // nothing serves, and nothing can be done about it now
+	StateUnknown     State = "Unknown"     // whether it serves is not known
+	StateInvalid     State = "Invalid"     // nothing serves, and the spec cannot be carried out
+	StateDeleting    State = "Deleting"    // it is being deleted
+	StateNotAssessed State = "NotAssessed" // no state of a CatalogSource: Assess was handed an Input that breaks the contract
 )
 
-// graph is the state graph: what one reconcile may find after another. Every
-// state is a view of the cluster, and a cluster may have gone anywhere since.
-// Only the first state and the last are special.
+// graph is the state graph: what one reconcile may find after another. Every state is a view of the cluster, and a cluster may
+// have gone anywhere since. Only the first state and the last are special.
 var graph = stateGraph()
 
 func stateGraph() (g olmcore.Graph[State]) {
@@ -60,8 +48,7 @@ func stateGraph() (g olmcore.Graph[State]) {
 	return g
 }
 
-// CanFollow reports whether a reconcile may find state s where another found
-// before.
+// CanFollow reports whether a reconcile may find state s where another found before.
 func (s State) CanFollow(before State) bool { return graph.Allows(before, s) }
 
 func stateOf(available, progressing *metav1.Condition) State {

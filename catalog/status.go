@@ -7,82 +7,73 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/catalog/internal/pods"
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// statusMaker makes the status of the facts and the plan.
-type statusMaker struct {
-	*facts
-	plan *plan
-}
-
 // status returns the status that is observed. It keeps what others own.
-func (m statusMaker) status(c conditions) v1alpha1.CatalogSourceStatus {
-	s := *m.source.Status.DeepCopy()
-	s.Reason, s.Message = m.legacyReason()
-	s.RegistryServiceStatus = m.registryService()
-	s.GRPCConnectionState = m.connectionState()
-	s.LatestImageRegistryPoll = m.latestPoll()
-	s.ConfigMapResource = m.configMapReference()
-	if c.updatePolled == nil {
+func (r *report) status() v1alpha1.CatalogSourceStatus {
+	s := *r.CatalogSource.Status.DeepCopy()
+	s.Reason, s.Message = r.legacyReason()
+	s.RegistryServiceStatus = r.registryService()
+	if r.link.address != "" {
+		// Differs: lastConnect is when this catalog's client connected, not when any catalog's client changed.
+		s.GRPCConnectionState = &v1alpha1.GRPCConnectionState{
+			Address: r.link.address, LastObservedState: r.link.state, LastConnectTime: r.link.connected,
+		}
+	}
+	if have := s.LatestImageRegistryPoll; r.poll.On && !r.lastPoll.IsZero() && (have == nil || !have.Time.Equal(r.lastPoll)) {
+		// Differs: it is written once the Pod that polls is observed, and is the time at which that was created.
+		s.LatestImageRegistryPoll = new(olmcore.Timestamp(r.lastPoll))
+	}
+	if cm := r.ConfigMap; r.standing.mode == modeConfigMap && !refersTo(s.ConfigMapResource, cm) {
+		s.ConfigMapResource = &v1alpha1.ConfigMapResourceReference{
+			Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(r.Now),
+		}
+	}
+	if r.updatePolled == nil {
 		meta.RemoveStatusCondition(&s.Conditions, ConditionUpdatePolled)
 	}
-	if c.replicasSpread == nil {
+	if r.replicasSpread == nil {
 		meta.RemoveStatusCondition(&s.Conditions, ConditionReplicasSpread)
 	}
-	for _, condition := range c.list(m.source.Generation) {
-		condition.LastTransitionTime = olmcore.Timestamp(m.now)
+	for _, condition := range r.conditions() {
+		condition.LastTransitionTime = olmcore.Timestamp(r.Now)
 		meta.SetStatusCondition(&s.Conditions, condition)
 	}
 	return s
 }
 
-// action writes a status; nil when it is the recorded one.
-func (m statusMaker) action(s v1alpha1.CatalogSourceStatus, why string) olmcore.Action {
-	if equality.Semantic.DeepEqual(s, m.source.Status) {
-		return nil
-	}
-	after := m.source.DeepCopy()
-	after.Status = s
-	return olmcore.UpdateStatusOf(m.source, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: why})
-}
-
-// legacyReason returns status.reason and status.message, in OLM's words; both
-// are empty while the spec is carried out.
-func (m statusMaker) legacyReason() (v1alpha1.ConditionReason, string) {
+// legacyReason returns status.reason and status.message, in OLM's words; both are empty while the spec is carried out.
+func (r *report) legacyReason() (v1alpha1.ConditionReason, string) {
+	failed := r.verdict.Failed
 	switch {
-	case m.standing.mode == modeDeleting:
-		return m.source.Status.Reason, m.source.Status.Message
-	case m.standing.reason != "":
-		return m.standing.legacy, m.standing.message
-	case m.plan.verdict.Failed != nil:
-		pod := m.plan.verdict.Failed
-		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " + m.source.Name +
-			": update pod " + pod.Name() + " in a " + clip(string(pod.Object.Status.Phase), 20) + " state: deleted update pod"
-	case m.poll.Problem != "":
-		return v1alpha1.CatalogSourceIntervalInvalidError, m.poll.Problem
+	case r.standing.mode == modeDeleting:
+		return r.CatalogSource.Status.Reason, r.CatalogSource.Status.Message
+	case r.standing.reason != "":
+		return r.standing.legacy, r.standing.message
+	case failed != nil:
+		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " +
+			r.CatalogSource.Name + ": update pod " + failed.name() + " in a " + clip(string(failed.Object.Status.Phase), 20) + " state: deleted update pod"
+	case r.poll.Problem != "":
+		return v1alpha1.CatalogSourceIntervalInvalidError, r.poll.Problem
 	}
 	return "", ""
 }
 
 // registryService is status.registryService. It names the Service once that is observed.
-func (m statusMaker) registryService() *v1alpha1.RegistryServiceStatus {
-	have := m.source.Status.RegistryServiceStatus
-	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(m.now)}
-	service := m.objects.Service
+func (r *report) registryService() *v1alpha1.RegistryServiceStatus {
+	have, service := r.CatalogSource.Status.RegistryServiceStatus, r.registry.Observed.Service
+	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(r.Now)}
 	switch {
-	case m.standing.runsPods() && service != nil:
-		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, m.source.Namespace, registry.Port
+	case r.standing.runsPods() && service != nil:
+		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, service.Namespace, registry.Port
 		if !service.CreationTimestamp.IsZero() {
 			s.CreatedAt = service.CreationTimestamp
 		}
-	case m.standing.mode != modeAddress:
+	case r.standing.mode != modeAddress:
 		return have
 	}
 	if have != nil && !have.CreatedAt.IsZero() {
@@ -91,69 +82,37 @@ func (m statusMaker) registryService() *v1alpha1.RegistryServiceStatus {
 	return &s
 }
 
-// latestPoll is status.latestImageRegistryPoll.
-//
-// Differs: it is written once the Pod that polls is observed, and is the time at
-// which that was created.
-func (m statusMaker) latestPoll() *metav1.Time {
-	last := m.lastPoll()
-	have := m.source.Status.LatestImageRegistryPoll
-	if !m.poll.On || last.IsZero() || have != nil && have.Time.Equal(last) {
-		return have
-	}
-	return new(olmcore.Timestamp(last))
-}
-
-func (m statusMaker) lastPoll() time.Time {
-	if !m.plan.verdict.Polled.IsZero() {
-		return m.plan.verdict.Polled
-	}
-	return m.poll.Last
-}
-
-// configMapReference is status.configMapReference.
-func (m statusMaker) configMapReference() *v1alpha1.ConfigMapResourceReference {
-	have, cm := m.source.Status.ConfigMapResource, m.configMap
-	if m.standing.mode != modeConfigMap || refersTo(have, cm) {
-		return have
-	}
-	return &v1alpha1.ConfigMapResourceReference{
-		Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(m.now),
-	}
-}
-
 func refersTo(r *v1alpha1.ConfigMapResourceReference, cm *corev1.ConfigMap) bool {
 	return r != nil && r.Name == cm.Name && r.Namespace == cm.Namespace && r.UID == cm.UID && r.ResourceVersion == cm.ResourceVersion
 }
 
 // transitions are the state changes that a status records.
-func (m statusMaker) transitions(from, to State, s v1alpha1.CatalogSourceStatus) (changes []olmcore.Transition) {
-	if from != to {
-		available := meta.FindStatusCondition(s.Conditions, ConditionAvailable)
-		t := olmcore.Moved(olmcore.RefOf(m.source), "State", string(from), string(to), m.now)
-		t.Status, t.Reason, t.Message, t.Bound = available.Status, available.Reason, available.Message, olmcore.NotAfter
-		if at, bound := m.evidence(available.Reason); !at.IsZero() && !at.After(m.now) {
+func (r *report) transitions(after v1alpha1.CatalogSourceStatus) (changes []olmcore.Transition) {
+	if r.before != r.state {
+		t := olmcore.Moved(olmcore.RefOf(r.CatalogSource), "State", string(r.before), string(r.state), r.Now)
+		t.Status, t.Reason, t.Message, t.Bound = r.available.Status, r.available.Reason, r.available.Message, olmcore.NotAfter
+		if at, bound := r.evidence(); !at.IsZero() && !at.After(r.Now) {
 			t.At, t.Bound = olmcore.Timestamp(at), bound
 		}
 		changes = append(changes, t)
 	}
-	return append(changes, m.connectionTransition(s.GRPCConnectionState)...)
+	return append(changes, r.connectionTransition(after.GRPCConnectionState)...)
 }
 
-// evidence is when the Pods say that the catalog began to serve, or stopped; zero
-// when they do not.
-func (m statusMaker) evidence(reason string) (at time.Time, bound olmcore.Bound) {
-	before := m.recorded(ConditionAvailable)
+// evidence is when the Pods say that the catalog began to serve, or stopped; zero when they do not.
+func (r *report) evidence() (at time.Time, bound olmcore.Bound) {
+	before, reason := r.recorded(ConditionAvailable), r.available.Reason
 	serves := reason == ReasonRegistryServing
 	if !serves && reason != ReasonNoReadyPods || before != nil && before.Reason == reason {
 		return at, bound
 	}
-	for _, p := range m.pods.Select(func(p *pods.Pod) bool { return p.Owned && p.Role == pods.RoleServing && p.Serves() == serves }) {
-		switch since, ready := p.ReadySince(); {
+	for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Owned && p.Role == roleServing && p.serves() == serves }) {
+		c := podCondition(p.Object, corev1.PodReady)
+		switch since := c.LastTransitionTime.Time; {
 		case since.IsZero():
 		case serves && (at.IsZero() || since.Before(at)):
 			at, bound = since, olmcore.Exact
-		case !serves && !ready && since.After(at):
+		case !serves && c.Status != corev1.ConditionTrue && since.After(at):
 			at, bound = since, olmcore.NotBefore
 		}
 	}

@@ -17,22 +17,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Condition types that Template owns, and their reasons. Reconcile never touches
-// them.
+// Condition types that Template owns, and their reasons. Reconcile never touches them.
 const (
-	// ConditionTemplatesHaveResolved: all placeholders of the image template are known
-	// and make an image reference.
-	ConditionTemplatesHaveResolved = "TemplatesHaveResolved"
-	// ConditionResolvedImage: the message is the image that the template gives.
-	ConditionResolvedImage = "ResolvedImage"
+	ConditionTemplatesHaveResolved = "TemplatesHaveResolved" // all placeholders of the image template are known and make an image reference
+	ConditionResolvedImage         = "ResolvedImage"         // the message is the image that the template gives
 
-	// ReasonAllTemplatesResolved: nothing to do.
-	ReasonAllTemplatesResolved = "AllTemplatesResolved"
-	// ReasonUnableToResolve: correct the annotation olm.catalogImageTemplate;
-	// spec.image stays as it is until then.
-	ReasonUnableToResolve = "UnableToResolve"
-	// ReasonImageTemplateResolved: spec.image follows the image template.
-	ReasonImageTemplateResolved = "ImageTemplateResolved"
+	ReasonAllTemplatesResolved  = "AllTemplatesResolved"  // nothing to do
+	ReasonUnableToResolve       = "UnableToResolve"       // correct the annotation olm.catalogImageTemplate; spec.image stays as it is until then
+	ReasonImageTemplateResolved = "ImageTemplateResolved" // spec.image follows the image template
 )
 
 const annotationTemplate = "olm.catalogImageTemplate"
@@ -41,86 +33,73 @@ const annotationTemplate = "olm.catalogImageTemplate"
 type TemplateInput struct {
 	// Now is the instant of this call; required.
 	Now time.Time
-	// CatalogSource is the object whose annotation olm.catalogImageTemplate counts;
-	// required.
+	// CatalogSource is the object whose annotation olm.catalogImageTemplate counts; required.
 	CatalogSource *v1alpha1.CatalogSource
 	// ServerVersion is the API server's gitVersion, such as v1.30.2; empty: unknown.
 	ServerVersion string
 }
 
-// Template makes spec.image follow the annotation olm.catalogImageTemplate, in
-// which {kube_major_version}, {kube_minor_version} and {kube_patch_version} stand
-// for parts of the API server's version, and reports in two conditions how that went.
-// Without the annotation it removes the two conditions. The conditions are written
-// once spec.image is observed to be right.
+// Template makes spec.image follow the annotation olm.catalogImageTemplate, in which {kube_major_version},
+// {kube_minor_version} and {kube_patch_version} stand for parts of the API server's version, and reports in two conditions how
+// that went. Without the annotation it removes the two conditions. The conditions are written once spec.image is observed to
+// be right.
 //
 // The error is an *olmcore.InputError for a missing CatalogSource or Now.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalogtemplate, syncCatalogSources.
-// Differs: spec and status are written one after the other; OLM writes them at once
-// and loses the status.
-func Template(in TemplateInput) (olmcore.Result, error) {
+// Differs: spec and status are written one after the other; OLM writes them at once and loses the status.
+func Template(in TemplateInput) (r olmcore.Result, err error) {
 	switch {
 	case in.Now.IsZero():
-		return olmcore.Result{}, &olmcore.InputError{Field: "Now", Problem: "is zero"}
+		return r, &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	case in.CatalogSource == nil:
-		return olmcore.Result{}, &olmcore.InputError{Field: "CatalogSource", Problem: "is nil"}
+		return r, &olmcore.InputError{Field: "CatalogSource", Problem: "is nil"}
+	case in.CatalogSource.DeletionTimestamp != nil:
+		return r, nil
 	}
 	cs := in.CatalogSource
-	if cs.DeletionTimestamp != nil {
-		return olmcore.Result{}, nil
-	}
 	template := cs.Annotations[annotationTemplate]
-	if template == "" {
-		return withoutTemplate(cs), nil
-	}
 	image, problem := resolveTemplate(template, in.ServerVersion)
-	if problem == "" && cs.Spec.Image != image {
+	if template != "" && problem == "" && cs.Spec.Image != image {
 		after := cs.DeepCopy()
 		after.Spec.Image = image
 		cause := olmcore.Cause{Reason: ReasonImageTemplateResolved, Message: "the image template gives another image"}
-		return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}}, nil
-	}
-	status, reason := metav1.ConditionTrue, ReasonAllTemplatesResolved
-	message := "catalog image reference was successfully resolved"
-	if problem != "" {
-		status, reason, message = metav1.ConditionFalse, ReasonUnableToResolve, problem
+		r.Actions = []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}
+		return r, nil
 	}
 	conditions := slices.Clone(cs.Status.Conditions)
-	c := metav1.Condition{
-		Type: ConditionTemplatesHaveResolved, Status: status, Reason: reason, Message: message,
-		ObservedGeneration: cs.Generation, LastTransitionTime: olmcore.Timestamp(in.Now),
+	if !setTemplateConditions(&conditions, in, image, problem) {
+		return r, nil
 	}
-	first := meta.SetStatusCondition(&conditions, c)
-	c.Type, c.Message = ConditionResolvedImage, clip(image, 32768)
-	if second := meta.SetStatusCondition(&conditions, c); !first && !second {
-		return olmcore.Result{}, nil
-	}
-	r := olmcore.Result{Actions: []olmcore.Action{templateStatus(cs, conditions)}}
-	if problem != "" {
+	after := cs.DeepCopy()
+	after.Status.Conditions = conditions
+	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: "the recorded conditions are not those of the image template"}
+	r.Actions = []olmcore.Action{olmcore.UpdateStatusOf(cs, after, cause)}
+	if template != "" && problem != "" {
 		path := "metadata.annotations[" + annotationTemplate + "]"
-		r.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(cs), path, "%s", problem)}
+		r.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonUnableToResolve, olmcore.RefOf(cs), path, "%s", problem)}
 	}
 	return r, nil
 }
 
-func withoutTemplate(cs *v1alpha1.CatalogSource) olmcore.Result {
-	kept := slices.Clone(cs.Status.Conditions)
-	first, second := meta.RemoveStatusCondition(&kept, ConditionTemplatesHaveResolved), meta.RemoveStatusCondition(&kept, ConditionResolvedImage)
-	if !first && !second {
-		return olmcore.Result{}
+// setTemplateConditions reports whether it changed the conditions.
+func setTemplateConditions(conditions *[]metav1.Condition, in TemplateInput, image, problem string) bool {
+	if in.CatalogSource.Annotations[annotationTemplate] == "" {
+		removed := meta.RemoveStatusCondition(conditions, ConditionTemplatesHaveResolved)
+		return meta.RemoveStatusCondition(conditions, ConditionResolvedImage) || removed
 	}
-	return olmcore.Result{Actions: []olmcore.Action{templateStatus(cs, kept)}}
+	c := isTrue(ReasonAllTemplatesResolved, "catalog image reference was successfully resolved")
+	if problem != "" {
+		c = isFalse(ReasonUnableToResolve, problem)
+	}
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = ConditionTemplatesHaveResolved, in.CatalogSource.Generation, olmcore.Timestamp(in.Now)
+	changed := meta.SetStatusCondition(conditions, c)
+	c.Type, c.Message = ConditionResolvedImage, clip(image, 32768)
+	return meta.SetStatusCondition(conditions, c) || changed
 }
 
-func templateStatus(cs *v1alpha1.CatalogSource, conditions []metav1.Condition) olmcore.Action {
-	after := cs.DeepCopy()
-	after.Status.Conditions = conditions
-	return olmcore.UpdateStatusOf(cs, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: "the recorded conditions are not those of the image template"})
-}
-
-// resolveTemplate returns what a template gives, with "missing" for what is not
-// known, and why that cannot be used; empty when it can.
+// resolveTemplate returns what a template gives, with "missing" for what is not known, and why that cannot be used; empty when
+// it can.
 func resolveTemplate(template, gitVersion string) (image, problem string) {
 	version, err := semver.Parse(strings.TrimPrefix(gitVersion, "v"))
 	image = template
@@ -152,8 +131,8 @@ func resolveTemplate(template, gitVersion string) (image, problem string) {
 	return image, problem
 }
 
-// imageReference is the grammar of image references: a name of at most 255
-// characters, which may start with a host, then a tag and a digest.
+// imageReference is the grammar of image references: a name of at most 255 characters, which may start with a host, then a tag
+// and a digest.
 var imageReference = regexp.MustCompile(`^((?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?/|\[[a-fA-F0-9:]+\](?::[0-9]+)?/)?` +
 	`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
 	`(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Objects are the objects around the Pods of a catalog, observed or desired; nil: it
-// does not exist, or is not needed.
+// Objects are the objects around the Pods of a catalog, observed or needed; nil: it does not exist, or is not needed.
 type Objects struct {
 	Account *corev1.ServiceAccount
 	// OtherAccount is the ServiceAccount of another source type.
@@ -29,61 +30,63 @@ type Objects struct {
 	Budget                     *policyv1.PodDisruptionBudget
 }
 
-// Objects returns the objects that the Registry needs.
-func (r Registry) Objects() Objects {
-	name := r.Source.Name
+// objects returns the objects that are needed.
+func (r *Registry) objects() Objects {
+	name, managed := r.Source.Name, map[string]string{olmcore.LabelManaged: "true"}
 	o := Objects{
 		Account:      r.account(),
-		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name)), Spec: r.serviceSpec()},
-		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name + SuffixServerPolicy), Spec: r.serverPolicySpec()},
-		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name + SuffixUnpackPolicy), Spec: unpackPolicySpec()},
+		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed), Spec: r.serviceSpec()},
+		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec()},
+		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec()},
 	}
 	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
-	o.ServerPolicy.Labels, o.UnpackPolicy.Labels = ServingLabels(name), ServingLabels(name)
 	if FromConfigMap(r.Source) {
-		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name + SuffixRole), Rules: []rbacv1.PolicyRule{{
+		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed), Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
 		}}}
 		o.RoleBinding = &rbacv1.RoleBinding{
-			ObjectMeta: r.meta(name + SuffixBinding),
+			ObjectMeta: r.meta(name+SuffixBinding, managed),
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name + SuffixAccount, Namespace: r.Source.Namespace}},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + SuffixRole},
 		}
 	}
 	if r.Replicas >= 2 {
-		// It keeps voluntary disruptions from taking more than one replica at a time.
-		// minAvailable must be a number: the Pods' owner has no scale, so that the
-		// disruption controller forbids everything for percentages and maxUnavailable.
-		o.Budget = &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(name)), Spec: policyv1.PodDisruptionBudgetSpec{
+		// It keeps voluntary disruptions from taking more than one replica at a time. minAvailable must be a number: the
+		// Pods' owner has no scale, so that the disruption controller forbids everything for percentages and maxUnavailable.
+		o.Budget = &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(name), managed), Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: new(intstr.FromInt32(int32(r.Replicas - 1))), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
-			Selector: &metav1.LabelSelector{MatchLabels: ServingLabels(name)},
+			Selector: &metav1.LabelSelector{MatchLabels: servingLabels(name)},
 		}}
 	}
 	return o
 }
 
-func (r Registry) meta(name string) metav1.ObjectMeta {
+func (r *Registry) meta(name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: name, Namespace: r.Source.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
+		Name: name, Namespace: r.Source.Namespace, Labels: maps.Clone(labels),
 		OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(r.Source)},
 	}
 }
 
-func (r Registry) account() *corev1.ServiceAccount {
+func (r *Registry) account() *corev1.ServiceAccount {
 	if FromConfigMap(r.Source) {
-		return &corev1.ServiceAccount{ObjectMeta: r.meta(r.Source.Name + SuffixAccount)}
+		return &corev1.ServiceAccount{ObjectMeta: r.meta(r.Source.Name+SuffixAccount, map[string]string{olmcore.LabelManaged: "true"})}
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: r.meta(r.Source.Name), ImagePullSecrets: slices.Clone(r.PullSecrets)}
+	account := &corev1.ServiceAccount{
+		ObjectMeta:       r.meta(r.Source.Name, map[string]string{olmcore.LabelManaged: "true"}),
+		ImagePullSecrets: slices.Clone(r.pullSecrets),
+	}
 	owner := &account.OwnerReferences[0]
 	owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
-	if ours := r.ownPullSecrets(); len(ours) > 0 {
+	if ours := ownPullSecrets(r.Source); len(ours) > 0 {
 		account.Annotations = map[string]string{keyPullSecrets: strings.Join(ours, ",")}
 	}
 	return account
 }
 
-func (r Registry) ownPullSecrets() (names []string) {
-	for _, name := range r.Source.Spec.Secrets {
+// ownPullSecrets are those of spec.secrets.
+func ownPullSecrets(cs *v1alpha1.CatalogSource) (names []string) {
+	for _, name := range cs.Spec.Secrets {
 		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -91,14 +94,13 @@ func (r Registry) ownPullSecrets() (names []string) {
 	return names
 }
 
-// pullSecrets returns the pull secrets of the ServiceAccount: those of spec.secrets, and
-// those that others added to the observed one. An annotation remembers which entries are
-// the catalog's, so that they go when they leave the spec.
-func (r Registry) pullSecrets(account *corev1.ServiceAccount) (secrets []corev1.LocalObjectReference) {
+// accountSecrets returns the pull secrets of the ServiceAccount: those of spec.secrets, and those that others added to the
+// observed one. An annotation remembers which entries are the catalog's, so that they go when they leave the spec.
+func (r *Registry) accountSecrets(account *corev1.ServiceAccount) (secrets []corev1.LocalObjectReference) {
 	if FromConfigMap(r.Source) {
 		return nil
 	}
-	ours := r.ownPullSecrets()
+	ours := ownPullSecrets(r.Source)
 	if account != nil {
 		secrets = slices.Clone(account.ImagePullSecrets)
 		if r.AccountShared {
@@ -117,10 +119,10 @@ func (r Registry) pullSecrets(account *corev1.ServiceAccount) (secrets []corev1.
 	return secrets
 }
 
-func (r Registry) serviceSpec() corev1.ServiceSpec {
+func (r *Registry) serviceSpec() corev1.ServiceSpec {
 	spec := corev1.ServiceSpec{
 		Ports:    []corev1.ServicePort{{Name: GRPC, Port: port, TargetPort: intstr.FromInt32(port)}},
-		Selector: ServingLabels(r.Source.Name),
+		Selector: servingLabels(r.Source.Name),
 	}
 	if FromConfigMap(r.Source) {
 		delete(spec.Selector, olmcore.LabelManaged)
@@ -128,13 +130,12 @@ func (r Registry) serviceSpec() corev1.ServiceSpec {
 	return spec
 }
 
-// serverPolicySpec lets the registry answer on its port and open no connection, unless it reads
-// a ConfigMap.
+// serverPolicySpec lets the registry answer on its port and open no connection, unless it reads a ConfigMap.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, DesiredGRPCServerNetworkPolicy.
-func (r Registry) serverPolicySpec() networkingv1.NetworkPolicySpec {
+func (r *Registry) serverPolicySpec() networkingv1.NetworkPolicySpec {
 	spec := networkingv1.NetworkPolicySpec{
-		PodSelector: metav1.LabelSelector{MatchLabels: ServingLabels(r.Source.Name)},
+		PodSelector: metav1.LabelSelector{MatchLabels: servingLabels(r.Source.Name)},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, port)}}},
 	}

@@ -35,21 +35,20 @@ type PodRequest struct {
 }
 
 // Pod returns a new Pod of a name, which had better run on none of the Nodes to avoid.
-func (r Registry) Pod(name string, request PodRequest, avoid []string) *corev1.Pod {
-	labels := ServingLabels(r.Source.Name)
+func (r *Registry) Pod(name string, request PodRequest, avoid []string) *corev1.Pod {
+	labels := servingLabels(r.Source.Name)
 	if request.Candidate {
 		labels[LabelServing], labels[LabelCandidate] = "", r.Source.Name
 	}
-	labels[labelPodHash] = r.Hash
+	labels[labelPodHash] = r.podHash
 	owner := olmcore.OwnerReferenceTo(r.Source)
 	owner.Controller = new(true)
-	spec := r.shape().spec(profileMain)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, GenerateName: r.Source.Name + "-", Namespace: r.Source.Namespace,
 			Labels: labels, Annotations: r.podAnnotations(request), OwnerReferences: []metav1.OwnerReference{owner},
 		},
-		Spec: *spec.DeepCopy(),
+		Spec: *r.podSpec.DeepCopy(),
 	}
 	switch {
 	case r.ConfigMap != nil:
@@ -64,7 +63,7 @@ func (r Registry) Pod(name string, request PodRequest, avoid []string) *corev1.P
 	return pod
 }
 
-func (r Registry) podAnnotations(request PodRequest) map[string]string {
+func (r *Registry) podAnnotations(request PodRequest) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range r.Source.Annotations {
 		if key != annotationApplied && !strings.HasPrefix(key, olmcore.KeyPrefix) {
@@ -82,9 +81,9 @@ func (r Registry) podAnnotations(request PodRequest) map[string]string {
 }
 
 // serveConfigMap completes a Pod: what OLM sets after it has computed the hash.
-func (r Registry) serveConfigMap(pod *corev1.Pod) {
+func (r *Registry) serveConfigMap(pod *corev1.Pod) {
 	pod.Labels[labelConfigMapVersion] = r.ConfigMap.ResourceVersion
-	pod.Annotations[keyConfigMapHash] = r.ContentHash
+	pod.Annotations[keyConfigMapHash] = r.contentHash
 	pod.Spec.ServiceAccountName = r.Source.Name + SuffixAccount
 	pod.Spec.Containers[0].Command = []string{"configmap-server", "-c", r.Source.Spec.ConfigMap, "-n", r.Source.Namespace}
 }
@@ -110,7 +109,7 @@ func avoidNodes(spec *corev1.PodSpec, nodes []string) {
 }
 
 // spread keeps several replicas apart; it is no part of the hash.
-func (r Registry) spread(pod *corev1.Pod, purpose string) {
+func (r *Registry) spread(pod *corev1.Pod, purpose string) {
 	if r.Replicas < 2 || r.SpreadHosts == "" {
 		return
 	}

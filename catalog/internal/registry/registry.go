@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry builds the objects of one catalog's registry: its Pods, and the
-// Service, ServiceAccount, permissions, NetworkPolicies and PodDisruptionBudget around
-// them. [Registry.Objects] is what should be, [Registry.Repair] makes actions of the
-// difference to what is observed.
+// Package registry builds the objects of one catalog's registry: its Pods, and the Service, ServiceAccount, permissions,
+// NetworkPolicies and PodDisruptionBudget around them. [Registry.Needed] is what should be, [Registry.Repair] makes
+// actions of the difference to what is observed.
 package registry
 
 import (
@@ -33,12 +32,10 @@ const (
 
 // Annotation keys of this library on registry Pods.
 const (
-	// KeyAttempt is the number of the attempt to start a Pod, KeyPurpose why it was
-	// made, KeyReplaces the UID of the Pod that it replaces and KeyCause why.
-	KeyAttempt  = olmcore.KeyPrefix + "attempt"
-	KeyPurpose  = olmcore.KeyPrefix + "purpose"
-	KeyReplaces = olmcore.KeyPrefix + "replaces"
-	KeyCause    = olmcore.KeyPrefix + "cause"
+	KeyAttempt  = olmcore.KeyPrefix + "attempt"  // the number of the attempt to start a Pod
+	KeyPurpose  = olmcore.KeyPrefix + "purpose"  // why it was made
+	KeyReplaces = olmcore.KeyPrefix + "replaces" // the UID of the Pod that it replaces
+	KeyCause    = olmcore.KeyPrefix + "cause"    // why it replaces that
 
 	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
 	keyPullSecrets   = olmcore.KeyPrefix + "pull-secrets"
@@ -67,49 +64,52 @@ type Registry struct {
 	Source *v1alpha1.CatalogSource
 	// ConfigMap is the content of a source of type configmap or internal, else nil.
 	ConfigMap *corev1.ConfigMap
-	// Restricted gives Pods the security context of the restricted Pod security
-	// standard.
+	// Restricted gives Pods the security context of the restricted Pod security standard.
 	Restricted bool
 	// Replicas is the number of Pods.
 	Replicas int
-	// SpreadHosts says what the scheduler does about hosts that several replicas
-	// would share; empty: they are not spread.
+	// SpreadHosts says what the scheduler does about hosts that several replicas would share; empty: they are not spread.
 	SpreadHosts corev1.UnsatisfiableConstraintAction
-	// OPMImage and UtilImage serve catalogs with extractContent, ServerImage those
-	// from ConfigMaps.
+	// OPMImage and UtilImage serve catalogs with extractContent, ServerImage those from ConfigMaps.
 	OPMImage, UtilImage, ServerImage string
 	// UserID is the user of restricted Pods; 0 and below: none is set.
 	UserID int64
-	// StartupFailures is how many startup probes may fail; 0: the default.
+	// StartupFailures is how many startup probes may fail.
 	StartupFailures int32
 	// Resources are those of the serving container.
 	Resources corev1.ResourceRequirements
+	// Observed are the objects with the names that the catalog uses.
+	Observed Objects
+	Unread   Unread
 
-	// What For adds.
+	// What Complete adds.
 
+	// Needed are the objects that should be.
+	Needed Objects
 	// AccountShared: the ServiceAccount of the catalog's name is not the catalog's.
 	AccountShared bool
-	// PullSecrets are the entries that the ServiceAccount has, or will have.
-	PullSecrets []corev1.LocalObjectReference
-	// Hash is that of the Pod's spec, which new Pods carry as a label, ContentHash that
-	// of what the ConfigMap holds; its metadata do not matter.
-	Hash, ContentHash string
+	pullSecrets   []corev1.LocalObjectReference
+	podSpec       corev1.PodSpec
+	// podHash is that of podSpec, which new Pods carry as a label, contentHash that of what the ConfigMap holds; its
+	// metadata do not matter.
+	podHash, contentHash string
 }
 
-// For returns the Registry with what follows from its observed ServiceAccount, which may
-// be nil.
-func (r Registry) For(account *corev1.ServiceAccount) Registry {
-	r.AccountShared = account != nil && (len(account.OwnerReferences) == 0 || ClaimOf(r.Source, account) == ClaimOther)
-	r.PullSecrets = r.pullSecrets(account)
-	r.Hash = r.shape().hash(profileMain)
+// Complete adds what follows from the fields: the objects and Pods that are needed.
+func (r *Registry) Complete() {
+	account := r.Observed.Account
+	r.AccountShared = account != nil && (len(account.OwnerReferences) == 0 || OfOthers(r.Source, account))
+	r.pullSecrets = r.accountSecrets(account)
+	r.podSpec = r.shape().spec(profileMain)
+	r.podHash = podHash(r.podSpec)
 	if cm := r.ConfigMap; cm != nil {
-		r.ContentHash, _ = olmcore.Hash(struct {
+		r.contentHash, _ = olmcore.Hash(struct {
 			Name       string
 			Data       map[string]string
 			BinaryData map[string][]byte
 		}{cm.Name, cm.Data, cm.BinaryData})
 	}
-	return r
+	r.Needed = r.objects()
 }
 
 // FromConfigMap reports whether a catalog is made from a ConfigMap.
@@ -117,39 +117,36 @@ func FromConfigMap(cs *v1alpha1.CatalogSource) bool {
 	return cs.Spec.SourceType == v1alpha1.SourceTypeConfigmap || cs.Spec.SourceType == v1alpha1.SourceTypeInternal
 }
 
-// ServingLabels select the Pods that serve: never a candidate.
-func ServingLabels(name string) map[string]string {
+// servingLabels select the Pods that serve: never a candidate.
+func servingLabels(name string) map[string]string {
 	return map[string]string{LabelServing: name, olmcore.LabelManaged: "true"}
 }
 
-// ServiceName returns the name of the Service and PodDisruptionBudget of a catalog:
-// dots are not allowed in it.
+// ServiceName returns the name of the Service and PodDisruptionBudget of a catalog: dots are not allowed in it.
 func ServiceName(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
 // Address is what to dial for the Service.
-func (r Registry) Address() string {
+func (r *Registry) Address() string {
 	return ServiceName(r.Source.Name) + "." + r.Source.Namespace + ".svc:" + Port
 }
 
-// Current reports whether a Pod was made from the present spec, by any release of
-// OLM, and from what the ConfigMap holds.
-func (r Registry) Current(pod *corev1.Pod) bool {
+// Current reports whether a Pod was made from the present spec, by any release of OLM, and from what the ConfigMap holds.
+func (r *Registry) Current(pod *corev1.Pod) bool {
 	label := pod.Labels[labelPodHash]
-	_, knowsContent := pod.Annotations[keyConfigMapHash]
+	content, knowsContent := pod.Annotations[keyConfigMapHash]
 	switch {
 	case label == "":
 		return false
 	case r.ConfigMap != nil && !knowsContent:
 		return r.madeOfVersion(pod) // OLM compares no hash of a config map server
-	case label != r.Hash && !slices.ContainsFunc(profiles[1:], func(p profile) bool { return r.shape().hash(p) == label }):
+	case label != r.podHash && !slices.ContainsFunc(profiles[1:], func(p profile) bool { return podHash(r.shape().spec(p)) == label }):
 		return false
 	}
-	return r.ConfigMap == nil || pod.Annotations[keyConfigMapHash] == r.ContentHash
+	return r.ConfigMap == nil || content == r.contentHash
 }
 
-// madeOfVersion reports whether a Pod that OLM made serves this version of the
-// ConfigMap.
-func (r Registry) madeOfVersion(pod *corev1.Pod) bool {
+// madeOfVersion reports whether a Pod that OLM made serves this version of the ConfigMap.
+func (r *Registry) madeOfVersion(pod *corev1.Pod) bool {
 	if pod.Labels[labelConfigMapVersion] != r.ConfigMap.ResourceVersion || len(pod.Spec.Containers) != 1 {
 		return false
 	}
@@ -168,8 +165,8 @@ func IsPodName(name, source string) bool {
 	return found && len(rest) == podSuffix
 }
 
-// SourceOfPodName returns the CatalogSource whose Pods may have a name; empty when
-// none. Cut: the name was too long, so that it may be another one that begins so.
+// SourceOfPodName returns the CatalogSource whose Pods may have a name; empty when none. Cut: the name was too long, so
+// that it may be another one that begins so.
 func SourceOfPodName(name string) (source string, cut bool) {
 	at := len(name) - podSuffix - 1
 	if at <= 0 || name[at] != '-' {
@@ -178,12 +175,11 @@ func SourceOfPodName(name string) (source string, cut bool) {
 	return name[:at], at > 40
 }
 
-// FreeNames returns the first n computed names that no observed Pod has, whoever it
-// belongs to by now. A decision on the same Pods, or on a stale list of them, gives
-// the same names, so that the API server refuses the twin.
-func (r Registry) FreeNames(pods []*corev1.Pod, n int) (names []string) {
+// FreeNames returns the first n computed names that no observed Pod has, whoever it belongs to by now. A decision on the
+// same Pods, or on a stale list of them, gives the same names, so that the API server refuses the twin.
+func (r *Registry) FreeNames(pods []*corev1.Pod, n int) (names []string) {
 	for number := 0; len(names) < n; number++ {
-		name := podBase(r.Source.Name) + "-" + olmcore.NameSuffix(podSuffix, string(r.Source.UID), r.Hash, strconv.Itoa(number))
+		name := podBase(r.Source.Name) + "-" + olmcore.NameSuffix(podSuffix, string(r.Source.UID), r.podHash, strconv.Itoa(number))
 		if !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Name == name && p.Namespace == r.Source.Namespace }) {
 			names = append(names, name)
 		}

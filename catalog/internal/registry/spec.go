@@ -3,7 +3,6 @@
 package registry
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"strconv"
@@ -16,9 +15,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// profile is one of the Pod specs that releases of OLM gave their registry Pods; they
-// differ in the probes only. The hashes of all count as current, so that adopting a
-// cluster restarts nothing.
+// profile is one of the Pod specs that releases of OLM gave their registry Pods; they differ in the probes only. The
+// hashes of all count as current, so that adopting a cluster restarts nothing.
 type profile string
 
 const (
@@ -29,88 +27,57 @@ const (
 
 var profiles = []profile{profileMain, profileV046, profileV041}
 
-const (
-	imageServer     = "registry-server"
-	configMapServer = "configmap-registry-server"
-
-	// StartupPeriod is the time between two startup probes, in seconds, and
-	// DefaultStartupFailures how many may fail.
-	StartupPeriod          = 10
-	DefaultStartupFailures = 15
-)
+// StartupPeriod is the time between two startup probes, in seconds.
+const StartupPeriod = 10
 
 // shape is what the spec of a registry Pod is made from.
 type shape struct {
+	*Registry
 	container, image, serviceAccount string
-	pullSecrets                      []corev1.LocalObjectReference
 	readinessDelay, livenessDelay    int32
-	startupFailures                  int32
-	restricted                       bool
-	userID                           int64
-	resources                        corev1.ResourceRequirements
-	opmImage, utilImage              string
 	config                           *v1alpha1.GrpcPodConfig
-	priorityClass                    string
 }
 
-func (r Registry) shape() shape {
-	s := shape{
-		container: imageServer, image: r.Source.Spec.Image, serviceAccount: r.Source.Name, pullSecrets: r.PullSecrets,
-		readinessDelay: 5, livenessDelay: 10, startupFailures: cmp.Or(r.StartupFailures, DefaultStartupFailures),
-		restricted: r.Restricted, userID: r.UserID, resources: r.Resources,
-		opmImage: r.OPMImage, utilImage: r.UtilImage,
-		config: r.Source.Spec.GrpcPodConfig, priorityClass: r.Source.Annotations[annotationPriority],
+func (r *Registry) shape() shape {
+	config := r.Source.Spec.GrpcPodConfig
+	if !FromConfigMap(r.Source) {
+		return shape{r, "registry-server", r.Source.Spec.Image, r.Source.Name, 5, 10, config}
 	}
-	if FromConfigMap(r.Source) {
-		s.container, s.image, s.livenessDelay = configMapServer, r.ServerImage, 5
-		s.serviceAccount, s.pullSecrets = "", nil
-		s.config = withoutExtraction(s.config)
+	// Differs: extractContent is left out; OLM makes Pods with empty image names of it, which API servers refuse.
+	if config != nil && config.ExtractContent != nil {
+		kept := *config
+		kept.ExtractContent = nil
+		config = &kept
 	}
-	return s
+	return shape{r, "configmap-registry-server", r.ServerImage, "", 5, 5, config}
 }
 
-// withoutExtraction returns the fields of grpcPodConfig that hold for a config map
-// server.
-//
-// Differs: extractContent is left out; OLM makes Pods with empty image names of it,
-// which API servers refuse.
-func withoutExtraction(c *v1alpha1.GrpcPodConfig) *v1alpha1.GrpcPodConfig {
-	if c == nil || c.ExtractContent == nil {
-		return c
-	}
-	kept := *c
-	kept.ExtractContent = nil
-	return &kept
-}
-
-// hash returns OLM's hash of the spec. No label has that of a spec that cannot be
-// encoded, which no API server stores.
-func (s shape) hash(p profile) string {
-	hash, err := olmcore.Hash(s.spec(p))
+// podHash returns OLM's hash of a spec. No label has that of a spec that cannot be encoded, which no API server stores.
+func podHash(spec corev1.PodSpec) string {
+	hash, err := olmcore.Hash(spec)
 	if err != nil {
 		return "unknown"
 	}
 	return hash
 }
 
-// spec returns the Pod spec of a profile before placement hints: the one that is
-// hashed. It shares memory with the shape.
+// spec returns the Pod spec of a profile before placement hints: the one that is hashed. It shares memory with the shape.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, Pod.
-// Differs: memoryTarget is not written to, and GOMEMLIMIT is always one that the
-// Go runtime accepts.
+// Differs: memoryTarget is not written to, and GOMEMLIMIT is always one that the Go runtime accepts.
 func (s shape) spec(p profile) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		ServiceAccountName: s.serviceAccount,
 		ImagePullSecrets:   s.pullSecrets,
 		NodeSelector:       map[string]string{corev1.LabelOSStable: "linux"},
+		PriorityClassName:  s.Source.Annotations[annotationPriority],
 		Containers: []corev1.Container{{
 			Name: s.container, Image: s.image, ImagePullPolicy: pullPolicy(s.image),
 			Ports:                    []corev1.ContainerPort{{Name: GRPC, ContainerPort: port}},
-			Resources:                s.resources,
+			Resources:                s.Resources,
 			ReadinessProbe:           probe(p, s.readinessDelay),
 			LivenessProbe:            probe(p, s.livenessDelay),
-			StartupProbe:             startupProbe(p, s.startupFailures),
+			StartupProbe:             startupProbe(p, s.StartupFailures),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext:          &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)},
 		}},
@@ -118,11 +85,8 @@ func (s shape) spec(p profile) corev1.PodSpec {
 	if c := s.config; c != nil {
 		s.configure(&spec, c)
 	}
-	if s.restricted {
-		restrict(&spec, s.userID)
-	}
-	if s.priorityClass != "" {
-		spec.PriorityClassName = s.priorityClass
+	if s.Restricted {
+		restrict(&spec, s.UserID)
 	}
 	return spec
 }
@@ -131,7 +95,7 @@ func (s shape) configure(spec *corev1.PodSpec, c *v1alpha1.GrpcPodConfig) {
 	if c.NodeSelector != nil {
 		spec.NodeSelector = c.NodeSelector
 	}
-	if c.PriorityClassName != nil {
+	if c.PriorityClassName != nil && spec.PriorityClassName == "" { // the annotation counts for more
 		spec.PriorityClassName = *c.PriorityClassName
 	}
 	if c.Tolerations != nil {
@@ -164,7 +128,7 @@ func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
 		args = append(args, "--cache.from="+c.CacheDir, "--cache.to="+contentPath+"/cache")
 	}
 	spec.InitContainers = append(spec.InitContainers, corev1.Container{
-		Name: "extract-utilities", Image: s.utilImage, Command: []string{"cp"},
+		Name: "extract-utilities", Image: s.UtilImage, Command: []string{"cp"},
 		Args:            []string{"/bin/copy-content", copyBinary},
 		VolumeMounts:    []corev1.VolumeMount{{Name: utilities, MountPath: utilitiesPath}},
 		SecurityContext: readOnly(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -175,7 +139,7 @@ func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
 		SecurityContext: readOnly(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	})
 	server := &spec.Containers[0]
-	server.Image, server.ImagePullPolicy = s.opmImage, pullPolicy(s.opmImage)
+	server.Image, server.ImagePullPolicy = s.OPMImage, pullPolicy(s.OPMImage)
 	server.Command, server.Args = []string{"/bin/opm"}, []string{"serve", contentPath + "/catalog"}
 	server.SecurityContext.ReadOnlyRootFilesystem = new(true)
 	if c.CacheDir != "" {
@@ -239,9 +203,8 @@ func setMemoryTarget(c *corev1.Container, target resource.Quantity) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: memoryLimit(target)})
 }
 
-// memoryLimit returns the value of GOMEMLIMIT: the text that OLM would give
-// where the Go runtime accepts it, else the number of bytes, and the most that it
-// accepts for more.
+// memoryLimit returns the value of GOMEMLIMIT: the text that OLM would give where the Go runtime accepts it, else the
+// number of bytes, and the most that it accepts for more.
 func memoryLimit(target resource.Quantity) string {
 	if target.CmpInt64(math.MaxInt64) > 0 {
 		return strconv.FormatInt(math.MaxInt64, 10) + "B"

@@ -25,25 +25,24 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
 	}}
-	plain := shape{
-		container: "name", image: "image", serviceAccount: "service-account", startupFailures: DefaultStartupFailures,
-		resources: requests, userID: 1001, opmImage: "opmImage", utilImage: "utilImage",
+	open := Registry{
+		Source: &v1alpha1.CatalogSource{}, StartupFailures: 15, Resources: requests, UserID: 1001, OPMImage: "opmImage", UtilImage: "utilImage",
 	}
-	extract := func(cache string, restricted bool) shape {
-		s := plain
-		s.restricted = restricted
+	tight := open
+	tight.Restricted = true
+	pulls := tight
+	pulls.pullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+	plain := shape{Registry: &open, container: "name", image: "image", serviceAccount: "service-account"}
+	restricted, memory := plain, plain
+	restricted.Registry = &tight
+	memory.config = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("5Mi"))}
+	extract := func(s shape, cache string) shape {
 		s.config = &v1alpha1.GrpcPodConfig{ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/catalog", CacheDir: cache}}
 		return s
 	}
-	memory, restricted := plain, plain
-	memory.config = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("5Mi"))}
-	restricted.restricted = true
-	shipped := shape{
-		container: imageServer, image: "quay.io/example/catalog:v1", serviceAccount: "demo", readinessDelay: 5, livenessDelay: 10,
-		startupFailures: DefaultStartupFailures, resources: requests,
-	}
-	pull := shipped
-	pull.restricted, pull.userID, pull.pullSecrets = true, 1001, []corev1.LocalObjectReference{{Name: "pull"}}
+	shipped := shape{&open, "registry-server", "quay.io/example/catalog:v1", "demo", 5, 10, nil}
+	everything := shipped
+	everything.Registry = &pulls
 	for name, test := range map[string]struct {
 		shape   shape
 		profile profile
@@ -53,17 +52,17 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 		"plain of v0.46":        {plain, profileV046, "KpDeU9UesY5GlqG7ZUg9deo8Jp7mEGdpBhGJn"},
 		"plain of v0.41":        {plain, profileV041, "8SbHWyYfjbRT8lLcfdZ5ofXNdC1GE6ayztILTF"},
 		"memory target":         {memory, profileMain, "22OBIOEoFxFjed27eJvvYzqL0TfdXsuapKoxsE"},
-		"extract, cache":        {extract("/tmp/cache", false), profileMain, "30fzEky6rWPSaUHUtTN3mbl0SvE2PryXPIr090"},
-		"extract":               {extract("", false), profileMain, "57eMKS6v8du5evWOTeBJEFYx7r5udVxvhEQpLB"},
+		"extract, cache":        {extract(plain, "/tmp/cache"), profileMain, "30fzEky6rWPSaUHUtTN3mbl0SvE2PryXPIr090"},
+		"extract":               {extract(plain, ""), profileMain, "57eMKS6v8du5evWOTeBJEFYx7r5udVxvhEQpLB"},
 		"restricted":            {restricted, profileMain, "bfNQa9OTbkeciTpFoCgpKhNENGjVjY61PYAoYA"},
-		"extract, cache, restr": {extract("/tmp/cache", true), profileMain, "5CPn3qG7EdDS0mOX7AazM9Tt1RBtR6bjjMmmep"},
-		"extract, restricted":   {extract("", true), profileMain, "adSLBZw1o1geKStnSKaiQEubBnN4eqkHabCyHs"},
+		"extract, cache, restr": {extract(restricted, "/tmp/cache"), profileMain, "5CPn3qG7EdDS0mOX7AazM9Tt1RBtR6bjjMmmep"},
+		"extract, restricted":   {extract(restricted, ""), profileMain, "adSLBZw1o1geKStnSKaiQEubBnN4eqkHabCyHs"},
 		"shipped":               {shipped, profileMain, "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z"},
 		"shipped of v0.46":      {shipped, profileV046, "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa"},
 		"shipped of v0.41":      {shipped, profileV041, "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"},
-		"with everything":       {pull, profileMain, "aMCykuuUCl8qjO4Us8ZvytMPeNxzeUh9s3FRc8"},
+		"with everything":       {everything, profileMain, "aMCykuuUCl8qjO4Us8ZvytMPeNxzeUh9s3FRc8"},
 	} {
-		require.Equal(t, test.want, test.shape.hash(test.profile), name)
+		require.Equal(t, test.want, podHash(test.shape.spec(test.profile)), name)
 	}
 }
 
@@ -74,7 +73,7 @@ func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	} {
 		quantity := resource.MustParse(target)
 		before := quantity.DeepCopy()
-		spec := shape{config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(profileMain)
+		spec := shape{Registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(profileMain)
 		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}}, spec.Containers[0].Env, target)
 		require.Equal(t, before, quantity, "the spec was written to")
 	}

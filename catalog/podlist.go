@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// podList is the Pods of a catalog, by name. It is read-only.
+type podList struct {
+	Items []registryPod
+	tally
+	// Content is the content that shall win, empty while none is known.
+	Content string
+	// Disruption is how much of the cluster fails at once.
+	Disruption disruption
+}
+
+// tally counts own Pods.
+type tally struct {
+	// In the serving role: of the present spec, those of them that are ready, those that are not about to be evicted;
+	// of another spec, and ready ones of those; of no use any more, because of a Node, or otherwise.
+	Current, CurrentReady, Steady, Outdated, OutdatedReady, Lost, Ended int
+	// Candidates of the present spec that may still become something, and ready ones.
+	Candidates, CandidatesReady int
+	// Active are all that run or are expected to, Unfinished all that have not finished, whatever their role. Ready is
+	// the number of Pods that serve.
+	Active, Unfinished, Ready int
+}
+
+func (l podList) count() (t tally) {
+	for _, p := range l.Items {
+		if !p.Owned || p.Role == roleNone {
+			continue // its labels were changed: it neither serves nor takes room
+		}
+		t.Active += one(p.Active)
+		t.Unfinished += one(!p.Finished)
+		if p.Role == roleCandidate {
+			t.Candidates += one(p.usable())
+			t.CandidatesReady += one(p.usable() && p.Ready)
+			continue
+		}
+		t.Current += one(p.Present)
+		t.CurrentReady += one(p.Present && p.Ready)
+		t.Steady += one(p.Present && !p.Leaves)
+		t.Outdated += one(p.outdated())
+		t.OutdatedReady += one(p.outdated() && p.Ready)
+		t.Lost += one(p.lostWithNode())
+		t.Ended += one(!p.Live && !p.lostWithNode())
+	}
+	t.Ready = t.CurrentReady + t.OutdatedReady
+	return t
+}
+
+func one(counts bool) int {
+	if counts {
+		return 1
+	}
+	return 0
+}
+
+// choose returns the Pods that keep accepts.
+func (l podList) choose(keep func(*registryPod) bool) (list []*registryPod) {
+	for i := range l.Items {
+		if keep(&l.Items[i]) {
+			list = append(list, &l.Items[i])
+		}
+	}
+	return list
+}
+
+// any reports whether is accepts a Pod.
+func (l podList) any(is func(*registryPod) bool) bool { return len(l.choose(is)) > 0 }
+
+// newest returns the newest Pod that keep accepts, nil when there is none.
+func (l podList) newest(keep func(*registryPod) bool) *registryPod {
+	if list := l.choose(keep); len(list) > 0 {
+		return slices.MaxFunc(list, byAge)
+	}
+	return nil
+}
+
+// byAge sorts the Pods that were made earlier first.
+func byAge(a, b *registryPod) int {
+	return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), strings.Compare(a.name(), b.name()))
+}
+
+// live returns the Pods of a role that may serve now or soon.
+func (l podList) live(r role) []*registryPod {
+	return l.choose(func(p *registryPod) bool { return p.Role == r && p.Live })
+}
+
+// readyCandidates returns the candidates that may take over now.
+func (l podList) readyCandidates() []*registryPod {
+	return l.choose(func(p *registryPod) bool { return p.Role == roleCandidate && p.Ready && p.usable() })
+}
+
+// oldSpec returns the Pods of the serving role that were made from another spec.
+func (l podList) oldSpec() []*registryPod {
+	return l.choose(func(p *registryPod) bool { return p.Role == roleServing && p.outdated() })
+}
+
+// starting reports whether a Pod that was made for a purpose is not ready yet.
+func (l podList) starting(purpose string) bool {
+	return l.any(func(p *registryPod) bool { return p.Live && !p.Ready && p.MadeFor == purpose })
+}
+
+// uniformCandidates reports whether n candidates are ready and have one content.
+func (l podList) uniformCandidates(n int) bool {
+	ready := l.readyCandidates()
+	return len(ready) >= n && !slices.ContainsFunc(ready, func(p *registryPod) bool { return p.Content != ready[0].Content })
+}
+
+// mostTelling is the order of the Reasons of ConditionDegraded that Pods give; others follow.
+var mostTelling = []string{
+	ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod,
+}
+
+// complaints returns the Reasons of ConditionDegraded that Pods give, the most telling first, and what each Pod that
+// gives one suffers from.
+func (l podList) complaints() (reasons []string, texts map[string][]string) {
+	texts = map[string][]string{}
+	for i := range l.Items {
+		p := &l.Items[i]
+		reason, text := p.complain()
+		if reason == "" {
+			continue
+		}
+		if texts[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		item := p.name()
+		if p.node() != "" {
+			item += " on " + p.node()
+		}
+		texts[reason] = append(texts[reason], item+": "+text)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int {
+		return cmp.Compare(uint(slices.Index(mostTelling, a)), uint(slices.Index(mostTelling, b))) // -1 is the largest
+	})
+	return reasons, texts
+}
+
+// newestContent is that of the newest Pod that serves. Pods of the same second leave it to the number of those that stay.
+func (l podList) newestContent() string {
+	serving := l.choose(func(p *registryPod) bool { return p.serves() && p.Content != "" })
+	if len(serving) == 0 {
+		return ""
+	}
+	staying := map[string]int{}
+	for _, p := range serving {
+		staying[p.Content] += one(p.stays())
+	}
+	return slices.MaxFunc(serving, func(a, b *registryPod) int {
+		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), staying[a.Content]-staying[b.Content], byAge(a, b))
+	}).Content
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/catalog/internal/registry"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	// stuckTerminatingGrace is how long a Pod may outlive its deletion time.
+	stuckTerminatingGrace = 120 * time.Second
+	// maxAttempt bounds the number of the attempt to start a Pod.
+	maxAttempt = 20
+)
+
+// role is what a Pod's labels make it.
+type role int
+
+const (
+	roleNone      role = iota
+	roleServing        // the Service selects it
+	roleCandidate      // it waits to take over
+)
+
+// roleOf returns the role of a Pod for the catalog of a name.
+func roleOf(pod *corev1.Pod, name string) role {
+	serving, ok := pod.Labels[registry.LabelServing]
+	switch {
+	case ok && serving == name:
+		return roleServing
+	case ok && serving == "" && pod.Labels[registry.LabelCandidate] == name:
+		return roleCandidate
+	}
+	return roleNone
+}
+
+// registryPod is one Pod, classified. It is read-only.
+type registryPod struct {
+	*traits
+	Object *corev1.Pod
+	Role   role
+	// Owned: it has an owner reference to the CatalogSource. Finished: it will not run again. Current: it was made from
+	// the present spec. Ready: its condition Ready is True, and it has not finished.
+	Owned, Finished, Current, Ready bool
+	// Node is empty for Pods that are not the catalog's or have finished.
+	Node      NodeState
+	NodeSince time.Time
+	// Lost is why a Pod of ClassLost is lost, Trouble what holds up one of ClassUnhealthy: Reasons of ConditionDegraded.
+	Lost, Trouble string
+	// Late: it is not ready for longer than the deadline. Left is what it has left of that from its creation.
+	Late bool
+	Left time.Duration
+	// Probe: it was made to poll the image, and does not serve.
+	Probe bool
+	// MadeFor is why it was made, empty when it does not say; Attempt is the number of the attempt, Replaces the UID of
+	// the Pod that it was made for.
+	MadeFor  string
+	Attempt  int
+	Replaces types.UID
+	// Content is the digest that its catalog comes from, empty while it is unknown, and for ConfigMaps: there the Pods
+	// of one spec have one content.
+	Content string
+	// Wait is the time until the class may change by the clock alone; 0: never.
+	Wait time.Duration
+
+	startLeft time.Duration
+}
+
+// observePods returns the Pods that are, or pretend to be, the catalog's, by name. Their classes are those of the table.
+func (f *facts) observePods(table []traits) podList {
+	var list podList
+	for _, pod := range f.Pods.Items {
+		role := roleOf(pod, f.CatalogSource.Name)
+		if pod.Namespace != f.CatalogSource.Namespace || role == roleNone && !olmcore.OwnedBy(pod, f.CatalogSource.UID) {
+			continue
+		}
+		p := f.inspect(pod, role)
+		row := max(0, slices.IndexFunc(table, func(t traits) bool { return t.Is(&p) }))
+		p.traits = &table[row]
+		if p.Diagnosed {
+			p.Trouble, p.Late = troubleOf(pod), p.startLeft <= 0
+			p.Wait = nearest(p.Wait, p.startLeft)
+		}
+		list.Items = append(list.Items, p)
+	}
+	slices.SortFunc(list.Items, func(a, b registryPod) int {
+		return cmp.Or(strings.Compare(a.name(), b.name()), strings.Compare(string(a.Object.UID), string(b.Object.UID)),
+			strings.Compare(b.Object.ResourceVersion, a.Object.ResourceVersion))
+	})
+	list.tally = list.count()
+	list.Content = list.newestContent()
+	list.Disruption = disruptionOf(list.Items, f.Nodes.Items)
+	return list
+}
+
+// inspect returns what is known of a Pod before it has a class.
+func (f *facts) inspect(pod *corev1.Pod, role role) registryPod {
+	attempt, _ := strconv.Atoi(pod.Annotations[registry.KeyAttempt])
+	p := registryPod{
+		Object: pod, Role: role, Owned: olmcore.OwnedBy(pod, f.CatalogSource.UID),
+		Current:  !f.standing.runsPods() || f.registry.Current(pod),
+		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		MadeFor:  pod.Annotations[registry.KeyPurpose], Replaces: types.UID(pod.Annotations[registry.KeyReplaces]),
+		Attempt: min(max(attempt, 1), maxAttempt),
+		Left:    f.left(pod.CreationTimestamp.Time, f.Config.deadline()), startLeft: f.left(unreadySince(pod), f.Config.deadline()),
+	}
+	if f.standing.mode != modeConfigMap {
+		p.Content = imageID(pod)
+	}
+	p.Ready = p.is(corev1.PodReady) && (!p.Owned || !p.Finished)
+	p.Probe = role == roleCandidate && p.Owned && p.madeToPoll()
+	if p.Owned && !p.Finished {
+		p.Node, p.NodeSince = f.nodeOf(pod)
+		if p.Node == NodeRecovering {
+			p.Wait = f.left(p.NodeSince, nodeRecoveryWindow)
+		}
+		var wait time.Duration
+		p.Lost, wait = f.lost(&p)
+		p.Wait = nearest(p.Wait, wait)
+	}
+	return p
+}
+
+// lost returns why a Pod counts as lost, and how long it is until it may.
+func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
+	switch {
+	case p.Node == NodeOutOfService:
+		return ReasonNodeOutOfService, 0
+	case p.Node == NodeGone:
+		reason = ReasonNodeGone
+	// The node controller takes Ready from the Pods of a silent node. While a Pod still has it, it counts as serving.
+	case p.Node == NodeUnreachable && !p.Ready:
+		reason = ReasonNodeUnreachable
+	case p.Node == NodeNotReady && !p.Ready:
+		reason = ReasonNodeNotReady
+	}
+	if reason != "" {
+		if wait = f.left(p.NodeSince, f.Config.grace(p.Node)); wait <= 0 {
+			return reason, 0
+		}
+	}
+	if p.Object.DeletionTimestamp == nil {
+		return "", wait
+	}
+	if c := podCondition(p.Object, corev1.DisruptionTarget); !f.Nodes.Complete && c.Status == corev1.ConditionTrue &&
+		(c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC") {
+		return ReasonEvicted, wait
+	}
+	overdue := f.left(p.Object.DeletionTimestamp.Time, stuckTerminatingGrace)
+	if overdue <= 0 {
+		return ReasonOverdue, wait
+	}
+	return "", nearest(wait, overdue)
+}
+
+// nearest returns the nearer of two deadlines; what is 0 or less is none.
+func nearest(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+func (p *registryPod) name() string { return p.Object.Name }
+
+// node is the name of its Node, empty for none.
+func (p *registryPod) node() string { return p.Object.Spec.NodeName }
+
+// is reports whether a condition of the Pod is True.
+func (p *registryPod) is(kind corev1.PodConditionType) bool {
+	return podCondition(p.Object, kind).Status == corev1.ConditionTrue
+}
+
+// serves reports whether the Pod answers clients of the catalog.
+func (p *registryPod) serves() bool { return p.Role == roleServing && p.Ready && p.Live }
+
+// stays reports whether the Pod is ready and not about to be evicted.
+func (p *registryPod) stays() bool { return p.Ready && p.Present && !p.Leaves }
+
+// outdated reports whether the Pod may serve and was made from another spec.
+func (p *registryPod) outdated() bool { return p.Live && !p.Present }
+
+// usable reports whether a candidate may still take over.
+func (p *registryPod) usable() bool { return p.Present && !p.expired() }
+
+// expired reports whether the Pod did not become ready by its deadline.
+func (p *registryPod) expired() bool { return !p.Ready && p.Left <= 0 }
+
+// lostWithNode reports whether the Pod is lost because of its Node.
+func (p *registryPod) lostWithNode() bool { return p.Lost != "" && p.Lost != ReasonOverdue }
+
+// held reports whether a finalizer keeps a finished Pod that has been deleted.
+func (p *registryPod) held() bool {
+	return p.Finished && p.Object.DeletionTimestamp != nil && len(p.Object.Finalizers) > 0
+}
+
+// forced reports whether a force delete has been accepted already: what holds the Pod now is a finalizer.
+func (p *registryPod) forced() bool {
+	return p.Object.DeletionGracePeriodSeconds != nil && *p.Object.DeletionGracePeriodSeconds == 0
+}
+
+// madeToPoll reports whether the Pod was made to poll the image. OLM makes candidates for nothing else, and does not
+// write that on them.
+func (p *registryPod) madeToPoll() bool {
+	return p.MadeFor == registry.PurposePoll || p.MadeFor == "" && p.Role == roleCandidate
+}
+
+// explain says in words what is the matter with a Pod.
+func (p *registryPod) explain() string {
+	node := "node " + p.node()
+	switch {
+	case p.Explanation != "":
+		return strings.ReplaceAll(p.Explanation, "{node}", node)
+	case p.Lost == ReasonOverdue || p.Lost == ReasonEvicted:
+		return "it was deleted and is still there, " + node
+	case p.Lost != "":
+		return node + " " + p.Node.word()
+	}
+	return p.describe()
+}
+
+// troubles says in words what holds up a Pod.
+var troubles = map[string]string{
+	ReasonImagePullFailed: "cannot pull its image", ReasonCrashLooping: "does not stay up", ReasonPodUnschedulable: "no node takes it",
+}
+
+// describe is what a list of Pods says about one, empty for a Pod that serves.
+func (p *registryPod) describe() string {
+	word := p.Node.word()
+	switch {
+	case p.Note != "":
+		return p.Note
+	case p.Lost != "" && word != "":
+		return "lost, its node " + word
+	case p.Lost != "":
+		return "lost"
+	case p.Live && p.Ready:
+		return ""
+	case word != "":
+		return "not ready, its node " + word
+	}
+	return cmp.Or(troubles[p.Trouble], "not ready")
+}
+
+// complain returns the Reason of ConditionDegraded that the Pod gives, and what is wrong; empty for none.
+func (p *registryPod) complain() (reason, text string) {
+	if p.Role == roleNone || p.Complaint == nil {
+		return "", ""
+	}
+	switch reason = p.Complaint(p); reason {
+	case ReasonStuckTerminating:
+		return reason, "it was deleted and is still there"
+	case ReasonForeignPod:
+		return reason, "it has the catalog's labels and another owner"
+	}
+	return reason, p.describe()
+}
+
+// podCondition returns a condition of a Pod, the zero one when there is none.
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}
+
+// boundAt is when the Pod was bound to its node.
+func boundAt(pod *corev1.Pod) time.Time {
+	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+		return c.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// unreadySince is when a bound Pod that is not ready started to be late: a Pod that was ready once gets the whole
+// deadline again.
+func unreadySince(pod *corev1.Pod) time.Time {
+	since := boundAt(pod)
+	if c := podCondition(pod, corev1.PodReady); c.LastTransitionTime.After(since) {
+		since = c.LastTransitionTime.Time
+	}
+	return since
+}
+
+// allContainers returns the statuses of all containers, in the order in which they run.
+func allContainers(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// ran returns when the Pod's containers started last and when they finished. A Pod without that status finished when
+// it stopped being ready, or never began.
+func (p *registryPod) ran() (started, finished time.Time) {
+	for _, status := range allContainers(p.Object) {
+		if t := status.State.Terminated; t != nil && t.FinishedAt.After(finished) {
+			started, finished = t.StartedAt.Time, t.FinishedAt.Time
+		}
+	}
+	if finished.IsZero() {
+		return time.Time{}, unreadySince(p.Object)
+	}
+	return started, finished
+}
+
+// waitingTroubles are the words of the kubelet for what a container waits for in vain. It alternates between several words for
+// one trouble; one Reason stands for all of them.
+var waitingTroubles = map[string]string{
+	"ImagePullBackOff": ReasonImagePullFailed, "ErrImagePull": ReasonImagePullFailed,
+	"InvalidImageName": ReasonImagePullFailed, "ErrImageNeverPull": ReasonImagePullFailed,
+	"CrashLoopBackOff": ReasonCrashLooping, "CreateContainerConfigError": ReasonCrashLooping, "RunContainerError": ReasonCrashLooping,
+}
+
+// troubleOf returns why a Pod that is not ready would not become ready elsewhere either; empty when nothing is known.
+func troubleOf(pod *corev1.Pod) (trouble string) {
+	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		return ReasonPodUnschedulable
+	}
+	for _, s := range allContainers(pod) {
+		found := ""
+		if w := s.State.Waiting; w != nil {
+			found = waitingTroubles[w.Reason]
+		}
+		// Between two crashes the container runs for a moment; it is no better then.
+		if t := s.LastTerminationState.Terminated; t != nil && !s.Ready && (s.RestartCount > 1 || t.Reason == "OOMKilled") {
+			found = cmp.Or(found, ReasonCrashLooping)
+		}
+		if found == ReasonImagePullFailed {
+			return found
+		}
+		trouble = cmp.Or(found, trouble)
+	}
+	return trouble
+}
+
+// imageID returns the digest that a Pod's image has, empty while it is unknown.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler, imageID.
+func imageID(pod *corev1.Pod) string {
+	inits, containers := pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses
+	switch {
+	case len(inits) == 0 && len(containers) == 1:
+		return containers[0].ImageID
+	case len(inits) == 2 && len(containers) == 1:
+		return inits[1].ImageID
+	}
+	return ""
+}
