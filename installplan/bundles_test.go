@@ -195,8 +195,8 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 		}
 		require.Equal(t, want, ref)
 	}
-	inline, problem := bundle.Steps(rich(), ns, bundle.Literal)
-	require.Nil(t, problem)
+	inline, err := bundle.Steps(rich(), ns, bundle.Literal)
+	require.NoError(t, err)
 	names := func(steps []*v1alpha1.Step) map[string]int {
 		out := map[string]int{}
 		for _, s := range steps {

@@ -5,13 +5,14 @@ package create
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
@@ -34,38 +35,38 @@ type content struct {
 // contentOf returns the content of the whole resolution, the images that must be unpacked first, and why an operator
 // cannot be installed yet.
 func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems []olmcore.Diagnostic) {
-	target := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}
-	operators := slices.SortedStableFunc(slices.Values(in.Resolution.Operators), func(a, b olmcore.Operator) int {
-		return strings.Compare(a.Name, b.Name)
-	})
+	fail := func(severity olmcore.Severity, reason, format string, args ...any) {
+		problems = append(problems, in.diagnose(severity, reason, format, args...))
+	}
+	operators := slices.Clone(in.Resolution.Operators)
+	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })
 	for _, o := range operators {
-		write := bundle.Manifest(bundle.Literal)
+		write := bundle.Literal
 		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
 			lookup, err := bundle.NewLookup(o, in.Now)
-			cm, unpacked, complete := unpackedBundle(in, o)
-			if complete {
-				lookup.Conditions = nil
-				o.Bundle.Objects, write = unpacked.Bundle.Objects, references(cm, unpacked.Digest, o)
+			cm := configMapOf(in, o)
+			unpacked, complete := bundle.Complete(cm, o.Bundle.Image)
+			if !complete {
+				fail(olmcore.Warning, ReasonBundleNotUnpacked, "operator %s: the objects of bundle image %s are not known", o.Name, o.Bundle.Image)
+				if err == nil {
+					pending = append(pending, lookup)
+				}
+				continue
 			}
-			switch {
-			case err != nil: // Steps says so
-			case complete:
-				c.lookups = append(c.lookups, lookup)
-			default:
-				pending = append(pending, lookup)
-			}
+			lookup.Conditions = nil
+			c.lookups = append(c.lookups, lookup)
+			o.Bundle.Objects, write = unpacked.Bundle.Objects, references(cm, unpacked.Digest, o)
 		}
-		steps, problem := bundle.Steps(o, in.Namespace, write)
-		if problem != nil {
-			problem.Target = target
-			problems = append(problems, *problem)
+		steps, err := bundle.Steps(o, in.Namespace, write)
+		if err != nil {
+			fail(olmcore.Error, ReasonBundleInvalid, "%s", err)
 		}
 		c.steps = append(c.steps, steps...)
 	}
 	for _, s := range input.ByName(in.Resolution.Generated) {
 		step, err := subscriptionStep(s, in.Namespace)
 		if err != nil {
-			problems = append(problems, about(in.Namespace, olmcore.Warning, ReasonBundleInvalid, "Subscription %s: %s", s.Name, err))
+			fail(olmcore.Warning, ReasonBundleInvalid, "Subscription %s: %s", s.Name, err)
 			continue
 		}
 		c.steps = append(c.steps, step)
@@ -78,18 +79,15 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 	return c, pending, problems
 }
 
-// unpackedBundle returns what the image of an operator's bundle was unpacked into; complete is false as long as it is
-// not.
-func unpackedBundle(in Input, o olmcore.Operator) (cm *corev1.ConfigMap, unpacked bundle.Content, complete bool) {
+// configMapOf returns the ConfigMap that an operator's bundle image is unpacked into, nil for none.
+func configMapOf(in Input, o olmcore.Operator) *corev1.ConfigMap {
 	name := bundle.Name(o.Bundle.Image)
-	i := slices.IndexFunc(in.ConfigMaps.Items, func(cm *corev1.ConfigMap) bool {
-		return cm.Namespace == o.Catalog.Namespace && cm.Name == name
-	})
-	if i < 0 {
-		return nil, unpacked, false
+	for _, cm := range in.ConfigMaps.Items {
+		if cm.Namespace == o.Catalog.Namespace && cm.Name == name {
+			return cm
+		}
 	}
-	unpacked, complete = bundle.Complete(in.ConfigMaps.Items[i], o.Bundle.Image)
-	return in.ConfigMaps.Items[i], unpacked, complete
+	return nil
 }
 
 // references are manifests that refer to the ConfigMap that holds the bundle. The properties go with the
@@ -163,16 +161,11 @@ func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 		Namespace string    `json:"namespace"`
 		Steps     []content `json:"steps"`
 	}{names, []content{}, namespace, contents})
-	hash := hashOf(data)
-	if account == "" {
-		return hash
+	hash := fmt.Sprintf("%x", sha256.Sum256(data))
+	if account != "" {
+		hash = fmt.Sprintf("%x", sha256.Sum256([]byte(hash+"\n"+account)))
 	}
-	return hashOf([]byte(hash + "\n" + account))
-}
-
-func hashOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return hash
 }
 
 // versionsOf returns the ClusterServiceVersions of steps, in their order and each once; never nil, as the API requires
@@ -189,12 +182,20 @@ func versionsOf(steps []*v1alpha1.Step) []string {
 
 // catalogsOf returns the CatalogSources of steps, sorted; never nil.
 func catalogsOf(steps []*v1alpha1.Step) []string {
-	names := []string{}
+	names := sets.New[string]()
 	for _, s := range steps {
-		if s.Resource.CatalogSource != "" {
-			names = append(names, s.Resource.CatalogSource)
-		}
+		names.Insert(s.Resource.CatalogSource)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return sets.List(names.Delete(""))
+}
+
+// PermissionObjects returns the ServiceAccounts, Roles, ClusterRoles and their bindings that a ClusterServiceVersion's
+// install strategy asks for, account by account in the order of their names. csv's namespace is where they go; owner
+// references carry no UID. Names and labels are bit-identical to OLM's. The error is an *olmcore.InputError: there is
+// no csv, or its strategy cannot be installed.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/resolver, RBACForClusterServiceVersion.
+// Differs: no object for the account "default"; no namespace on ClusterRoleBindings.
+func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
+	return bundle.PermissionObjects(csv)
 }

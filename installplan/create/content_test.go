@@ -69,8 +69,8 @@ func TestContentHashHasNoOrder(t *testing.T) {
 func TestManifestsOfANewPlan(t *testing.T) {
 	o := operator("a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}})
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Status.Phase = v1alpha1.CSVPhaseSucceeded
-	steps, problem := bundle.Steps(o, ns, bundle.Literal)
-	require.Nil(t, problem)
+	steps, err := bundle.Steps(o, ns, bundle.Literal)
+	require.NoError(t, err)
 	require.NotContains(t, steps[0].Resource.Manifest, "Succeeded")
 	require.Equal(t, "x-", steps[1].Resource.Name)
 
@@ -145,8 +145,8 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a"}`)}}
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.Permissions =
 		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "a", Rules: rules()}}
-	steps, problem := bundle.Steps(o, ns, bundle.Literal)
-	require.Nil(t, problem)
+	steps, err := bundle.Steps(o, ns, bundle.Literal)
+	require.NoError(t, err)
 	var kinds []string
 	for _, s := range steps {
 		kinds = append(kinds, s.Resource.Kind)
@@ -162,8 +162,8 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Objects = append(o.Bundle.Objects, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t"}, "spec": map[string]any{"replicas": int(1)},
 	}})
-	steps, problem = bundle.Steps(o, ns, bundle.Literal)
-	require.Nil(t, problem)
+	steps, err = bundle.Steps(o, ns, bundle.Literal)
+	require.NoError(t, err)
 	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
 }
 

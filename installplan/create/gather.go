@@ -3,10 +3,10 @@
 package create
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,48 +22,35 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution 
 		Namespace: namespace, Resolution: resolution, Config: config,
 		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ConfigMaps: olmcore.Found[*corev1.ConfigMap](),
 	}
-	var err error
-	if in.Subscriptions, err = all[*v1alpha1.Subscription](ctx, r, namespace, "who owns a new InstallPlan"); err != nil {
-		return Input{}, err
-	}
-	if in.InstallPlans, err = all[*v1alpha1.InstallPlan](ctx, r, namespace, "whether the InstallPlan exists"); err != nil {
-		return Input{}, err
-	}
-	if in.OperatorGroups, err = all[*operatorsv1.OperatorGroup](ctx, r, namespace, "as which account a new InstallPlan runs"); err != nil {
-		return Input{}, err
-	}
+	err := cmp.Or(
+		all(ctx, r, &in.Subscriptions, namespace, "who owns a new InstallPlan"),
+		all(ctx, r, &in.InstallPlans, namespace, "whether the InstallPlan exists"),
+		all(ctx, r, &in.OperatorGroups, namespace, "as which account a new InstallPlan runs"),
+	)
 	for _, o := range resolution.Operators {
-		if err := add(ctx, r, &in.ClusterServiceVersions, namespace, o.Name, "what is installed"); err != nil {
-			return Input{}, err
+		err = cmp.Or(err, add(ctx, r, &in.ClusterServiceVersions, namespace, o.Name, "what is installed"))
+		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
+			err = cmp.Or(err, add(ctx, r, &in.ConfigMaps, o.Catalog.Namespace, bundle.Name(o.Bundle.Image), "whether a bundle is unpacked"))
 		}
-		if o.Bundle.Image == "" || len(o.Bundle.Objects) > 0 {
-			continue
-		}
-		if err := add(ctx, r, &in.ConfigMaps, o.Catalog.Namespace, bundle.Name(o.Bundle.Image), "whether a bundle is unpacked"); err != nil {
-			return Input{}, err
-		}
+	}
+	if err != nil {
+		return Input{}, err
 	}
 	return in, nil
 }
 
 // all lists the objects of a namespace; unknown is what cannot be told without them.
-func all[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, unknown string) (olmcore.Observed[T], error) {
+func all[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, unknown string) error {
 	list, err := olmcore.List[T](ctx, r, namespace, nil)
-	return olmcore.Found(list...), olmcore.Needed(err, unknown)
+	*to = olmcore.Found(list...)
+	return olmcore.Needed(err, unknown)
 }
 
 // add reads one object into a list, each once.
-func add[T interface {
-	comparable
-	olmcore.Object
-}](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, name, unknown string) error {
-	var absent T
+func add[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, name, unknown string) error {
 	o, err := olmcore.Get[T](ctx, r, namespace, name)
-	if err != nil {
-		return olmcore.Needed(err, unknown)
-	}
-	if o != absent && !slices.ContainsFunc(to.Items, func(have T) bool { return olmcore.KeyOf(have) == olmcore.KeyOf(o) }) {
+	if key := olmcore.KeyOf(o); key != (olmcore.Key{}) && !slices.ContainsFunc(to.Items, func(have T) bool { return olmcore.KeyOf(have) == key }) {
 		to.Items = append(to.Items, o)
 	}
-	return nil
+	return olmcore.Needed(err, unknown)
 }

@@ -199,8 +199,8 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 			// The same objects become steps, under the same names.
 			o := operator("a")
 			o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy = permitted("ops", c.here, c.everywhere).Spec.InstallStrategy
-			steps, problem := bundle.Steps(o, "ops", bundle.Literal)
-			require.Nil(t, problem)
+			steps, err := bundle.Steps(o, "ops", bundle.Literal)
+			require.NoError(t, err)
 			var want, got []string
 			for _, o := range objects {
 				want = append(want, olmcore.KeyOf(o).Kind+" "+o.GetName())

@@ -3,13 +3,22 @@
 package create
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,106 +31,249 @@ import (
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
 // Differs: OLM takes any plan of the same generation, without looking at its content or owners, and writes the
 // Subscriptions' references last.
-func Plan(in Input) (Outcome, error) {
+func Plan(in Input) (out Outcome, err error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
 	if in.Resolution.Failure != nil || len(in.Resolution.Operators)+len(in.Resolution.Generated) == 0 {
 		return Outcome{}, nil
 	}
-	var out Outcome
-	r := request{
-		namespace: in.Namespace, resolution: in.Resolution,
-		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
-	}
-	c, lookups, problems := contentOf(in)
-	if r.wanted() {
+	content, lookups, problems := contentOf(in)
+	r := newRequest(in, content)
+	if out.Diagnostics = problems; r.wanted() {
 		out.Lookups = lookups
 	}
-	out.Diagnostics = problems
-	if len(problems) > 0 || len(c.steps) == 0 {
+	if len(problems) > 0 || len(r.steps) == 0 {
 		return out, nil
 	}
-	plan := existing(r, c, in.ClusterServiceVersions.Items)
-	switch {
-	case r.stale(plan):
-		out.Diagnostics = append(out.Diagnostics, about(in.Namespace, olmcore.Warning, ReasonStaleResolution,
+	plan := r.existing()
+	if r.stale(plan) {
+		out.Diagnostics = append(out.Diagnostics, in.diagnose(olmcore.Warning, ReasonStaleResolution,
 			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))
-	case plan == nil && !r.wanted():
-	case plan == nil:
-		if out.Result = notVisible(r, c, in.Now); out.Empty() {
-			out.Result = newPlan(r, c, in.Config)
-		}
-	case relation.Terminal(plan):
-		out.refer(r, plan)
-		if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
-			out.Diagnostics = append(out.Diagnostics, about(in.Namespace, olmcore.Warning, ReasonPreviousPlanFailed,
-				"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
-		}
-	default:
-		out.refer(r, plan)
-		out.Result = join(r, c, plan, in)
+		return out, nil
 	}
-	return out, nil
-}
-
-// refer names the plan that Subscriptions must refer to, and them.
-func (out *Outcome) refer(r request, plan *v1alpha1.InstallPlan) {
+	if plan == nil {
+		if !r.wanted() {
+			return out, nil
+		}
+		if out.Result = r.notVisible(); out.Empty() {
+			out.Result = r.newPlan()
+		}
+		return out, nil
+	}
 	out.Plan, out.Generation = olmcore.RefOf(plan).Unversioned(), plan.Spec.Generation
 	for _, s := range r.subscriptions {
 		if r.changed(s) || r.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
 			out.Subscriptions = append(out.Subscriptions, s.Name)
 		}
 	}
-}
-
-// about returns a Diagnostic about the namespace of a resolution.
-func about(namespace string, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
-	target := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace}
-	return olmcore.Diagnose(severity, reason, target, "", format, args...)
+	switch plan.Status.Phase {
+	case v1alpha1.InstallPlanPhaseComplete:
+	case v1alpha1.InstallPlanPhaseFailed:
+		out.Diagnostics = append(out.Diagnostics, in.diagnose(olmcore.Warning, ReasonPreviousPlanFailed,
+			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
+	default:
+		out.Result = r.join(plan)
+	}
+	return out, nil
 }
 
 // join makes an existing plan this resolution's plan, too: owners first, then, once it is referred to, its steps.
-func join(r request, c content, plan *v1alpha1.InstallPlan, in Input) (result olmcore.Result) {
+func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 	after := plan.DeepCopy()
-	result.Diagnostics = r.relate(after, in.Config)
+	result.Diagnostics = r.relate(after)
 	cause := relation.Repaired("another resolution of the namespace came to the same plan")
-	if r.manual() && plan.Spec.Approval != v1alpha1.ApprovalManual && relation.Untouched(plan) {
+	if len(r.manual()) > 0 && plan.Spec.Approval != v1alpha1.ApprovalManual && relation.Untouched(plan) {
 		cause = relation.AskForApproval(after)
 	}
-	switch waiting, referred := r.awaited(plan); {
+	await := func(format string, args ...any) {
+		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonReferencesAwaited, olmcore.RefOf(plan), "", format, args...))
+	}
+	switch awaited, referred := r.awaited(plan); {
 	case !sameRelations(plan, after):
 		if after.Spec.ClusterServiceVersionNames == nil {
 			after.Spec.ClusterServiceVersionNames = []string{} // which the API requires
 		}
 		result.Actions = append(result.Actions, olmcore.UpdateOf(plan, after, cause))
 	case len(plan.Status.Plan)+len(plan.Status.BundleLookups) > 0:
-	case len(waiting) > 0:
-		result.Diagnostics = append(result.Diagnostics, awaits(plan, fmt.Sprintf("Subscription %s does not refer to the plan yet", strings.Join(waiting, ", "))))
+	case len(awaited) > 0:
+		await("Subscription %s does not refer to the plan yet", namesOf(awaited))
 	case !referred:
-		result.Diagnostics = append(result.Diagnostics, awaits(plan, "no Subscription refers to the plan yet"))
-	default:
-		result.Actions, result.Transitions = fill(c, plan, in)
+		await("no Subscription refers to the plan yet")
+	default: // what starts the plan
+		after = plan.DeepCopy()
+		status := &after.Status
+		status.Phase = v1alpha1.InstallPlanPhaseInstalling
+		if plan.Spec.Approval == v1alpha1.ApprovalManual {
+			status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
+		}
+		status.Plan, status.BundleLookups, status.CatalogSources = r.steps, r.lookups, catalogsOf(r.steps)
+		cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
+		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
+		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.Now))
 	}
 	return result
 }
 
-func awaits(plan *v1alpha1.InstallPlan, message string) olmcore.Diagnostic {
-	return olmcore.Diagnose(olmcore.Info, ReasonReferencesAwaited, olmcore.RefOf(plan), "", "%s", message)
+func sameRelations(a, b *v1alpha1.InstallPlan) bool {
+	return a.Spec.Approval == b.Spec.Approval && a.Spec.Approved == b.Spec.Approved &&
+		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, olmcore.SameOwnerReference) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// fill asks for the status that starts the plan.
-func fill(c content, plan *v1alpha1.InstallPlan, in Input) ([]olmcore.Action, []olmcore.Transition) {
-	after := plan.DeepCopy()
-	status := &after.Status
-	status.Phase = v1alpha1.InstallPlanPhaseInstalling
-	if plan.Spec.Approval == v1alpha1.ApprovalManual {
-		status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
+// existing returns the plan of the content that is to be used, nil when there must be a new one: the latest that is not
+// done, else the latest of all, as long as a Subscription refers to its failure or all that it installed exists.
+func (r request) existing() *v1alpha1.InstallPlan {
+	var same []*v1alpha1.InstallPlan
+	for _, p := range r.plans {
+		superseded := !relation.Terminal(p) && p.Spec.Generation > 0 && relation.Successor(p, r.subscriptions) != ""
+		if p.DeletionTimestamp == nil && p.Annotations[relation.ContentHash] == r.hash && !superseded && r.holds(p) {
+			same = append(same, p)
+		}
 	}
-	status.Plan, status.BundleLookups, status.CatalogSources = c.steps, c.lookups, catalogsOf(c.steps)
-	write := olmcore.UpdateStatusOf(plan, after, olmcore.Cause{
-		Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it",
+	slices.SortFunc(same, func(a, b *v1alpha1.InstallPlan) int {
+		return cmp.Or(cmp.Compare(b.Spec.Generation, a.Spec.Generation),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	moved := olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), in.Now)
-	return []olmcore.Action{write}, []olmcore.Transition{moved}
+	if i := slices.IndexFunc(same, func(p *v1alpha1.InstallPlan) bool { return !relation.Terminal(p) }); i >= 0 {
+		return same[i]
+	}
+	if len(same) == 0 {
+		return nil
+	}
+	latest := same[0]
+	failed := latest.Status.Phase == v1alpha1.InstallPlanPhaseFailed
+	needed := slices.ContainsFunc(r.subscriptions, func(s *v1alpha1.Subscription) bool { return relation.RefersTo(s, latest) })
+	if failed && needed || !failed && r.installed(latest) {
+		return latest
+	}
+	return nil
+}
+
+// holds reports whether the steps of a plan, when it has any, are those that its annotation says: anybody who may write
+// plans may write that.
+func (r request) holds(p *v1alpha1.InstallPlan) bool {
+	if len(p.Status.Plan) == 0 {
+		return len(p.Status.BundleLookups) == 0
+	}
+	return !slices.Contains(p.Status.Plan, nil) && contentHash(p.Namespace, r.account, p.Status.Plan) == r.hash
+}
+
+// installed reports whether all versions of a plan exist.
+func (r request) installed(p *v1alpha1.InstallPlan) bool {
+	return !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(name string) bool {
+		return !slices.ContainsFunc(r.ClusterServiceVersions.Items, func(csv *v1alpha1.ClusterServiceVersion) bool {
+			return csv.Name == name && csv.DeletionTimestamp == nil && !csv.IsCopied()
+		})
+	})
+}
+
+// notVisible says that a Subscription refers to a plan of this very content which is not in the snapshot, or that such a
+// plan has just completed and what it installed is not. As a rule a cache is stale; what is gone for good is made again
+// after a grace period.
+func (r request) notVisible() (result olmcore.Result) {
+	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
+		if left := since.Add(input.VisibilityGrace).Sub(r.Now); left > 0 && result.Empty() {
+			result.Requeue(left)
+			result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlanNotVisible, olmcore.RefOf(target), "", format, args...))
+		}
+	}
+	for _, s := range r.subscriptions {
+		ref := s.Status.InstallPlanRef
+		if ref != nil && ref.Name == r.planName(s.Status.InstallPlanGeneration) &&
+			!slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.Name == ref.Name && p.UID == ref.UID }) {
+			await(s.Status.LastUpdated.Time, s, "it refers to InstallPlan %s of this content, which is not visible", ref.Name)
+		}
+	}
+	for _, p := range r.plans {
+		done := p.Status.GetCondition(v1alpha1.InstallPlanInstalled).LastTransitionTime
+		if p.Annotations[relation.ContentHash] == r.hash && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete && p.DeletionTimestamp == nil && done != nil {
+			await(done.Time, p, "it is complete and what it installed is not visible")
+		}
+	}
+	return result
+}
+
+// newPlan asks for a new plan, without status.
+func (r request) newPlan() (result olmcore.Result) {
+	if problem := r.tooLarge(cmp.Or(r.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
+		result.Diagnostics = append(result.Diagnostics, r.diagnose(olmcore.Warning, ReasonPlanTooLarge, "%s", problem))
+		return result
+	}
+	plan := &v1alpha1.InstallPlan{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"}, Annotations: map[string]string{relation.ContentHash: r.hash},
+		},
+		Spec:   v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: versionsOf(r.steps), Approval: v1alpha1.ApprovalAutomatic, Approved: true},
+		Status: v1alpha1.InstallPlanStatus{CatalogSources: []string{}},
+	}
+	plan.Name, plan.Spec.Generation = r.nextName()
+	if r.account != "" {
+		plan.Annotations[relation.Account] = r.account
+	}
+	if manual := r.manual(); len(manual) > 0 {
+		relation.AskForApproval(plan)
+		if !slices.ContainsFunc(manual, r.changed) {
+			result.Diagnostics = append(result.Diagnostics, r.diagnose(olmcore.Warning, ReasonManualBecauseOf, "the plan needs approval because of Subscription %s", namesOf(manual)))
+		}
+	}
+	result.Diagnostics = append(result.Diagnostics, r.relate(plan)...)
+	result.Actions = append(result.Actions, olmcore.CreateOf(plan, olmcore.Cause{
+		Reason: ReasonPlanNeeded, Message: "installs " + strings.Join(plan.Spec.ClusterServiceVersionNames, ", "),
+	}))
+	return result
+}
+
+func (r request) planName(generation int) string {
+	return "install-" + olmcore.NameSuffix(10, r.hash, strconv.Itoa(generation))
+}
+
+// nextName returns the first free name of a generation above all that exist or existed.
+func (r request) nextName() (name string, generation int) {
+	for _, p := range r.plans {
+		generation = max(generation, p.Spec.Generation)
+	}
+	for _, s := range r.subscriptions {
+		generation = max(generation, s.Status.InstallPlanGeneration)
+	}
+	for taken := true; taken; {
+		generation++
+		name = r.planName(generation)
+		taken = slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.Name == name })
+	}
+	return name, generation
+}
+
+// tooLarge says which steps make the plan exceed the bounds of one object; empty when it fits.
+func (r request) tooLarge(maxBytes int) string {
+	if len(r.steps) > step.MaxSteps {
+		return fmt.Sprintf("the plan would have %d steps, more than %d", len(r.steps), step.MaxSteps)
+	}
+	type part struct {
+		name string
+		size int
+	}
+	var parts []part
+	total := 0
+	add := func(name string, value any) {
+		data, _ := json.Marshal(value) // strings and times always encode
+		parts = append(parts, part{name, len(data)})
+		total += len(data)
+	}
+	for _, s := range r.steps {
+		add(s.Resource.Kind+" "+s.Resource.Name, s)
+	}
+	for i := range r.lookups {
+		add("bundle "+r.lookups[i].Identifier, &r.lookups[i])
+	}
+	if total <= maxBytes {
+		return ""
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.size, a.size) })
+	var largest []string
+	for _, p := range parts[:min(3, len(parts))] {
+		largest = append(largest, fmt.Sprintf("%s (%d bytes)", p.name, p.size))
+	}
+	return fmt.Sprintf("the plan's steps take %d bytes, more than %d; the largest are %s", total, maxBytes, strings.Join(largest, ", "))
 }

@@ -5,39 +5,57 @@ package create
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// request is a resolution beside the Subscriptions and plans of its namespace, both sorted by name.
+// request is the Input with the Subscriptions and plans of its namespace sorted by name, and the content of the plan that
+// it asks for.
 type request struct {
-	namespace     string
-	resolution    olmcore.Resolution
+	Input
+	content
 	subscriptions []*v1alpha1.Subscription
 	plans         []*v1alpha1.InstallPlan
+	decisions     map[string]olmcore.SubscriptionDecision // by Subscription
+}
+
+func newRequest(in Input, c content) request {
+	r := request{
+		Input: in, content: c, decisions: map[string]olmcore.SubscriptionDecision{},
+		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
+	}
+	for _, d := range in.Resolution.Decisions {
+		r.decisions[d.Name] = d
+	}
+	return r
+}
+
+// diagnose returns a Diagnostic about the namespace.
+func (in *Input) diagnose(severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
+	return olmcore.Diagnose(severity, reason, olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}, "", format, args...)
 }
 
 // changed reports whether the resolution gives a Subscription a new version.
 func (r request) changed(s *v1alpha1.Subscription) bool {
-	return slices.ContainsFunc(r.resolution.Decisions, func(d olmcore.SubscriptionDecision) bool {
-		return d.Name == s.Name && d.Changed && d.CurrentCSV != "" && d.Failure == nil
-	})
+	d := r.decisions[s.Name]
+	return d.Changed && d.CurrentCSV != "" && d.Failure == nil
 }
 
 // wanted reports whether a Subscription will refer to a plan of this resolution: one that it changes, or one whose plan
-// never got any steps. A version that is only missing makes no plan, because its Subscription does not ask for it
-// again: such a plan would never get its steps.
+// never got any steps. A version that is only missing makes no plan, because its Subscription does not ask for it again:
+// such a plan would never get its steps.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace, which plans nothing when
 // no Subscription was updated.
 func (r request) wanted() bool {
 	var versions []string
-	for _, o := range r.resolution.Operators {
+	for _, o := range r.Resolution.Operators {
 		versions = append(versions, o.Name)
 	}
 	return slices.ContainsFunc(r.subscriptions, func(s *v1alpha1.Subscription) bool {
@@ -48,23 +66,21 @@ func (r request) wanted() bool {
 // stranded reports that a Subscription waits for one of the versions and refers to a plan, other than the one with the
 // given UID, that has no steps and will get none, as the resolution is another by now.
 func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
-	return slices.Contains(versions, s.Status.CurrentCSV) &&
-		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool {
-			return p.UID != plan && relation.RefersTo(s, p) && p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
-		})
+	return slices.Contains(versions, s.Status.CurrentCSV) && slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool {
+		return p.UID != plan && relation.RefersTo(s, p) && p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
+	})
 }
 
 // stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution
 // itself changed in one that refers to the plan by now does not count. The plan may be nil.
 func (r request) stale(plan *v1alpha1.InstallPlan) bool {
-	observed := make(map[string]olmcore.SubscriptionFingerprint, len(r.resolution.Observed))
-	for _, f := range r.resolution.Observed {
+	observed, now := map[string]olmcore.SubscriptionFingerprint{}, map[string]olmcore.SubscriptionFingerprint{}
+	for _, f := range r.Resolution.Observed {
 		observed[f.Name] = f
 	}
-	now := make(map[string]olmcore.SubscriptionFingerprint, len(r.subscriptions))
 	for _, s := range r.subscriptions {
 		f := olmcore.FingerprintOf(s)
-		if plan != nil && relation.RefersTo(s, plan) && f.CurrentCSV == r.decided(s) {
+		if plan != nil && relation.RefersTo(s, plan) && f.CurrentCSV == r.decisions[s.Name].CurrentCSV {
 			f.CurrentCSV = observed[s.Name].CurrentCSV
 		}
 		now[s.Name] = f
@@ -72,84 +88,53 @@ func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 	return !maps.Equal(observed, now)
 }
 
-// decided returns the version that the resolution decided for a Subscription.
-func (r request) decided(s *v1alpha1.Subscription) string {
-	for _, d := range r.resolution.Decisions {
-		if d.Name == s.Name {
-			return d.CurrentCSV
-		}
-	}
-	return ""
-}
-
 // involves reports whether a Subscription's own operator is in the plan.
 func (r request) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
-	if plan.UID != "" && relation.RefersTo(s, plan) || r.changed(s) {
-		return true
-	}
-	return slices.ContainsFunc(r.resolution.Operators, func(o olmcore.Operator) bool {
-		return slices.Contains(o.For, s.Name) || o.Name == s.Status.CurrentCSV || o.Package != "" && o.Package == relation.PackageOf(s)
-	})
+	return plan.UID != "" && relation.RefersTo(s, plan) || r.changed(s) ||
+		slices.ContainsFunc(r.Resolution.Operators, func(o olmcore.Operator) bool {
+			return slices.Contains(o.For, s.Name) || o.Name == s.Status.CurrentCSV || o.Package != "" && o.Package == relation.PackageOf(s)
+		})
 }
 
-// relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer.
-// All Subscriptions of the namespace own it. The Diagnostics name labels that are impossible.
-func (r request) relate(plan *v1alpha1.InstallPlan, config installplan.Config) (found []olmcore.Diagnostic) {
+// relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer. All
+// Subscriptions of the namespace own it. The Diagnostics name labels that are impossible.
+func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
 	var involved []*v1alpha1.Subscription
 	for _, s := range r.subscriptions {
 		if !r.involves(s, plan) {
 			continue
 		}
 		involved = append(involved, s)
-		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), r.namespace); err != nil {
-			found = append(found, about(r.namespace, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
+		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), r.Namespace); err != nil {
+			found = append(found, r.diagnose(olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
 		}
 	}
 	relation.Relate(plan, r.subscriptions, involved)
-	if !config.DisableFinalizer {
+	if !r.Config.DisableFinalizer {
 		relation.AddFinalizer(plan)
 	}
 	return found
 }
 
-func sameRelations(a, b *v1alpha1.InstallPlan) bool {
-	return a.Spec.Approval == b.Spec.Approval && a.Spec.Approved == b.Spec.Approved &&
-		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, olmcore.SameOwnerReference) &&
-		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+// manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait.
+func (r request) manual() []*v1alpha1.Subscription {
+	return slices.DeleteFunc(slices.Clone(r.subscriptions), func(s *v1alpha1.Subscription) bool { return !relation.WantsManual(s) })
 }
 
-// manual is the approval policy: one Subscription of the namespace that wants to approve makes every plan of it wait.
-func (r request) manual() bool { return slices.ContainsFunc(r.subscriptions, relation.WantsManual) }
-
-// manualBecauseOf names the Subscriptions that make a plan wait; none when the resolution changes one of them.
-func (r request) manualBecauseOf() (names []string) {
+// awaited returns the Subscriptions that do not refer to the plan by its UID yet and will: those that the resolution
+// changes, and those whose plan is gone before it installed the version that this one installs. It reports whether any
+// Subscription does refer to it. One that is being deleted never will.
+func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscription, referred bool) {
 	for _, s := range r.subscriptions {
-		if !relation.WantsManual(s) {
-			continue
-		}
-		if r.changed(s) {
-			return nil
-		}
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-// awaited names the Subscriptions that the resolution changes, or whose plan is gone before it installed the version
-// that this one installs, and that do not refer to the plan by its UID yet, and reports whether any Subscription does.
-// One that is being deleted never will.
-func (r request) awaited(plan *v1alpha1.InstallPlan) (names []string, referred bool) {
-	for _, s := range r.subscriptions {
-		if s.DeletionTimestamp != nil {
-			continue
-		}
-		if relation.RefersExactly(s, plan) {
+		switch {
+		case s.DeletionTimestamp != nil:
+		case relation.RefersExactly(s, plan):
 			referred = true
-		} else if r.changed(s) || r.lostPlan(s, plan) {
-			names = append(names, s.Name)
+		case r.changed(s) || r.lostPlan(s, plan):
+			awaited = append(awaited, s)
 		}
 	}
-	return names, referred
+	return awaited, referred
 }
 
 // lostPlan reports that a Subscription waits for a version of this plan and refers to one that does not exist: it is
@@ -159,4 +144,12 @@ func (r request) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) 
 	return s.Status.InstallPlanRef != nil && s.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
 		s.Status.InstalledCSV != s.Status.CurrentCSV && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&
 		!slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return relation.RefersTo(s, p) })
+}
+
+func namesOf(subscriptions []*v1alpha1.Subscription) string {
+	var names []string
+	for _, s := range subscriptions {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
 }

@@ -71,8 +71,8 @@ func TestStartedPlanKeepsItsApproval(t *testing.T) {
 	waits.InstallPlans, waits.Subscriptions = olmcore.Found(p), olmcore.Found(unnamed...)
 	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(planned(t, waits).Result))
 
-	steps, problem := bundle.Steps(operator("a"), ns, bundle.Literal)
-	require.Nil(t, problem)
+	steps, err := bundle.Steps(operator("a"), ns, bundle.Literal)
+	require.NoError(t, err)
 	running := p.DeepCopy()
 	running.Status = v1alpha1.InstallPlanStatus{Phase: installing, StartTime: ago(time.Minute), Plan: steps, CatalogSources: []string{}}
 	late := subscription("b", manual)

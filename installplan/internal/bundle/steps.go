@@ -14,28 +14,29 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Manifest returns the manifest of a step for an object of a bundle; bare leaves its kind out, as OLM does for the
 // permission objects.
-type Manifest func(object olmcore.Object, bare bool) (string, error)
+type Manifest = func(object olmcore.Object, bare bool) (string, error)
 
-// Steps returns the steps that install one operator into a namespace: its ClusterServiceVersion, the other objects of
-// its bundle in their order, and the permission objects that the ClusterServiceVersion asks for. A bundle that cannot
-// be installed, or whose objects are not known, gives the problem instead. The operator is not changed.
-func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, problem *olmcore.Diagnostic) {
-	if len(o.Bundle.Objects) == 0 && o.Bundle.Image != "" {
-		return nil, problemf(olmcore.Warning, report.BundleNotUnpacked, o, "the objects of bundle image %s are not known", o.Bundle.Image)
-	}
+// Steps returns the steps that install one operator into a namespace: its ClusterServiceVersion, the other objects of its
+// bundle in their order, and the permission objects that the ClusterServiceVersion asks for. The error says why the
+// bundle cannot be installed. The operator is not changed.
+func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, err error) {
+	defer func() {
+		if err != nil {
+			steps, err = nil, fmt.Errorf("operator %s: %w", o.Name, err)
+		}
+	}()
 	csv, err := Version(o, namespace)
 	if err != nil {
-		return nil, invalid(o, err)
+		return nil, err
 	}
 	permissions, err := PermissionObjects(csv)
 	if err != nil {
-		return nil, invalid(o, err)
+		return nil, err
 	}
 	objects := []olmcore.Object{csv}
 	for _, object := range o.Bundle.Objects {
@@ -47,11 +48,11 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 	for i, object := range append(objects, permissions...) {
 		text, err := of(object, i >= described)
 		if err != nil {
-			return nil, invalid(o, err)
+			return nil, err
 		}
 		step, err := NewStep(o.Name, object, text)
 		if err != nil {
-			return nil, invalid(o, err)
+			return nil, err
 		}
 		step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = o.Catalog.Name, o.Catalog.Namespace
 		steps = append(steps, step)
@@ -99,14 +100,6 @@ func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVers
 	csv.Annotations, _ = olmcore.MergeLabels(csv.Annotations, map[string]string{relation.Properties: properties})
 	csv.Status = v1alpha1.ClusterServiceVersionStatus{}
 	return csv, nil
-}
-
-func invalid(o olmcore.Operator, err error) *olmcore.Diagnostic {
-	return problemf(olmcore.Error, report.BundleInvalid, o, "%s", err)
-}
-
-func problemf(severity olmcore.Severity, reason string, o olmcore.Operator, format string, args ...any) *olmcore.Diagnostic {
-	return &olmcore.Diagnostic{Severity: severity, Reason: reason, Message: "operator " + o.Name + ": " + fmt.Sprintf(format, args...)}
 }
 
 // properties is the form in which annotations and lookups hold properties.

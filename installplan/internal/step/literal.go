@@ -117,9 +117,9 @@ func literalOf(namespace, resolving string, ref manifest.Ref, c content) literal
 	if ref.Digest != "" && c.Digest != ref.Digest {
 		return problem("bundle content of %s changed since the plan was made", resolving)
 	}
-	steps, found := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, namespace, bundle.Literal)
-	if found != nil {
-		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, found.Message)
+	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, namespace, bundle.Literal)
+	if err != nil {
+		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
 	}
 	return literal{steps: steps}
 }
