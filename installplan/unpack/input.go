@@ -4,7 +4,6 @@ package unpack
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -78,12 +77,10 @@ func (out *Outcome) warn(reason string, target olmcore.Object, format string, ar
 	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(target), "", format, args...))
 }
 
-// Reasons and messages of the conditions of a lookup, as OLM writes them.
+// Texts of the conditions of a lookup, as OLM writes them.
 const (
-	messageNotCompleted  = "unpack job not completed"
-	messageSourceMissing = "referenced catalogsource not found"
-	reasonIncomplete     = "JobIncomplete"
-	reasonSourceMissing  = "CatalogSourceMissing"
+	messageNotCompleted = "unpack job not completed"
+	reasonIncomplete    = "JobIncomplete"
 )
 
 func (out *Outcome) pending(now time.Time, reason, message string) {
@@ -100,16 +97,16 @@ func (out *Outcome) failed(now time.Time, reason, message string) {
 
 // condition sets a condition that is True. Unlike those of other objects its time changes with the reason.
 func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupConditionType, reason, text string) {
-	next := v1alpha1.BundleLookupCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: report.Clip(text)}
-	have := out.Lookup.GetCondition(kind)
-	if next.LastTransitionTime = have.LastTransitionTime; have.Status != next.Status || have.Reason != reason || have.LastTransitionTime == nil {
+	next := out.Lookup.GetCondition(kind)
+	if next.Status != corev1.ConditionTrue || next.Reason != reason || next.LastTransitionTime == nil {
 		next.LastTransitionTime = new(olmcore.Timestamp(now))
 	}
-	conditions := &out.Lookup.Conditions
-	i := slices.IndexFunc(*conditions, func(c v1alpha1.BundleLookupCondition) bool { return c.Type == kind })
-	if i < 0 {
-		*conditions = append(*conditions, next)
-		return
+	next.Status, next.Reason, next.Message = corev1.ConditionTrue, reason, report.Clip(text)
+	for i, c := range out.Lookup.Conditions {
+		if c.Type == kind {
+			out.Lookup.Conditions[i] = next
+			return
+		}
 	}
-	(*conditions)[i] = next
+	out.Lookup.Conditions = append(out.Lookup.Conditions, next)
 }

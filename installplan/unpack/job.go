@@ -5,6 +5,7 @@ package unpack
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,31 +15,63 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// labelUnpackRef ties a Job to the bundle that it unpacks.
-const labelUnpackRef = "operatorframework.io/bundle-unpack-ref"
-
-// annotationSpecHash is on a Job: the hash of what it was asked for.
-const annotationSpecHash = olmcore.KeyPrefix + "unpack-spec-hash"
-
 const (
+	// labelUnpackRef ties a Job to the bundle that it unpacks.
+	labelUnpackRef = "operatorframework.io/bundle-unpack-ref"
+	// annotationSpecHash is on a Job: the hash of what it was asked for.
+	annotationSpecHash = olmcore.KeyPrefix + "unpack-spec-hash"
 	// jobTTL is how long a finished Job is kept.
 	jobTTL = 5 * time.Minute
 	// backoffLimit is how often one try may start its Pod again.
 	backoffLimit = 3
 	// maxFailedTries is how many failed tries of a bundle are kept, besides the first.
 	maxFailedTries = 5
+	// retryInterval is the time between a failed try and the next where no annotation says otherwise.
+	retryInterval = 5 * time.Minute
 	// podGrace is how long a Job may take to get a Pod before a message says so.
 	podGrace = 30 * time.Second
 )
 
+// Annotations of an OperatorGroup that tune how bundles are unpacked for its namespace.
+const (
+	AnnotationTimeout       = "operatorframework.io/bundle-unpack-timeout"
+	AnnotationRetryInterval = "operatorframework.io/bundle-unpack-min-retry-interval"
+)
+
+// setting reads a duration of at least least from the namespace's OperatorGroup, else the default counts. Where there are
+// several groups none counts, as nothing is installed there until one is left.
+func (out *Outcome) setting(in Input, annotation, word string, least, otherwise time.Duration) time.Duration {
+	if len(in.OperatorGroups.Items) != 1 {
+		return otherwise
+	}
+	group := in.OperatorGroups.Items[0]
+	text, set := group.Annotations[annotation]
+	if !set {
+		return otherwise
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		out.warn(ReasonSettingInvalid, group, "failed to parse unpack %s annotation(%s: %s): %s", word, annotation, text, err)
+	}
+	if err != nil || d < least {
+		return otherwise
+	}
+	return d
+}
+
 // runJob is the part of a round that is about the Job.
 func (out *Outcome) runJob(in Input, t target) {
-	timeout := out.timeout(in)
+	timeout := installplan.DefaultUnpackTimeout
+	if in.Config.UnpackTimeout != nil {
+		timeout = *in.Config.UnpackTimeout
+	}
+	timeout = out.setting(in, AnnotationTimeout, "timeout", 0, timeout)
 	tries := triesOf(in.Jobs.Items)
 	if len(tries) == 0 {
 		out.notStarted(in.Now)
@@ -47,63 +80,57 @@ func (out *Outcome) runJob(in Input, t target) {
 		}
 		return
 	}
-	newest, interval := tries[0], out.retryInterval(in)
-	retry := func(since time.Time) bool {
-		if left := remaining(since, interval, in.Now); left > 0 {
-			out.Requeue(left)
-			return false
-		}
-		out.Actions = append(out.Actions, t.create(t.job(nextName(in.Jobs.Items, t.name), timeout), ReasonRetried))
-		out.notStarted(in.Now)
-		return true
-	}
-	if t.differs(newest) {
+	newest, interval := tries[0], out.setting(in, AnnotationRetryInterval, "retry", 1, retryInterval)
+	failed, complete := conditionOf(newest, batchv1.JobFailed), conditionOf(newest, batchv1.JobComplete)
+	switch {
+	case t.differs(newest):
 		out.Actions = append(out.Actions, deleteOf(newest, ReasonObjectDiffers, "what it was asked for differs"))
 		return
-	}
-	if failed := conditionOf(newest, batchv1.JobFailed); failed != nil {
+	case failed != nil:
 		for _, old := range outdated(tries) {
 			out.Actions = append(out.Actions, deleteOf(old, ReasonHistory, "newer tries are kept"))
 		}
-		if !retry(failed.LastTransitionTime.Time) {
-			out.failed(in.Now, failed.Reason, failed.Message)
-		}
-		return
-	}
-	complete := conditionOf(newest, batchv1.JobComplete)
-	if complete == nil {
+	case complete == nil:
 		out.pending(in.Now, reasonIncomplete, out.progress(in, newest))
 		return
+	default:
+		if left := remaining(complete.LastTransitionTime, input.VisibilityGrace, in.Now); left > 0 {
+			out.pending(in.Now, reasonIncomplete, messageNotCompleted)
+			out.Requeue(left)
+			return
+		}
+		failed = &batchv1.JobCondition{
+			LastTransitionTime: complete.LastTransitionTime, Reason: ReasonBundleEmpty,
+			Message: fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name),
+		}
 	}
-	if left := remaining(complete.LastTransitionTime.Time, input.VisibilityGrace, in.Now); left > 0 {
-		out.pending(in.Now, reasonIncomplete, messageNotCompleted)
+	if left := remaining(failed.LastTransitionTime, interval, in.Now); left > 0 {
+		out.failed(in.Now, failed.Reason, failed.Message)
 		out.Requeue(left)
 		return
 	}
-	if !retry(complete.LastTransitionTime.Time) {
-		out.failed(in.Now, ReasonBundleEmpty, fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name))
-	}
+	out.Actions = append(out.Actions, t.create(t.job(nextName(in.Jobs.Items, t.name), timeout), ReasonRetried))
+	out.notStarted(in.Now)
 }
 
 // remaining is what is left of d since then; a clock that was moved back counts as no time passed.
-func remaining(since time.Time, d time.Duration, now time.Time) time.Duration {
+func remaining(since metav1.Time, d time.Duration, now time.Time) time.Duration {
 	return min(d, since.Add(d).Sub(now))
 }
 
 // triesOf returns the Jobs that are not being deleted: those that did not fail first, then the newest.
 func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	tries := slices.DeleteFunc(slices.Clone(jobs), func(j *batchv1.Job) bool { return j.DeletionTimestamp != nil })
-	slices.SortFunc(tries, func(a, b *batchv1.Job) int {
-		failedA, failedB := conditionOf(a, batchv1.JobFailed), conditionOf(b, batchv1.JobFailed)
-		switch {
-		case failedA == nil && failedB != nil:
-			return -1
-		case failedA != nil && failedB == nil:
-			return 1
-		case failedA != nil:
-			return cmp.Or(failedB.LastTransitionTime.Compare(failedA.LastTransitionTime.Time), strings.Compare(a.Name, b.Name))
+	when := func(j *batchv1.Job) (failed int, at time.Time) {
+		if c := conditionOf(j, batchv1.JobFailed); c != nil {
+			return 1, c.LastTransitionTime.Time
 		}
-		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		return 0, j.CreationTimestamp.Time
+	}
+	slices.SortFunc(tries, func(a, b *batchv1.Job) int {
+		failedA, atA := when(a)
+		failedB, atB := when(b)
+		return cmp.Or(cmp.Compare(failedA, failedB), atB.Compare(atA), strings.Compare(a.Name, b.Name))
 	})
 	return tries
 }
@@ -161,19 +188,12 @@ func (t target) specHash() string {
 
 // job returns the Job of a name; a timeout of 0 is none.
 func (t target) job(name string, timeout time.Duration) *batchv1.Job {
-	labels := func() map[string]string {
-		return map[string]string{olmcore.LabelManaged: "true", labelUnpackRef: t.name}
-	}
-	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"}, ObjectMeta: t.meta()}
-	job.Name, job.Labels = name, labels()
+	job := &batchv1.Job{TypeMeta: typeMeta(batchv1.SchemeGroupVersion, "Job"), ObjectMeta: t.meta()}
+	job.Name, job.Labels[labelUnpackRef] = name, t.name
 	job.Annotations = map[string]string{annotationSpecHash: t.specHash()}
 	job.Spec = batchv1.JobSpec{
-		TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)),
-		BackoffLimit:            new(int32(backoffLimit)),
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()},
-			Spec:       t.podSpec(),
-		},
+		TTLSecondsAfterFinished: new(int32(jobTTL / time.Second)), BackoffLimit: new(int32(backoffLimit)),
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(job.Labels)}, Spec: t.podSpec()},
 	}
 	if timeout > 0 {
 		job.Spec.ActiveDeadlineSeconds = new(max(1, int64((timeout+time.Second-1)/time.Second)))
@@ -184,15 +204,14 @@ func (t target) job(name string, timeout time.Duration) *batchv1.Job {
 // progress is the message of a Job that runs: what its Pods wait for.
 func (out *Outcome) progress(in Input, job *batchv1.Job) string {
 	var texts []string
-	pods := slices.SortedFunc(slices.Values(in.Pods.Items), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
+	pods := slices.DeleteFunc(input.ByName(in.Pods.Items), func(pod *corev1.Pod) bool { return pod.Labels["job-name"] != job.Name })
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodPending {
 			texts = append(texts, waits(pod)...)
 		}
 	}
 	if len(pods) == 0 && in.Pods.Complete {
-		if left := remaining(job.CreationTimestamp.Time, podGrace, in.Now); left > 0 {
+		if left := remaining(job.CreationTimestamp, podGrace, in.Now); left > 0 {
 			out.Requeue(left)
 		} else {
 			texts = append(texts, fmt.Sprintf("Unpack job %s/%s has no pods", job.Namespace, job.Name))
@@ -202,19 +221,16 @@ func (out *Outcome) progress(in Input, job *batchv1.Job) string {
 		return messageNotCompleted
 	}
 	text := strings.Join(texts, " | ")
-	for _, hint := range [...]string{"ImagePullBackOff", "ErrImagePull", "manifest unknown", "unauthorized"} {
-		if strings.Contains(text, hint) {
-			out.warn(ReasonImageUnavailable, job, "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s",
-				report.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
-			break
-		}
+	hints := []string{"ImagePullBackOff", "ErrImagePull", "manifest unknown", "unauthorized"}
+	if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(text, hint) }) {
+		out.warn(ReasonImageUnavailable, job, "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s",
+			report.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
 	}
 	return messageNotCompleted + ": " + text
 }
 
 // waits returns what a Pod that is pending waits for.
-func waits(pod *corev1.Pod) []string {
-	var texts []string
+func waits(pod *corev1.Pod) (texts []string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			texts = append(texts, fmt.Sprintf("Unpack pod(%s/%s) is not scheduled: %s", pod.Namespace, pod.Name, c.Message))

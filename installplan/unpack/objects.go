@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
@@ -23,20 +24,20 @@ type target struct {
 	// namespace and name are those of all objects but later Jobs.
 	namespace, name string
 	catalog         *v1alpha1.CatalogSource
-	// owners are the ConfigMap, which owns all other objects; none before it exists.
+	// owners are the ConfigMap, which owns all other objects, or its own owner before it exists.
 	owners []metav1.OwnerReference
 	config installplan.Config
 }
 
 func targetOf(in Input) target {
-	t := target{
-		image: in.Lookup.Path, namespace: in.Lookup.CatalogSourceRef.Namespace, name: bundle.Name(in.Lookup.Path),
-		catalog: in.CatalogSource, config: in.Config,
-	}
+	owner := olmcore.Object(in.CatalogSource)
 	if in.ConfigMap != nil {
-		t.owners = []metav1.OwnerReference{olmcore.OwnerReferenceTo(in.ConfigMap)}
+		owner = in.ConfigMap
 	}
-	return t
+	return target{
+		image: in.Lookup.Path, namespace: in.Lookup.CatalogSourceRef.Namespace, name: bundle.Name(in.Lookup.Path),
+		catalog: in.CatalogSource, config: in.Config, owners: []metav1.OwnerReference{olmcore.OwnerReferenceTo(owner)},
+	}
 }
 
 func (t target) meta() metav1.ObjectMeta {
@@ -59,19 +60,16 @@ func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {
 	return action
 }
 
-// configMap returns what the ConfigMap or its owner lacks, nil for nothing, and whether it can own the rest. One that
-// was not made for the bundle is left alone.
+// configMap returns what the ConfigMap or its owner lacks, nil for nothing, and whether it can own the rest. One that was
+// not made for the bundle is left alone.
 func (t target) configMap(have *corev1.ConfigMap) (lacks olmcore.Action, owns bool) {
-	owners := []metav1.OwnerReference{olmcore.OwnerReferenceTo(t.catalog)}
-	if have == nil {
-		cm := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: t.meta()}
-		cm.OwnerReferences = owners
-		return t.create(cm, ReasonObjectAbsent), false
-	}
-	if have.DeletionTimestamp != nil || have.UID == "" || t.isUnmanaged(have) {
+	switch {
+	case have == nil:
+		return t.create(&corev1.ConfigMap{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ConfigMap"), ObjectMeta: t.meta()}, ReasonObjectAbsent), false
+	case have.DeletionTimestamp != nil || have.UID == "" || t.isUnmanaged(have):
 		return nil, false
 	}
-	refs, changed := olmcore.AddOwnerReferences(have.OwnerReferences, owners)
+	refs, changed := olmcore.AddOwnerReferences(have.OwnerReferences, []metav1.OwnerReference{olmcore.OwnerReferenceTo(t.catalog)})
 	if !changed {
 		return nil, true
 	}
@@ -87,64 +85,52 @@ func (t target) isUnmanaged(cm *corev1.ConfigMap) bool {
 		!slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.CatalogSourceKind })
 }
 
-// permissions returns what the Role, the ServiceAccount and the RoleBinding lack, and whether all of them are observed
-// as they should be.
+// permissions returns what the Role, the ServiceAccount and the RoleBinding lack, and whether all of them are observed as
+// they should be.
 func (t target) permissions(in Input) (lacks []olmcore.Action, ready bool) {
-	ready = true
-	for _, need := range [...]func(Input) (olmcore.Action, bool){t.role, t.serviceAccount, t.roleBinding} {
-		action, going := need(in)
-		if action != nil {
-			lacks = append(lacks, action)
-		}
-		ready = ready && action == nil && !going
-	}
-	return lacks, ready
-}
-
-func (t target) role(in Input) (lacks olmcore.Action, going bool) {
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{t.name}, Verbs: []string{"create", "get", "update"},
 	}
-	have := in.Role
-	switch {
-	case have == nil:
-		return t.create(&rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: t.meta(), Rules: []rbacv1.PolicyRule{rule}}, ReasonObjectAbsent), false
-	case have.DeletionTimestamp != nil:
-		return nil, true
-	case slices.ContainsFunc(have.Rules, func(r rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(r, rule) }):
-		return nil, false
-	}
-	after := have.DeepCopy()
-	after.Rules = append(after.Rules, rule)
-	return t.update(have, after), false
-}
-
-func (t target) serviceAccount(in Input) (lacks olmcore.Action, going bool) {
-	if in.ServiceAccount != nil {
-		return nil, in.ServiceAccount.DeletionTimestamp != nil
-	}
-	account := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: t.meta()}
-	return t.create(account, ReasonObjectAbsent), false
-}
-
-func (t target) roleBinding(in Input) (lacks olmcore.Action, going bool) {
-	want := &rbacv1.RoleBinding{
-		TypeMeta: rbacType("RoleBinding"), ObjectMeta: t.meta(),
+	role := &rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "Role"), ObjectMeta: t.meta(), Rules: []rbacv1.PolicyRule{rule}}
+	account := &corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: t.meta()}
+	binding := &rbacv1.RoleBinding{
+		TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "RoleBinding"), ObjectMeta: t.meta(),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: t.name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: t.name, Namespace: t.namespace}},
 	}
-	have := in.RoleBinding
-	switch {
-	case have == nil:
-		return t.create(want, ReasonObjectAbsent), false
-	case have.DeletionTimestamp != nil:
-		return nil, true
-	case have.RoleRef != want.RoleRef || !apiequality.Semantic.DeepEqual(have.Subjects, want.Subjects):
-		return deleteOf(have, ReasonObjectDiffers, "it binds something else"), false
+	ready = true
+	// need takes what exists, what should, and what corrects the one that exists, nil where nothing has to.
+	need := func(have, desired olmcore.Object, correct func() olmcore.Action) {
+		var action olmcore.Action
+		if olmcore.KeyOf(have) == (olmcore.Key{}) {
+			action = t.create(desired, ReasonObjectAbsent)
+		} else if have.GetDeletionTimestamp() == nil {
+			action = correct()
+		} else {
+			ready = false
+		}
+		if action != nil {
+			lacks, ready = append(lacks, action), false
+		}
 	}
-	return nil, false
+	need(in.Role, role, func() olmcore.Action {
+		if slices.ContainsFunc(in.Role.Rules, func(r rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(r, rule) }) {
+			return nil
+		}
+		after := in.Role.DeepCopy()
+		after.Rules = append(after.Rules, rule)
+		return t.update(in.Role, after)
+	})
+	need(in.ServiceAccount, account, func() olmcore.Action { return nil })
+	need(in.RoleBinding, binding, func() olmcore.Action {
+		if in.RoleBinding.RoleRef == binding.RoleRef && apiequality.Semantic.DeepEqual(in.RoleBinding.Subjects, binding.Subjects) {
+			return nil
+		}
+		return deleteOf(in.RoleBinding, ReasonObjectDiffers, "it binds something else")
+	})
+	return lacks, ready
 }
 
-func rbacType(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+func typeMeta(version schema.GroupVersion, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: version.String(), Kind: kind}
 }

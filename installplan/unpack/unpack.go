@@ -33,7 +33,7 @@ func Bundle(in Input) (Outcome, error) {
 	}
 	source := in.CatalogSource
 	if source == nil || source.DeletionTimestamp != nil || source.UID == "" {
-		out.pending(in.Now, reasonSourceMissing, messageSourceMissing)
+		out.pending(in.Now, "CatalogSourceMissing", "referenced catalogsource not found")
 		return out, nil
 	}
 	content, complete := bundle.Complete(in.ConfigMap, in.Lookup.Path)

@@ -121,26 +121,28 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	}
 	versions := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		file, err := decode(files[name])
-		if err != nil {
-			if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json") {
-				say(report.ManifestSkipped, "%s is no manifest: %s", name, report.Clip(err.Error()))
-			}
+		object, keys, extra, err := decode(files[name])
+		switch {
+		case err == nil:
+		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".json"):
+			say(report.ManifestSkipped, "%s is no manifest: %s", name, report.Clip(err.Error()))
+			continue
+		default:
 			continue
 		}
-		if file.extra {
+		if extra {
 			say(report.ExtraDocumentsIgnored, "%s holds more than one document", name)
 		}
-		for _, key := range file.keys {
+		for _, key := range keys {
 			say(report.KeyCase, "%s: %s", name, key)
 		}
-		if file.object == nil {
+		if object == nil {
 			continue
 		}
-		if olmcore.GVKOf(file.object).Kind == kinds.CSV {
+		c.Bundle.Objects = append(c.Bundle.Objects, object)
+		if olmcore.GVKOf(object).Kind == kinds.CSV {
 			versions++
 		}
-		c.Bundle.Objects = append(c.Bundle.Objects, file.object)
 	}
 	if versions > 1 {
 		say(report.BundleInvalid, "it holds %d ClusterServiceVersions", versions)
@@ -172,43 +174,33 @@ func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	return content, content.Version() != ""
 }
 
-// file is what a file of a bundle describes.
-type file struct {
-	object olmcore.Object    // nil when the file is well formed and describes none
-	keys   []olmcore.KeyCase // that are spelt in another case
-	extra  bool              // more documents follow
-}
-
-func decode(data []byte) (f file, err error) {
+// decode returns what a file of a bundle describes, nil when it is well formed and describes nothing, the keys that are
+// spelt in another case, and whether more documents follow.
+func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra bool, err error) {
 	first, extra, err := manifest.FirstDocument(string(data))
 	if err != nil {
-		return file{}, err
+		return nil, nil, false, err
 	}
 	var values map[string]any
 	if err := utiljson.Unmarshal(first, &values); err != nil {
-		return file{}, err
+		return nil, nil, false, err
 	}
 	id, err := identityOf(values)
-	if err != nil {
-		return file{}, err
-	}
-	f.extra = extra
-	if id.Kind == "" {
-		return f, nil
+	if err != nil || id.Kind == "" {
+		return nil, nil, extra, err
 	}
 	renamed, err := setIdentity(values, id)
 	if err != nil {
-		return file{}, err
+		return nil, nil, false, err
 	}
 	if first, err = json.Marshal(values); err != nil {
-		return file{}, err
+		return nil, nil, false, err
 	}
-	f.object, f.keys, err = olmcore.DecodeKeys(first)
-	f.keys = append(renamed, f.keys...)
-	if csv, ok := f.object.(*v1alpha1.ClusterServiceVersion); ok && id.APIVersion == "" {
+	object, keys, err = olmcore.DecodeKeys(first)
+	if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok && id.APIVersion == "" {
 		csv.APIVersion = "" // which Steps refuses, as OLM does
 	}
-	return f, err
+	return object, append(renamed, keys...), extra, err
 }
 
 // identityOf reads the identity of a manifest; keys in any case count, of several the last in their order.

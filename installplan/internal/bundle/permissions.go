@@ -65,65 +65,44 @@ func PermissionObjects(csv *v1alpha1.ClusterServiceVersion) ([]olmcore.Object, e
 // permission is hashed into names, so its fields are those of the API type in their order.
 type permission = v1alpha1.StrategyDeploymentPermissions
 
-func roleName(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) (string, error) {
+// roleAndBinding returns the Role or ClusterRole of a permission and its binding.
+func roleAndBinding(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) ([]olmcore.Object, error) {
+	kind, base := "Role", csv.Name+"-"+p.ServiceAccountName
+	meta := metav1.ObjectMeta{Namespace: csv.Namespace, OwnerReferences: []metav1.OwnerReference{kinds.VersionReference(csv.Name)}}
+	var named any = struct {
+		Name       string     `json:"name"`
+		Permission permission `json:"permission"`
+	}{csv.Name, p}
 	if cluster {
-		return olmcore.HashedName(csv.Name, struct {
+		kind, base, meta = "ClusterRole", csv.Name, metav1.ObjectMeta{}
+		named = struct {
 			Name       string     `json:"name"`
 			Namespace  string     `json:"namespace"`
 			Permission permission `json:"permission"`
-		}{csv.Name, csv.Namespace, p})
+		}{csv.Name, csv.Namespace, p}
 	}
-	return olmcore.HashedName(csv.Name+"-"+p.ServiceAccountName, struct {
-		Name       string     `json:"name"`
-		Permission permission `json:"permission"`
-	}{csv.Name, p})
-}
-
-// roleAndBinding returns the Role or ClusterRole of a permission and its binding.
-func roleAndBinding(csv *v1alpha1.ClusterServiceVersion, p permission, cluster bool) ([]olmcore.Object, error) {
-	name, err := roleName(csv, p, cluster)
-	if err != nil {
-		return nil, err
-	}
-	kind := "Role"
-	if cluster {
-		kind = "ClusterRole"
-	}
+	name, err := olmcore.HashedName(base, named)
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: p.ServiceAccountName, Namespace: csv.Namespace}}
-	rules, err := olmcore.HashWithoutNewline(p.Rules)
-	if err != nil {
-		return nil, err
-	}
-	bound, err := olmcore.HashWithoutNewline(struct {
+	rules, rulesErr := olmcore.HashWithoutNewline(p.Rules)
+	bound, boundErr := olmcore.HashWithoutNewline(struct {
 		RoleRef  rbacv1.RoleRef
 		Subjects []rbacv1.Subject
 	}{ref, subjects})
-	if err != nil {
+	if err := cmp.Or(err, rulesErr, boundErr); err != nil {
 		return nil, err
 	}
-	meta := func(hash string) metav1.ObjectMeta {
-		if cluster {
-			return metav1.ObjectMeta{Name: name, Labels: labels(csv, hash)}
-		}
-		return metav1.ObjectMeta{Namespace: csv.Namespace, Name: name, Labels: labels(csv, hash), OwnerReferences: []metav1.OwnerReference{kinds.VersionReference(csv.Name)}}
+	labelled := func(hash string) metav1.ObjectMeta {
+		meta := *meta.DeepCopy()
+		meta.Name, meta.Labels = name, olmcore.Owner{Kind: kinds.CSV, Namespace: csv.Namespace, Name: csv.Name}.Labels()
+		meta.Labels[labelPermissionsHash] = hash
+		return meta
 	}
+	binding := rbacv1.RoleBinding{TypeMeta: typeMeta(kind + "Binding"), ObjectMeta: labelled(bound), RoleRef: ref, Subjects: subjects}
 	if cluster {
-		return []olmcore.Object{
-			&rbacv1.ClusterRole{TypeMeta: typeMeta(kind), ObjectMeta: meta(rules), Rules: p.Rules},
-			&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta(kind + "Binding"), ObjectMeta: meta(bound), RoleRef: ref, Subjects: subjects},
-		}, nil
+		return []olmcore.Object{&rbacv1.ClusterRole{TypeMeta: typeMeta(kind), ObjectMeta: labelled(rules), Rules: p.Rules}, new(rbacv1.ClusterRoleBinding(binding))}, nil
 	}
-	return []olmcore.Object{
-		&rbacv1.Role{TypeMeta: typeMeta(kind), ObjectMeta: meta(rules), Rules: p.Rules},
-		&rbacv1.RoleBinding{TypeMeta: typeMeta(kind + "Binding"), ObjectMeta: meta(bound), RoleRef: ref, Subjects: subjects},
-	}, nil
-}
-
-func labels(csv *v1alpha1.ClusterServiceVersion, hash string) map[string]string {
-	labels := olmcore.Owner{Kind: kinds.CSV, Namespace: csv.Namespace, Name: csv.Name}.Labels()
-	labels[labelPermissionsHash] = hash
-	return labels
+	return []olmcore.Object{&rbacv1.Role{TypeMeta: typeMeta(kind), ObjectMeta: labelled(rules), Rules: p.Rules}, &binding}, nil
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
