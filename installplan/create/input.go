@@ -55,24 +55,17 @@ type Outcome struct {
 }
 
 func (in *Input) validate() error {
-	switch {
-	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
-	case in.Namespace == "":
-		return &olmcore.InputError{Field: "Namespace", Problem: "is empty"}
-	}
+	inside := olmcore.InNamespace(in.Namespace)
+	err := cmp.Or(input.Now(in.Now), input.NotEmpty("Namespace", in.Namespace))
 	for i, o := range in.Resolution.Operators {
-		if o.Name == "" {
-			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Operators[%d].Name", i), Problem: "is empty"}
-		}
+		err = cmp.Or(err, input.NotEmpty(fmt.Sprintf("Resolution.Operators[%d].Name", i), o.Name))
 	}
 	for i, s := range in.Resolution.Generated {
-		if s == nil || s.Name == "" || s.Spec == nil {
+		if err == nil && (s == nil || s.Name == "" || s.Spec == nil) {
 			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Generated[%d]", i), Problem: "has no name or no spec"}
 		}
 	}
-	inside := olmcore.InNamespace(in.Namespace)
-	return cmp.Or(
+	return cmp.Or(err,
 		input.Required("Subscriptions", in.Subscriptions, inside),
 		input.Required("InstallPlans", in.InstallPlans, inside),
 		input.Required("OperatorGroups", in.OperatorGroups, inside),

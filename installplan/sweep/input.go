@@ -5,7 +5,6 @@ package sweep
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -92,24 +91,25 @@ func (in *Input) object() *corev1.Namespace {
 }
 
 func (in *Input) validate() error {
-	switch {
-	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
-	case in.Namespace == "":
-		return &olmcore.InputError{Field: "Namespace", Problem: "is empty"}
-	case slices.ContainsFunc(in.Namespaces.Items, func(n *corev1.Namespace) bool { return n != nil && n.Name != in.Namespace }):
-		return &olmcore.InputError{Field: "Namespaces", Problem: "has others than " + in.Namespace}
-	}
+	inside := olmcore.InNamespace(in.Namespace)
+	err := cmp.Or(
+		input.Now(in.Now),
+		input.NotEmpty("Namespace", in.Namespace),
+		olmcore.ValidateList("Namespaces", in.Namespaces, func(o olmcore.Object) (field, problem string) {
+			if o.GetName() != in.Namespace {
+				return "", "is not " + in.Namespace
+			}
+			return "", ""
+		}),
+	)
 	for i, s := range in.Steps {
 		for j, o := range s.Objects {
-			if olmcore.KeyOf(o) == (olmcore.Key{}) {
+			if err == nil && olmcore.KeyOf(o) == (olmcore.Key{}) {
 				return &olmcore.InputError{Field: fmt.Sprintf("Steps[%d].Objects[%d]", i, j), Problem: "is nil or has no kind"}
 			}
 		}
 	}
-	inside := olmcore.InNamespace(in.Namespace)
-	return cmp.Or(
-		olmcore.ValidateList("Namespaces", in.Namespaces),
+	return cmp.Or(err,
 		input.Required("Subscriptions", in.Subscriptions, inside),
 		input.Required("InstallPlans", in.InstallPlans, inside),
 		olmcore.ValidateList("ConfigMaps", in.ConfigMaps, inside),

@@ -53,19 +53,14 @@ type Outcome struct {
 
 func (in *Input) validate() error {
 	ref := in.Lookup.CatalogSourceRef
-	switch {
-	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
-	case in.Lookup.Path == "":
-		return &olmcore.InputError{Field: "Lookup.path", Problem: "is empty"}
-	case ref == nil || ref.Namespace == "" || ref.Name == "":
+	if ref == nil || ref.Namespace == "" || ref.Name == "" {
 		return &olmcore.InputError{Field: "Lookup.catalogSourceRef", Problem: "has no namespace or no name"}
-	case in.Config.OPMImage == "":
-		return &olmcore.InputError{Field: "Config.OPMImage", Problem: "is empty"}
-	case in.Config.UtilImage == "":
-		return &olmcore.InputError{Field: "Config.UtilImage", Problem: "is empty"}
 	}
 	return cmp.Or(
+		input.Now(in.Now),
+		input.NotEmpty("Lookup.path", in.Lookup.Path),
+		input.NotEmpty("Config.OPMImage", in.Config.OPMImage),
+		input.NotEmpty("Config.UtilImage", in.Config.UtilImage),
 		input.Required("Jobs", in.Jobs, olmcore.InNamespace(ref.Namespace)),
 		olmcore.ValidateList("Pods", in.Pods, olmcore.InNamespace(ref.Namespace)),
 		input.Required("OperatorGroups", in.OperatorGroups),

@@ -21,7 +21,8 @@ import (
 // Differs: permissions are observed before the Job runs; a Job is replaced only when what it was asked for differs; a
 // repeated lookup waits for no second event.
 func Bundle(in Input) (Outcome, error) {
-	if err := in.validate(); err != nil {
+	err := in.validate()
+	if err != nil {
 		return Outcome{}, err
 	}
 	out := Outcome{Lookup: *in.Lookup.DeepCopy()}
@@ -49,7 +50,13 @@ func Bundle(in Input) (Outcome, error) {
 		out.Actions = append(out.Actions, lacks)
 	}
 	if complete {
-		out.load(in, content)
+		if out.Bundle, err = bundleOf(in, content); err != nil {
+			out.failed(in.Now, ReasonBundleInvalid, err.Error())
+			out.warn(ReasonBundleInvalid, in.ConfigMap, "%s", err)
+			return out, nil
+		}
+		out.Lookup.RemoveCondition(v1alpha1.BundleLookupPending)
+		out.Digest = content.Digest
 		return out, nil
 	}
 	if owns {
@@ -63,25 +70,16 @@ func Bundle(in Input) (Outcome, error) {
 	return out, nil
 }
 
-// load hands out the bundle of a complete ConfigMap.
-func (out *Outcome) load(in Input, content bundle.Content) {
-	lookup := &out.Lookup
-	fail := func(format string, args ...any) {
-		out.failed(in.Now, ReasonBundleInvalid, fmt.Sprintf(format, args...))
-		out.warn(ReasonBundleInvalid, in.ConfigMap, format, args...)
+// bundleOf returns the bundle of a complete ConfigMap. The error says why it cannot be installed.
+func bundleOf(in Input, content bundle.Content) (*olmcore.Bundle, error) {
+	unpacked, err := content.Bundle, error(nil)
+	unpacked.Image = in.Lookup.Path
+	if unpacked.Properties, err = bundle.DecodeProperties(in.Lookup.Properties); err != nil {
+		return nil, fmt.Errorf("failed to load bundle properties for %q: %w", in.Lookup.Identifier, err)
 	}
-	properties, err := bundle.DecodeProperties(lookup.Properties)
-	if err != nil {
-		fail("failed to load bundle properties for %q: %s", lookup.Identifier, err)
-		return
-	}
-	unpacked := content.Bundle
-	unpacked.Properties, unpacked.Image = properties, lookup.Path
-	operator := olmcore.Operator{Name: cmp.Or(lookup.Identifier, content.Version()), Replaces: lookup.Replaces, Bundle: unpacked}
+	operator := olmcore.Operator{Name: cmp.Or(in.Lookup.Identifier, content.Version()), Replaces: in.Lookup.Replaces, Bundle: unpacked}
 	if _, err := bundle.Version(operator, in.ConfigMap.Namespace); err != nil {
-		fail("operator %s: %s", operator.Name, err)
-		return
+		return nil, fmt.Errorf("operator %s: %w", operator.Name, err)
 	}
-	lookup.RemoveCondition(v1alpha1.BundleLookupPending)
-	out.Bundle, out.Digest = &unpacked, content.Digest
+	return &unpacked, nil
 }

@@ -17,6 +17,22 @@ import (
 // from a stale cache.
 const VisibilityGrace = 10 * time.Second
 
+// Now returns an *olmcore.InputError for a time that is not set.
+func Now(now time.Time) error {
+	if now.IsZero() {
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return nil
+}
+
+// NotEmpty returns an *olmcore.InputError for a text that is not set.
+func NotEmpty(field, text string) error {
+	if text == "" {
+		return &olmcore.InputError{Field: field, Problem: "is empty"}
+	}
+	return nil
+}
+
 // Required returns an *olmcore.InputError for a list that was not read, and for what olmcore.ValidateList refuses.
 func Required[O olmcore.Object](field string, list olmcore.Observed[O], checks ...olmcore.Check) error {
 	if !list.Complete && len(list.Items) == 0 {
