@@ -11,5 +11,5 @@ import (
 
 // JudgeWithin is Judge with other bounds.
 func JudgeWithin(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange, resources, findings int) ([]installplan.ResourceVerdict, error) {
-	return judgeWithin(ctx, r, changes, bounds{resources, findings})
+	return judgeWithin(ctx, r, changes, resources, findings)
 }

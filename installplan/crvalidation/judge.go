@@ -24,55 +24,29 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// budget is what is left of the work for one Judge. Schemas and resources are written by tenants, and an API server
-// bounds the work for one object only.
-type budget struct {
-	rules int64 // the cost of CEL rules
-	pairs int   // of entries that lists without duplicates compare
-}
-
-// maxRules is the cost of the rules of three objects, as an API server bounds it; maxPairs is what takes some seconds.
-const (
-	maxRules = 3 * celconfig.RuntimeCELCostBudget
-	maxPairs = 20_000_000
-)
-
-// affords reports whether the work for a resource may begin, and takes what is known of it beforehand.
-func (b *budget) affords(values any, j *judge) bool {
-	b.pairs -= pairsIn(values, j.structural, j.compares)
-	return b.pairs >= 0 && b.rules > 0
-}
-
-// pairsIn is how many pairs the entries of the lists in a value make: of those that are sets or maps by their schema,
-// or of all. Short lists do not count.
+// pairsIn is how many pairs the entries of the lists in a value make: of those that are sets or maps by their schema, or
+// of all. Short lists do not count.
 func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
-	below := func(name string) *structuralschema.Structural {
-		if s == nil {
-			return nil
-		}
-		if property, ok := s.Properties[name]; ok {
-			return &property
-		}
-		if s.AdditionalProperties != nil {
-			return s.AdditionalProperties.Structural
-		}
-		return nil
+	if s == nil {
+		s = &structuralschema.Structural{}
 	}
 	switch x := value.(type) {
 	case map[string]any:
 		for key, entry := range x {
-			pairs += pairsIn(entry, below(key), all)
+			var below *structuralschema.Structural
+			if property, ok := s.Properties[key]; ok {
+				below = &property
+			} else if s.AdditionalProperties != nil {
+				below = s.AdditionalProperties.Structural
+			}
+			pairs += pairsIn(entry, below, all)
 		}
 	case []any:
-		if n := len(x); n > 100 && (all || s != nil && s.XListType != nil && *s.XListType != "atomic") {
+		if n := len(x); n > 100 && (all || s.XListType != nil && *s.XListType != "atomic") {
 			pairs = n * n / 2
 		}
-		var items *structuralschema.Structural
-		if s != nil {
-			items = s.Items
-		}
 		for _, entry := range x {
-			pairs += pairsIn(entry, items, all)
+			pairs += pairsIn(entry, s.Items, all)
 		}
 	}
 	return pairs
@@ -123,9 +97,8 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 	return j
 }
 
-// findings are what is wrong with an object, at most limit things; nothing when it is valid. judged is false when
-// nothing is left of the work. The object is not changed.
-func (j *judge) findings(ctx context.Context, object olmcore.Object, limit int, left *budget) (found []string, judged bool) {
+// findings are what is wrong with an object, nothing when it is valid. judged is false when nothing is left of the work. The object is not changed.
+func (j *judge) findings(ctx context.Context, object olmcore.Object, left *limits) (found []string, judged bool) {
 	if j.problem != "" {
 		return []string{j.problem}, true
 	}
@@ -141,11 +114,11 @@ func (j *judge) findings(ctx context.Context, object olmcore.Object, limit int, 
 		}
 	}()
 	errs, judged := j.validate(ctx, values, left)
-	return words(errs, limit), judged
+	return words(errs, left.findings), judged
 }
 
 // validate judges an object as the API server would see it.
-func (j *judge) validate(ctx context.Context, values map[string]any, left *budget) (errs field.ErrorList, judged bool) {
+func (j *judge) validate(ctx context.Context, values map[string]any, left *limits) (errs field.ErrorList, judged bool) {
 	root := field.NewPath("")
 	if j.structural != nil {
 		if !j.keeps {
@@ -154,7 +127,7 @@ func (j *judge) validate(ctx context.Context, values map[string]any, left *budge
 		defaulting.PruneNonNullableNullsWithoutDefaults(values, j.structural)
 		defaulting.Default(values, j.structural)
 	}
-	if !left.affords(values, j) {
+	if left.pairs -= pairsIn(values, j.structural, j.compares); left.pairs < 0 || left.rules <= 0 {
 		return nil, false
 	}
 	if j.schema != nil {
@@ -177,11 +150,10 @@ func (j *judge) validate(ctx context.Context, values map[string]any, left *budge
 func words(errs field.ErrorList, limit int) []string {
 	var texts []string
 	for _, err := range errs {
-		if text := err.Error(); !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
+		texts = append(texts, err.Error())
 	}
 	slices.Sort(texts)
+	texts = slices.Compact(texts)
 	if len(texts) > limit {
 		texts = append(texts[:limit:limit], fmt.Sprintf("and %d more", len(texts)-limit))
 	}
