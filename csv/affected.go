@@ -18,14 +18,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the CSVs for which o's addition, change or deletion can
-// change the outcome; an empty Name stands for every CSV of the Namespace, the zero key
-// for every CSV (olmcore.ExpandKeys). Call it for the old and the new object and take
-// both answers.
+// Affected returns the keys of the CSVs for which o's addition, change or deletion can change the outcome; an empty
+// Name stands for every CSV of the Namespace, the zero key for every CSV (olmcore.ExpandKeys). Call it for the old and
+// the new object and take both answers.
 //
-// What a cleanup waits for beyond these, such as CSVs of other namespaces that use the
-// same CRDs and instances of CRDs without owner labels, it looks at again after at most
-// a minute.
+// What a cleanup waits for beyond these, such as CSVs of other namespaces that use the same CRDs and instances of CRDs
+// without owner labels, it looks at again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
@@ -44,8 +42,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return distinct
 }
 
-// concerned returns the keys of the CSVs that own an object, and of those for which it
-// matters besides their requirements.
+// concerned returns the keys of the CSVs that own an object, and of those for which it matters besides their
+// requirements.
 func concerned(o olmcore.Object) []types.NamespacedName {
 	keys := ownersOf(o)
 	namespace := types.NamespacedName{Namespace: o.GetNamespace()}
@@ -91,9 +89,8 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Providers returns the test for original CSVs that provide an API which one of the
-// OperatorGroups lists: of those in other namespaces no change of a group concerns
-// any other, while Affected, which knows the group alone, returns all.
+// Providers returns the test for original CSVs that provide an API which one of the OperatorGroups lists: of those in
+// other namespaces no change of a group concerns any other, while Affected, which knows the group alone, returns all.
 func Providers(groups ...*operatorsv1.OperatorGroup) func(*v1alpha1.ClusterServiceVersion) bool {
 	listed := map[group.API]bool{}
 	for _, g := range groups {

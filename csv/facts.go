@@ -15,7 +15,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/csv/internal/status"
-	"github.com/olmcore/olm/olmcore"
 )
 
 type (
@@ -29,26 +28,21 @@ type facts struct {
 	csv *version
 	// phase is the recorded one; what the API does not know counts as none.
 	phase phase
-	// predecessor and successor are those in the upgrade chain; takenOver is a later
-	// version that has begun to install; followed: a later version is installed.
-	predecessor, successor, takenOver *version
-	followed, inCycle                 bool
+	chain.Chain
 	// refused: the CSV failed for want of permissions.
 	refused bool
-	// group is the only OperatorGroup of the namespace, nil unless there is just one
-	// of groupCount.
+	// group is the only OperatorGroup of the namespace, nil unless there is just one of groupCount.
 	group      *operatorsv1.OperatorGroup
 	groupCount int
 	// targets are those of the group, once they are computed.
 	targets  group.Targets
 	computed bool
-	// claim is how the APIs that the CSV provides compare with those that groups list;
-	// without a conflict for one that is leaving or whose group is not known.
+	// claim is how the APIs that the CSV provides compare with those that groups list; without a conflict for one that
+	// is leaving or whose group is not known.
 	claim group.Claim
 	needs requirement.Observed
-	// report and met are what the requirements are judged to be, in the phases that
-	// depend on them.
-	report []v1alpha1.RequirementStatus
+	// report is what the requirements are judged to be, in the phases that depend on them.
+	report requirement.Report
 	met    bool
 	// source is what the Deployments are made from.
 	source deployment.Source
@@ -56,16 +50,15 @@ type facts struct {
 
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
-	line := chain.Of(c, in.Neighbours.Items)
 	f := &facts{
-		Input: in, csv: c, phase: knownPhase(c.Status.Phase),
-		predecessor: line.Predecessor(), successor: line.Successor(), takenOver: line.TakenOver(),
-		followed: line.IsFollowed(), inCycle: line.InCycle(),
-		refused: isRefused(c), needs: in.needs(),
+		Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c), needs: in.needs(),
 		source: deployment.Source{
 			CSV: c, Config: deployment.ConfigOf(c, in.Subscriptions.Items),
 			ProxyEnv: in.Config.ProxyEnv, ExcludedAnnotations: in.Config.ExcludedAnnotations,
 		},
+	}
+	if !slices.Contains(everyPhase, f.phase) {
+		f.phase = v1alpha1.CSVPhaseNone
 	}
 	f.group, f.groupCount = group.Alone(in.OperatorGroups.Items, c.Namespace)
 	if f.group != nil {
@@ -76,17 +69,10 @@ func factsOf(in *Input) *facts {
 	}
 	switch f.phase {
 	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
-		f.report, f.met = requirement.All.Judge(&f.needs)
+		f.report = requirement.All.Judge(&f.needs)
+		f.met = f.report.Met()
 	}
 	return f
-}
-
-// knownPhase counts phases that the API does not know, and Unknown, as none.
-func knownPhase(recorded phase) phase {
-	if slices.ContainsFunc(edges, func(e olmcore.Edge[phase]) bool { return e.From == recorded }) {
-		return recorded
-	}
-	return v1alpha1.CSVPhaseNone
 }
 
 // isLeaving reports whether the CSV gives way to a later version.
@@ -94,34 +80,27 @@ func (f *facts) isLeaving() bool {
 	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
 }
 
-// hasRun reports whether the operator ran before: the history says so, which forgets
-// after twenty entries, or it runs still.
+// hasRun reports whether the operator ran before: the history says so, which forgets after twenty entries, or it runs
+// still.
 func (f *facts) hasRun() bool {
 	return status.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
 		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
 	})
 }
 
-// conflict says what of another the CSV would take although its requirements are met,
-// or what is wrong with its webhooks; empty when nothing is in the way.
+// conflict says what of another the CSV would take although its requirements are met, or what is wrong with its
+// webhooks; empty when nothing is in the way.
 func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
 	if problem := webhookError(f.csv); problem != "" {
 		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
 	}
-	var relatives map[*version]bool
 	crds := owned.OwnedCRDs(f.csv)
 	for _, other := range f.Neighbours.Items {
-		if !chain.IsNeighbour(f.csv, other) || !owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds) {
-			continue
-		}
-		if relatives == nil {
-			relatives = chain.Of(f.csv, f.Neighbours.Items).Relatives()
-		}
-		if !relatives[other] {
+		if chain.IsNeighbour(f.csv, other) && owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds) && !f.Relatives.Has(other) {
 			return v1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace"
 		}
 	}
-	if problem := deployment.Conflict(f.csv, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
+	if problem := deployment.Conflict(f.csv, f.Relatives, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
 		return v1alpha1.CSVReasonOwnerConflict, problem
 	}
 	return "", ""

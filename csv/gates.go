@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,42 +18,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gates are the rows that a CSV passes before its phase machine runs. One that is
-// leaving needs no sound spec and no OperatorGroup.
-var gates = []rule{
-	{"NotObserved", nil, neighboursUnread},
-	{ruleMetadata, nil, metadataOutdated},
-	{"TakenOver", notGoing, takenOver},
-	{"PermissionsRefused", failed, permissionsRefused},
-	{"InvalidSpec", notGoing, invalidSpec},
-	{"NotObserved", notGoing, groupsUnread},
-	{"NoOperatorGroup", notGoing, noGroup},
-	{"TooManyOperatorGroups", notGoing, manyGroups},
-	{"OperatorGroupNotReady", notGoing, groupNotReady},
-	{"NoTargetNamespaces", notGoing, noTargets},
-	{"InvalidInstallModes", notGoing, invalidModes},
-	{"UnsupportedOperatorGroup", notGoing, unsupportedTargets},
-	{"NotObserved", notGoing, otherGroupsUnread},
-	{"APIConflict", notGoing, apiConflict},
-	{"RemoveProvidedAPIs", notGoing, removeAPIs},
-	{"AddProvidedAPIs", notGoing, addAPIs},
-}
-
-// ruleMetadata is the row that writes the CSV's metadata, and so nothing else of it.
-const ruleMetadata = "MetadataOutdated"
-
 func neighboursUnread(f *facts) (decision, bool) {
-	if f.Neighbours.Complete {
-		return decision{}, false
-	}
-	return f.unobserved("ClusterServiceVersions")
+	return f.unread(f.Neighbours.Complete, "ClusterServiceVersions")
 }
 
-// metadataOutdated brings finalizer and group annotations about in one write. The API
-// labels go along, and are no reason for a write of their own: OLM has given them up.
+// metadataOutdated brings finalizer and group annotations about in one write. The API labels go along, and are no
+// reason for a write of their own: OLM has given them up.
 func metadataOutdated(f *facts) (decision, bool) {
 	held := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
-	annotated := f.takenOver != nil || f.isLeaving() || f.refused || !f.OperatorGroups.Complete || f.isAnnotated()
+	annotated := f.TakenOver != nil || f.isLeaving() || f.refused || !f.OperatorGroups.Complete || f.isAnnotated()
 	if held && annotated {
 		return decision{}, false
 	}
@@ -75,8 +49,8 @@ func metadataOutdated(f *facts) (decision, bool) {
 	return d, true
 }
 
-// isAnnotated reports whether the annotations say what the group of the CSV does. No
-// targets are said by having no annotation.
+// isAnnotated reports whether the annotations say what the group of the CSV does. No targets are said by having no
+// annotation.
 func (f *facts) isAnnotated() bool {
 	if !f.computed {
 		return true
@@ -99,8 +73,7 @@ func (f *facts) annotate(c *version) {
 
 const apiLabelPrefix = "olm.api."
 
-// apiLabels are OLM's labels for the APIs that the spec names; what it provides and
-// requires is required.
+// apiLabels are OLM's labels for the APIs that the spec names; what it provides and requires is required.
 func apiLabels(c *version) map[string]string {
 	labels := map[string]string{}
 	for _, a := range group.Provided(c) {
@@ -113,12 +86,7 @@ func apiLabels(c *version) map[string]string {
 }
 
 // takenOver keeps a CSV from being installed over the version that replaces it.
-func takenOver(f *facts) (decision, bool) {
-	if f.takenOver == nil {
-		return decision{}, false
-	}
-	return beingReplaced(f.takenOver), true
-}
+func takenOver(f *facts) (decision, bool) { return beingReplaced(f.TakenOver) }
 
 func invalidSpec(f *facts) (decision, bool) {
 	problem := specError(f.csv)
@@ -126,10 +94,7 @@ func invalidSpec(f *facts) (decision, bool) {
 }
 
 func groupsUnread(f *facts) (decision, bool) {
-	if f.OperatorGroups.Complete {
-		return decision{}, false
-	}
-	return f.unobserved("OperatorGroups")
+	return f.unread(f.OperatorGroups.Complete, "OperatorGroups")
 }
 
 func noGroup(f *facts) (decision, bool) {
@@ -160,10 +125,7 @@ func noTargets(f *facts) (decision, bool) {
 
 func invalidModes(f *facts) (decision, bool) {
 	_, err := v1alpha1.NewInstallModeSet(f.csv.Spec.InstallModes)
-	if err == nil {
-		return decision{}, false
-	}
-	return fail(v1alpha1.CSVReasonInvalidInstallModes, err.Error()), true
+	return fail(v1alpha1.CSVReasonInvalidInstallModes, fmt.Sprint(err)), err != nil
 }
 
 func unsupportedTargets(f *facts) (decision, bool) {
@@ -171,27 +133,23 @@ func unsupportedTargets(f *facts) (decision, bool) {
 	return fail(v1alpha1.CSVReasonUnsupportedOperatorGroup, problem), problem != ""
 }
 
-// contestedPace is how often a CSV looks again whose API another group lists too,
-// although its own claim is the better one: the other is to give way.
+// contestedPace is how often a CSV looks again whose API another group lists too, although its own claim is the better
+// one: the other is to give way.
 const contestedPace = 10 * time.Second
 
 func otherGroupsUnread(f *facts) (decision, bool) {
-	switch {
-	case len(group.Provided(f.csv)) == 0:
-		return decision{}, false
-	case !f.OtherGroups.Complete:
-		return f.unobserved("OperatorGroups of all namespaces")
-	case f.claim.Conflict != nil && f.claim.Listed && !f.OtherProviders.Complete:
-		return f.unobserved("ClusterServiceVersions of other namespaces")
+	if len(group.Provided(f.csv)) > 0 && !f.OtherGroups.Complete {
+		return f.unread(false, "OperatorGroups of all namespaces")
 	}
-	return decision{}, false
+	contested := f.claim.Conflict != nil && f.claim.Listed
+	return f.unread(!contested || f.OtherProviders.Complete, "ClusterServiceVersions of other namespaces")
 }
 
 // apiConflict fails a CSV whose APIs its group may not provide, and stops its operator.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, APIIntersectionReconciler.
-// Differs: of two groups that both list an API the one without a running operator gives
-// way, whichever is looked at first.
+// Differs: of two groups that both list an API the one without a running operator gives way, whichever is looked at
+// first.
 func apiConflict(f *facts) (decision, bool) {
 	static := f.group.Spec.StaticProvidedAPIs
 	var d decision
@@ -204,7 +162,7 @@ func apiConflict(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	if !f.Deployments.Complete {
-		return f.unobserved("Deployments")
+		return f.unread(false, "Deployments")
 	}
 	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.message})
 	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.reason {
@@ -214,8 +172,8 @@ func apiConflict(f *facts) (decision, bool) {
 	return d, true
 }
 
-// addsAPIs reports whether the group lacks an API that the CSV provides. Some names
-// the annotation cannot express: they are not missed.
+// addsAPIs reports whether the group lacks an API that the CSV provides. Some names the annotation cannot express: they
+// are not missed.
 func (f *facts) addsAPIs() bool {
 	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(f.apiUnion()) != group.Annotation(f.group)
 }
@@ -237,8 +195,8 @@ func removeAPIs(f *facts) (decision, bool) {
 	return d, true
 }
 
-// addAPIs makes the group list what the CSV provides. One whose operator was stopped
-// for its APIs is listed once it is Pending: until then the group takes it from the list.
+// addAPIs makes the group list what the CSV provides. One whose operator was stopped for its APIs is listed once it is
+// Pending: until then the group takes it from the list.
 func addAPIs(f *facts) (decision, bool) {
 	if !f.addsAPIs() || group.IsShutOut(f.csv) {
 		return decision{}, false

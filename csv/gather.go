@@ -4,7 +4,6 @@ package csv
 
 import (
 	"context"
-	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/chain"
@@ -28,12 +26,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at. A CSV that does not exist is an error for
-// which apierrors.IsNotFound holds, and one that was not read an error for which
-// errors.Is(err, olmcore.ErrNotRead) does. A list that was not read is incomplete;
-// any other read that failed is an error too, never an empty list. Now,
-// KubernetesVersion, ServedAPIs, LastRun, Judged and Checkpoint are the caller's to
-// fill in.
+// Gather reads what Reconcile looks at. A CSV that does not exist is an error for which apierrors.IsNotFound holds, and
+// one that was not read an error for which errors.Is(err, olmcore.ErrNotRead) does. A list that was not read is
+// incomplete; any other read that failed is an error too, never an empty list. Now, KubernetesVersion, ServedAPIs,
+// LastRun, Judged and Checkpoint are the caller's to fill in.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -50,7 +46,9 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in.Deployments = readDeployments(reads, c)
 	in.Neighbours = readNeighbours(reads, &in)
 	in.OperatorConditions = read.Named[*operatorsv2.OperatorCondition](reads, c.Namespace, []string{c.Spec.Replaces})
-	in.Subscriptions = readSubscriptions(reads, c)
+	in.Subscriptions = read.Indexed(reads, c.Namespace, []read.Term{{Value: c.Name}}, func(s *v1alpha1.Subscription) []read.Term {
+		return []read.Term{{Value: s.Status.InstalledCSV}, {Value: s.Status.CurrentCSV}}
+	})
 	if c.Status.Phase == v1alpha1.CSVPhaseInstallReady || isRefused(c) {
 		in.Grants = readGrants(reads, &in)
 	}
@@ -64,36 +62,19 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return in, nil
 }
 
-// readOtherGroups reads the OperatorGroups of other namespaces that list an API which
-// the CSV provides, and the CSVs of their namespaces that provide one.
+// readOtherGroups reads the OperatorGroups of other namespaces that list an API which the CSV provides, and the CSVs of
+// their namespaces that provide one.
 func readOtherGroups(r *read.Reads, c *version) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
-	provided := group.Provided(c)
+	provided := termsOfAPIs(group.Provided(c))
 	if len(provided) == 0 {
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
-	ours, terms := sets.New(provided...), make([]string, len(provided))
-	for i, a := range provided {
-		terms[i] = a.String()
-	}
-	all := read.Indexed(r, "", terms, func(o *operatorsv1.OperatorGroup) []string {
-		var names []string
-		for _, a := range group.Parse(group.Annotation(o)) {
-			names = append(names, a.String())
-		}
-		return names
-	})
-	groups = read.Only(all, func(o *operatorsv1.OperatorGroup) bool {
-		return o.Namespace != c.Namespace && slices.ContainsFunc(group.Parse(group.Annotation(o)), ours.Has)
-	})
+	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup) []read.Term {
+		return termsOfAPIs(group.Parse(group.Annotation(g)))
+	}), func(g *operatorsv1.OperatorGroup) bool { return g.Namespace != c.Namespace })
 	var lists []olmcore.Observed[*version]
-	seen, provides := map[string]bool{}, group.SharesAPI(c)
 	for _, g := range groups.Items {
-		if !seen[g.Namespace] {
-			seen[g.Namespace] = true
-			lists = append(lists, read.Only(read.Indexed(r, g.Namespace, apiTerms(c), termsOfVersion), func(o *version) bool {
-				return !o.IsCopied() && provides(o)
-			}))
-		}
+		lists = append(lists, read.Only(read.Indexed(r, g.Namespace, provided, termsOf), func(o *version) bool { return !o.IsCopied() }))
 	}
 	return groups, read.Join(lists...)
 }
@@ -107,125 +88,73 @@ func readDeployments(r *read.Reads, c *version) olmcore.Observed[*appsv1.Deploym
 	if !owned.IsLabelValue(c.Name) {
 		return found
 	}
-	labelled := read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(owned.By(c).Labels()))
-	declared := owned.Deployments(c)
-	return read.Join(found, read.Only(labelled, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }))
+	return read.Join(found, read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(owned.By(c).Labels())))
 }
 
-func readSubscriptions(r *read.Reads, c *version) olmcore.Observed[*v1alpha1.Subscription] {
-	all := read.Indexed(r, c.Namespace, []string{c.Name}, func(s *v1alpha1.Subscription) []string {
-		return []string{s.Status.InstalledCSV, s.Status.CurrentCSV}
-	})
-	return read.Only(all, func(s *v1alpha1.Subscription) bool { return owned.IsInstalledBy(c, s) })
+// Terms of CSVs.
+const (
+	termName       = "name"
+	termReplaces   = "replaces"
+	termDeployment = "deployment"
+	termCRD        = "crd"
+	termAPI        = "api"
+)
+
+func termsOf(c *version) []read.Term {
+	terms := []read.Term{{Of: termName, Value: c.Name}}
+	if c.Spec.Replaces != "" {
+		terms = append(terms, read.Term{Of: termReplaces, Value: c.Spec.Replaces})
+	}
+	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		terms = append(terms, read.Term{Of: termDeployment, Value: d.Name})
+	}
+	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
+		terms = append(terms, read.Term{Of: termCRD, Value: d.Name})
+	}
+	return append(terms, termsOfAPIs(group.Provided(c))...)
 }
 
-// readNeighbours keeps, of the CSVs of the namespace, those that matter to this one, so
-// that a decision costs the same beside a thousand others.
+func termsOfAPIs(list []group.API) (terms []read.Term) {
+	for _, a := range list {
+		terms = append(terms, read.Term{Of: termAPI, Value: a.String()})
+	}
+	return terms
+}
+
+// readNeighbours keeps, of the CSVs of the namespace, those that matter to this one, so that a decision costs the same
+// beside a thousand others: what it has in common with them, and the names that its objects note. The Deployments of
+// the strategies count too, not the live ones alone: a cleanup has deleted those when it asks whose bindings for
+// serving certificates are.
 func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	c := in.ClusterServiceVersion
-	terms := termsOfVersion(c)
-	owners, alongside := map[olmcore.Owner]bool{}, map[types.NamespacedName]bool{}
+	terms := termsOf(c)
 	for _, d := range in.Deployments.Items {
 		if owner, ok := olmcore.OwnerOf(d.Labels); ok {
-			owner.UID = ""
-			owners[owner] = true
-			terms = append(terms, termName+owner.Name)
+			terms = append(terms, read.Term{Of: termName, Value: owner.Name})
 		}
 	}
 	for _, crd := range in.CustomResourceDefinitions.Items {
 		for _, noted := range owned.Alongside(crd) {
-			alongside[noted] = true
-			terms = append(terms, termName+noted.Name)
+			terms = append(terms, read.Term{Of: termName, Value: noted.Name})
 		}
 	}
-	if r.IsIndexed() {
-		terms = append(terms, readChainTerms(r, c)...)
-	}
-	others := read.Only(read.Indexed(r, c.Namespace, terms, termsOfVersion), func(o *version) bool { return chain.IsNeighbour(c, o) })
-	connected, crds, deployments, provides := connectedNames(c, others.Items), owned.OwnedCRDs(c), owned.Deployments(c), group.SharesAPI(c)
-	return read.Only(others, func(o *version) bool {
-		return connected[o.Name] || owners[owned.By(o)] || alongside[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] ||
-			owned.DescribesAny(o.Spec.CustomResourceDefinitions.Owned, crds) || provides(o) ||
-			// The strategies count too, not the live Deployments alone: a cleanup has deleted those
-			// when it asks whose bindings for serving certificates are.
-			owned.Deployments(o).Intersection(deployments).Len() > 0
-	})
-}
-
-// connectedNames returns the names that are connected with c by spec.replaces, in
-// either direction and however far, its own among them.
-func connectedNames(c *version, others []*version) map[string]bool {
-	next := map[string][]string{} // which names which, both ways
-	for _, o := range others {
-		if r := o.Spec.Replaces; r != "" {
-			next[r], next[o.Name] = append(next[r], o.Name), append(next[o.Name], r)
-		}
-	}
-	return reachable(c, func(name string) []string { return next[name] })
-}
-
-// reachable returns the names that spec.replaces connects with c, given the direct
-// connections of a name.
-func reachable(c *version, connections func(name string) []string) map[string]bool {
+	// What spec.replaces connects, in either direction and however far.
 	found := map[string]bool{c.Name: true, c.Spec.Replaces: true}
 	for queue := []string{c.Name, c.Spec.Replaces}; len(queue) > 0; queue = queue[1:] {
-		for _, name := range connections(queue[0]) {
-			if !found[name] {
-				found[name], queue = true, append(queue, name)
+		if queue[0] == "" {
+			continue
+		}
+		links := []read.Term{{Of: termName, Value: queue[0]}, {Of: termReplaces, Value: queue[0]}}
+		terms = append(terms, links...)
+		for _, o := range read.Indexed(r, c.Namespace, links, termsOf).Items {
+			for _, name := range []string{o.Name, o.Spec.Replaces} {
+				if !found[name] {
+					found[name], queue = true, append(queue, name)
+				}
 			}
 		}
 	}
-	return found
-}
-
-// readChainTerms returns the terms of the CSVs that spec.replaces connects with c.
-func readChainTerms(r *read.Reads, c *version) []string {
-	var terms []string
-	reachable(c, func(name string) []string {
-		if name == "" {
-			return nil
-		}
-		terms = append(terms, termName+name)
-		var names []string
-		for _, o := range read.Indexed(r, c.Namespace, []string{termName + name}, termsOfVersion).Items {
-			names = append(names, o.Name)
-			if o.Spec.Replaces != "" {
-				names = append(names, o.Spec.Replaces)
-			}
-		}
-		return names
-	})
-	return terms
-}
-
-// Terms of CSVs: what stands in front of a name says of what it is one.
-const (
-	termName       = "name/" // its own name, and that of the CSV which it replaces
-	termDeployment = "deployment/"
-	termCRD        = "crd/"
-	termAPI        = "api/"
-)
-
-func termsOfVersion(c *version) []string {
-	terms := []string{termName + c.Name}
-	if c.Spec.Replaces != "" {
-		terms = append(terms, termName+c.Spec.Replaces)
-	}
-	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		terms = append(terms, termDeployment+d.Name)
-	}
-	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
-		terms = append(terms, termCRD+d.Name)
-	}
-	return append(terms, apiTerms(c)...)
-}
-
-func apiTerms(c *version) []string {
-	var terms []string
-	for _, a := range group.Provided(c) {
-		terms = append(terms, termAPI+a.String())
-	}
-	return terms
+	return read.Only(read.Indexed(r, c.Namespace, terms, termsOf), func(o *version) bool { return chain.IsNeighbour(c, o) })
 }
 
 // readGrants reads what the rights of the account that installs depend on.

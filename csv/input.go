@@ -22,103 +22,87 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it.
-// Gather fills all but Now, KubernetesVersion, ServedAPIs, LastRun, Judged and
-// Checkpoint.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, KubernetesVersion,
+// ServedAPIs, LastRun, Judged and Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
-	// ClusterServiceVersion is the object to reconcile, with name, namespace and
-	// UID. Required.
+	// ClusterServiceVersion is the object to reconcile, with name, namespace and UID. Required.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	Config                Config
-	// LastRun is the adapter's memory of its last Run; optional. Without it a
-	// write that the API server refuses is repeated instead of reported.
+	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
+	// repeated instead of reported.
 	LastRun olmcore.LastResults
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists
-	// an API that the CSV provides. More of them do no harm.
+	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides. More
+	// of them do no harm.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups
-	// that provide one of the same APIs. More of them do no harm.
+	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
+	// More of them do no harm.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Neighbours are the other CSVs of the namespace, copies left out, that the
-	// decision can depend on: connected by spec.replaces, providing one of the
-	// same APIs, owning a Deployment of the same name, or named by the
+	// Neighbours are the other CSVs of the namespace, copies left out, that the decision can depend on: connected by
+	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name, or named by the
 	// installed-alongside annotations of the CRDs. More of them do no harm.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Subscriptions are those of the namespace whose status.installedCSV or
-	// status.currentCSV is this CSV. More of them do no harm. What the Deployments
-	// should be depends on their spec.config, so that nothing is installed or judged
+	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. More of them
+	// do no harm. What the Deployments should be depends on their spec.config, so that nothing is installed or judged
 	// healthy where they were not read.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorConditions are those of the namespace named like spec.replaces: one at
-	// most. More of them do no harm.
+	// OperatorConditions are those of the namespace named like spec.replaces: one at most. More of them do no harm.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices are those named <version>.<group> that the CSV requires.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
-	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when
-	// unknown, which satisfies no spec.minKubeVersion.
+	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when unknown, which satisfies no
+	// spec.minKubeVersion.
 	KubernetesVersion string
-	// ServedAPIs are kinds that API discovery lists; at least those in
-	// spec.nativeAPIs and the required APIServices. Not complete: kinds that this
-	// library itself needs (Deployment, Secret, ClusterRole, ...) count as served,
-	// and a required APIService is judged by its Available condition alone.
+	// ServedAPIs are kinds that API discovery lists; at least those in spec.nativeAPIs and the required APIServices.
+	// Not complete: kinds that this library itself needs (Deployment, Secret, ClusterRole, ...) count as served, and a
+	// required APIService is judged by its Available condition alone.
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
 	// ServiceAccounts are those of the namespace that the permissions name.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// Roles and RoleBindings are those of the namespace, ClusterRoles and
-	// ClusterRoleBindings those of the cluster; what binds none of the
-	// ServiceAccounts, and the roles that nothing of it references, may be left
-	// out, unless they have the names that InstallPlans give: Outcome.Repair would
-	// take them for missing.
+	// Roles and RoleBindings are those of the namespace, ClusterRoles and ClusterRoleBindings those of the cluster;
+	// what binds none of the ServiceAccounts, and the roles that nothing of it references, may be left out, unless they
+	// have the names that InstallPlans give: Outcome.Repair would take them for missing.
 	Roles               olmcore.Observed[*rbacv1.Role]
 	RoleBindings        olmcore.Observed[*rbacv1.RoleBinding]
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// Deployments are those of the namespace that carry the CSV's owner labels or
-	// have the name of a Deployment of its install strategy.
+	// Deployments are those of the namespace that carry the CSV's owner labels or have the name of a Deployment of its
+	// install strategy.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 
-	// Grants are what decides about the rights of the account that installs, with
-	// UID and resourceVersion: the Roles, RoleBindings and ServiceAccounts of the
-	// namespace, the ClusterRoles that these bind, and the ClusterRoleBindings of the
-	// account that the OperatorGroup prescribes, with their roles. They are looked at
-	// while the CSV is InstallReady, or Failed with reason
-	// InstallComponentFailedNoRetry.
+	// Grants are what decides about the rights of the account that installs, with UID and resourceVersion: the Roles,
+	// RoleBindings and ServiceAccounts of the namespace, the ClusterRoles that these bind, and the ClusterRoleBindings
+	// of the account that the OperatorGroup prescribes, with their roles. They are looked at while the CSV is
+	// InstallReady, or Failed with reason InstallComponentFailedNoRetry.
 	Grants olmcore.Observed[olmcore.Ref]
-	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be
-	// changed. Without it a CSV that failed for want of permissions is tried again with
-	// growing pauses alone.
+	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be changed. Without it a CSV that
+	// failed for want of permissions is tried again with growing pauses alone.
 	Judged *Judged
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV; nil is always
-	// right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 
-	// Deletion is what the cleanup looks at besides: read only while the CSV is being
-	// deleted.
+	// Deletion is what the cleanup looks at besides: read only while the CSV is being deleted.
 	Deletion cleanup.Deletion
 }
 
-// Config tunes the decisions. The zero value behaves as OLM does, apart from its
-// defects (docs/deviations.md). Negative durations are an *olmcore.InputError.
+// Config tunes the decisions. The zero value behaves as OLM does, apart from its defects (docs/deviations.md). Negative
+// durations are an *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a CSV may be Installing before it is Failed.
-	// 0: DefaultInstallTimeout.
+	// InstallTimeout is how long a CSV may be Installing before it is Failed. 0: DefaultInstallTimeout.
 	InstallTimeout time.Duration
-	// ExcludedAnnotations are keys of CSV annotations that are not copied to Pod
-	// templates. Nil: all are copied, as in OLM, so that editing any of them rolls
-	// the operator.
+	// ExcludedAnnotations are keys of CSV annotations that are not copied to Pod templates. Nil: all are copied, as in
+	// OLM, so that editing any of them rolls the operator.
 	ExcludedAnnotations []string
-	// ProxyEnv are the cluster's proxy variables, given to each container unless
-	// the Subscription sets one of HTTP_PROXY, HTTPS_PROXY and NO_PROXY itself.
+	// ProxyEnv are the cluster's proxy variables, given to each container unless the Subscription sets one of
+	// HTTP_PROXY, HTTPS_PROXY and NO_PROXY itself.
 	ProxyEnv []corev1.EnvVar
-	// AdoptForeignDeployments overwrites Deployments that have no owner instead of
-	// refusing to install.
+	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
 	AdoptForeignDeployments bool
 	// Cleanup tunes what happens to what a CSV leaves behind.
 	Cleanup cleanup.Config
@@ -128,11 +112,10 @@ type Config struct {
 const (
 	// DefaultInstallTimeout is that of Config.InstallTimeout.
 	DefaultInstallTimeout = 5 * time.Minute
-	// ReplacementGrace is how long a CSV stays Replacing without a successor before it
-	// goes back to Pending.
+	// ReplacementGrace is how long a CSV stays Replacing without a successor before it goes back to Pending.
 	ReplacementGrace = 30 * time.Second
-	// NeverRanGrace is how long a Pending CSV that never ran may lack requirements
-	// while its successor has all and waits for it; then it gives way.
+	// NeverRanGrace is how long a Pending CSV that never ran may lack requirements while its successor has all and
+	// waits for it; then it gives way.
 	NeverRanGrace = 5 * time.Minute
 )
 

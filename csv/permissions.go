@@ -15,14 +15,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Judged is what the installation of a CSV was judged by: memory that the caller may
-// keep from Outcome.Judged to the next Input, and that must not be changed. A CSV that
-// failed for want of permissions is tried again as soon as any of it is different.
+// Judged is what the installation of a CSV was judged by: memory that the caller may keep from Outcome.Judged to the
+// next Input, and that must not be changed. A CSV that failed for want of permissions is tried again as soon as any of
+// it is different.
 type Judged struct {
 	// Generation is the CSV's.
 	Generation int64
-	// Account is the name of the ServiceAccount that the OperatorGroup prescribes,
-	// empty when it prescribes none.
+	// Account is the name of the ServiceAccount that the OperatorGroup prescribes, empty when it prescribes none.
 	Account string
 	// Grants are those of the Input, sorted.
 	Grants []olmcore.Ref
@@ -48,9 +47,8 @@ func judgedBy(in *Input) *Judged {
 	return j
 }
 
-// remembered returns what the caller is to hand back. What a write that failed was
-// judged by is remembered from the call that asked for it on: what changed in between
-// is a change.
+// remembered returns what the caller is to hand back. What a write that failed was judged by is remembered from the
+// call that asked for it on: what changed in between is a change.
 func (f *facts) remembered(d *decision) *Judged {
 	installs := f.phase == v1alpha1.CSVPhaseInstallReady && d.phase == v1alpha1.CSVPhaseInstallReady
 	refused := f.refused && d.phase == v1alpha1.CSVPhaseFailed || d.reason == v1alpha1.CSVReasonComponentFailedNoRetry
@@ -68,12 +66,11 @@ func isRefused(c *version) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && c.Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 }
 
-// refusedRetry is the wait after an installation that was refused: not every grant can
-// be observed.
+// refusedRetry is the wait after an installation that was refused: not every grant can be observed.
 var refusedRetry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
-// permissionsRefused holds a CSV that lacks permissions until something changed that may
-// give them, or it is time for another try.
+// permissionsRefused holds a CSV that lacks permissions until something changed that may give them, or it is time for
+// another try.
 func permissionsRefused(f *facts) (decision, bool) {
 	if !f.refused {
 		return decision{}, false

@@ -28,41 +28,37 @@ func firstSeen(f *facts) (decision, bool) {
 }
 
 // giveWay lets a version that is installed be replaced as soon as a successor exists.
-func giveWay(f *facts) (decision, bool) {
-	if f.successor == nil {
-		return decision{}, false
-	}
-	return beingReplaced(f.successor), true
-}
+func giveWay(f *facts) (decision, bool) { return beingReplaced(f.Successor) }
 
 func failForward(f *facts) (decision, bool) {
-	if f.successor == nil || f.group.UpgradeStrategy() != operatorsv1.UpgradeStrategyUnsafeFailForward {
+	d, decided := beingReplaced(f.Successor)
+	if !decided || f.group.UpgradeStrategy() != operatorsv1.UpgradeStrategyUnsafeFailForward {
 		return decision{}, false
 	}
-	d := beingReplaced(f.successor)
-	d.message = "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + f.successor.Name
+	d.message = "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + f.Successor.Name
 	return d, true
 }
 
 func requirementsUnread(f *facts) (decision, bool) {
-	return f.unobserved(requirement.All.Unread(&f.needs))
+	list := requirement.All.Unread(&f.needs)
+	return f.unread(list == "", list)
 }
 
 // upgradeablePace is how often a CSV looks whether its predecessor allows the upgrade.
 const upgradeablePace = 30 * time.Second
 
-// notUpgradeable waits while the operator that is to be replaced forbids it. An
-// administrator's override comes before what the operator itself says.
+// notUpgradeable waits while the operator that is to be replaced forbids it. An administrator's override comes before
+// what the operator itself says.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, isOperatorUpgradeable.
 func notUpgradeable(f *facts) (decision, bool) {
-	if f.predecessor == nil {
+	if f.Predecessor == nil {
 		return decision{}, false
 	}
 	if !f.OperatorConditions.Complete {
-		return f.unobserved("OperatorConditions")
+		return f.unread(false, "OperatorConditions")
 	}
-	condition, ok := owned.Find(f.OperatorConditions.Items, f.csv.Namespace, f.predecessor.Name)
+	condition, ok := owned.Find(f.OperatorConditions.Items, f.csv.Namespace, f.Predecessor.Name)
 	if !ok {
 		return decision{}, false
 	}
@@ -95,8 +91,8 @@ func invalidStrategy(f *facts) (decision, bool) {
 // accountPace is how often a CSV looks whether the ServiceAccount of its group exists.
 const accountPace = 10 * time.Second
 
-// accountMissing waits for the ServiceAccount that the group prescribes: nothing is
-// installed with wider rights than it has.
+// accountMissing waits for the ServiceAccount that the group prescribes: nothing is installed with wider rights than it
+// has.
 func accountMissing(f *facts) (decision, bool) {
 	if _, confirmed := olmcore.AccountOf(f.group); confirmed {
 		return decision{}, false
@@ -123,65 +119,52 @@ func gatePassed(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, message), true
 }
 
-// upgradeBegan lets a CSV be replaced that was Succeeded before and whose only fault is
-// that the upgrade to its successor has begun.
+// upgradeBegan lets a CSV be replaced that was Succeeded before and whose only fault is that the upgrade to its
+// successor has begun.
 func upgradeBegan(f *facts) (decision, bool) {
-	if f.met || f.successor == nil || f.csv.Status.Reason != v1alpha1.CSVReasonRequirementsNotMet || !f.hasRun() ||
-		!requirement.All.TakenBy(&f.needs, f.successor) {
-		return decision{}, false
-	}
-	return f.reporting(beingReplaced(f.successor)), true
+	d, decided := beingReplaced(f.Successor)
+	return reporting(d), decided && !f.met && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
+		requirement.All.TakenBy(&f.needs, f.report, f.Successor)
 }
 
-// neverRan lets a Pending CSV that never ran give way to a successor that lacks nothing
-// but that this one does: the InstallPlan that made it may have failed, and then what
-// it lacks never comes.
+// neverRan lets a Pending CSV that never ran give way to a successor that lacks nothing but that this one does: the
+// InstallPlan that made it may have failed, and then what it lacks never comes.
 func neverRan(f *facts) (decision, bool) {
-	if left, waits := f.successorWaits(); f.met || !waits || left > 0 {
-		return decision{}, false
-	}
-	return f.reporting(beingReplaced(f.successor)), true
+	d, _ := beingReplaced(f.Successor)
+	left, waits := f.successorWaits()
+	return reporting(d), !f.met && waits && left <= 0
 }
 
-// successorWaits reports whether a successor waits for a CSV that never ran, and what
-// is left of NeverRanGrace.
+// successorWaits reports whether a successor waits for a CSV that never ran, and what is left of NeverRanGrace.
 func (f *facts) successorWaits() (left time.Duration, waits bool) {
-	s := f.successor
-	if s == nil || f.hasRun() || s.Status.Phase != v1alpha1.CSVPhasePending || s.Status.Reason != v1alpha1.CSVReasonRequirementsMet {
-		return 0, false
-	}
-	return NeverRanGrace - status.Since(f.csv.Status.LastTransitionTime, f.Now), true
+	s := f.Successor
+	waits = s != nil && s.Status.Phase == v1alpha1.CSVPhasePending && s.Status.Reason == v1alpha1.CSVReasonRequirementsMet && !f.hasRun()
+	return NeverRanGrace - f.sinceTransition(), waits
+}
+
+func requirementsLost(f *facts) (decision, bool) {
+	return reporting(fail(v1alpha1.CSVReasonRequirementsNotMet, "requirements no longer met")), !f.met
 }
 
 func requirementsUnmet(f *facts) (decision, bool) {
-	if f.met {
-		return decision{}, false
-	}
-	switch f.phase {
-	case v1alpha1.CSVPhaseSucceeded:
-		return f.reporting(fail(v1alpha1.CSVReasonRequirementsNotMet, "requirements no longer met")), true
-	case v1alpha1.CSVPhaseFailed:
-		return f.reporting(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "requirements not met")), true
+	if f.phase == v1alpha1.CSVPhaseFailed {
+		return reporting(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "requirements not met")), !f.met
 	}
 	d := f.retry(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"))
 	if left, waits := f.successorWaits(); waits {
 		d.requeue = min(d.requeue, left)
 	}
-	return f.reporting(d), true
+	return reporting(d), !f.met
 }
 
 // deploymentsUnread waits for what the Deployments are and, with spec.config, should be.
 func deploymentsUnread(f *facts) (decision, bool) {
-	list := ""
-	switch {
-	case !f.Deployments.Complete:
-		list = "Deployments"
-	case !f.Subscriptions.Complete:
-		list = "Subscriptions"
+	d, unread := f.unread(f.Deployments.Complete, "Deployments")
+	if !unread {
+		d, unread = f.unread(f.Subscriptions.Complete, "Subscriptions")
 	}
-	d, unread := f.unobserved(list)
 	if f.phase == v1alpha1.CSVPhasePending {
-		d = f.reporting(d)
+		d = reporting(d)
 	}
 	return d, unread
 }
@@ -191,7 +174,7 @@ func conflicting(f *facts) (decision, bool) {
 	d := fail(reason, problem)
 	switch f.phase {
 	case v1alpha1.CSVPhasePending:
-		d = f.reporting(d)
+		d = reporting(d)
 	case v1alpha1.CSVPhaseFailed:
 		d = f.retry(d)
 	}
@@ -199,16 +182,16 @@ func conflicting(f *facts) (decision, bool) {
 }
 
 func predecessorStays(f *facts) (decision, bool) {
-	p := f.predecessor
+	p := f.Predecessor
 	if p == nil || p.Status.Phase == v1alpha1.CSVPhaseReplacing {
 		return decision{}, false
 	}
-	return f.reporting(f.retry(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsMet,
+	return reporting(f.retry(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsMet,
 		fmt.Sprintf("requirements met; waiting for %s to be replaced (it is %s/%s)", p.Name, p.Status.Phase, p.Status.Reason)))), true
 }
 
 func requirementsMet(f *facts) (decision, bool) {
-	return f.reporting(move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install")), true
+	return reporting(move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install")), true
 }
 
 // installRetry is the wait after an installation that failed.
@@ -242,36 +225,29 @@ func install(f *facts) (decision, bool) {
 	return d, true
 }
 
-// health makes a phase of how the Deployments fare.
-func health(f *facts) (decision, bool) {
+// stillHealthy keeps a CSV Succeeded as long as its Deployments are healthy.
+func stillHealthy(f *facts) (decision, bool) {
 	state, why := f.source.Health(f.Deployments.Items)
-	switch {
-	case state == deployment.Healthy:
-		return f.healthy(), true
-	case f.phase == v1alpha1.CSVPhaseInstalling:
-		return f.stillInstalling(state, why), true
-	case f.phase == v1alpha1.CSVPhaseFailed:
-		return f.stillFailed(state, why), true
+	if state != deployment.Healthy {
+		return judged(state, why, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy), true
 	}
-	return unhealthy(state, why, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy), true
+	d := healthy
+	if !(requirement.Report{f.csv.Status.RequirementStatus}).Met() {
+		d = reporting(d)
+		d.refresh = true
+	}
+	d.actions = deployment.Removals(f.csv, f.Deployments.Items)
+	return d, true
 }
 
-func (f *facts) healthy() decision {
-	d := move(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful, "install strategy completed with no errors")
-	if f.phase == v1alpha1.CSVPhaseSucceeded {
-		if !requirement.AllMet(f.csv.Status.RequirementStatus) {
-			d = f.reporting(d)
-			d.refresh = true
-		}
-		d.actions = deployment.Removals(f.csv, f.Deployments.Items)
-	}
-	return d
-}
+var healthy = move(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful, "install strategy completed with no errors")
 
-// unhealthy has a Deployment that is outdated written again. One that needs time, or
-// does not exist, leads to the phase and reason of the caller.
-func unhealthy(state deployment.State, why string, to phase, reason v1alpha1.ConditionReason) decision {
+// judged has a Deployment that is outdated written again. One that needs time, or does not exist, leads to the phase
+// and reason of the caller.
+func judged(state deployment.State, why string, to phase, reason v1alpha1.ConditionReason) decision {
 	switch state {
+	case deployment.Healthy:
+		return healthy
 	case deployment.Incomputable:
 		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, why)
 	case deployment.TimedOut:
@@ -282,53 +258,54 @@ func unhealthy(state deployment.State, why string, to phase, reason v1alpha1.Con
 	return move(to, reason, "installing: "+why)
 }
 
-func (f *facts) stillInstalling(state deployment.State, why string) decision {
-	d := unhealthy(state, why, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
+func stillInstalling(f *facts) (decision, bool) {
+	state, why := f.source.Health(f.Deployments.Items)
+	d := judged(state, why, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
 	if d.phase != v1alpha1.CSVPhaseInstalling {
-		return d
+		return d, true
 	}
-	timeout := cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout)
-	if d.requeue = timeout - status.Since(f.csv.Status.LastTransitionTime, f.Now); d.requeue <= 0 {
+	d.requeue = cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
+	if d.requeue <= 0 {
 		d = fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout")
 		d.rule = "InstallTimeout"
 	}
-	return d
+	return d, true
 }
 
-// stillFailed installs again, after a while what could not be installed; not where a
-// Deployment is right and only not available, as that would change nothing.
-func (f *facts) stillFailed(state deployment.State, why string) decision {
-	s := &f.csv.Status
-	if state == deployment.Waiting {
-		return fail(v1alpha1.CSVReasonComponentUnhealthy, "installing: "+why)
-	}
-	if s.Reason == v1alpha1.CSVReasonComponentFailed {
+// stillFailed installs again, after a while what could not be installed; not where a Deployment is right and only not
+// available, as that would change nothing.
+func stillFailed(f *facts) (decision, bool) {
+	state, why := f.source.Health(f.Deployments.Items)
+	switch s := &f.csv.Status; {
+	case state == deployment.Waiting:
+		return fail(v1alpha1.CSVReasonComponentUnhealthy, "installing: "+why), true
+	case state != deployment.Healthy && s.Reason == v1alpha1.CSVReasonComponentFailed:
 		tries := status.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)
-		if left := installRetry.After(tries) - status.Since(s.LastTransitionTime, f.Now); left > 0 {
-			return f.waitFor(left)
+		if left := installRetry.After(tries) - f.sinceTransition(); left > 0 {
+			return f.waitFor(left), true
 		}
 	}
-	return unhealthy(state, why, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
+	return judged(state, why, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall), true
 }
 
 // replaced deletes a version once a later one is installed, the oldest first.
 func replaced(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced,
-		"has been replaced by a newer ClusterServiceVersion that has successfully installed."), f.followed && f.predecessor == nil
+		"has been replaced by a newer ClusterServiceVersion that has successfully installed."), f.Followed && f.Predecessor == nil
 }
 
 func olderVersions(f *facts) (decision, bool) {
-	return f.stay(), f.predecessor != nil && (f.followed || f.successor != nil)
+	return f.stay(), f.Predecessor != nil && (f.Followed || f.Successor != nil)
 }
 
 func successorInstalls(f *facts) (decision, bool) {
-	return f.waitFor(status.Wait(status.Since(f.csv.Status.LastTransitionTime, f.Now), retryLimit)), f.successor != nil
+	return f.waitFor(status.Wait(f.sinceTransition(), retryLimit)), f.Successor != nil
 }
 
-// successorGone goes back, whatever comes before this version: a predecessor waits for
-// it, so that neither would ever end.
+// successorGone goes back, whatever comes before this version: a predecessor waits for it, so that neither would ever
+// end.
 func successorGone(f *facts) (decision, bool) {
-	if left := ReplacementGrace - status.Since(f.csv.Status.LastTransitionTime, f.Now); left > 0 {
+	if left := ReplacementGrace - f.sinceTransition(); left > 0 {
 		return f.waitFor(left), true
 	}
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall,

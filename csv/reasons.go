@@ -14,19 +14,16 @@ const (
 	ReasonFinalizerMissing = "FinalizerMissing"
 	// ReasonGroupChanged: the annotations follow the OperatorGroup. Nothing to do.
 	ReasonGroupChanged = "GroupChanged"
-	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its
-	// operators provide. Nothing to do.
+	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its operators provide. Nothing to do.
 	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
 	// ReasonStatusChanged: the status follows what was observed. Nothing to do.
 	ReasonStatusChanged = status.ReasonChanged
-	// ReasonInstall: a Deployment of the install strategy is created or brought up
-	// to date. Nothing to do.
+	// ReasonInstall: a Deployment of the install strategy is created or brought up to date. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
-	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more.
-	// Nothing to do.
+	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more. Nothing to do.
 	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
-	// ReasonRepair: a ServiceAccount, role or binding is created again that an
-	// InstallPlan made and that was deleted, when the caller runs Outcome.Repair.
+	// ReasonRepair: a ServiceAccount, role or binding is created again that an InstallPlan made and that was deleted,
+	// when the caller runs Outcome.Repair.
 	ReasonRepair = "Repair"
 	// ReasonReplaced: a version goes because a newer one is installed. Nothing to do.
 	ReasonReplaced = "Replaced"
@@ -34,29 +31,27 @@ const (
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: the input lacks a list that the decision needs, so nothing
-	// is decided. Give the caller of Reconcile access to the kind it names.
+	// ReasonNotObserved: the input lacks a list that the decision needs, so nothing is decided. Give the caller of
+	// Reconcile access to the kind it names.
 	ReasonNotObserved = "NotObserved"
-	// ReasonGroupNotReady: the target namespaces of the OperatorGroup are not computed
-	// yet. Run package operatorgroup for it.
+	// ReasonGroupNotReady: the target namespaces of the OperatorGroup are not computed yet. Run package operatorgroup
+	// for it.
 	ReasonGroupNotReady = "GroupNotReady"
-	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API;
-	// the operator that lost it does not run. Remove one of the two, or give the
-	// groups separate targets.
+	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API; the operator that lost it does not
+	// run. Remove one of the two, or give the groups separate targets.
 	ReasonAPIConflict = "APIConflict"
-	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not
-	// have, which supports nothing. Correct spec.installModes.
+	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not have, which supports nothing.
+	// Correct spec.installModes.
 	ReasonUnknownInstallMode = "UnknownInstallMode"
-	// ReasonCRDKindMismatch: the CSV describes a CRD with another kind than it has.
-	// It is installed all the same. Correct spec.customresourcedefinitions.
+	// ReasonCRDKindMismatch: the CSV describes a CRD with another kind than it has. It is installed all the same.
+	// Correct spec.customresourcedefinitions.
 	ReasonCRDKindMismatch = "CRDKindMismatch"
-	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken
-	// for the head. Correct spec.replaces.
+	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
-	// ReasonWebhooksNotInstalled: the CSV describes webhooks, which this version of
-	// the library does not install. Install them and their certificates yourself.
+	// ReasonWebhooksNotInstalled: the CSV describes webhooks, which this version of the library does not install.
+	// Install them and their certificates yourself.
 	ReasonWebhooksNotInstalled = "WebhooksNotInstalled"
-	// ReasonAPIServicesNotInstalled: the CSV owns APIServices, which this version
-	// of the library does not install. Install them and their certificates yourself.
+	// ReasonAPIServicesNotInstalled: the CSV owns APIServices, which this version of the library does not install.
+	// Install them and their certificates yourself.
 	ReasonAPIServicesNotInstalled = "APIServicesNotInstalled"
 )

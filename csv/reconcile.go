@@ -20,13 +20,11 @@ import (
 // Outcome is a Result and what Reconcile asks its caller for.
 type Outcome struct {
 	olmcore.Result
-	// Operands are kinds whose instances the cleanup must know before it can go on:
-	// list them and answer in Deletion.Operands of the next Input. Gather does so by
-	// itself.
+	// Operands are kinds whose instances the cleanup must know before it can go on: list them and answer in
+	// Deletion.Operands of the next Input. Gather does so by itself.
 	Operands []schema.GroupVersionKind
-	// Repair would create the ServiceAccounts, roles and bindings that the CSV's
-	// InstallPlan made and that are missing, for display: Reconcile does not ask for it. None while the account
-	// that the OperatorGroup prescribes is missing.
+	// Repair would create the ServiceAccounts, roles and bindings that the CSV's InstallPlan made and that are missing,
+	// for display: Reconcile does not ask for it. None while the account that the OperatorGroup prescribes is missing.
 	Repair []olmcore.Action
 	// Judged is memory for the next Input, nil when there is nothing to remember.
 	Judged *Judged
@@ -34,14 +32,13 @@ type Outcome struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile decides about one ClusterServiceVersion: its metadata, its phase, the
-// Deployments of its install strategy, its replacement by a newer version, and, once it
-// is being deleted, its cleanup. An Outcome with nothing but a Checkpoint, or a time,
-// means that nothing is to be done. The error is an *olmcore.InputError; whatever is
-// wrong with the CSV or the cluster goes into status and Diagnostics.
+// Reconcile decides about one ClusterServiceVersion: its metadata, its phase, the Deployments of its install strategy,
+// its replacement by a newer version, and, once it is being deleted, its cleanup. An Outcome with nothing but a
+// Checkpoint, or a time, means that nothing is to be done. The error is an *olmcore.InputError; whatever is wrong with
+// the CSV or the cluster goes into status and Diagnostics.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go,
-// syncClusterServiceVersion and transitionCSVState.
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncClusterServiceVersion and
+// transitionCSVState.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
 	compared := in.Checkpoint.Compare(in.Now)
@@ -72,15 +69,14 @@ func reconcile(in Input) (Outcome, error) {
 	return out, nil
 }
 
-// repair returns what creates again what the InstallPlan made for requirements that a
-// decision found unmet.
+// repair returns what creates again what the InstallPlan made for requirements that a decision found unmet.
 func (f *facts) repair(d decision) []olmcore.Action {
 	account, confirmed := olmcore.AccountOf(f.group)
-	if len(d.report) == 0 || !confirmed || !owned.IsLabelValue(f.csv.Name) {
+	if !d.reported || !confirmed || !owned.IsLabelValue(f.csv.Name) {
 		return nil
 	}
 	var actions []olmcore.Action
-	for _, o := range requirement.All.Heal(&f.needs) {
+	for _, o := range requirement.All.Heal(&f.needs, f.report) {
 		deployment.LabelComponents(o, f.csv)
 		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
 			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
@@ -96,7 +92,8 @@ func (f *facts) result(d decision) olmcore.Result {
 	s := &f.csv.Status
 	moved := s.Phase != d.phase || s.Reason != d.reason
 	said := moved || s.Message != d.message
-	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, d.report)
+	report := f.report.Entries()
+	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, report)
 	// The timeout of an installation needs a time to count from.
 	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata
 	if !said && !reported && !timeless {
@@ -109,12 +106,12 @@ func (f *facts) result(d decision) olmcore.Result {
 		status.SetPhase(&after.Status, d.phase, d.reason, d.message, f.Now)
 	}
 	if reported {
-		after.Status.RequirementStatus = d.report
+		after.Status.RequirementStatus = report
 	}
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
 	if moved {
 		res.Transitions = []olmcore.Transition{status.Moved(f.csv, &after.Status)}
-		if f.inCycle {
+		if f.InCycle {
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonReplacesCycle, olmcore.RefOf(f.csv), "spec.replaces",
 				"following spec.replaces from %s leads back to it; the newest version counts as the head", f.csv.Name))
 		}

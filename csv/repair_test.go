@@ -22,7 +22,6 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -125,7 +124,7 @@ func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 		got[olmcore.KeyOf(o)] = o
 	}
 	want := map[olmcore.Key]olmcore.Object{}
-	planned, err := create.PermissionObjects(in.ClusterServiceVersion)
+	planned, err := olmcore.PermissionObjects(in.ClusterServiceVersion)
 	require.NoError(t, err)
 	for _, o := range planned {
 		if _, isAccount := o.(*corev1.ServiceAccount); isAccount {

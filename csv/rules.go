@@ -13,31 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// decision is what one call makes of its facts, before the status is built.
-type decision struct {
-	// rule is the name of the row that decided, or of what it found.
-	rule string
-	// The status to hold: equal to the recorded one when nothing changes.
-	phase   phase
-	reason  v1alpha1.ConditionReason
-	message string
-	// report replaces status.requirementStatus when reported is set; refresh writes
-	// it without an entry in the history.
-	report   []v1alpha1.RequirementStatus
-	reported bool
-	refresh  bool
-
-	actions     []olmcore.Action
-	diagnostics []olmcore.Diagnostic
-	requeue     time.Duration
-}
-
-// rule is one row of the phase machine. Of the rows that apply in the recorded phase
-// the first that decides is the decision.
+// rule is one row of the phase machine. Of the rows that apply in the recorded phase the first that decides is the
+// decision.
 type rule struct {
 	name string
-	// phases in which the row applies; nil: in all.
-	phases []phase
+	// from are the phases in which the row applies, to those that it leads to: from itself when it changes the reason,
+	// none when it changes neither.
+	from, to []phase
 	// decide returns no decision when the rows after it are to decide.
 	decide func(*facts) (d decision, decided bool)
 }
@@ -53,42 +35,70 @@ var (
 	replacing    = []phase{v1alpha1.CSVPhaseReplacing}
 	deleting     = []phase{v1alpha1.CSVPhaseDeleting}
 
-	running  = slices.Concat(installReady, installing, succeeded, failed)
-	alive    = slices.Concat(pending, running)
-	notGoing = slices.Concat(none, alive)
+	running    = slices.Concat(installReady, installing, succeeded, failed)
+	alive      = slices.Concat(pending, running)
+	notGoing   = slices.Concat(none, alive)
+	everyPhase = slices.Concat(notGoing, replacing, deleting)
 )
+
+// gates are the rows that a CSV passes before its phase machine runs. One that is leaving needs no sound spec and no
+// OperatorGroup.
+var gates = []rule{
+	{"NotObserved", everyPhase, nil, neighboursUnread},
+	{ruleMetadata, everyPhase, nil, metadataOutdated},
+	{"TakenOver", notGoing, replacing, takenOver},
+	{"PermissionsRefused", failed, pending, permissionsRefused},
+	{"InvalidSpec", notGoing, failed, invalidSpec},
+	{"NotObserved", notGoing, nil, groupsUnread},
+	{"NoOperatorGroup", notGoing, failed, noGroup},
+	{"TooManyOperatorGroups", notGoing, failed, manyGroups},
+	{"OperatorGroupNotReady", notGoing, nil, groupNotReady},
+	{"NoTargetNamespaces", notGoing, failed, noTargets},
+	{"InvalidInstallModes", notGoing, failed, invalidModes},
+	{"UnsupportedOperatorGroup", notGoing, failed, unsupportedTargets},
+	{"NotObserved", notGoing, nil, otherGroupsUnread},
+	{"APIConflict", notGoing, failed, apiConflict},
+	{"RemoveProvidedAPIs", notGoing, nil, removeAPIs},
+	{"AddProvidedAPIs", notGoing, nil, addAPIs},
+}
+
+// ruleMetadata is the row that writes the CSV's metadata, and so nothing else of it.
+const ruleMetadata = "MetadataOutdated"
 
 // rules are the rows of the phase machine behind the gates.
 var rules = []rule{
-	{"New", none, firstSeen},
+	{"New", none, pending, firstSeen},
 
-	{"BeingReplaced", succeeded, giveWay},
-	{"FailForward", failed, failForward},
-	{"NotObserved", pending, requirementsUnread},
-	{"NotUpgradeable", pending, notUpgradeable},
-	{"InvalidStrategy", alive, invalidStrategy},
-	{"ServiceAccountMissing", running, accountMissing},
-	{"GatePassed", failed, gatePassed},
-	{"NotObserved", slices.Concat(succeeded, failed), requirementsUnread},
-	{"UpgradeBegan", slices.Concat(pending, failed), upgradeBegan},
-	{"NeverRan", pending, neverRan},
-	{"RequirementsNotMet", slices.Concat(pending, succeeded, failed), requirementsUnmet},
-	{"NotObserved", alive, deploymentsUnread},
-	{"Conflict", slices.Concat(pending, installReady, failed), conflicting},
-	{"WaitingForPredecessor", pending, predecessorStays},
-	{"RequirementsMet", pending, requirementsMet},
-	{"Install", installReady, install},
-	{"Health", slices.Concat(installing, succeeded, failed), health},
+	{"BeingReplaced", succeeded, replacing, giveWay},
+	{"FailForward", failed, replacing, failForward},
+	{"NotObserved", pending, nil, requirementsUnread},
+	{"NotUpgradeable", pending, pending, notUpgradeable},
+	{"InvalidStrategy", alive, failed, invalidStrategy},
+	{"ServiceAccountMissing", running, nil, accountMissing},
+	{"GatePassed", failed, pending, gatePassed},
+	{"NotObserved", slices.Concat(succeeded, failed), nil, requirementsUnread},
+	{"UpgradeBegan", slices.Concat(pending, failed), replacing, upgradeBegan},
+	{"NeverRan", pending, replacing, neverRan},
+	{"RequirementsNotMet", succeeded, failed, requirementsLost},
+	{"RequirementsNotMet", slices.Concat(pending, failed), pending, requirementsUnmet},
+	{"NotObserved", alive, nil, deploymentsUnread},
+	{"Conflict", slices.Concat(pending, installReady, failed), failed, conflicting},
+	{"WaitingForPredecessor", pending, pending, predecessorStays},
+	{"RequirementsMet", pending, installReady, requirementsMet},
+	{"Install", installReady, slices.Concat(pending, installing, failed), install},
+	{"Health", installing, alive, stillInstalling},
+	{"Health", succeeded, slices.Concat(pending, installReady, succeeded, failed), stillHealthy},
+	{"Health", failed, slices.Concat(pending, installReady, succeeded, failed), stillFailed},
 
-	{"Replaced", replacing, replaced},
-	{"WaitingForOlderVersions", replacing, olderVersions},
-	{"WaitingForSuccessor", replacing, successorInstalls},
-	{"SuccessorGone", replacing, successorGone},
-	{"Delete", deleting, deleteCSV},
+	{"Replaced", replacing, deleting, replaced},
+	{"WaitingForOlderVersions", replacing, nil, olderVersions},
+	{"WaitingForSuccessor", replacing, nil, successorInstalls},
+	{"SuccessorGone", replacing, pending, successorGone},
+	{"Delete", deleting, nil, deleteCSV},
 }
 
-// decide runs the gates and then the phase machine. A CSV whose API another group lists
-// too is looked at again, although its own claim is the better one.
+// decide runs the gates and then the phase machine. A CSV whose API another group lists too is looked at again,
+// although its own claim is the better one.
 func decide(f *facts) decision {
 	if d, decided := firstOf(gates, f); decided {
 		return d
@@ -103,17 +113,33 @@ func decide(f *facts) decision {
 	return d
 }
 
-func firstOf(table []rule, f *facts) (d decision, decided bool) {
+func firstOf(table []rule, f *facts) (decision, bool) {
 	for _, r := range table {
-		if r.phases != nil && !slices.Contains(r.phases, f.phase) {
+		if !slices.Contains(r.from, f.phase) {
 			continue
 		}
-		if d, decided = r.decide(f); decided {
+		if d, decided := r.decide(f); decided {
 			d.rule = cmp.Or(d.rule, r.name)
 			return d, true
 		}
 	}
 	return decision{}, false
+}
+
+// decision is what one call makes of its facts, before the status is built.
+type decision struct {
+	// rule is the name of the row that decided, or of what it found.
+	rule string
+	// The status to hold: equal to the recorded one when nothing changes.
+	phase   phase
+	reason  v1alpha1.ConditionReason
+	message string
+	// reported: the report of the facts goes into status.requirementStatus; refresh: without an entry in the history.
+	reported, refresh bool
+
+	actions     []olmcore.Action
+	diagnostics []olmcore.Diagnostic
+	requeue     time.Duration
 }
 
 // stay keeps the recorded status.
@@ -137,36 +163,43 @@ func fail(reason v1alpha1.ConditionReason, message string) decision {
 	return move(v1alpha1.CSVPhaseFailed, reason, message)
 }
 
-func beingReplaced(by *version) decision {
-	return move(v1alpha1.CSVPhaseReplacing, v1alpha1.CSVReasonBeingReplaced, "being replaced by csv: "+by.Name)
+// beingReplaced decides when there is a CSV that replaces this one.
+func beingReplaced(by *version) (d decision, decided bool) {
+	if by == nil {
+		return decision{}, false
+	}
+	return move(v1alpha1.CSVPhaseReplacing, v1alpha1.CSVReasonBeingReplaced, "being replaced by csv: "+by.Name), true
 }
 
 // retryLimit is the longest pause between two looks at what may end without an event.
 const retryLimit = 5 * time.Minute
 
-// retry looks again at what may end without an event, more rarely the longer the phase
-// lasts.
+// retry looks again at what may end without an event, more rarely the longer the phase lasts.
 func (f *facts) retry(d decision) decision {
 	elapsed := time.Duration(0)
 	if d.phase == f.csv.Status.Phase {
-		elapsed = status.Since(f.csv.Status.LastTransitionTime, f.Now)
+		elapsed = f.sinceTransition()
 	}
 	d.requeue = status.Wait(elapsed, retryLimit)
 	return d
 }
 
+func (f *facts) sinceTransition() time.Duration {
+	return status.Since(f.csv.Status.LastTransitionTime, f.Now)
+}
+
 // reporting adds the report on the requirements.
-func (f *facts) reporting(d decision) decision {
-	d.report, d.reported = f.report, true
+func reporting(d decision) decision {
+	d.reported = true
 	return d
 }
 
 // notReadPace is how soon a caller who did not read a list is asked again.
 const notReadPace = 5 * time.Second
 
-// unobserved keeps everything until the caller reads a list; an empty list is none.
-func (f *facts) unobserved(list string) (decision, bool) {
-	if list == "" {
+// unread keeps everything until the caller reads a list, unless it was read.
+func (f *facts) unread(read bool, list string) (decision, bool) {
+	if read {
 		return decision{}, false
 	}
 	d := f.waitFor(notReadPace)

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// specError says what in a CSV makes it unusable whatever the cluster offers; empty
-// when nothing does.
+// specError says what in a CSV makes it unusable whatever the cluster offers; empty when nothing does.
 func specError(c *version) string {
 	if len(c.Name) > validation.LabelValueMaxLength {
 		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value", c.Name, len(c.Name), validation.LabelValueMaxLength)
@@ -156,8 +155,7 @@ func webhookDescriptionError(w v1alpha1.WebhookDescription, deployments sets.Set
 // webhookRuleError refuses webhooks that could lock the cluster up.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go, ValidWebhookRules.
-// Differs: the resource names of the webhook configurations are refused too, not
-// their kinds alone.
+// Differs: the resource names of the webhook configurations are refused too, not their kinds alone.
 func webhookRuleError(r admissionregistrationv1.RuleWithOperations) string {
 	switch {
 	case slices.Contains(r.APIGroups, "*"):
@@ -195,8 +193,8 @@ func unknownModes(c *version) []olmcore.Diagnostic {
 	return said
 }
 
-// kindMismatches names the descriptions whose CRD has another kind. They count all the
-// same: OLM compares name and version alone.
+// kindMismatches names the descriptions whose CRD has another kind. They count all the same: OLM compares name and
+// version alone.
 func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
 	var said []olmcore.Diagnostic
 	check := func(list []v1alpha1.CRDDescription, path string) {

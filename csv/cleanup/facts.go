@@ -120,7 +120,7 @@ func isSuperseded(in *Input) bool {
 	}
 	live := func(c *owned.CSV) bool { return c.DeletionTimestamp == nil }
 	return s.Phase == v1alpha1.CSVPhaseReplacing || reason == v1alpha1.CSVReasonReplaced || reason == v1alpha1.CSVReasonBeingReplaced ||
-		slices.ContainsFunc(chain.Of(in.ClusterServiceVersion, in.Neighbours.Items).Descendants(), live)
+		slices.ContainsFunc(chain.Of(in.ClusterServiceVersion, in.Neighbours.Items).Descendants, live)
 }
 
 func peersOf(in *Input) []*owned.CSV {

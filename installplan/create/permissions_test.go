@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -82,7 +81,7 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 		rulesHash       = "11rrkxEvVvfh9HkCh7cyssbBqZFy9B7koZklln"
 		bindingHash     = "4rXGURgp0ZBIdtsYIx9vlSZqfBIQpiZXMFmDex"
 	)
-	objects, err := create.PermissionObjects(etcd("operators"))
+	objects, err := olmcore.PermissionObjects(etcd("operators"))
 	require.NoError(t, err)
 	labels := func(hash string) map[string]string {
 		return map[string]string{
@@ -129,9 +128,9 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 //
 // OLM's case: several Roles of several accounts; other namespaces, other ClusterRoles.
 func TestPermissionObjectsOfTwoNamespacesDiffer(t *testing.T) {
-	a, err := create.PermissionObjects(etcd("a"))
+	a, err := olmcore.PermissionObjects(etcd("a"))
 	require.NoError(t, err)
-	b, err := create.PermissionObjects(etcd("b"))
+	b, err := olmcore.PermissionObjects(etcd("b"))
 	require.NoError(t, err)
 	require.Equal(t, a[1].GetName(), b[1].GetName(), "the Role's name says nothing of the namespace")
 	require.NotEqual(t, a[3].GetName(), b[3].GetName(), "ClusterRoles are shared by all namespaces")
@@ -141,16 +140,16 @@ func TestDefaultAccountIsNotCreated(t *testing.T) {
 	c := etcd("ops")
 	c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "default"
 	c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = nil
-	objects, err := create.PermissionObjects(c)
+	objects, err := olmcore.PermissionObjects(c)
 	require.NoError(t, err)
 	require.Len(t, objects, 2)
 	require.IsType(t, &rbacv1.Role{}, objects[0])
 }
 
 func TestPermissionObjectsNeedADeploymentStrategy(t *testing.T) {
-	_, err := create.PermissionObjects(nil)
+	_, err := olmcore.PermissionObjects(nil)
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-	_, err = create.PermissionObjects(&v1alpha1.ClusterServiceVersion{})
+	_, err = olmcore.PermissionObjects(&v1alpha1.ClusterServiceVersion{})
 	require.ErrorContains(t, err, "unrecognized install strategy")
 }
 
@@ -160,7 +159,7 @@ func TestPermissionsThatAreAskedForTwice(t *testing.T) {
 	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "x", Rules: rules()}
 	twice := []v1alpha1.StrategyDeploymentPermissions{permission, permission}
 	kinds := func(namespaced, cluster []v1alpha1.StrategyDeploymentPermissions) (out []string) {
-		objects, err := create.PermissionObjects(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		objects, err := olmcore.PermissionObjects(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = namespaced, cluster
 		}))
 		require.NoError(t, err)
@@ -192,7 +191,7 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 		"none at all": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := create.PermissionObjects(permitted("ops", c.here, c.everywhere))
+			objects, err := olmcore.PermissionObjects(permitted("ops", c.here, c.everywhere))
 			require.NoError(t, err)
 			require.Equal(t, c.want, bindingsOf(t, objects))
 
@@ -223,7 +222,7 @@ func TestNamesOfPermissionsStayInRange(t *testing.T) {
 		word := rapid.StringMatching(`[a-z][a-z0-9.-]{0,90}[a-z0-9]`)
 		c := permitted("ops", []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "account"), "get")}, []v1alpha1.StrategyDeploymentPermissions{may(word.Draw(t, "other"), "list")})
 		c.Name = word.Draw(t, "version")
-		objects, err := create.PermissionObjects(c)
+		objects, err := olmcore.PermissionObjects(c)
 		require.NoError(t, err)
 		for _, o := range objects {
 			if olmcore.KeyOf(o).Kind == "ServiceAccount" {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain is the upgrade chain of ClusterServiceVersions: which replaces which.
-// The CSVs of a namespace form a forest, in which each has at most one predecessor. A
-// CSV that replaces itself replaces nothing, and every cycle loses the edge whose
-// replacing CSV is the oldest, so that walks end and the newest CSV of a cycle is its
-// head.
+// Package chain is the upgrade chain of ClusterServiceVersions: which replaces which. The CSVs of a namespace form a
+// forest, in which each has at most one predecessor. A CSV that replaces itself replaces nothing, and every cycle loses
+// the edge whose replacing CSV is the oldest, so that walks end and the newest CSV of a cycle is its head.
 package chain
 
 import (
@@ -12,193 +10,141 @@ import (
 	"slices"
 	"strings"
 
+	semver "github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// Chain is a CSV among those of its namespace.
+// Chain is what spec.replaces says about a CSV among those of its namespace.
 type Chain struct {
-	self      *owned.CSV
-	named     map[string]*owned.CSV   // of several with one name the one with the lowest UID
-	replacing map[string][]*owned.CSV // those that name a CSV in spec.replaces
-	cut       map[*owned.CSV]bool     // those whose edge a cycle loses
+	// Predecessor is the CSV that it replaces, nil when there is none.
+	Predecessor *owned.CSV
+	// Successor is the one that takes over from it, nil when there is none. One that is being deleted counts only while
+	// it is Succeeded and has a live Succeeded successor itself.
+	Successor *owned.CSV
+	// TakenOver is a live successor, direct or not, that has begun to install, nil when there is none: from then on the
+	// CSV must not install anything any more.
+	TakenOver *owned.CSV
+	// Followed: a live successor, direct or not, is Succeeded.
+	Followed bool
+	// InCycle: following spec.replaces leads back to the CSV.
+	InCycle bool
+	// Descendants are its direct and indirect successors, nearest first. Relatives are they and those that it replaces,
+	// directly or not.
+	Descendants []*owned.CSV
+	Relatives   sets.Set[*owned.CSV]
 }
 
-// Of returns the chain of a CSV. Of the others, copies and CSVs of other namespaces
-// count for nothing, nor does another one of its name.
-func Of(self *owned.CSV, others []*owned.CSV) Chain {
-	members := []*owned.CSV{self}
-	for _, o := range others {
-		if IsNeighbour(self, o) {
-			members = append(members, o)
-		}
-	}
-	l := Chain{self: self, named: make(map[string]*owned.CSV, len(members)), replacing: map[string][]*owned.CSV{}, cut: map[*owned.CSV]bool{}}
-	for _, v := range members {
-		if have := l.named[v.Name]; have == nil || v.UID < have.UID {
-			l.named[v.Name] = v
-		}
-		if r := v.Spec.Replaces; r != "" && r != v.Name {
-			l.replacing[r] = append(l.replacing[r], v)
-		}
-	}
-	seen := make(map[*owned.CSV]int, len(members))
-	for i, v := range members {
-		for ; v != nil && seen[v] == 0; v = l.replaced(v) {
-			seen[v] = i + 1
-		}
-		if v != nil && seen[v] == i+1 {
-			l.cut[l.oldestOfCycle(v)] = true
-		}
-	}
-	return l
-}
-
-// IsNeighbour reports whether another CSV can have to do with one: it is of the same
-// namespace, has another name, and is no copy.
+// IsNeighbour reports whether another CSV can have to do with one: it is of the same namespace, has another name, and is
+// no copy.
 func IsNeighbour(self, other *owned.CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }
 
-// Predecessor returns the CSV that self replaces, nil when there is none.
-func (l Chain) Predecessor() *owned.CSV { return l.predecessor(l.self) }
-
-// Descendants returns all direct and indirect successors of self, nearest first. They
-// form a tree, so none comes twice.
-func (l Chain) Descendants() []*owned.CSV {
-	found := l.successors(l.self)
-	for i := 0; i < len(found); i++ {
-		found = append(found, l.successors(found[i])...)
-	}
-	return found
-}
-
-// Successor returns the CSV that takes over from self, nil when there is none. One
-// that is being deleted counts only while it is Succeeded and has a live Succeeded
-// successor itself.
-func (l Chain) Successor() *owned.CSV {
-	for _, s := range l.successors(l.self) {
-		if s.DeletionTimestamp == nil {
-			return s
-		}
-		if s.Status.Phase == v1alpha1.CSVPhaseSucceeded && slices.ContainsFunc(l.successors(s), isLiveSucceeded) {
-			return s
+// Of returns the chain of a CSV. Of the others those that are no neighbours count for nothing.
+func Of(self *owned.CSV, others []*owned.CSV) Chain {
+	members, named := []*owned.CSV{self}, map[string]*owned.CSV{self.Name: self}
+	for _, o := range others {
+		if IsNeighbour(self, o) {
+			members, named[o.Name] = append(members, o), o
 		}
 	}
-	return nil
+	predecessor, successors := map[*owned.CSV]*owned.CSV{}, map[*owned.CSV][]*owned.CSV{}
+	for _, v := range members {
+		if p := named[v.Spec.Replaces]; p != nil && p != v {
+			predecessor[v] = p
+		}
+	}
+	inCycle := cutCycles(self, members, predecessor)
+	for _, v := range members {
+		if p := predecessor[v]; p != nil {
+			successors[p] = append(successors[p], v)
+		}
+	}
+	for _, list := range successors {
+		slices.SortFunc(list, comparePreference)
+	}
+	c := Chain{Predecessor: predecessor[self], InCycle: inCycle, Descendants: slices.Clone(successors[self])}
+	for i := 0; i < len(c.Descendants); i++ {
+		c.Descendants = append(c.Descendants, successors[c.Descendants[i]]...)
+	}
+	c.Relatives = sets.New(c.Descendants...)
+	for p := c.Predecessor; p != nil; p = predecessor[p] {
+		c.Relatives.Insert(p)
+	}
+	c.Followed = slices.ContainsFunc(c.Descendants, isLiveSucceeded)
+	if i := slices.IndexFunc(c.Descendants, hasBegun); i >= 0 {
+		c.TakenOver = c.Descendants[i]
+	}
+	if i := slices.IndexFunc(successors[self], func(s *owned.CSV) bool {
+		return s.DeletionTimestamp == nil || isSucceeded(s) && slices.ContainsFunc(successors[s], isLiveSucceeded)
+	}); i >= 0 {
+		c.Successor = successors[self][i]
+	}
+	return c
 }
 
-// IsFollowed reports whether a later version is installed: a live successor, direct or
-// not, that is Succeeded.
-func (l Chain) IsFollowed() bool { return slices.ContainsFunc(l.Descendants(), isLiveSucceeded) }
-
-// TakenOver returns a live successor, direct or not, that has begun to install, nil
-// when there is none: from then on self must not install anything any more.
-func (l Chain) TakenOver() *owned.CSV {
-	for _, s := range l.Descendants() {
-		if s.DeletionTimestamp != nil {
+// cutCycles takes the edge of its oldest CSV from each cycle, and reports whether self is on one.
+func cutCycles(self *owned.CSV, members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) (inCycle bool) {
+	seen := make(map[*owned.CSV]int, len(members)) // in which walk
+	for i, v := range members {
+		for ; v != nil && seen[v] == 0; v = predecessor[v] {
+			seen[v] = i + 1
+		}
+		if v == nil || seen[v] != i+1 {
 			continue
 		}
-		switch s.Status.Phase {
-		case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing:
-			return s
+		cycle := []*owned.CSV{v}
+		for o := predecessor[v]; o != v; o = predecessor[o] {
+			cycle = append(cycle, o)
 		}
+		inCycle = inCycle || slices.Contains(cycle, self)
+		delete(predecessor, slices.MinFunc(cycle, func(a, b *owned.CSV) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), compareVersions(a, b), strings.Compare(a.Name, b.Name))
+		}))
 	}
-	return nil
+	return inCycle
 }
 
-// InCycle reports whether following spec.replaces from self leads back to it.
-func (l Chain) InCycle() bool {
-	o := l.replaced(l.self)
-	for steps := 0; o != nil && o != l.self && steps < len(l.named); steps++ {
-		o = l.replaced(o)
-	}
-	return o == l.self
-}
-
-// Relatives are the CSVs that self replaces, directly or not, and its descendants.
-func (l Chain) Relatives() map[*owned.CSV]bool {
-	relatives := map[*owned.CSV]bool{}
-	for p := l.predecessor(l.self); p != nil; p = l.predecessor(p) {
-		relatives[p] = true
-	}
-	for _, s := range l.Descendants() {
-		relatives[s] = true
-	}
-	return relatives
-}
-
-// replaced follows spec.replaces without regard to cycles.
-func (l Chain) replaced(v *owned.CSV) *owned.CSV {
-	if v.Spec.Replaces == "" || v.Spec.Replaces == v.Name {
-		return nil
-	}
-	return l.named[v.Spec.Replaces]
-}
-
-func (l Chain) predecessor(v *owned.CSV) *owned.CSV {
-	if l.cut[v] {
-		return nil
-	}
-	return l.replaced(v)
-}
-
-// successors returns the CSVs that replace v, the preferred one first.
-func (l Chain) successors(v *owned.CSV) []*owned.CSV {
-	var found []*owned.CSV
-	for _, s := range l.replacing[v.Name] {
-		if s != v && l.predecessor(s) == v {
-			found = append(found, s)
-		}
-	}
-	slices.SortFunc(found, func(a, b *owned.CSV) int {
-		return cmp.Or(
-			CompareSucceeded(a, b),
-			compareVersions(b, a),
-			b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
-			strings.Compare(b.Name, a.Name),
-		)
-	})
-	return found
-}
-
-// oldestOfCycle returns the oldest CSV of the cycle that v is on.
-func (l Chain) oldestOfCycle(v *owned.CSV) *owned.CSV {
-	oldest := v
-	for o := l.replaced(v); o != v; o = l.replaced(o) {
-		older := cmp.Or(o.CreationTimestamp.Compare(oldest.CreationTimestamp.Time), compareVersions(o, oldest), strings.Compare(o.Name, oldest.Name))
-		if older < 0 {
-			oldest = o
-		}
-	}
-	return oldest
+// comparePreference orders those that replace the same CSV, the preferred one first.
+func comparePreference(a, b *owned.CSV) int {
+	return cmp.Or(
+		CompareSucceeded(a, b),
+		compareVersions(b, a),
+		b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
+		strings.Compare(b.Name, a.Name),
+	)
 }
 
 // CompareSucceeded orders CSVs that are Succeeded before others.
 func CompareSucceeded(a, b *owned.CSV) int {
-	rank := func(v *owned.CSV) int {
-		if v.Status.Phase == v1alpha1.CSVPhaseSucceeded {
-			return 0
-		}
-		return 1
+	switch {
+	case isSucceeded(a) == isSucceeded(b):
+		return 0
+	case isSucceeded(a):
+		return -1
 	}
-	return rank(a) - rank(b)
+	return 1
 }
 
 func compareVersions(a, b *owned.CSV) int {
-	if c := a.Spec.Version.Compare(b.Spec.Version.Version); c != 0 {
-		return c
-	}
-	ra, rb := a.Spec.Release.Release, b.Spec.Release.Release
-	for i := range min(len(ra), len(rb)) {
-		if c := ra[i].Compare(rb[i]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(len(ra), len(rb))
+	return cmp.Or(
+		a.Spec.Version.Compare(b.Spec.Version.Version),
+		slices.CompareFunc(a.Spec.Release.Release, b.Spec.Release.Release, semver.PRVersion.Compare),
+	)
 }
 
-func isLiveSucceeded(v *owned.CSV) bool {
-	return v.DeletionTimestamp == nil && v.Status.Phase == v1alpha1.CSVPhaseSucceeded
+// hasBegun reports whether a live CSV has begun to install.
+func hasBegun(v *owned.CSV) bool {
+	switch v.Status.Phase {
+	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing:
+		return v.DeletionTimestamp == nil
+	}
+	return false
 }
+
+func isSucceeded(v *owned.CSV) bool { return v.Status.Phase == v1alpha1.CSVPhaseSucceeded }
+
+func isLiveSucceeded(v *owned.CSV) bool { return v.DeletionTimestamp == nil && isSucceeded(v) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployment computes the Deployments of a ClusterServiceVersion, compares
-// them with the live ones, and says what installs them and how they fare.
+// Package deployment computes the Deployments of a ClusterServiceVersion, compares them with the live ones, and says
+// what installs them and how they fare.
 package deployment
 
 import (
@@ -21,9 +21,8 @@ import (
 )
 
 const (
-	// labelSpecHash is OLM's label with the hash of the spec that a Deployment was
-	// made with. The live spec is full of the API server's defaults, so that the
-	// label speaks for it.
+	// labelSpecHash is OLM's label with the hash of the spec that a Deployment was made with. The live spec is full of
+	// the API server's defaults, so that the label speaks for it.
 	labelSpecHash = "olm.deployment-spec-hash"
 	// annotationCAHash is on Pod templates that serving certificates were put into.
 	annotationCAHash = "olmcahash"
@@ -41,10 +40,9 @@ type Source struct {
 	ExcludedAnnotations []string
 }
 
-// ConfigOf returns the spec.config that applies to a CSV, as
-// subscription.EffectiveConfig does: that of the Subscription that has it installed,
-// else of one that is about to; of several of the oldest, then the first by name. Nil
-// when there is none.
+// ConfigOf returns the spec.config that applies to a CSV, as subscription.EffectiveConfig does: that of the
+// Subscription that has it installed, else of one that is about to; of several of the oldest, then the first by name.
+// Nil when there is none.
 func ConfigOf(c *owned.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.SubscriptionConfig {
 	var best *v1alpha1.Subscription
 	for _, s := range subscriptions {
@@ -76,8 +74,8 @@ func (s Source) annotations() map[string]string {
 	return kept
 }
 
-// desired returns the Deployment for an entry of the install strategy. Its spec and
-// the hash of it are those of OLM, bit for bit. The error is that of the hash.
+// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM,
+// bit for bit. The error is that of the hash.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {
@@ -114,9 +112,8 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 	return d, nil
 }
 
-// isCurrent reports whether a hash label is that of the desired Deployment, or what OLM
-// would have written for the same CSV and configuration: adopting a cluster restarts
-// nothing.
+// isCurrent reports whether a hash label is that of the desired Deployment, or what OLM would have written for the same
+// CSV and configuration: adopting a cluster restarts nothing.
 func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.Deployment, hash string) bool {
 	if want.Labels[labelSpecHash] == hash {
 		return true
@@ -129,9 +126,8 @@ func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.D
 	return false
 }
 
-// hasOLMCertificates reports whether a Deployment serves webhooks or APIServices with
-// certificates that OLM put into it. They are not installed here, so that the hash of
-// such a spec cannot be told and the Deployment is left alone.
+// hasOLMCertificates reports whether a Deployment serves webhooks or APIServices with certificates that OLM put into
+// it. They are not installed here, so that the hash of such a spec cannot be told and the Deployment is left alone.
 func (s Source) hasOLMCertificates(live *appsv1.Deployment) bool {
 	serves := slices.ContainsFunc(s.CSV.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool { return w.DeploymentName == live.Name }) ||
 		slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.DeploymentName == live.Name })

@@ -34,8 +34,8 @@ const (
 	Incomputable State = "Incomputable"
 )
 
-// Health returns how the Deployments of the strategy fare, and why, which is empty for
-// Healthy. The first of them that is not right decides.
+// Health returns how the Deployments of the strategy fare, and why, which is empty for Healthy. The first of them that
+// is not right decides.
 func (s Source) Health(deployments []*appsv1.Deployment) (state State, why string) {
 	live := owned.ByName(deployments)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
@@ -54,8 +54,7 @@ func (s Source) Health(deployments []*appsv1.Deployment) (state State, why strin
 	return Healthy, ""
 }
 
-// readiness judges a Deployment by what its controller observed. Available is what
-// counts, not the number of replicas.
+// readiness judges a Deployment by what its controller observed. Available is what counts, not the number of replicas.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/status_viewer.go.
 func readiness(d *appsv1.Deployment) (State, string) {
@@ -117,8 +116,8 @@ func (s Source) compare(entry *v1alpha1.StrategyDeploymentSpec, live *appsv1.Dep
 	return Healthy, ""
 }
 
-// annotationProblem names a difference between the CSV's annotations and those of the
-// Pod template, of several the one with the lowest key; empty when there is none.
+// annotationProblem names a difference between the CSV's annotations and those of the Pod template, of several the one
+// with the lowest key; empty when there is none.
 func (s Source) annotationProblem(d *appsv1.Deployment) string {
 	have, want := d.Spec.Template.Annotations, s.annotations()
 	for _, key := range slices.Sorted(maps.Keys(want)) {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -33,8 +34,7 @@ const Bad = "calculated deployment install is bad"
 // retry is the wait after a write of a Deployment that failed and may succeed later.
 var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 
-// Installation is what is left to do until the Deployments of a CSV are installed; the
-// zero value when nothing is.
+// Installation is what is left to do until the Deployments of a CSV are installed; the zero value when nothing is.
 type Installation struct {
 	// Actions write the Deployments that are not as they should be.
 	Actions []olmcore.Action
@@ -47,9 +47,8 @@ type Installation struct {
 	Incomputable bool
 }
 
-// Install compares the Deployments of the strategy with the live ones and writes as
-// the account. A write is judged by its effect, and by the outcome of the last try
-// where there is one.
+// Install compares the Deployments of the strategy with the live ones and writes as the account. A write is judged by
+// its effect, and by the outcome of the last try where there is one.
 func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, last olmcore.LastResults, now time.Time) Installation {
 	var todo Installation
 	live := owned.ByName(deployments)
@@ -84,16 +83,16 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 	return todo
 }
 
-// lastTry returns the outcome of the last try to write a Deployment. An outcome from
-// before the CSV became InstallReady is another try's.
+// lastTry returns the outcome of the last try to write a Deployment. An outcome from before the CSV became InstallReady
+// is another try's.
 func (s Source) lastTry(results olmcore.LastResults, want *appsv1.Deployment) (last olmcore.LastResult, tried bool) {
 	last, tried = results[olmcore.KeyOf(want)]
 	entered := s.CSV.Status.LastTransitionTime
 	return last, tried && (entered == nil || !last.Last.Before(entered.Time))
 }
 
-// isInstalled reports whether a Deployment is the desired one: by its owner, its
-// labels, the hash of its spec, and the annotations of its Pods.
+// isInstalled reports whether a Deployment is the desired one: by its owner, its labels, the hash of its spec, and the
+// annotations of its Pods.
 func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
 	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || s.annotationProblem(live) != "" {
 		return false
@@ -119,8 +118,8 @@ func ownedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
 	return found
 }
 
-// create puts the component labels of the CSV on the new Deployment in the same write;
-// on what exists already package subscription puts them.
+// create puts the component labels of the CSV on the new Deployment in the same write; on what exists already package
+// subscription puts them.
 func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
 	LabelComponents(want, s.CSV)
 	return olmcore.Create{
@@ -138,8 +137,7 @@ func LabelComponents(o olmcore.Object, c *owned.CSV) {
 	}
 }
 
-// update replaces the spec and the owner, and keeps what others wrote into labels and
-// annotations.
+// update replaces the spec and the owner, and keeps what others wrote into labels and annotations.
 func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
 	after := live.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, want.Labels)
@@ -153,8 +151,7 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 	return u
 }
 
-// Removals delete the Deployments that are the CSV's, by label and by owner, and that
-// its strategy has no more.
+// Removals delete the Deployments that are the CSV's, by label and by owner, and that its strategy has no more.
 func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 	declared := map[string]bool{}
 	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -199,10 +196,9 @@ func ByTarget(a, b olmcore.Action) int {
 	return x.Compare(y)
 }
 
-// Conflict says which Deployment that the strategy of a CSV declares is another's;
-// empty when none is. One of a CSV that does not exist any more may be taken over, and
-// with adopt also one that has no owner.
-func Conflict(c *owned.CSV, neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
+// Conflict says which Deployment that the strategy of a CSV declares is another's; empty when none is. One of a CSV
+// that does not exist any more may be taken over, and with adopt also one that has no owner.
+func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
 	live := owned.ByName(deployments)
 	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		d := live[types.NamespacedName{Namespace: c.Namespace, Name: spec.Name}]
@@ -216,7 +212,7 @@ func Conflict(c *owned.CSV, neighbours []*owned.CSV, deployments []*appsv1.Deplo
 			continue
 		}
 		for _, other := range neighbours {
-			if chain.IsNeighbour(c, other) && owned.By(other).Owns(d.Labels) && !chain.Of(c, neighbours).Relatives()[other] {
+			if chain.IsNeighbour(c, other) && owned.By(other).Owns(d.Labels) && !relatives.Has(other) {
 				return fmt.Sprintf("deployment %s is owned by ClusterServiceVersion %s", d.Name, other.Name)
 			}
 		}

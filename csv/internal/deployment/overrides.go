@@ -11,27 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// overlay is a way to lay lists and affinities of a configuration over those of a
-// Pod.
+// overlay is a way to lay lists and affinities of a configuration over those of a Pod.
 type overlay int
 
 const (
 	// asMeant does what the user means; every write is made so.
 	asMeant overlay = iota
-	// asOLM looks entries up among those of the CSV alone, of several with one name
-	// takes the first, and removes more affinity or less than was said.
+	// asOLM looks entries up among those of the CSV alone, of several with one name takes the first, and removes more
+	// affinity or less than was said.
 	asOLM
-	// asOLMDetached is asOLM where the lists had no room: once an entry was
-	// appended, what replaces another one is lost.
+	// asOLMDetached is asOLM where the lists had no room: once an entry was appended, what replaces another one is
+	// lost.
 	asOLMDetached
 )
 
-// applyConfig lays a Subscription's spec.config over a Deployment. Nothing of
-// config is shared with the result.
+// applyConfig lays a Subscription's spec.config over a Deployment. Nothing of config is shared with the result.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides/inject.
-// Differs: see the overlays; an empty podAntiAffinity removes that part only, not
-// all affinity.
+// Differs: see the overlays; an empty podAntiAffinity removes that part only, not all affinity.
 func (o overlay) applyConfig(d *appsv1.Deployment, config *v1alpha1.SubscriptionConfig, proxy []corev1.EnvVar) {
 	config = config.DeepCopy()
 	pod := &d.Spec.Template.Spec
@@ -94,9 +91,8 @@ func (o overlay) mergeVolumes(have, want []corev1.Volume) []corev1.Volume {
 	return mergeBy(have, want, name)
 }
 
-// mergeMounts replaces for each mount the one of its volume at its path, else the first
-// of its volume that the CSV has, when nothing replaced that yet: a volume may be
-// mounted at several places.
+// mergeMounts replaces for each mount the one of its volume at its path, else the first of its volume that the CSV has,
+// when nothing replaced that yet: a volume may be mounted at several places.
 func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMount {
 	if o != asMeant {
 		return mergeUpstream(o, have, want, func(m corev1.VolumeMount) string { return m.Name })
@@ -119,8 +115,8 @@ func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMou
 	return merged
 }
 
-// mergeBy replaces the first entry with the same key in place, drops the later
-// ones, which would win over it, and appends the others.
+// mergeBy replaces the first entry with the same key in place, drops the later ones, which would win over it, and
+// appends the others.
 func mergeBy[T any](have, want []T, key func(T) string) []T {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h T) bool { return key(h) == key(w) })
@@ -157,8 +153,7 @@ func appendNew[T any](have, want []T) []T {
 	return have
 }
 
-// mergeAffinity lets each part of the override replace the same part: nil keeps
-// it, empty removes it.
+// mergeAffinity lets each part of the override replace the same part: nil keeps it, empty removes it.
 func (o overlay) mergeAffinity(have, want *corev1.Affinity) *corev1.Affinity {
 	if equality.Semantic.DeepEqual(want, &corev1.Affinity{}) {
 		return nil

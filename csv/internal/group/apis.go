@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package group is what ClusterServiceVersions and OperatorGroups have to do with each
-// other: the namespaces that an operator watches, the install modes that allow it, and
-// the APIs that it provides, which its group lists.
+// Package group is what ClusterServiceVersions and OperatorGroups have to do with each other: the namespaces that an
+// operator watches, the install modes that allow it, and the APIs that it provides, which its group lists.
 package group
 
 import (
@@ -19,15 +18,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// API is an API that an operator provides. OperatorGroups list theirs in an
-// annotation, as <Kind>.<version>.<group> with commas between.
+// API is an API that an operator provides. OperatorGroups list theirs in an annotation, as <Kind>.<version>.<group>
+// with commas between.
 type API struct{ Kind, Version, Group string }
 
 // String returns the form of the annotation.
 func (a API) String() string { return a.Kind + "." + a.Version + "." + a.Group }
 
-// Hash returns OLM's hash of an API, which is part of label keys: 64-bit FNV-1a in
-// hexadecimal digits.
+// Hash returns OLM's hash of an API, which is part of label keys: 64-bit FNV-1a in hexadecimal digits.
 func (a API) Hash() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(a.String()))
@@ -108,9 +106,8 @@ func List(g *operatorsv1.OperatorGroup, list []API) olmcore.Action {
 	})
 }
 
-// IsShutOut reports whether a CSV was Failed, and its operator stopped, because of the
-// APIs that it provides. One that is Failed because of its OperatorGroup in another
-// way keeps its APIs: its operator may run on.
+// IsShutOut reports whether a CSV was Failed, and its operator stopped, because of the APIs that it provides. One that
+// is Failed because of its OperatorGroup in another way keeps its APIs: its operator may run on.
 func IsShutOut(c *owned.CSV) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && (c.Status.Reason == v1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 		c.Status.Reason == v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)

@@ -17,17 +17,17 @@ import (
 type Claim struct {
 	// Listed: the own group lists them all.
 	Listed bool
-	// Conflict is another group that watches one of our namespaces and lists one of
-	// them, nil when there is none. Contested is that API.
+	// Conflict is another group that watches one of our namespaces and lists one of them, nil when there is none.
+	// Contested is that API.
 	Conflict  *operatorsv1.OperatorGroup
 	Contested API
 	// Lost: the other group has the better claim.
 	Lost bool
 }
 
-// ClaimOf compares the APIs that a CSV provides with what its group and others list.
-// providers are CSVs of other namespaces, neighbours those of its own. Of several
-// conflicts one that is lost comes first, then the group with the lowest name.
+// ClaimOf compares the APIs that a CSV provides with what its group and others list. providers are CSVs of other
+// namespaces, neighbours those of its own. Of several conflicts one that is lost comes first, then the group with the
+// lowest name.
 func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) Claim {
 	provided := Provided(c)
 	claim := Claim{Listed: !slices.ContainsFunc(provided, NotIn(Parse(Annotation(own))))}
@@ -49,8 +49,7 @@ func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1
 	return claim
 }
 
-// NotIn returns the test for APIs that are not in a list. An API without a kind is in
-// none.
+// NotIn returns the test for APIs that are not in a list. An API without a kind is in none.
 func NotIn(list []API) func(API) bool {
 	listed := make(map[API]bool, len(list))
 	for _, a := range list {
@@ -69,8 +68,8 @@ func compareConflicts(a, b Claim) int {
 	return cmp.Or(lost, strings.Compare(a.Conflict.Namespace, b.Conflict.Namespace), strings.Compare(a.Conflict.Name, b.Conflict.Name))
 }
 
-// isWeaker decides between two groups that list the same API, in the same way on both
-// sides: an operator that runs keeps what it has, then the older one.
+// isWeaker decides between two groups that list the same API, in the same way on both sides: an operator that runs
+// keeps what it has, then the older one.
 func isWeaker(c *owned.CSV, a API, other *operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) bool {
 	theirs := best(nil, a, other.Namespace, providers)
 	return theirs != nil && compareProviders(theirs, best(c, a, c.Namespace, neighbours)) < 0

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// Targets is a set of namespaces that an operator watches: sorted names, or one empty
-// name for all. Empty is none, which is never the same as all.
+// Targets is a set of namespaces that an operator watches: sorted names, or one empty name for all. Empty is none,
+// which is never the same as all.
 type Targets []string
 
 // All reports whether the targets are all namespaces.
@@ -24,8 +24,8 @@ func (t Targets) All() bool { return len(t) == 1 && t[0] == metav1.NamespaceAll 
 // Contains reports whether a namespace is a target.
 func (t Targets) Contains(namespace string) bool { return t.All() || slices.Contains(t, namespace) }
 
-// Named returns the targets that have a name, each once: a list that holds the empty
-// name beside others selects no more than the others.
+// Named returns the targets that have a name, each once: a list that holds the empty name beside others selects no more
+// than the others.
 func (t Targets) Named() Targets {
 	names := slices.DeleteFunc(slices.Sorted(slices.Values(t)), func(n string) bool { return n == metav1.NamespaceAll })
 	return slices.Compact(names)
@@ -44,14 +44,13 @@ func (t Targets) String() string {
 	return "namespaces " + strings.Join(t, ", ")
 }
 
-// TargetsOf returns the targets that a group's status holds; computed is false when
-// they have not been computed yet.
+// TargetsOf returns the targets that a group's status holds; computed is false when they have not been computed yet.
 func TargetsOf(g *operatorsv1.OperatorGroup) (t Targets, computed bool) {
 	return slices.Sorted(slices.Values(g.Status.Namespaces)), len(g.Status.Namespaces) > 0 || g.Status.LastUpdated != nil
 }
 
-// AnnotatedTargets returns the targets that the annotation of a CSV says; ok is false
-// when it is absent, as it is for a group that selects nothing.
+// AnnotatedTargets returns the targets that the annotation of a CSV says; ok is false when it is absent, as it is for a
+// group that selects nothing.
 func AnnotatedTargets(c *owned.CSV) (t Targets, ok bool) {
 	value, ok := c.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	if !ok {
@@ -60,8 +59,7 @@ func AnnotatedTargets(c *owned.CSV) (t Targets, ok bool) {
 	return strings.Split(value, ","), true
 }
 
-// Alone returns the OperatorGroup of a namespace when it is the only one, else nil,
-// and how many the namespace has.
+// Alone returns the OperatorGroup of a namespace when it is the only one, else nil, and how many the namespace has.
 func Alone(groups []*operatorsv1.OperatorGroup, namespace string) (g *operatorsv1.OperatorGroup, count int) {
 	for _, item := range groups {
 		if item.Namespace == namespace {
@@ -91,8 +89,8 @@ func intersect(a, b *operatorsv1.OperatorGroup) bool {
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }
 
-// Unsupported says why the install modes of a CSV do not allow it to watch the targets
-// of its group; empty when they do.
+// Unsupported says why the install modes of a CSV do not allow it to watch the targets of its group; empty when they
+// do.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, InstallModeSet.Supports.
 func Unsupported(c *owned.CSV, t Targets) string {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owned tells which objects belong to a ClusterServiceVersion, and to
-// which one.
+// Package owned tells which objects belong to a ClusterServiceVersion, and to which one.
 package owned
 
 import (
@@ -24,8 +23,7 @@ import (
 // CSV is what all packages below csv are about.
 type CSV = v1alpha1.ClusterServiceVersion
 
-// Validate returns the *olmcore.InputError of an Input about a CSV that lacks what every
-// decision needs, nil for none.
+// Validate returns the *olmcore.InputError of an Input about a CSV that lacks what every decision needs, nil for none.
 func Validate(c *CSV, now time.Time) error {
 	switch {
 	case c == nil:
@@ -52,8 +50,8 @@ func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}
 }
 
-// GroupLabelPrefix starts the label key, followed by the UID of an OperatorGroup, of the
-// namespaces that the group watches.
+// GroupLabelPrefix starts the label key, followed by the UID of an OperatorGroup, of the namespaces that the group
+// watches.
 const GroupLabelPrefix = "olm.operatorgroup.uid/"
 
 // ByIncarnation is By for this very CSV, not another one of its name.
@@ -63,23 +61,22 @@ func ByIncarnation(c *CSV) olmcore.Owner {
 	return owner
 }
 
-// IsReference reports whether an owner reference is to a CSV. It compares group and
-// kind and leaves the version out: the owner is the same object whatever version the
-// reference was written with.
+// IsReference reports whether an owner reference is to a CSV. It compares group and kind and leaves the version out:
+// the owner is the same object whatever version the reference was written with.
 func IsReference(r metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(r.APIVersion, "/")
 	return r.Kind == v1alpha1.ClusterServiceVersionKind && group == v1alpha1.GroupName
 }
 
-// ByAnother reports whether CSVs are owners of an object and the one with this UID is
-// none of them: garbage collection may take the object away with its owner.
+// ByAnother reports whether CSVs are owners of an object and the one with this UID is none of them: garbage collection
+// may take the object away with its owner.
 func ByAnother(owners []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(owners, IsReference) &&
 		!slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// Deployment reports whether a Deployment is a CSV's. It asks for the labels and for
-// the owner reference: one that another CSV took over has neither.
+// Deployment reports whether a Deployment is a CSV's. It asks for the labels and for the owner reference: one that
+// another CSV took over has neither.
 func Deployment(c *CSV, d *appsv1.Deployment) bool {
 	return d.Namespace == c.Namespace && By(c).Owns(d.Labels) && olmcore.OwnedBy(d, c.UID)
 }
@@ -112,8 +109,8 @@ func DescribesAny(list []v1alpha1.CRDDescription, names sets.Set[string]) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return names.Has(d.Name) })
 }
 
-// alongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans
-// note the CSVs that it came with, as <namespace>/<name>.
+// alongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans note the CSVs that it came with, as
+// <namespace>/<name>.
 const alongsidePrefix = "operatorframework.io/installed-alongside-"
 
 // Alongside returns the CSVs that a CRD came with, as its annotations say.
@@ -128,9 +125,8 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 	return noted
 }
 
-// CameWith reports whether an InstallPlan recorded on a CRD that it came with this
-// very CSV. CRDs are the administrator's: what they carry is believed, other than
-// what a CSV says about itself.
+// CameWith reports whether an InstallPlan recorded on a CRD that it came with this very CSV. CRDs are the
+// administrator's: what they carry is believed, other than what a CSV says about itself.
 func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(Alongside(crd), types.NamespacedName{Namespace: c.Namespace, Name: c.Name}) ||
 		ByIncarnation(c).Owns(crd.Labels)
@@ -141,8 +137,7 @@ func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
 	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)
 }
 
-// IsLabelValue reports whether a name fits a label: only then objects can be labelled
-// as belonging to what has it.
+// IsLabelValue reports whether a name fits a label: only then objects can be labelled as belonging to what has it.
 func IsLabelValue(name string) bool { return len(validation.IsValidLabelValue(name)) == 0 }
 
 // Find returns the object with a name, the zero value when there is none.

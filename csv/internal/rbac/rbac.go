@@ -28,9 +28,8 @@ const (
 // Account is a ServiceAccount as the subject of bindings.
 type Account struct{ Namespace, Name string }
 
-// IsBound reports whether the subjects of a binding mean the account: itself, its user
-// name, or one of the three groups that every ServiceAccount is in. bindingNamespace
-// is empty for a ClusterRoleBinding.
+// IsBound reports whether the subjects of a binding mean the account: itself, its user name, or one of the three groups
+// that every ServiceAccount is in. bindingNamespace is empty for a ClusterRoleBinding.
 func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -53,18 +52,16 @@ type Objects struct {
 	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
 }
 
-// Granted are the rules that apply to an account: in the whole cluster, and in its own
-// namespace, where those of the cluster hold too.
+// Granted are the rules that apply to an account: in the whole cluster, and in its own namespace, where those of the
+// cluster hold too.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 
-// GrantedTo returns what bindings grant an account of a CSV. What belongs to another
-// CSV does not count, as its cleanup takes it away; that of a predecessor neither, or
-// an upgrade would lose what the old version leaves with.
-func GrantedTo(c *owned.CSV, a Account, o Objects) Granted {
-	var g Granted
+// Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV does not count, as its cleanup
+// takes it away; that of a predecessor neither, or an upgrade would lose what the old version leaves with.
+func Grants(c *owned.CSV, o Objects) func(Account) Granted {
 	clusterRoles, roles := owned.ByName(o.ClusterRoles), owned.ByName(o.Roles)
 	clusterRules := func(name string) []rbacv1.PolicyRule {
-		role := clusterRoles[namespaced("", name)]
+		role := clusterRoles[types.NamespacedName{Name: name}]
 		switch {
 		case role == nil || goesWithAnother(c, &role.ObjectMeta):
 			return nil
@@ -73,23 +70,25 @@ func GrantedTo(c *owned.CSV, a Account, o Objects) Granted {
 		}
 		return role.Rules
 	}
-	for _, b := range o.ClusterRoleBindings {
-		if a.IsBound(b.Subjects, "") && !goesWithAnother(c, &b.ObjectMeta) {
-			g.cluster = append(g.cluster, clusterRules(b.RoleRef.Name)...)
+	return func(a Account) (g Granted) {
+		for _, b := range o.ClusterRoleBindings {
+			if a.IsBound(b.Subjects, "") && !goesWithAnother(c, &b.ObjectMeta) {
+				g.cluster = append(g.cluster, clusterRules(b.RoleRef.Name)...)
+			}
 		}
+		g.namespace = slices.Clone(g.cluster)
+		for _, b := range o.RoleBindings {
+			if b.Namespace != a.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID) {
+				continue
+			}
+			if b.RoleRef.Kind == "ClusterRole" {
+				g.namespace = append(g.namespace, clusterRules(b.RoleRef.Name)...)
+			} else if role := roles[types.NamespacedName{Namespace: b.Namespace, Name: b.RoleRef.Name}]; role != nil && !owned.ByAnother(role.OwnerReferences, c.UID) {
+				g.namespace = append(g.namespace, role.Rules...)
+			}
+		}
+		return g
 	}
-	g.namespace = slices.Clone(g.cluster)
-	for _, b := range o.RoleBindings {
-		if b.Namespace != a.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID) {
-			continue
-		}
-		if b.RoleRef.Kind == "ClusterRole" {
-			g.namespace = append(g.namespace, clusterRules(b.RoleRef.Name)...)
-		} else if role := roles[namespaced(b.Namespace, b.RoleRef.Name)]; role != nil && !owned.ByAnother(role.OwnerReferences, c.UID) {
-			g.namespace = append(g.namespace, role.Rules...)
-		}
-	}
-	return g
 }
 
 // goesWithAnother reports whether a cluster-scoped object is another CSV's.
@@ -100,8 +99,7 @@ func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
 	return owned.ByAnother(m.OwnerReferences, c.UID)
 }
 
-// aggregate computes what the API server has not written into an aggregated
-// ClusterRole yet.
+// aggregate computes what the API server has not written into an aggregated ClusterRole yet.
 func aggregate(whole *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	var union []rbacv1.PolicyRule
 	for _, selector := range Selectors(whole) {
@@ -114,8 +112,8 @@ func aggregate(whole *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.
 	return union
 }
 
-// Selectors returns what an aggregated ClusterRole whose rules the API server has not
-// written yet selects; none for any other.
+// Selectors returns what an aggregated ClusterRole whose rules the API server has not written yet selects; none for any
+// other.
 func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 	if len(role.Rules) > 0 || role.AggregationRule == nil {
 		return nil
@@ -132,13 +130,12 @@ func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 // InCluster reports whether a rule is satisfied in full in the whole cluster.
 func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.cluster, rule) }
 
-// InNamespace reports whether a rule is satisfied in full in the account's namespace.
-// What RoleBindings grant on URLs does not count: Kubernetes ignores it too.
+// InNamespace reports whether a rule is satisfied in full in the account's namespace. What RoleBindings grant on URLs
+// does not count: Kubernetes ignores it too.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// allow looks for the rule as it is, which installed roles repeat, and else asks for one
-// combination after the other: one with millions of them ends at the first that is not
-// granted.
+// allow looks for the rule as it is, which installed roles repeat, and else asks for one combination after the other:
+// one with millions of them ends at the first that is not granted.
 func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	if len(rule.NonResourceURLs) > 0 {
 		return each(rule.NonResourceURLs, func(url string) bool {
@@ -161,8 +158,8 @@ func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool
 	})
 }
 
-// isSame reports whether a granted rule is the one that is needed, word for word. One
-// without API groups or resources grants nothing, not even itself.
+// isSame reports whether a granted rule is the one that is needed, word for word. One without API groups or resources
+// grants nothing, not even itself.
 func isSame(granted, rule rbacv1.PolicyRule) bool {
 	return len(rule.APIGroups) > 0 && len(rule.Resources) > 0 &&
 		slices.Equal(granted.Verbs, rule.Verbs) && slices.Equal(granted.APIGroups, rule.APIGroups) &&
@@ -182,8 +179,8 @@ func each(values []string, pass func(string) bool) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return !pass(v) })
 }
 
-// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding can mean;
-// all is true when those of any namespace.
+// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding can mean; all is true when those of any
+// namespace.
 func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool) {
 	for _, s := range subjects {
 		namespace, known := s.Namespace, s.Kind == rbacv1.ServiceAccountKind
@@ -201,8 +198,4 @@ func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool
 		}
 	}
 	return namespaces, false
-}
-
-func namespaced(namespace, name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read makes the reads of the Gather functions below csv: after the first
-// error nothing more is read, and what was not read is an incomplete list.
+// Package read makes the reads of the Gather functions below csv: after the first error nothing more is read, and what
+// was not read is an incomplete list.
 package read
 
 import (
@@ -18,19 +18,21 @@ import (
 
 // Reads makes the reads of one Gather and keeps its first error.
 type Reads struct {
-	ctx    context.Context
-	reader olmcore.Reader
-	err    error
+	ctx     context.Context
+	reader  olmcore.Reader
+	indexes map[string]any // of a Reader that keeps none itself
+	err     error
 }
 
 // From begins the reads of a Gather.
-func From(ctx context.Context, r olmcore.Reader) *Reads { return &Reads{ctx: ctx, reader: r} }
+func From(ctx context.Context, r olmcore.Reader) *Reads {
+	return &Reads{ctx: ctx, reader: r, indexes: map[string]any{}}
+}
 
 // Err returns the first error, nil when there was none.
 func (r *Reads) Err() error { return r.err }
 
-// List reads the objects of a namespace or, when it is empty, of all. A nil selector
-// takes every object.
+// List reads the objects of a namespace or, when it is empty, of all. A nil selector takes every object.
 func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector) (found olmcore.Observed[T]) {
 	if r.err == nil {
 		found, r.err = olmcore.Observe[T](r.ctx, r.reader, namespace, selector)
@@ -65,8 +67,7 @@ func Only[T any](list olmcore.Observed[T], keep func(T) bool) olmcore.Observed[T
 	return list
 }
 
-// Join returns lists as one, each object once; one that was not read makes that the zero
-// list.
+// Join returns lists as one, each object once; one that was not read makes that the zero list.
 func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	joined, seen := olmcore.Found[T](), map[olmcore.Key]bool{}
 	for _, list := range lists {
@@ -82,24 +83,25 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	return joined
 }
 
+// Term is what an object is looked up by: a word that says what the value is of it.
+type Term struct{ Of, Value string }
+
 // index is the objects of a kind by their terms, as positions in the list.
 type index[T olmcore.Object] struct {
 	all    olmcore.Observed[T]
-	byTerm map[string][]int
+	byTerm map[Term][]int
 	err    error
 }
 
-// Indexed lists the objects of a namespace or, when it is empty, of all; where the
-// Reader keeps an index, those that have one of the terms. Callers look at each of
-// them. All calls for one kind have the same termsOf: it has one index.
-func Indexed[T olmcore.Object](r *Reads, namespace string, terms []string, termsOf func(T) []string) olmcore.Observed[T] {
-	keeper, ok := r.reader.(olmcore.Indexer)
-	if !ok || r.err != nil {
-		return List[T](r, namespace, nil)
+// Indexed returns the objects of a namespace or, when it is empty, of all that have one of the terms. All calls for one
+// kind have the same termsOf: it has one index, which the Reader keeps when it can.
+func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf func(T) []Term) olmcore.Observed[T] {
+	if r.err != nil {
+		return olmcore.Observed[T]{}
 	}
 	var kind T
-	kept := keeper.Index(fmt.Sprintf("csv %T %s", kind, namespace), func() any {
-		x := &index[T]{all: List[T](r, namespace, nil), err: r.err, byTerm: map[string][]int{}}
+	kept := r.index(fmt.Sprintf("csv %T %s", kind, namespace), func() any {
+		x := &index[T]{all: List[T](r, namespace, nil), err: r.err, byTerm: map[Term][]int{}}
 		for i, o := range x.all.Items {
 			for _, term := range termsOf(o) {
 				x.byTerm[term] = append(x.byTerm[term], i)
@@ -120,11 +122,14 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, terms []string, terms
 	return found
 }
 
-// IsIndexed reports whether the Reader keeps indexes, so that Indexed returns no more
-// than was asked for.
-func (r *Reads) IsIndexed() bool {
-	_, ok := r.reader.(olmcore.Indexer)
-	return ok
+func (r *Reads) index(key string, build func() any) any {
+	if keeper, ok := r.reader.(olmcore.Indexer); ok {
+		return keeper.Index(key, build)
+	}
+	if r.indexes[key] == nil {
+		r.indexes[key] = build()
+	}
+	return r.indexes[key]
 }
 
 // Missing returns the name of a list that was not read, nothing for one that was.

@@ -20,8 +20,8 @@ import (
 
 var consoleGroup = schema.GroupVersion{Group: "console.openshift.io", Version: "v1"}
 
-// clusterKinds is the table of the kinds of cluster-scoped objects that are looked for by
-// owner labels: whoever adds a kind adds one row.
+// clusterKinds is the table of the kinds of cluster-scoped objects that are looked for by owner labels: whoever adds a
+// kind adds one row.
 var clusterKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
@@ -35,9 +35,8 @@ var clusterKinds = []schema.GroupVersionKind{
 	consoleGroup.WithKind("ConsoleYAMLSample"),
 }
 
-// Owned reads the objects outside the namespaces, and the RoleBindings of kube-system,
-// that a selector of owner labels selects, and returns the kinds that were not read.
-// more are kinds besides those of the table.
+// Owned reads the objects outside the namespaces, and the RoleBindings of kube-system, that a selector of owner labels
+// selects, and returns the kinds that were not read. more are kinds besides those of the table.
 func Owned(r *Reads, more []schema.GroupVersionKind, selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
 	found = olmcore.Found[olmcore.Object]()
 	add := func(gvk schema.GroupVersionKind, namespace string) {
@@ -73,8 +72,8 @@ func OwnedList(unread []schema.GroupKind) string {
 	return "objects with owner labels of kind " + strings.Join(kinds, ", ")
 }
 
-// ValidateMixed returns an *olmcore.InputError for an entry of a list of objects of
-// several kinds that is nil or of no known kind.
+// ValidateMixed returns an *olmcore.InputError for an entry of a list of objects of several kinds that is nil or of no
+// known kind.
 func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	for i, o := range list.Items {
 		if olmcore.RefOf(o).Kind == "" {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -26,20 +25,12 @@ var requiredAPIServices = Requirement{
 		}
 		o.APIServices = read.Named[*apiregistrationv1.APIService](r, "", names)
 	},
-	Unread: func(o *Observed) string {
-		return unless(o.APIServices.Complete, len(o.CSV.Spec.APIServiceDefinitions.Required) > 0, "APIServices")
-	},
-	Judge: judgeRequiredAPIServices,
-	Concerns: func(o olmcore.Object) []types.NamespacedName {
-		if _, ok := o.(*apiregistrationv1.APIService); ok {
-			return everyCSV
-		}
-		return nil
-	},
+	Unread:   func(o *Observed) string { return unless(o.APIServices.Complete, "APIServices") },
+	Judge:    judgeRequiredAPIServices,
+	Concerns: concernEvery[*apiregistrationv1.APIService],
 }
 
-// ownedAPIServices are the APIs that the operator itself serves: its strategy has to
-// have the Deployment that does.
+// ownedAPIServices are the APIs that the operator itself serves: its strategy has to have the Deployment that does.
 var ownedAPIServices = Requirement{Name: "OwnedAPIServices", Judge: judgeOwnedAPIServices}
 
 // nativeAPIs are kinds of the cluster, spec.nativeAPIs.
@@ -84,8 +75,7 @@ func isAvailable(service *apiregistrationv1.APIService) bool {
 	})
 }
 
-// judgeOwnedAPIServices has one entry for each group version. It can hold several
-// kinds, of which the worst counts.
+// judgeOwnedAPIServices has one entry for each group version. It can hold several kinds, of which the worst counts.
 func judgeOwnedAPIServices(o *Observed) []v1alpha1.RequirementStatus {
 	served, declared := map[string]bool{}, owned.Deployments(o.CSV) // by name
 	for _, d := range o.CSV.Spec.APIServiceDefinitions.Owned {
@@ -124,8 +114,8 @@ func judgeNativeAPIs(o *Observed) []v1alpha1.RequirementStatus {
 	return report
 }
 
-// kubernetesKinds are those that every cluster which runs this library serves, because
-// the library itself works with them.
+// kubernetesKinds are those that every cluster which runs this library serves, because the library itself works with
+// them.
 var kubernetesKinds = func() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, k := range olmcore.Kinds() {

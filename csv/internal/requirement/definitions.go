@@ -12,7 +12,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // customResourceDefinitions are the CRDs that a CSV owns or requires.
@@ -26,18 +25,11 @@ var customResourceDefinitions = Requirement{
 		o.CustomResourceDefinitions = read.Named[*apiextensionsv1.CustomResourceDefinition](r, "", names)
 	},
 	Unread: func(o *Observed) string {
-		spec := &o.CSV.Spec.CustomResourceDefinitions
-		return unless(o.CustomResourceDefinitions.Complete, len(spec.Owned)+len(spec.Required) > 0, "CustomResourceDefinitions")
+		return unless(o.CustomResourceDefinitions.Complete, "CustomResourceDefinitions")
 	},
-	Judge: judgeDefinitions,
-	Concerns: func(o olmcore.Object) []types.NamespacedName {
-		if _, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
-			return everyCSV
-		}
-		return nil
-	},
-	// The CRD of an upgrade is applied before the new version is installed, and may
-	// have dropped the old one.
+	Judge:    judgeDefinitions,
+	Concerns: concernEvery[*apiextensionsv1.CustomResourceDefinition],
+	// The CRD of an upgrade is applied before the new version is installed, and may have dropped the old one.
 	TakenBy: func(o *Observed, _ *owned.CSV, r v1alpha1.RequirementStatus) bool {
 		return strings.HasPrefix(r.Message, versionNotServed) && owned.Describes(o.CSV.Spec.CustomResourceDefinitions.Owned, r.Name)
 	},
@@ -45,8 +37,8 @@ var customResourceDefinitions = Requirement{
 
 const versionNotServed = "CRD version not served"
 
-// judgeDefinitions has one entry for each name, sorted. Of a CRD that is owned and
-// required the owned descriptions count.
+// judgeDefinitions has one entry for each name, sorted. Of a CRD that is owned and required the owned descriptions
+// count.
 func judgeDefinitions(o *Observed) []v1alpha1.RequirementStatus {
 	definitions := &o.CSV.Spec.CustomResourceDefinitions
 	versions := map[string][]string{} // by CRD
@@ -108,10 +100,9 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensio
 	})
 }
 
-// installedAlongside returns the older versions of this CSV that a CRD came with, as
-// long as it did not come with this one too: the CRD of the new version has not been
-// applied yet. They are those that spec.replaces leads to through CSVs that the CRD
-// notes and that exist.
+// installedAlongside returns the older versions of this CSV that a CRD came with, as long as it did not come with this
+// one too: the CRD of the new version has not been applied yet. They are those that spec.replaces leads to through CSVs
+// that the CRD notes and that exist.
 func installedAlongside(o *Observed, crd *apiextensionsv1.CustomResourceDefinition) []string {
 	noted := map[string]*owned.CSV{}
 	for _, key := range owned.Alongside(crd) {

@@ -40,8 +40,7 @@ func judgeKubernetesVersion(o *Observed) []v1alpha1.RequirementStatus {
 	return []v1alpha1.RequirementStatus{r}
 }
 
-// parseKubernetesVersion accepts what semver does, one leading v, and a version
-// without its patch number.
+// parseKubernetesVersion accepts what semver does, one leading v, and a version without its patch number.
 func parseKubernetesVersion(s string) (semver.Version, error) {
 	s = strings.TrimPrefix(s, "v")
 	core := strings.IndexAny(s, "-+")

@@ -4,11 +4,13 @@ package requirement
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -21,19 +23,17 @@ var serviceAccounts = Requirement{
 	Name:   "ServiceAccounts",
 	Gather: gatherPermissions,
 	Unread: func(o *Observed) string {
-		for _, list := range []struct {
-			complete bool
-			name     string
-		}{
-			{o.ServiceAccounts.Complete, "ServiceAccounts"},
-			{o.Roles.Complete, "Roles"},
-			{o.RoleBindings.Complete, "RoleBindings"},
-			{o.ClusterRoles.Complete, "ClusterRoles"},
-			{o.ClusterRoleBindings.Complete, "ClusterRoleBindings"},
-		} {
-			if !list.complete && len(permissionsOf(o.CSV)) > 0 {
-				return list.name
-			}
+		switch {
+		case !o.ServiceAccounts.Complete:
+			return "ServiceAccounts"
+		case !o.Roles.Complete:
+			return "Roles"
+		case !o.RoleBindings.Complete:
+			return "RoleBindings"
+		case !o.ClusterRoles.Complete:
+			return "ClusterRoles"
+		case !o.ClusterRoleBindings.Complete:
+			return "ClusterRoleBindings"
 		}
 		return ""
 	},
@@ -49,58 +49,46 @@ var serviceAccounts = Requirement{
 
 // permission is an entry of the install strategy and where it is to hold.
 type permission struct {
-	v1alpha1.StrategyDeploymentPermissions
+	rules   []rbacv1.PolicyRule
 	cluster bool
 }
 
-// permissionsOf returns the permissions for the CSV's namespace, then those for the
-// cluster.
-func permissionsOf(c *owned.CSV) []permission {
-	var all []permission
+// accountsOf returns the names of the ServiceAccounts of a CSV, and their permissions: those for its namespace, then
+// those for the cluster.
+func accountsOf(c *owned.CSV) (names []string, permissions map[string][]permission) {
+	permissions = map[string][]permission{}
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
-		all = append(all, permission{p, false})
+		permissions[p.ServiceAccountName] = append(permissions[p.ServiceAccountName], permission{p.Rules, false})
 	}
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
-		all = append(all, permission{p, true})
+		permissions[p.ServiceAccountName] = append(permissions[p.ServiceAccountName], permission{p.Rules, true})
 	}
-	return all
+	return slices.Sorted(maps.Keys(permissions)), permissions
 }
 
-// judgeServiceAccounts has one entry for each ServiceAccount, with the rules of all its
-// permissions.
+// judgeServiceAccounts has one entry for each ServiceAccount, with the rules of all its permissions.
 func judgeServiceAccounts(o *Observed) []v1alpha1.RequirementStatus {
-	var names []string
-	byAccount := map[string][]permission{}
-	for _, p := range permissionsOf(o.CSV) {
-		names = append(names, p.ServiceAccountName)
-		byAccount[p.ServiceAccountName] = append(byAccount[p.ServiceAccountName], p)
-	}
-	objects := rbac.Objects{
+	var report []v1alpha1.RequirementStatus
+	names, permissions := accountsOf(o.CSV)
+	grantedTo := rbac.Grants(o.CSV, rbac.Objects{
 		Roles: o.Roles.Items, RoleBindings: o.RoleBindings.Items,
 		ClusterRoles: o.ClusterRoles.Items, ClusterRoleBindings: o.ClusterRoleBindings.Items,
-	}
-	slices.Sort(names)
-	var report []v1alpha1.RequirementStatus
-	for _, name := range slices.Compact(names) {
-		r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name}
-		if r.Status, r.Message = judgeAccount(o, name); r.Status == present {
-			granted := rbac.GrantedTo(o.CSV, rbac.Account{Namespace: o.CSV.Namespace, Name: name}, objects)
-			judgeRules(&r, byAccount[name], granted)
+	})
+	for _, name := range names {
+		r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: notPresent}
+		account, exists := owned.Find(o.ServiceAccounts.Items, o.CSV.Namespace, name)
+		switch {
+		case !exists:
+			r.Message = "Service account does not exist"
+		case owned.ByAnother(account.OwnerReferences, o.CSV.UID):
+			r.Status, r.Message = notSatisfied, "Service account is owned by another ClusterServiceVersion"
+		default:
+			r.Status = present
+			judgeRules(&r, permissions[name], grantedTo(rbac.Account{Namespace: o.CSV.Namespace, Name: name}))
 		}
 		report = append(report, r)
 	}
 	return report
-}
-
-func judgeAccount(o *Observed, name string) (v1alpha1.StatusReason, string) {
-	account, exists := owned.Find(o.ServiceAccounts.Items, o.CSV.Namespace, name)
-	switch {
-	case !exists:
-		return notPresent, "Service account does not exist"
-	case owned.ByAnother(account.OwnerReferences, o.CSV.UID):
-		return notSatisfied, "Service account is owned by another ClusterServiceVersion"
-	}
-	return present, ""
 }
 
 // judgeRules adds each rule to the entry of its account.
@@ -110,7 +98,7 @@ func judgeRules(r *v1alpha1.RequirementStatus, permissions []permission, granted
 		if p.cluster {
 			scope, allows = "cluster", granted.InCluster
 		}
-		for _, rule := range p.Rules {
+		for _, rule := range p.rules {
 			text, _ := json.Marshal(rule) // lists of strings always have a form
 			d := v1alpha1.DependentStatus{
 				Group: rbacv1.GroupName, Version: "v1", Kind: "PolicyRule",
@@ -143,4 +131,40 @@ func concernedByPermissions(o olmcore.Object) []types.NamespacedName {
 		return keys
 	}
 	return nil
+}
+
+// missingPermissions returns the ServiceAccounts, roles and bindings that an InstallPlan makes for the CSV and that do
+// not exist, as it makes them.
+func missingPermissions(o *Observed) []olmcore.Object {
+	planned, _ := olmcore.PermissionObjects(o.CSV) // none for a strategy that is not installed
+	exist := map[olmcore.Key]bool{}
+	note(exist, o.ServiceAccounts.Items)
+	note(exist, o.Roles.Items)
+	note(exist, o.RoleBindings.Items)
+	note(exist, o.ClusterRoles.Items)
+	note(exist, o.ClusterRoleBindings.Items)
+	var missing []olmcore.Object
+	for _, object := range planned {
+		owner := owned.By(o.CSV)
+		if len(object.GetOwnerReferences()) > 0 {
+			object.SetNamespace(o.CSV.Namespace)
+			object.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(o.CSV)})
+		} else {
+			owner = owned.ByIncarnation(o.CSV)
+		}
+		if labels := object.GetLabels(); labels != nil {
+			maps.Copy(labels, owner.Labels())
+			labels[olmcore.LabelManaged] = "true"
+		}
+		if !exist[olmcore.KeyOf(object)] {
+			missing = append(missing, object)
+		}
+	}
+	return missing
+}
+
+func note[T olmcore.Object](exist map[olmcore.Key]bool, items []T) {
+	for _, o := range items {
+		exist[olmcore.KeyOf(o)] = true
+	}
 }

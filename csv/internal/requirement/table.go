@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requirement judges what a ClusterServiceVersion needs before its operator is
-// installed and while it runs. Its table has one row for each sort of thing that can
-// be needed: how it is read, judged, reported and made again, and whose change matters.
+// Package requirement judges what a ClusterServiceVersion needs before its operator is installed and while it runs. Its
+// table has one row for each sort of thing that can be needed: how it is read, judged, reported and made again, and
+// whose change matters.
 package requirement
 
 import (
@@ -22,26 +22,23 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Requirement is one row of the table: a sort of thing that a CSV can need.
+// Requirement is one row of the table: a sort of thing that a CSV can need. Of the optional functions Gather, Unread and
+// Concerns are nil for what needs no objects.
 type Requirement struct {
 	// Name is for tests and documentation.
 	Name string
-	// Gather reads what Judge looks at into an Observed. Nil: it needs no objects.
+	// Gather reads what Judge looks at into an Observed.
 	Gather func(*read.Reads, *Observed)
-	// Unread names the list of objects that a CSV which needs such a thing is judged
-	// by and that was not read; empty when all were. Nil: it needs no objects.
+	// Unread names a list that Judge looks at and that was not read; empty when all were.
 	Unread func(*Observed) string
-	// Judge returns the entries of status.requirementStatus in their order, met or
-	// not; none when the CSV needs no such thing.
+	// Judge returns the entries of status.requirementStatus in their order, met or not; none when the CSV needs no such
+	// thing.
 	Judge func(*Observed) []v1alpha1.RequirementStatus
-	// Concerns returns the keys of the CSVs for which a change of an object matters,
-	// as csv.Affected does. Nil: it needs no objects.
+	// Concerns returns the keys of the CSVs for which a change of an object matters, as csv.Affected does.
 	Concerns func(olmcore.Object) []types.NamespacedName
-	// TakenBy reports whether an entry is unmet because the upgrade to a successor has
-	// begun. Nil: that cannot be.
+	// TakenBy reports whether an unmet entry is so because the upgrade to a successor has begun. Nil: that cannot be.
 	TakenBy func(*Observed, *owned.CSV, v1alpha1.RequirementStatus) bool
-	// Heal returns the objects that an InstallPlan made for unmet entries, for those
-	// that do not exist to be made again. Nil: no plan makes any.
+	// Heal returns the objects that an InstallPlan made for the entries and that do not exist. Nil: no plan makes any.
 	Heal func(*Observed) []olmcore.Object
 }
 
@@ -58,8 +55,7 @@ var All = Table{
 	serviceAccounts,
 }
 
-// Observed is what the requirements of a CSV are judged by. The lists are those of
-// csv.Input.
+// Observed is what the requirements of a CSV are judged by. The lists are those of csv.Input.
 type Observed struct {
 	CSV                       *owned.CSV
 	Neighbours                []*owned.CSV
@@ -74,6 +70,15 @@ type Observed struct {
 	ClusterRoleBindings       olmcore.Observed[*rbacv1.ClusterRoleBinding]
 }
 
+// Report is what a table says about a CSV: the entries of each row.
+type Report [][]v1alpha1.RequirementStatus
+
+// Entries returns status.requirementStatus.
+func (r Report) Entries() []v1alpha1.RequirementStatus { return slices.Concat(r...) }
+
+// Met reports whether all is met.
+func (r Report) Met() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
+
 // Gather reads the lists of an Observed with this CSV.
 func (t Table) Gather(r *read.Reads, c *owned.CSV) Observed {
 	o := Observed{CSV: c}
@@ -85,37 +90,32 @@ func (t Table) Gather(r *read.Reads, c *owned.CSV) Observed {
 	return o
 }
 
-// Unread names a list that the requirements need and that was not read; empty when all
-// were.
+// Unread names a list that the requirements need and that was not read; empty when all were.
 func (t Table) Unread(o *Observed) string {
 	for _, row := range t {
 		if row.Unread == nil {
 			continue
 		}
-		if list := row.Unread(o); list != "" {
+		if list := row.Unread(o); list != "" && len(row.Judge(o)) > 0 {
 			return list
 		}
 	}
 	return ""
 }
 
-// Judge evaluates everything that the CSV needs, met or not, in a fixed order, and
-// reports whether all is met.
-func (t Table) Judge(o *Observed) (report []v1alpha1.RequirementStatus, met bool) {
-	for _, row := range t {
-		report = append(report, row.Judge(o)...)
+// Judge evaluates everything that the CSV needs.
+func (t Table) Judge(o *Observed) Report {
+	report := make(Report, len(t))
+	for i, row := range t {
+		report[i] = row.Judge(o)
 	}
-	return report, AllMet(report)
+	return report
 }
 
-// AllMet reports whether a report shows nothing unmet.
-func AllMet(report []v1alpha1.RequirementStatus) bool { return !slices.ContainsFunc(report, isUnmet) }
-
-// TakenBy reports whether all that is unmet is so because the upgrade to a successor
-// has begun.
-func (t Table) TakenBy(o *Observed, successor *owned.CSV) bool {
-	for _, row := range t {
-		for _, r := range row.Judge(o) {
+// TakenBy reports whether all that is unmet in its report is so because the upgrade to a successor has begun.
+func (t Table) TakenBy(o *Observed, report Report, successor *owned.CSV) bool {
+	for i, row := range t {
+		for _, r := range report[i] {
 			if isUnmet(r) && (row.TakenBy == nil || !row.TakenBy(o, successor, r)) {
 				return false
 			}
@@ -124,20 +124,18 @@ func (t Table) TakenBy(o *Observed, successor *owned.CSV) bool {
 	return true
 }
 
-// Heal returns what an InstallPlan made for the unmet requirements and does not exist
-// any more.
-func (t Table) Heal(o *Observed) []olmcore.Object {
+// Heal returns what an InstallPlan made for what is unmet in its report and does not exist any more.
+func (t Table) Heal(o *Observed, report Report) []olmcore.Object {
 	var objects []olmcore.Object
-	for _, row := range t {
-		if row.Heal != nil && slices.ContainsFunc(row.Judge(o), isUnmet) {
+	for i, row := range t {
+		if row.Heal != nil && isAnyUnmet(report[i]) {
 			objects = append(objects, row.Heal(o)...)
 		}
 	}
 	return objects
 }
 
-// Concerned returns the keys of the CSVs whose requirements the change of an object
-// concerns.
+// Concerned returns the keys of the CSVs whose requirements the change of an object concerns.
 func (t Table) Concerned(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, row := range t {
@@ -148,8 +146,7 @@ func (t Table) Concerned(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// The states of an entry of the report, and two for which the API types have no
-// constants.
+// The states of an entry of the report, and two for which the API types have no constants.
 const (
 	present      = v1alpha1.RequirementStatusReasonPresent
 	notPresent   = v1alpha1.RequirementStatusReasonNotPresent
@@ -164,11 +161,15 @@ func isUnmet(r v1alpha1.RequirementStatus) bool {
 	return r.Status != present && r.Status != deploymentFound
 }
 
+func isAnyUnmet(entries []v1alpha1.RequirementStatus) bool {
+	return slices.ContainsFunc(entries, isUnmet)
+}
+
 func byName(a, b v1alpha1.RequirementStatus) int { return strings.Compare(a.Name, b.Name) }
 
-// unless names a list when it is needed and was not read.
-func unless(complete, needed bool, list string) string {
-	if complete || !needed {
+// unless names a list that was not read.
+func unless(complete bool, list string) string {
+	if complete {
 		return ""
 	}
 	return list
@@ -176,3 +177,11 @@ func unless(complete, needed bool, list string) string {
 
 // everyCSV is the key for every CSV, see olmcore.ExpandKeys.
 var everyCSV = []types.NamespacedName{{}}
+
+// concernEvery is the Concerns of a row that judges objects of this kind, whichever CSV needs them.
+func concernEvery[T olmcore.Object](o olmcore.Object) []types.NamespacedName {
+	if _, ok := o.(T); ok {
+		return everyCSV
+	}
+	return nil
+}

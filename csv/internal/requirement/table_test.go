@@ -27,7 +27,7 @@ func TestOneRowAddsARequirement(t *testing.T) {
 		Gather: func(r *read.Reads, o *Observed) {
 			o.ServiceAccounts = read.Named[*corev1.ServiceAccount](r, o.CSV.Namespace, []string{o.CSV.Name})
 		},
-		Unread: func(o *Observed) string { return unless(o.ServiceAccounts.Complete, true, "ServiceAccounts") },
+		Unread: func(o *Observed) string { return unless(o.ServiceAccounts.Complete, "ServiceAccounts") },
 		Judge: func(o *Observed) []v1alpha1.RequirementStatus {
 			r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: o.CSV.Name, Status: present}
 			if _, exists := owned.Find(o.ServiceAccounts.Items, o.CSV.Namespace, o.CSV.Name); !exists {
@@ -53,17 +53,18 @@ func TestOneRowAddsARequirement(t *testing.T) {
 	o := table.Gather(reads, c)
 	require.NoError(t, reads.Err())
 	require.Empty(t, table.Unread(&o))
-	report, met := table.Judge(&o)
-	require.False(t, met)
-	require.Equal(t, "cool.v1", report[len(report)-1].Name)
-	require.Len(t, table.Heal(&o), 1)
-	require.True(t, table.TakenBy(&o, c))
+	report := table.Judge(&o)
+	require.False(t, report.Met())
+	entries := report.Entries()
+	require.Equal(t, "cool.v1", entries[len(entries)-1].Name)
+	require.Len(t, table.Heal(&o, report), 1)
+	require.True(t, table.TakenBy(&o, report, c))
 	require.Contains(t, table.Concerned(account("cool.v1")), types.NamespacedName{Namespace: "ns", Name: "cool.v1"})
 
 	o.ServiceAccounts = olmcore.Found(account("cool.v1"))
-	_, met = table.Judge(&o)
-	require.True(t, met)
-	require.Empty(t, table.Heal(&o))
+	report = table.Judge(&o)
+	require.True(t, report.Met())
+	require.Empty(t, table.Heal(&o, report))
 }
 
 // TestEachRowIsWhole names what a row lacks: whoever reads objects says when they were not read, and whose change

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status reads and writes the status of a ClusterServiceVersion: its phase,
-// the history of its phases, and the times that waits are measured from.
+// Package status reads and writes the status of a ClusterServiceVersion: its phase, the history of its phases, and the
+// times that waits are measured from.
 package status
 
 import (
@@ -17,9 +17,8 @@ import (
 // ReasonChanged is the reason of an action that writes a status.
 const ReasonChanged = "StatusChanged"
 
-// SetPhase records a phase in a status that the caller owns. The list of conditions is
-// a history: an entry is added when phase or reason differ from the last one, and the
-// oldest go when there are more than the API's limit.
+// SetPhase records a phase in a status that the caller owns. The list of conditions is a history: an entry is added
+// when phase or reason differ from the last one, and the oldest go when there are more than the API's limit.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
 func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, message string, now time.Time) {
@@ -49,9 +48,8 @@ func Moved(before *v1alpha1.ClusterServiceVersion, after *v1alpha1.ClusterServic
 	}
 }
 
-// Since returns the time from a recorded instant to now. Nothing recorded, and an
-// instant in the future, count as now: a clock that went back never makes a wait
-// longer than it is.
+// Since returns the time from a recorded instant to now. Nothing recorded, and an instant in the future, count as now:
+// a clock that went back never makes a wait longer than it is.
 func Since(t *metav1.Time, now time.Time) time.Duration {
 	if t == nil {
 		return 0
@@ -59,9 +57,8 @@ func Since(t *metav1.Time, now time.Time) time.Duration {
 	return max(0, now.Sub(t.Time))
 }
 
-// Wait returns the time to the next try of what no event ends for sure. The pauses
-// between the tries are 5 s, 10 s, 20 s ... up to limit after an anchor, so that no
-// memory is needed. elapsed is the time since the anchor.
+// Wait returns the time to the next try of what no event ends for sure. The pauses between the tries are 5 s, 10 s, 20
+// s ... up to limit after an anchor, so that no memory is needed. elapsed is the time since the anchor.
 func Wait(elapsed, limit time.Duration) time.Duration {
 	next, step := 5*time.Second, 5*time.Second
 	if elapsed > 24*time.Hour {
@@ -81,8 +78,7 @@ func HasSucceeded(s *v1alpha1.ClusterServiceVersionStatus) bool {
 	})
 }
 
-// CountSinceSuccess counts the entries of the history with a reason since the last
-// success that it shows.
+// CountSinceSuccess counts the entries of the history with a reason since the last success that it shows.
 func CountSinceSuccess(s *v1alpha1.ClusterServiceVersionStatus, reason v1alpha1.ConditionReason) int {
 	n := 0
 	for _, c := range slices.Backward(s.Conditions) {

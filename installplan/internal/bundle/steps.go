@@ -40,7 +40,7 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 	if err != nil {
 		return nil, err
 	}
-	permissions, err := PermissionObjects(csv)
+	permissions, err := olmcore.PermissionObjects(csv)
 	if err != nil {
 		return nil, err
 	}
