@@ -60,6 +60,12 @@ func TestResolvesAgainstACatalog(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Equal(t, got, again, "a folder is the same catalog")
 
+	code, got, errs = runDry(t, "", "--complete", "--catalog", "olm/community="+dir+"catalog.yaml", "--explain", "mirror.v1.0.0", dir+"subscriptions.yaml")
+	require.Zero(t, code, errs)
+	_, mirror, _ := strings.Cut(got, "Subscription tools/mirror\n")
+	require.True(t, strings.HasPrefix(mirror, "  updateStatus "), mirror)
+	require.Contains(t, mirror, "  explained    Subscription mirror cannot be resolved: mirror.v1.0.0 needs", "also when the pass begins with a status write")
+
 	for _, args := range [][]string{{"--path", "backup"}, {"--path", "tools/backup=backup.v1.0.0", "--output", "json"}} {
 		args = append(args, "--complete", "--catalog", "olm/community="+dir+"catalog.yaml", dir+"subscriptions.yaml")
 		code, got, errs := runDry(t, "", args...)

@@ -39,6 +39,7 @@ func TestExplain(t *testing.T) {
 		"nobody asks for it":                    {base().sub("a/s"), "", "c1", `false NotFollowed: c1 is in channel s of package c in catalog global/cat, which no Subscription asks for, and nothing that is selected needs it.`},
 		"one Subscription does not ask for it":  {base().sub("a/s").sub("d/s"), "a", "d1", `false NotFollowed: d1 is in channel s of package d in catalog global/cat, which Subscription a does not ask for, and nothing that is selected needs it.`},
 		"nobody has it":                         {base().sub("a/s"), "", "z9", `false UnknownBundle: No catalog visible from namespace ns has z9.`},
+		"mistyped":                              {newWorld(line("a/s", "etcd.v1.0.0", ""), line("a/s", "etcd.v1.0.1", "etcd.v1.0.0")).sub("a/s"), "", "ectd.v1.0.1", `false UnknownBundle: No catalog visible from namespace ns has ectd.v1.0.1. Did you mean etcd.v1.0.1 or etcd.v1.0.0?`},
 		"no such Subscription":                  {base(), "a", "a1", `false NotFollowed: There is no Subscription a in namespace ns.`},
 		"its Subscription has no solution":      {base().sub("a/s").csv("a", "a9", nil), "", "a4", `false Unresolved: Subscription a cannot be resolved: only one operator of package a can be installed; ClusterServiceVersion a9 of package a exists already and no Subscription refers to it.`},
 		"nothing is resolved":                   {base().sub("a/s").policy(resolution.Policy{MaxSteps: 1}), "", "a4", `false Unresolved: Subscription a was not decided within 1 steps: each of the 4 candidates from a5 to a1 was tried, together with what older Subscriptions can have.`},
@@ -161,6 +162,8 @@ func TestRemediesHelp(t *testing.T) {
 			[]string{"Delete ClusterServiceVersion a0, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a0: set status.installedCSV of Subscription a to it.", "Add a catalog that has an operator that provides K (g/v1)."}},
 		"an older Subscription": {newWorld(line("a/s", "a1", "", provides("K")), line("b/s", "b1", ""), line("b/s", "b2", "b1", provides("K"))).sub("a/s", aged(1)).sub("b/s", aged(2)),
 			[]string{"Remove Subscription a, or let it follow another channel."}},
+		"a version that fail-forward leaves out": {newWorld(chain()...).failForward().sub("a/stable", has("a1")).csv("a", "a1", nil, phase("Replacing")).csv("a", "a2", nil, replacing("a1"), phase("Failed")),
+			[]string{"Delete ClusterServiceVersion a2, so that its Subscription can install it anew.", "Adopt ClusterServiceVersion a2: set status.installedCSV of Subscription a to it."}},
 		"a missing provider": {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", requires("K"))).sub("a/s"), []string{"Add a catalog that has an operator that provides K (g/v1)."}},
 	} {
 		t.Run(name, func(t *testing.T) { require.ElementsMatch(t, c.want, helps(c.world)) })

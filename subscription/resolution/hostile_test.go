@@ -160,6 +160,17 @@ func TestHostileContentTakesNoLonger(t *testing.T) {
 			require.Equal(t, resolution.RequirementUnmet, h.Code, h.Summary)
 		}
 	})
+	t.Run("a bundle that needs 50,000 APIs, and one that has them, in a catalog and installed", func(t *testing.T) {
+		var provided, required []olmcore.Property
+		for i := range 50_000 {
+			provided, required = append(provided, provides(fmt.Sprint("K", i))), append(required, requires(fmt.Sprint("K", i)))
+		}
+		lines := []entry{line("a/s", "a1", "", required...), line("b/s", "b1", "", provided...)}
+		quickly(t, func() {
+			require.Len(t, resolution.Resolve(newWorld(lines...).sub("a/s").in).Operators, 2)
+			require.Len(t, resolution.Resolve(newWorld(lines...).sub("a/s").csv("b", "b1", provided).in).Operators, 1)
+		})
+	})
 	t.Run("a chain of dependencies as long as a catalog", func(t *testing.T) {
 		var lines []entry
 		for i := range 1500 {

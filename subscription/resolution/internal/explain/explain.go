@@ -61,7 +61,7 @@ func Of(p *View, d *Decided, subscription, bundle string, budget *search.Budget)
 	}
 	x.Summary = elsewhere(p, bundle, asker)
 	if x.Summary == "" {
-		x.Code, x.Summary = UnknownBundle, fmt.Sprintf("No catalog visible from namespace %s has %s.", p.In.Namespace, bundle)
+		x.Code, x.Summary = UnknownBundle, fmt.Sprintf("No catalog visible from namespace %s has %s.%s", p.In.Namespace, bundle, meant(bundle, offered(p)))
 	}
 	return x
 }
@@ -200,6 +200,17 @@ func elsewhere(p *View, bundle, asker string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is in %s, which %s, and nothing that is selected needs it.%s", bundle, some(places, " and "), asker, note)
+}
+
+// offered returns the names of all bundles that can be chosen.
+func offered(p *View) (names []string) {
+	for i := range p.Sources {
+		for _, e := range p.Sources[i].Content.All {
+			names = append(names, e.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // obstacle says why an entry could not be installed in any case.
