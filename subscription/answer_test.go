@@ -31,9 +31,6 @@ func bring(in subscription.Input, csv string, names ...string) *subscription.Res
 	return r
 }
 
-// empty is a plan that was created and has no content yet.
-func empty(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }
-
 func TestAResolutionBecomesReferences(t *testing.T) {
 	a := newSub("a", withCondition(v1alpha1.SubscriptionResolutionFailed, "ConstraintsNotSatisfiable", "x", 6))
 	b := newSub("b", follows("old", "other.v1"), installed, withCondition(v1alpha1.SubscriptionBundleUnpacking, "UnpackingInProgress", "", 6))

@@ -3,7 +3,6 @@
 package subscription_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -17,24 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-func leaving(at int) func(*v1alpha1.Subscription) {
-	return func(s *v1alpha1.Subscription) {
-		s.DeletionTimestamp, s.Finalizers = secondp(at), []string{"mine", subscription.Finalizer}
-	}
-}
-
 func content(csv string) func(*v1alpha1.InstallPlan) {
 	return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{csv} }
-}
-
-// words prints the actions of a result: verb, kind and name.
-func words(r olmcore.Result) string {
-	var all []string
-	for _, a := range r.Actions {
-		verb, ref, _ := a.Describe()
-		all = append(all, string(verb)+" "+ref.Kind+" "+ref.Name)
-	}
-	return strings.Join(all, ", ")
 }
 
 func TestPlanDeletion(t *testing.T) {

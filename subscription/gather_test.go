@@ -4,7 +4,6 @@ package subscription_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -17,11 +16,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/internal/sample"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/component"
@@ -94,42 +92,18 @@ func names[T metav1.Object](list []T) []string {
 	return all
 }
 
-// failing is a Reader whose n-th read fails.
-type failing struct {
-	olmcore.Reader
-	left *int
-}
-
-var errRead = errors.New("connection refused")
-
-func (f failing) fails() bool { *f.left--; return *f.left < 0 }
-
-func (f failing) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
-	if f.fails() {
-		return nil, errRead
-	}
-	return f.Reader.Get(ctx, gvk, namespace, name)
-}
-
-func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
-	if f.fails() {
-		return nil, errRead
-	}
-	return f.Reader.List(ctx, gvk, namespace, selector)
-}
-
 func TestAFailedReadIsAnErrorNeverAnEmptyList(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot(gatherObjects(), olmcore.Everything)
 	require.NoError(t, err)
 	for n := range 100 {
 		left := n
-		_, err := subscription.Gather(context.Background(), failing{snapshot, &left}, ns, subscription.Config{})
+		_, err := subscription.Gather(context.Background(), sample.Failing{Reader: snapshot, Left: &left}, ns, subscription.Config{})
 		if left >= 0 {
 			require.NoError(t, err)
 			require.Greater(t, n, 15, "fewer reads than expected")
 			return
 		}
-		require.ErrorIs(t, err, errRead, "read %d", n)
+		require.ErrorIs(t, err, sample.ErrRead, "read %d", n)
 	}
 }
 

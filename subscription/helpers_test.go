@@ -10,10 +10,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
+	"github.com/olmcore/olm/internal/sample"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
-	"github.com/olmcore/olm/subscription/health"
-	"github.com/olmcore/olm/subscription/internal/sample"
 )
 
 const (
@@ -32,7 +31,10 @@ var (
 	done, failed, installedIs   = sample.Done, sample.Failed, sample.InstalledIs
 	inputOf, answered           = sample.Input, sample.Answered
 	resolutionOf, carryOut      = sample.ResolutionOf, sample.CarryOut
-	vault                       = sample.Vault
+	vault, empty, leaving       = sample.Vault, sample.Empty, sample.Leaving
+	reconcile, statusOf         = sample.Reconcile, sample.StatusOf
+	healthOf, lookup            = sample.HealthOf, sample.Lookup
+	reasons, words              = sample.Reasons, sample.Words
 )
 
 // failForward makes the namespace fail forward.
@@ -41,41 +43,12 @@ func failForward(in subscription.Input) subscription.Input {
 	return in
 }
 
-func reconcile(t require.TestingT, in subscription.Input) subscription.Outcome {
-	out, err := subscription.Reconcile(in)
-	require.NoError(t, err)
-	return out
-}
-
 func gateOf(t require.TestingT, in subscription.Input) subscription.Gate { return assess(t, in).Gate }
-
-// healthOf returns the health of the first Subscription.
-func healthOf(t require.TestingT, in subscription.Input) health.Health {
-	all, err := health.Of(in)
-	require.NoError(t, err)
-	return all[assess(t, in).Verdicts[0].Subscription.Name]
-}
 
 func assess(t require.TestingT, in subscription.Input) subscription.Assessment {
 	a, err := subscription.Assess(in)
 	require.NoError(t, err)
 	return a
-}
-
-// statusOf returns the status that an Outcome leaves a Subscription with.
-func statusOf(t require.TestingT, in subscription.Input, out subscription.Outcome, name string) v1alpha1.SubscriptionStatus {
-	for _, a := range out.Actions {
-		if u, ok := a.(olmcore.UpdateStatus); ok && u.Target.Name == name {
-			return u.After.(*v1alpha1.Subscription).Status
-		}
-	}
-	for _, s := range in.Subscriptions.Items {
-		if s.Name == name {
-			return s.Status
-		}
-	}
-	require.Fail(t, "no Subscription "+name)
-	return v1alpha1.SubscriptionStatus{}
 }
 
 // planConditions prints the InstallPlan conditions of a status.
@@ -122,17 +95,6 @@ func gaps(r olmcore.Result) string {
 		if d.Reason == olmcore.ReasonHistoryGap {
 			kind, _, _ := strings.Cut(d.Message, ":")
 			all = append(all, kind)
-		}
-	}
-	return strings.Join(all, " ")
-}
-
-// reasons prints the reasons of the other diagnostics.
-func reasons(r olmcore.Result) string {
-	var all []string
-	for _, d := range r.Diagnostics {
-		if d.Reason != olmcore.ReasonHistoryGap {
-			all = append(all, d.Reason)
 		}
 	}
 	return strings.Join(all, " ")

@@ -15,12 +15,6 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-func lookup(t v1alpha1.BundleLookupConditionType, reason, message string) v1alpha1.BundleLookup {
-	return v1alpha1.BundleLookup{Path: "quay.io/etcd:1", Identifier: "etcd.v1", Conditions: []v1alpha1.BundleLookupCondition{
-		{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message},
-	}}
-}
-
 // saidOfNamespace prints the diagnostics about the Namespace.
 func saidOfNamespace(r olmcore.Result) string {
 	var all []string

@@ -3,7 +3,7 @@
 package audit_test
 
 import (
-	"github.com/olmcore/olm/subscription/internal/sample"
+	"github.com/olmcore/olm/internal/sample"
 )
 
 const (
@@ -12,22 +12,10 @@ const (
 )
 
 var (
-	epoch         = sample.Epoch
-	now           = sample.Now
-	secondp       = sample.Secondp
-	newSub        = sample.Sub
-	newPlan       = sample.Plan
-	newCSV        = sample.CSV
-	follows       = sample.Follows
-	installed     = sample.Installed
-	pending       = sample.Pending
-	withCondition = sample.WithCondition
-	manual        = sample.Manual
-	started       = sample.Started
-	done          = sample.Done
-	failed        = sample.Failed
-	inputOf       = sample.Input
-	answered      = sample.Answered
-	carryOut      = sample.CarryOut
-	vault         = sample.Vault
+	epoch, now, secondp            = sample.Epoch, sample.Now, sample.Secondp
+	newSub, newPlan, newCSV        = sample.Sub, sample.Plan, sample.CSV
+	follows, installed, pending    = sample.Follows, sample.Installed, sample.Pending
+	withCondition, manual, started = sample.WithCondition, sample.Manual, sample.Started
+	done, failed, inputOf          = sample.Done, sample.Failed, sample.Input
+	answered, carryOut, vault      = sample.Answered, sample.CarryOut, sample.Vault
 )

@@ -23,6 +23,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/sample"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -188,8 +189,8 @@ func TestEveryKindIsListed(t *testing.T) {
 	require.Empty(t, in.Components)
 	for n := range len(scannedKinds) + 1 {
 		left := n
-		_, err := component.Gather(context.Background(), failing{snapshot, &left}, "etcd.ops")
-		require.ErrorIs(t, err, errRead)
+		_, err := component.Gather(context.Background(), sample.Failing{Reader: snapshot, Left: &left}, "etcd.ops")
+		require.ErrorIs(t, err, sample.ErrRead)
 	}
 
 	require.Equal(t, []types.NamespacedName{{Name: "etcd.ops"}}, component.Affected(operatorObject()))

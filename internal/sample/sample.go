@@ -5,17 +5,25 @@
 package sample
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/health"
 )
 
 const (
@@ -223,4 +231,88 @@ func Vault(name string, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscr
 	return Sub(name, append([]func(*v1alpha1.Subscription){func(s *v1alpha1.Subscription) {
 		s.Spec.Package, s.Labels = "vault", map[string]string{"operators.coreos.com/vault.ops": ""}
 	}}, change...)...)
+}
+
+// Empty is a plan that was created and has no content yet.
+func Empty(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }
+
+// Leaving is a Subscription that is being deleted.
+func Leaving(at int) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) {
+		s.DeletionTimestamp, s.Finalizers = Secondp(at), []string{"mine", subscription.Finalizer}
+	}
+}
+
+func Lookup(t v1alpha1.BundleLookupConditionType, reason, message string) v1alpha1.BundleLookup {
+	return v1alpha1.BundleLookup{Path: "quay.io/etcd:1", Identifier: "etcd.v1", Conditions: []v1alpha1.BundleLookupCondition{
+		{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message},
+	}}
+}
+
+func Reconcile(t require.TestingT, in subscription.Input) subscription.Outcome {
+	out, err := subscription.Reconcile(in)
+	require.NoError(t, err)
+	return out
+}
+
+// HealthOf returns the health of the first Subscription by name.
+func HealthOf(t require.TestingT, in subscription.Input) health.Health {
+	all, err := health.Of(in)
+	require.NoError(t, err)
+	return all[slices.Min(slices.Collect(maps.Keys(all)))]
+}
+
+// StatusOf returns the status that an Outcome leaves a Subscription with.
+func StatusOf(t require.TestingT, in subscription.Input, out subscription.Outcome, name string) v1alpha1.SubscriptionStatus {
+	for _, a := range out.Actions {
+		if u, ok := a.(olmcore.UpdateStatus); ok && u.Target.Name == name {
+			return u.After.(*v1alpha1.Subscription).Status
+		}
+	}
+	i := slices.IndexFunc(in.Subscriptions.Items, func(s *v1alpha1.Subscription) bool { return s.Name == name })
+	require.GreaterOrEqual(t, i, 0, "no Subscription "+name)
+	return in.Subscriptions.Items[i].Status
+}
+
+// Reasons prints the reasons of the diagnostics but for gaps.
+func Reasons(r olmcore.Result) string {
+	var all []string
+	for _, d := range r.Diagnostics {
+		if d.Reason != olmcore.ReasonHistoryGap {
+			all = append(all, d.Reason)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// Words prints the actions of a result: verb, kind and name.
+func Words(r olmcore.Result) string {
+	var all []string
+	for _, a := range r.Actions {
+		verb, ref, _ := a.Describe()
+		all = append(all, string(verb)+" "+ref.Kind+" "+ref.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Failing is a Reader whose reads fail once there are none Left.
+type Failing struct {
+	olmcore.Reader
+	Left *int
+}
+
+var ErrRead = errors.New("connection refused")
+
+func (f Failing) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if *f.Left--; *f.Left < 0 {
+		return nil, ErrRead
+	}
+	return f.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (f Failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if *f.Left--; *f.Left < 0 {
+		return nil, ErrRead
+	}
+	return f.Reader.List(ctx, gvk, namespace, selector)
 }
