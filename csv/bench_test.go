@@ -7,12 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // converged is the gathered Input of a CSV that is installed beside others.
@@ -208,4 +213,180 @@ func BenchmarkSteps(b *testing.B) {
 	b.Run("Replacing", func(b *testing.B) { reconcileBench(b, in, false) })
 	in = input(deleting, "Replaced", "")
 	b.Run("Deleting", func(b *testing.B) { reconcileBench(b, in, false) })
+}
+
+// scales are the numbers of objects at which the benchmarks show that the cost is linear.
+var scales = []int{1_000, 10_000, 100_000}
+
+// manyDeployments is a CSV with n Deployments, all of them there, beside another version with as many.
+func manyDeployments(n int) []olmcore.Object {
+	c := operator("cool.v1", 1)
+	hold(c, succeeded, "InstallSucceeded", "install strategy completed with no errors", time.Hour)
+	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
+	other := operator("other.v1", 1)
+	other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, other.Spec.CustomResourceDefinitions.Owned = nil, nil
+	objects := []olmcore.Object{c, other, group(), establishedCRD()}
+	mine, theirs := &c.Spec.InstallStrategy.StrategySpec, &other.Spec.InstallStrategy.StrategySpec
+	for i := range n {
+		spec := deploymentSpec(fmt.Sprintf("d%06d", i))
+		mine.DeploymentSpecs = append(mine.DeploymentSpecs, spec)
+		theirs.DeploymentSpecs = append(theirs.DeploymentSpecs, deploymentSpec(fmt.Sprintf("e%06d", i)))
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: spec.Name, UID: types.UID(spec.Name), Labels: ours("").Labels}, Spec: spec.Spec}
+		d.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(c)}
+		objects = append(objects, d)
+	}
+	return objects
+}
+
+// BenchmarkGatherManyDeployments reads and assesses one CSV with so many Deployments.
+func BenchmarkGatherManyDeployments(b *testing.B) {
+	for _, n := range scales {
+		snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
+		require.NoError(b, err)
+		b.Run(fmt.Sprint("deployments=", n), func(b *testing.B) {
+			for b.Loop() {
+				in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+				require.NoError(b, err)
+				in.Now, in.KubernetesVersion = now, kubernetesVersion
+				require.Len(b, in.Deployments.Items, n)
+				_, err = csv.Assess(in)
+				require.NoError(b, err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/deployment")
+		})
+	}
+}
+
+// TestAHundredThousandDeployments: work that grows with the square of their number would not end within the time that a
+// run of the tests is given.
+func TestAHundredThousandDeployments(t *testing.T) {
+	const n = 100_000
+	snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
+	require.NoError(t, err)
+	in, err := csv.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	require.Len(t, in.Deployments.Items, n)
+	in.Now, in.KubernetesVersion = now, kubernetesVersion
+	_, err = csv.Assess(in)
+	require.NoError(t, err)
+}
+
+// TestManyDeploymentsAreOfOneRule: what is found by an index is what is found by looking.
+func TestManyDeploymentsAreOfOneRule(t *testing.T) {
+	objects := manyDeployments(50)
+	c := objects[0].(*v1alpha1.ClusterServiceVersion)
+	specs := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	judge := func() csv.Assessment {
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(t, err)
+		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+		require.NoError(t, err)
+		in.Now, in.KubernetesVersion = now, kubernetesVersion
+		in.ServiceAccounts.Items = nil
+		return assess(t, in)
+	}
+	c.Spec.InstallStrategy.StrategySpec.Permissions = nil
+	require.Contains(t, judge().Message, `deployment "d000000" not available`)
+	*specs = append(*specs, deploymentSpec("d000007"))
+	require.Equal(t, `deployment "d000007" listed twice`, judge().Message)
+	(*specs)[50].Name = "missing"
+	(*specs)[0], (*specs)[50] = (*specs)[50], (*specs)[0]
+	require.Equal(t, "installing: missing deployment with name=missing", judge().Message)
+}
+
+// costLimit is far above what the calls below take, and far below what they would take if their cost grew with the
+// square of the input, or worse.
+const costLimit = 4 * time.Second
+
+func binding(name, role, account string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: "ns"}},
+	}
+}
+
+// TestHugeInputs: what a CSV asks for, and what the cluster holds, may be large.
+func TestHugeInputs(t *testing.T) {
+	for name, fill := range map[string]func(in *csv.Input){
+		"a thousand permissions": func(in *csv.Input) {
+			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
+			for i := range 1000 {
+				rules := []rbacv1.PolicyRule{{Verbs: []string{"get", fmt.Sprint(i)}, APIGroups: []string{"", "apps"}, Resources: []string{"pods", "nodes"}}}
+				s.ClusterPermissions = append(s.ClusterPermissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "cool", Rules: rules})
+				role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, Rules: rules}
+				in.ClusterRoles.Items = append(in.ClusterRoles.Items, role)
+				in.ClusterRoleBindings.Items = append(in.ClusterRoleBindings.Items, binding(role.Name, role.Name, "cool"))
+			}
+		},
+		"a hundred thousand bindings of others": func(in *csv.Input) {
+			for i := range 100_000 {
+				in.ClusterRoleBindings.Items = append(in.ClusterRoleBindings.Items, binding(fmt.Sprint(i), "x", "other"))
+			}
+		},
+		"a thousand definitions": func(in *csv.Input) {
+			spec := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+			spec.Owned, in.CustomResourceDefinitions.Items = nil, nil
+			for i := range 1000 {
+				crd := establishedCRD()
+				crd.Name, crd.Spec.Names.Kind = fmt.Sprintf("k%d.example.com", i), fmt.Sprintf("K%d", i)
+				spec.Required = append(spec.Required, v1alpha1.CRDDescription{Name: crd.Name, Version: "v1", Kind: crd.Spec.Names.Kind})
+				in.CustomResourceDefinitions.Items = append(in.CustomResourceDefinitions.Items, crd)
+			}
+		},
+		"ten thousand other versions": func(in *csv.Input) {
+			for i := range 10_000 {
+				o := operator(fmt.Sprintf("other.v%d", i), i)
+				o.Spec.CustomResourceDefinitions.Owned, o.Spec.Replaces = nil, fmt.Sprintf("other.v%d", i-1)
+				in.Neighbours.Items = append(in.Neighbours.Items, o)
+			}
+		},
+		"ten thousand requirements in the status": func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.RequirementStatus = make([]v1alpha1.RequirementStatus, 10_000)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, phase := range []phaseName{pending, installReady, succeeded, failed, replacing} {
+				in := input(phase, "RequirementsUnknown", "")
+				fill(&in)
+				for range 3 { // metadata, annotation of the group, phase
+					start := time.Now()
+					out := reconciled(t, in)
+					require.Less(t, time.Since(start), costLimit, "%s", phase)
+					if after, ok := metadataOf(firstOf(out.Actions)); ok {
+						in.ClusterServiceVersion = after
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestGatherFollowsALongChain: however far the versions reach that replace each other, and in whatever order they are
+// listed.
+func TestGatherFollowsALongChain(t *testing.T) {
+	const n = 20_000
+	objects := make([]olmcore.Object, n)
+	for i := range objects {
+		c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("chain.v%05d", i), UID: types.UID(fmt.Sprint(i))}}
+		if i > 0 {
+			c.Spec.Replaces = fmt.Sprintf("chain.v%05d", i-1)
+		}
+		objects[i] = c
+	}
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	require.NoError(t, err)
+	for _, at := range []int{0, n / 2, n - 1} {
+		start := time.Now()
+		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("chain.v%05d", at)}, csv.Config{})
+		require.NoError(t, err)
+		require.Len(t, in.Neighbours.Items, n-1)
+		require.Less(t, time.Since(start), costLimit)
+	}
+}
+
+func firstOf(actions []olmcore.Action) olmcore.Action {
+	if len(actions) == 0 {
+		return nil
+	}
+	return actions[0]
 }

@@ -12,8 +12,11 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
@@ -247,4 +250,194 @@ func TestAFailingInstallationIsTriedEverMoreSeldom(t *testing.T) {
 	}
 	v := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
 	require.Equal(t, reason("InstallComponentFailed"), v.Status.Reason)
+}
+
+// OLM's case: webhooks: repeated names, all groups, OLM's group and configurations are refused.
+func TestForbiddenWebhookRules(t *testing.T) {
+	const olm, configurations = "webhook rules cannot include the OLM group", "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
+	rows := map[string]row{}
+	for name, c := range map[string]struct{ group, resource, says string }{
+		"all groups":                   {"*", "pods", "webhook rules cannot include all groups"},
+		"the OLM group":                {"operators.coreos.com", "subscriptions", olm},
+		"its configurations, by kind":  {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration", configurations},
+		"the mutating ones, by kind":   {"admissionregistration.k8s.io", "MutatingWebhookConfiguration", configurations},
+		"all of their group":           {"admissionregistration.k8s.io", "*", configurations},
+		"its configurations, by name":  {"admissionregistration.k8s.io", "validatingwebhookconfigurations", configurations},
+		"the mutating ones, by name":   {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", configurations},
+		"a part of its configurations": {"admissionregistration.k8s.io", "mutatingwebhookconfigurations/status", configurations},
+		"policies of that group":       {"admissionregistration.k8s.io", "validatingadmissionpolicies", ""},
+		"another group":                {"example.com", "*", ""},
+	} {
+		r := webhookRow(func(w *v1alpha1.WebhookDescription) {
+			w.Rules = []admissionregistrationv1.RuleWithOperations{
+				{Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, Resources: []string{"pods"}}},
+				{Rule: admissionregistrationv1.Rule{APIGroups: []string{"apps", c.group}, Resources: []string{"deployments", c.resource}}},
+			}
+		}, c.says)
+		if c.says == "" {
+			r.want = toReporting(installReady, "AllRequirementsMet", allMet, nil)
+		}
+		rows[name] = r
+	}
+	run(t, rows)
+}
+
+func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
+	was := func(in *csv.Input) {
+		s := &in.ClusterServiceVersion.Status
+		s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
+	}
+	taken := func(r []v1alpha1.RequirementStatus) {
+		r[1].Status, r[1].Message, r[1].Dependents = "PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion", nil
+	}
+	const unmetNow = "requirements no longer met"
+	account := func(change func(in *csv.Input)) func(*testing.T, *csv.Input) {
+		return func(_ *testing.T, in *csv.Input) {
+			was(in)
+			successorOf(in, pending)
+			in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("cool.v2")
+			change(in)
+		}
+	}
+	givesWay := toReporting(replacing, "BeingReplaced", "being replaced by csv: cool.v2", taken)
+	run(t, map[string]row{
+		"the successor took the account, Failed":  {phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(*csv.Input) {}), want: givesWay},
+		"the successor took the account, Pending": {phase: pending, reason: "RequirementsNotMet", message: unmetNow, change: account(func(*csv.Input) {}), want: givesWay},
+		"somebody else took the account": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
+		},
+		"it never ran": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow,
+			change: account(func(in *csv.Input) {
+				in.ClusterServiceVersion.Status.Conditions = in.ClusterServiceVersion.Status.Conditions[1:]
+			}),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
+		},
+		"it failed for another reason": {
+			phase: failed, reason: "InstallCheckFailed", message: "install timeout", change: account(func(*csv.Input) {}),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
+		},
+		"more is missing": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(in *csv.Input) { in.CustomResourceDefinitions.Items = nil }),
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
+				taken(r)
+				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
+			}),
+		},
+		"a required CRD lost its version": {
+			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: func(t *testing.T, in *csv.Input) {
+				d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+				d.Owned, d.Required = nil, d.Owned
+				in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
+				status := in.ClusterServiceVersion.Status
+				*in = labelled(t, *in)
+				in.ClusterServiceVersion.Status = status
+				was(in)
+				successorOf(in, pending)
+			},
+			want: toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
+				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD version not served", ""
+			}),
+		},
+	})
+}
+
+// TestAnExcludedAnnotationRollsNothing when it changes.
+func TestAnExcludedAnnotationRollsNothing(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", wellDone)
+	in.Config.ExcludedAnnotations = []string{"olm.skipRange"}
+	in.ClusterServiceVersion.Annotations["olm.skipRange"] = "<1.0.0"
+	deploy(t, &in)
+	require.NotContains(t, in.Deployments.Items[0].Spec.Template.Annotations, "olm.skipRange")
+	check(t, in, olmcore.Result{})
+	in.ClusterServiceVersion.Annotations["olm.skipRange"] = "<2.0.0"
+	check(t, in, olmcore.Result{})
+	hold(in.ClusterServiceVersion, installReady, "AllRequirementsMet", allMet, time.Minute)
+	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
+}
+
+// TestARequiredAPIServiceIsLeftAlone from the installation to the end.
+func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
+	ctx := context.Background()
+	cluster, driver := newWorld(csv.Config{})
+	objects, err := fromFiles("base.yaml", "v1.yaml")
+	require.NoError(t, err)
+	v := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
+	v.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing"}}
+	require.NoError(t, cluster.Create(append(objects, &apiregistrationv1.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: "v1.api.example.com"},
+		Spec:       apiregistrationv1.APIServiceSpec{Group: "api.example.com", Version: "v1", GroupPriorityMinimum: 2000, VersionPriority: 15},
+	})...))
+	require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
+	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
+	require.Equal(t, succeeded, live.Status.Phase, live.Status.Message)
+	require.NoError(t, cluster.Delete(refOf(live)))
+	require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
+	require.NotNil(t, fake.Find[*apiregistrationv1.APIService](cluster, "", "v1.api.example.com"))
+	for _, e := range driver.Events {
+		if e.Action != nil {
+			_, target, _ := e.Action.Describe()
+			require.NotEqual(t, "APIService", target.Kind)
+		}
+	}
+}
+
+// TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator fails.
+// OLM's cases: APIs to remove from a static group: Failed; aggregation, install modes, intersection and static groups.
+func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
+	in := input(succeeded, "InstallSucceeded", wellDone)
+	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
+	in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, 1000*time.Hour))
+	want := moves(in, failed, "CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis")
+	want.Diagnostics = []olmcore.Diagnostic{{
+		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.OtherGroups.Items[0]).Unversioned(),
+		Message: "OperatorGroup other/group provides Cool.v1.example.com in a namespace that it shares with this one",
+	}}
+	check(t, in, want)
+}
+
+// TestThreeVersionsAtOnce come in each of the six orders; every state that is seen is one of those that a chain may be
+// in.
+// OLM's cases: three versions at once, in each order, step by step; several versions in between.
+func TestThreeVersionsAtOnce(t *testing.T) {
+	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}
+	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			cluster, driver := newWorld(csv.Config{})
+			objects, err := fromFiles("base.yaml", "v1.yaml")
+			require.NoError(t, err)
+			require.NoError(t, cluster.Create(objects[:3]...))
+			template := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
+			for _, i := range order {
+				v := template.DeepCopy()
+				v.Name, v.Spec.Version.Major = string(rune('a'+i)), uint64(i+1)
+				if i > 0 {
+					v.Spec.Replaces = string(rune('a' + i - 1))
+				}
+				require.NoError(t, cluster.Create(needs(v)[1:]...))
+				require.NoError(t, cluster.Create(v))
+			}
+			seen := map[string]bool{}
+			for range 60 {
+				require.NoError(t, cluster.Settle())
+				_, err := driver.Round(context.Background())
+				require.NoError(t, err)
+				state := [3]string{"gone", "gone", "gone"}
+				for _, v := range csvs(cluster) {
+					state[v.Name[0]-'a'] = string(v.Status.Phase)
+				}
+				for i := range 2 {
+					makesWay := slices.Contains([]string{"Replacing", "Deleting", "gone"}, state[i])
+					require.True(t, makesWay || !slices.Contains(begun, state[i+1]), "%v", state)
+				}
+				require.True(t, state[0] == "gone" || state[2] != "Succeeded" || slices.Contains([]string{"Replacing", "Deleting"}, state[0]), "%v", state)
+				seen[fmt.Sprint(state)] = true
+				require.NoError(t, cluster.RunFor(time.Second))
+			}
+			require.NoError(t, driver.RunUntilIdle(context.Background(), time.Hour))
+			require.Equal(t, []string{"c Succeeded", "deployment cool of c, example.com/cool:1"}, summary(cluster))
+			require.Greater(t, len(seen), 4, "%v", seen)
+		})
+	}
 }

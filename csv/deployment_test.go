@@ -4,6 +4,7 @@ package csv_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"math/big"
 	"testing"
 	"time"
@@ -13,10 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -425,5 +429,226 @@ func TestAdoptionRestartsNoOperator(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, out.Transitions, 1, "another configuration is a rollout")
 		})
+	}
+}
+
+// configured is an InstallReady CSV whose Subscription has a config.
+func configured(pod corev1.PodSpec, config v1alpha1.SubscriptionConfig) csv.Input {
+	in := input(installReady, "AllRequirementsMet", "")
+	in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec = pod
+	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Config: &config},
+		Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
+	})
+	return in
+}
+
+func podOf(t require.TestingT, in csv.Input) corev1.PodSpec {
+	out := reconciled(t, in)
+	require.Len(t, out.Actions, 1)
+	return out.Actions[0].(olmcore.Create).Object.(*appsv1.Deployment).Spec.Template.Spec
+}
+
+// TestAConfigTwiceIsTheConfigOnce: laying a Subscription's config over what it made changes nothing, and nothing that
+// the CSV has is ever dropped.
+func TestAConfigTwiceIsTheConfigOnce(t *testing.T) {
+	v := gen.Vocabulary{Now: now, Namespace: "ns", Names: []string{"a", "b", "c"}, Words: map[string][]string{"mountpath": {"/a", "/b"}}}
+	configs, pods := gen.Value[v1alpha1.SubscriptionConfig](v), gen.Value[corev1.PodSpec](v)
+	rapid.Check(t, func(t *rapid.T) {
+		config, pod := configs.Draw(t, "config"), pods.Draw(t, "pod")
+		pod.Containers = append(pod.Containers, corev1.Container{Name: "manager"})
+		once := podOf(t, configured(*pod.DeepCopy(), config))
+		twice := podOf(t, configured(*once.DeepCopy(), config))
+		if !equality.Semantic.DeepEqual(once, twice) {
+			t.Fatalf("(-once +twice):\n%s", cmp.Diff(once, twice))
+		}
+		require.Len(t, once.Containers, len(pod.Containers))
+		require.Equal(t, len(pod.InitContainers), len(once.InitContainers))
+		for i, c := range pod.Containers {
+			require.Equal(t, c.Name, once.Containers[i].Name)
+			require.Subset(t, namesOf(once.Containers[i].Env, func(e corev1.EnvVar) string { return e.Name }), namesOf(c.Env, func(e corev1.EnvVar) string { return e.Name }))
+		}
+		require.Subset(t, namesOf(once.Volumes, func(v corev1.Volume) string { return v.Name }), namesOf(pod.Volumes, func(v corev1.Volume) string { return v.Name }))
+		require.Subset(t, once.Tolerations, pod.Tolerations)
+	})
+}
+
+func namesOf[T any](list []T, name func(T) string) []string {
+	names := []string{}
+	for _, v := range list {
+		names = append(names, name(v))
+	}
+	return names
+}
+
+// TestConfigPartByPart: what a config does to a Pod of two containers, part by part and whole.
+// OLM's cases: env: added, overwritten, emptied, in every container; envFrom: appended, not repeated; volumes:
+// appended, replaced, none; mounts: appended, replaced; tolerations: appended, not repeated; resources: replaced,
+// emptied, kept; nodeSelector: replaced, emptied, kept; affinity: kept, removed, replaced in part and whole.
+func TestConfigPartByPart(t *testing.T) {
+	type (
+		config = v1alpha1.SubscriptionConfig
+		env    = corev1.EnvVar
+	)
+	from := func(name string) corev1.EnvFromSource {
+		return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
+	}
+	node := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
+	pods := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a"}}}
+	anti := &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "b"}}}
+	few, many := corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}, corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("9")}}
+	both := func(change func(c *corev1.Container)) func(p *corev1.PodSpec) {
+		return func(p *corev1.PodSpec) { change(&p.Containers[0]); change(&p.Containers[1]) }
+	}
+	same := func(*corev1.PodSpec) {}
+	for name, c := range map[string]struct {
+		given  func(p *corev1.PodSpec)
+		config config
+		want   func(p *corev1.PodSpec)
+	}{
+		"nothing is set": {same, config{}, same},
+		"env is added to every container": {same, config{Env: []env{{Name: "A", Value: "1"}}},
+			both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "1"}} })},
+		"env is overwritten": {both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}} }), config{Env: []env{{Name: "A", Value: "9"}}},
+			both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "9"}, {Name: "B", Value: "2"}} })},
+		"env is emptied": {both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "1"}} }), config{Env: []env{{Name: "A"}}},
+			both(func(c *corev1.Container) { c.Env = []env{{Name: "A"}} })},
+		"envFrom is appended": {both(func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{from("a")} }), config{EnvFrom: []corev1.EnvFromSource{from("b")}},
+			both(func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{from("a"), from("b")} })},
+		"envFrom is not repeated": {both(func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{from("a")} }), config{EnvFrom: []corev1.EnvFromSource{from("a")}},
+			both(func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{from("a")} })},
+		"volumes are appended": {func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "a"}} }, config{Volumes: []corev1.Volume{{Name: "b"}}},
+			func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "a"}, {Name: "b"}} }},
+		"volumes are replaced by name": {
+			func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "a"}, {Name: "b"}} },
+			config{Volumes: []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}},
+			func(p *corev1.PodSpec) {
+				p.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, {Name: "b"}}
+			},
+		},
+		"no volumes keep those that are there": {func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "a"}} }, config{Volumes: []corev1.Volume{}},
+			func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "a"}} }},
+		"mounts are appended": {
+			both(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: "/a"}} }), config{VolumeMounts: []corev1.VolumeMount{{Name: "b", MountPath: "/b"}}},
+			both(func(c *corev1.Container) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: "/a"}, {Name: "b", MountPath: "/b"}}
+			}),
+		},
+		"mounts are replaced by name": {
+			both(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: "/a"}} }), config{VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/b"}}},
+			both(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: "/b"}} }),
+		},
+		"tolerations are appended once": {
+			func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "a"}} }, config{Tolerations: []corev1.Toleration{{Key: "a"}, {Key: "b"}}},
+			func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "b"}} },
+		},
+		"resources are replaced whole":   {both(func(c *corev1.Container) { c.Resources = many }), config{Resources: &few}, both(func(c *corev1.Container) { c.Resources = few })},
+		"resources are emptied":          {both(func(c *corev1.Container) { c.Resources = many }), config{Resources: &corev1.ResourceRequirements{}}, both(func(c *corev1.Container) { c.Resources = corev1.ResourceRequirements{} })},
+		"no resources keep those there":  {both(func(c *corev1.Container) { c.Resources = many }), config{}, both(func(c *corev1.Container) { c.Resources = many })},
+		"nodeSelector is replaced whole": {func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"a": "1"} }, config{NodeSelector: map[string]string{"b": "2"}}, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"b": "2"} }},
+		"an empty nodeSelector empties":  {func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"a": "1"} }, config{NodeSelector: map[string]string{}}, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{} }},
+		"no nodeSelector keeps it":       {func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"a": "1"} }, config{}, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"a": "1"} }},
+		"no affinity keeps it":           {func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{PodAffinity: pods} }, config{}, func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{PodAffinity: pods} }},
+		"an empty affinity removes it":   {func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{PodAffinity: pods} }, config{Affinity: &corev1.Affinity{}}, same},
+		"affinity where there was none":  {same, config{Affinity: &corev1.Affinity{NodeAffinity: node}}, func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node} }},
+		"affinity is replaced part by part": {
+			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods} },
+			config{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: anti}},
+			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAntiAffinity: anti} },
+		},
+		"an empty podAntiAffinity takes nothing else": {
+			func(p *corev1.PodSpec) {
+				p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods, PodAntiAffinity: anti}
+			},
+			config{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
+			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods} },
+		},
+		"the last part of an affinity goes": {
+			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{PodAntiAffinity: anti} },
+			config{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}, PodAffinity: &corev1.PodAffinity{}}}, same,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}, {Name: "b"}}}
+			want := *pod.DeepCopy()
+			c.given(&pod)
+			c.want(&want)
+			for i := range want.Containers {
+				want.Containers[i].Env = append(want.Containers[i].Env, env{Name: "OPERATOR_CONDITION_NAME", Value: "cool.v1"})
+			}
+			if diff := cmp.Diff(want, podOf(t, configured(pod, c.config))); diff != "" {
+				t.Errorf("Pod (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheWholeDeployment that is created, with everything that the CSV and its Subscription can say about it.
+// OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never overwritten; annotations
+// of the CSV win over the template's; labels of the strategy get onto the Deployment.
+func TestTheWholeDeployment(t *testing.T) {
+	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{
+		Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},
+	})
+	c := in.ClusterServiceVersion
+	c.Annotations["both"] = "csv"
+	entry := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
+	entry.Label = map[string]string{"custom": "label", "olm.owner": "somebody"}
+	entry.Spec.Template.Annotations = map[string]string{"template": "kept", "both": "template", "shared": "template"}
+	entry.Spec.RevisionHistoryLimit = new(int32(7))
+
+	got := wanted(t, in)
+	pod := map[string]string{
+		"olm.operatorGroup": "group", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "ns",
+		"both": "csv", "template": "kept", "shared": "template", "new": "config",
+	}
+	want := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "cool",
+			Labels: map[string]string{
+				"custom": "label", "olm.managed": "true", "olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion",
+				"olm.deployment-spec-hash": got.Labels["olm.deployment-spec-hash"],
+			},
+			Annotations: map[string]string{
+				"new": "config", "shared": "config", "olm.operatorGroup": "config",
+			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1", UID: "uid-cool.v1",
+				Controller: new(false), BlockOwnerDeletion: new(false),
+			}},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cool"}}, RevisionHistoryLimit: new(int32(1)),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "cool"}, Annotations: pod},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Env: []corev1.EnvVar{{Name: "OPERATOR_CONDITION_NAME", Value: "cool.v1"}}}}},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	hash, err := olmcore.Hash(want.Spec)
+	require.NoError(t, err)
+	require.Equal(t, hash, got.Labels["olm.deployment-spec-hash"])
+}
+
+// TestTheHashSurvivesJSON: a CSV that went through the API server and back, however often, and maps in any order, give
+// the same Deployment.
+func TestTheHashSurvivesJSON(t *testing.T) {
+	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{})
+	entry := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
+	entry.Spec.Template.Annotations = map[string]string{}
+	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		entry.Spec.Template.Annotations[key], entry.Spec.Template.Labels["l"+key], in.ClusterServiceVersion.Annotations["n"+key] = key, key, key
+	}
+	want := wanted(t, in)
+	for range 20 {
+		data, err := json.Marshal(in.ClusterServiceVersion)
+		require.NoError(t, err)
+		in.ClusterServiceVersion = &v1alpha1.ClusterServiceVersion{}
+		require.NoError(t, json.Unmarshal(data, in.ClusterServiceVersion))
+		require.Equal(t, want, wanted(t, in))
 	}
 }

@@ -3,6 +3,11 @@
 package csv_test
 
 import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +21,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -232,4 +241,322 @@ func leaving(t *testing.T) csv.Input {
 func does(t *testing.T, in csv.Input) []string {
 	t.Helper()
 	return csvtest.Writes(reconciled(t, in).Actions)
+}
+
+// applied is what an Input is after the actions of a result ran, and nothing else happened: no controller of Kubernetes
+// moves, and what is deleted is gone. gone says that the CSV itself is.
+func applied(t require.TestingT, in csv.Input, actions []olmcore.Action) (after csv.Input, gone bool) {
+	for _, action := range actions {
+		switch a := action.(type) {
+		case olmcore.Create:
+			stored := a.Object.DeepCopyObject().(olmcore.Object)
+			stored.SetUID("new-" + typesUID(a.Target))
+			stored.SetResourceVersion("1")
+			stored.SetGeneration(1)
+			stored.SetCreationTimestamp(olmcore.Timestamp(in.Now))
+			put(t, &in, stored)
+		case olmcore.Update:
+			put(t, &in, a.After)
+		case olmcore.UpdateStatus:
+			put(t, &in, a.After)
+		case olmcore.Delete:
+			take(&in, a.Target)
+		}
+	}
+	c := in.ClusterServiceVersion
+	return in, c.DeletionTimestamp != nil && len(c.Finalizers) == 0
+}
+
+func typesUID(target olmcore.Ref) types.UID { return types.UID(target.Kind + "-" + target.Name) }
+
+// put stores an object in the list of its kind.
+func put(t require.TestingT, in *csv.Input, o olmcore.Object) {
+	switch o := o.(type) {
+	case *v1alpha1.ClusterServiceVersion:
+		in.ClusterServiceVersion = o
+	case *operatorsv1.OperatorGroup:
+		in.OperatorGroups = putItem(in.OperatorGroups, o)
+	case *appsv1.Deployment:
+		in.Deployments = putItem(in.Deployments, o)
+	case *corev1.ServiceAccount:
+		in.ServiceAccounts = putItem(in.ServiceAccounts, o)
+	case *rbacv1.Role:
+		in.Roles = putItem(in.Roles, o)
+	case *rbacv1.RoleBinding:
+		in.RoleBindings = putItem(in.RoleBindings, o)
+	case *rbacv1.ClusterRole:
+		in.ClusterRoles = putItem(in.ClusterRoles, o)
+	case *rbacv1.ClusterRoleBinding:
+		in.ClusterRoleBindings = putItem(in.ClusterRoleBindings, o)
+	case *apiextensionsv1.CustomResourceDefinition:
+		in.CustomResourceDefinitions = putItem(in.CustomResourceDefinitions, o)
+	default:
+		require.Failf(t, "nobody writes such an object", "%T", o)
+	}
+}
+
+func putItem[T olmcore.Object](list olmcore.Observed[T], o T) olmcore.Observed[T] {
+	list.Items = slices.Clone(list.Items)
+	i := slices.IndexFunc(list.Items, func(have T) bool { return olmcore.KeyOf(have) == olmcore.KeyOf(o) })
+	if i < 0 {
+		list.Items = append(list.Items, o)
+	} else {
+		list.Items[i] = o
+	}
+	return list
+}
+
+// take removes an object from the lists of what can be deleted.
+func take(in *csv.Input, target olmcore.Ref) {
+	if target.Kind == "ClusterServiceVersion" && target.Namespace == in.ClusterServiceVersion.Namespace {
+		c := in.ClusterServiceVersion.DeepCopy()
+		c.DeletionTimestamp = &metav1.Time{Time: in.Now}
+		in.ClusterServiceVersion = c
+		return
+	}
+	in.Deployments = csvtest.Without(in.Deployments, target)
+	csvtest.Delete(&in.Deletion, target)
+}
+
+// eachList lets visit change the items of every list of an Input. The lists are copies, the objects in them are not.
+func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
+	visitIn := func(list reflect.Value) {
+		items := list.FieldByName("Items")
+		if !items.IsValid() || items.IsNil() {
+			return
+		}
+		fresh := reflect.MakeSlice(items.Type(), items.Len(), items.Len())
+		reflect.Copy(fresh, items)
+		items.Set(fresh)
+		visit(items)
+	}
+	for _, of := range []reflect.Value{reflect.ValueOf(&in).Elem(), reflect.ValueOf(&in.Deletion).Elem()} {
+		for i := range of.NumField() {
+			if of.Field(i).Kind() == reflect.Struct {
+				visitIn(of.Field(i))
+			}
+		}
+	}
+	operands := map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}
+	for kind, list := range in.Deletion.Operands {
+		visitIn(reflect.ValueOf(&list).Elem())
+		operands[kind] = list
+	}
+	in.Deletion.Operands = operands
+	return in
+}
+
+// distinct is an Input in which each list names an object once, as a cluster does.
+func distinct(in csv.Input) csv.Input {
+	return eachList(in, func(items reflect.Value) {
+		seen := map[olmcore.Key]bool{}
+		n := 0
+		for i := range items.Len() {
+			if o, ok := items.Index(i).Interface().(olmcore.Object); ok {
+				if seen[olmcore.KeyOf(o)] {
+					continue
+				}
+				seen[olmcore.KeyOf(o)] = true
+			}
+			items.Index(n).Set(items.Index(i))
+			n++
+		}
+		items.SetLen(n)
+	})
+}
+
+// shuffled is an Input with its lists in another order, which permute chooses.
+func shuffled(in csv.Input, permute func(n int) []int) csv.Input {
+	return eachList(in, func(items reflect.Value) {
+		was := reflect.MakeSlice(items.Type(), items.Len(), items.Len())
+		reflect.Copy(was, items)
+		for to, from := range permute(items.Len()) {
+			items.Index(to).Set(was.Index(from))
+		}
+	})
+}
+
+const kubernetesVersion = "v1.36.2"
+
+var (
+	csvKind   = v1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion")
+	groupKind = operatorsv1.GroupVersion.WithKind("OperatorGroup")
+)
+
+// controllers embed csv as shortly as can be.
+func controllers(config csv.Config) []fake.Controller {
+	return controllersWith(config, func(*csv.Input) {})
+}
+
+// controllersWith lets a test say what only a caller knows.
+func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller {
+	judged := map[types.NamespacedName]*csv.Judged{}
+	return []fake.Controller{{
+		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+			in, err := operatorgroup.Gather(ctx, r, key)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now = now
+			out, err := operatorgroup.Reconcile(in)
+			return out.Result, err
+		},
+	}, {
+		Name: "csv", Kind: csvKind.GroupKind(), Keys: fake.KeysOf(csvKind),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+			in, err := csv.Gather(ctx, r, key, config)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now, in.LastRun, in.KubernetesVersion, in.Judged = now, last, kubernetesVersion, judged[key]
+			hint(&in)
+			out, err := csv.Reconcile(in)
+			judged[key] = out.Judged
+			return out.Result, err
+		},
+	}}
+}
+
+func newWorld(config csv.Config) (*fake.Cluster, *fake.Driver) {
+	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	c.AutoCreateNamespaces = true
+	if err := c.AddNode("node", nil); err != nil {
+		panic(err)
+	}
+	return c, &fake.Driver{Cluster: c, Controllers: controllers(config)}
+}
+
+// groupFor returns an OperatorGroup that a CSV supports.
+func groupFor(c *v1alpha1.ClusterServiceVersion) *operatorsv1.OperatorGroup {
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "group"}}
+	for _, m := range c.Spec.InstallModes {
+		if m.Type == v1alpha1.InstallModeTypeAllNamespaces && m.Supported {
+			return g
+		}
+	}
+	g.Spec.TargetNamespaces = []string{c.Namespace}
+	return g
+}
+
+// needs returns what a CSV requires and an InstallPlan would have created.
+func needs(c *v1alpha1.ClusterServiceVersion) []olmcore.Object {
+	var objects []olmcore.Object
+	seen := map[string]bool{}
+	lists := [][]v1alpha1.StrategyDeploymentPermissions{
+		c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions,
+	}
+	for scope, list := range lists {
+		for i, p := range list {
+			if !seen[p.ServiceAccountName] {
+				seen[p.ServiceAccountName] = true
+				objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: p.ServiceAccountName}})
+			}
+			labels := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: c.Namespace, Name: c.Name}.Labels()
+			name := fmt.Sprintf("%s-%d", c.Name, i)
+			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: c.Namespace, Name: p.ServiceAccountName}}
+			if scope == 0 {
+				meta := metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: labels}
+				objects = append(objects, &rbacv1.Role{ObjectMeta: meta, Rules: p.Rules},
+					&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+				continue
+			}
+			meta := metav1.ObjectMeta{Name: name, Labels: labels}
+			objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: p.Rules},
+				&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+		}
+	}
+	return objects
+}
+
+// definitionsFor returns a CRD for each name that a CSV describes, serving every described version.
+func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.CustomResourceDefinition {
+	byName := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	var list []*apiextensionsv1.CustomResourceDefinition
+	for _, c := range csvs {
+		for _, d := range append(append([]v1alpha1.CRDDescription(nil), c.Spec.CustomResourceDefinitions.Owned...), c.Spec.CustomResourceDefinitions.Required...) {
+			crd := byName[d.Name]
+			if crd == nil {
+				plural, group, _ := strings.Cut(d.Name, ".")
+				crd = definition(group, d.Kind, plural)
+				byName[d.Name] = crd
+				list = append(list, crd)
+			}
+			serves := false
+			for _, v := range crd.Spec.Versions {
+				serves = serves || v.Name == d.Version
+			}
+			if !serves {
+				crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+					Name: d.Version, Served: true, Storage: len(crd.Spec.Versions) == 0,
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", XPreserveUnknownFields: new(true),
+					}},
+				})
+			}
+		}
+	}
+	return list
+}
+
+func definition(group, kind, plural string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group}}
+	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.NamespaceScoped
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"}
+	for i, v := range versions {
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: v, Served: true, Storage: i == 0,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+		})
+	}
+	return crd
+}
+
+// install brings one CSV to rest in a world that offers what it requires.
+func install(t testing.TB, c *v1alpha1.ClusterServiceVersion) (*fake.Cluster, *fake.Driver) {
+	t.Helper()
+	c = c.DeepCopy()
+	if c.Namespace == "" {
+		c.Namespace = "operators"
+	}
+	cluster, driver := newWorld(csv.Config{})
+	for _, crd := range definitionsFor(c) {
+		require.NoError(t, cluster.Create(crd))
+	}
+	require.NoError(t, cluster.Create(needs(c)...))
+	require.NoError(t, cluster.Create(groupFor(c), c))
+	require.NoError(t, driver.Settle(context.Background()))
+	return cluster, driver
+}
+
+func realCSVs(t testing.TB) map[string]*v1alpha1.ClusterServiceVersion {
+	t.Helper()
+	found := map[string]*v1alpha1.ClusterServiceVersion{}
+	add := func(objects []olmcore.Object) {
+		for _, o := range objects {
+			if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+				found[c.Name] = c
+			}
+		}
+	}
+	for _, b := range realdata.ClusterServiceVersions(t) {
+		add(b.Objects)
+	}
+	add(realdata.Objects(t, realdata.Dir(t)+"/manifests/olm-quickstart.yaml"))
+	return found
+}
+
+func refOf(o olmcore.Object) olmcore.Ref {
+	return olmcore.RefOf(o).Unversioned()
+}
+
+// clusterObjectsOf returns what still names a CSV as its owner outside its namespace.
+func clusterObjectsOf(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) []olmcore.Key {
+	var left []olmcore.Key
+	for _, o := range cluster.Objects() {
+		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Name == c.Name && owner.Namespace == c.Namespace && o.GetNamespace() != c.Namespace {
+			left = append(left, olmcore.KeyOf(o))
+		}
+	}
+	return left
 }
