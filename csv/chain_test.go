@@ -291,8 +291,8 @@ func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
 		r[1].Status, r[1].Message, r[1].Dependents = "PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion", nil
 	}
 	const unmetNow = "requirements no longer met"
-	account := func(change func(in *csv.Input)) func(*testing.T, *csv.Input) {
-		return func(_ *testing.T, in *csv.Input) {
+	account := func(change func(in *csv.Input)) func(in *csv.Input) {
+		return func(in *csv.Input) {
 			was(in)
 			successorOf(in, pending)
 			in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("cool.v2")
@@ -301,45 +301,31 @@ func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
 	}
 	givesWay := toReporting(replacing, "BeingReplaced", "being replaced by csv: cool.v2", taken)
 	run(t, map[string]row{
-		"the successor took the account, Failed":  {phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(*csv.Input) {}), want: givesWay},
-		"the successor took the account, Pending": {phase: pending, reason: "RequirementsNotMet", message: unmetNow, change: account(func(*csv.Input) {}), want: givesWay},
-		"somebody else took the account": {
-			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
-			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
-		},
-		"it never ran": {
-			phase: failed, reason: "RequirementsNotMet", message: unmetNow,
-			change: account(func(in *csv.Input) {
-				in.ClusterServiceVersion.Status.Conditions = in.ClusterServiceVersion.Status.Conditions[1:]
-			}),
-			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
-		},
-		"it failed for another reason": {
-			phase: failed, reason: "InstallCheckFailed", message: "install timeout", change: account(func(*csv.Input) {}),
-			want: toReporting(pending, "RequirementsNotMet", "requirements not met", taken),
-		},
-		"more is missing": {
-			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: account(func(in *csv.Input) { in.CustomResourceDefinitions.Items = nil }),
-			want: toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
-				taken(r)
-				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
-			}),
-		},
-		"a required CRD lost its version": {
-			phase: failed, reason: "RequirementsNotMet", message: unmetNow, change: func(t *testing.T, in *csv.Input) {
-				d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
-				d.Owned, d.Required = nil, d.Owned
-				in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
-				status := in.ClusterServiceVersion.Status
-				*in = labelled(t, *in)
-				in.ClusterServiceVersion.Status = status
-				was(in)
-				successorOf(in, pending)
-			},
-			want: toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
-				r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD version not served", ""
-			}),
-		},
+		"the successor took the account, Failed":  {is(failed, "RequirementsNotMet", unmetNow), account(func(*csv.Input) {}), givesWay},
+		"the successor took the account, Pending": {is(pending, "RequirementsNotMet", unmetNow), account(func(*csv.Input) {}), givesWay},
+		"somebody else took the account": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
+			toReporting(pending, "RequirementsNotMet", "requirements not met", taken)},
+		"it never ran": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.Conditions = in.ClusterServiceVersion.Status.Conditions[1:]
+		}), toReporting(pending, "RequirementsNotMet", "requirements not met", taken)},
+		"it failed for another reason": {is(failed, "InstallCheckFailed", "install timeout"), account(func(*csv.Input) {}),
+			toReporting(pending, "RequirementsNotMet", "requirements not met", taken)},
+		"more is missing": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) { in.CustomResourceDefinitions.Items = nil }), toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
+			taken(r)
+			r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
+		})},
+		"a required CRD lost its version": {is(failed, "RequirementsNotMet", unmetNow), func(in *csv.Input) {
+			d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+			d.Owned, d.Required = nil, d.Owned
+			in.CustomResourceDefinitions.Items[0].Spec.Versions[0].Served = false
+			status := in.ClusterServiceVersion.Status
+			*in = labelled(t, *in)
+			in.ClusterServiceVersion.Status = status
+			was(in)
+			successorOf(in, pending)
+		}, toReporting(pending, "RequirementsNotMet", "requirements not met", func(r []v1alpha1.RequirementStatus) {
+			r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD version not served", ""
+		})},
 	})
 }
 

@@ -344,10 +344,7 @@ func adoptions() map[string]adoption {
 			v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			affinity(nil), affinity(&corev1.Affinity{NodeAffinity: node}),
 		},
-		"a variable twice in the CSV": {
-			env("A", "1", "A", "2"), v1alpha1.SubscriptionConfig{Env: variables("A", "3")},
-			env("A", "3", "A", "2"), env("A", "3"),
-		},
+		"a variable twice in the CSV": {env("A", "1", "A", "2"), v1alpha1.SubscriptionConfig{Env: variables("A", "3")}, env("A", "3", "A", "2"), env("A", "3")},
 		"a variable twice in the configuration": {
 			same, v1alpha1.SubscriptionConfig{Env: variables("A", "1", "A", "2")},
 			env("A", "1", "A", "2"), env("A", "2"),
@@ -610,9 +607,7 @@ func TestTheWholeDeployment(t *testing.T) {
 				"custom": "label", "olm.managed": "true", "olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion",
 				"olm.deployment-spec-hash": got.Labels["olm.deployment-spec-hash"],
 			},
-			Annotations: map[string]string{
-				"new": "config", "shared": "config", "olm.operatorGroup": "config",
-			},
+			Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1", UID: "uid-cool.v1",
 				Controller: new(false), BlockOwnerDeletion: new(false),

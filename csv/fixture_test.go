@@ -443,9 +443,7 @@ func groupFor(c *v1alpha1.ClusterServiceVersion) *operatorsv1.OperatorGroup {
 func needs(c *v1alpha1.ClusterServiceVersion) []olmcore.Object {
 	var objects []olmcore.Object
 	seen := map[string]bool{}
-	lists := [][]v1alpha1.StrategyDeploymentPermissions{
-		c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions,
-	}
+	lists := [][]v1alpha1.StrategyDeploymentPermissions{c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions}
 	for scope, list := range lists {
 		for i, p := range list {
 			if !seen[p.ServiceAccountName] {

@@ -96,9 +96,7 @@ func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target
 
 // live returns the versions that are not deleted, oldest first.
 func (h *history) live() []*v1alpha1.ClusterServiceVersion {
-	list := slices.DeleteFunc(csvs(h.c), func(v *v1alpha1.ClusterServiceVersion) bool {
-		return v.DeletionTimestamp != nil || v.Namespace != "ns"
-	})
+	list := slices.DeleteFunc(csvs(h.c), func(v *v1alpha1.ClusterServiceVersion) bool { return v.DeletionTimestamp != nil || v.Namespace != "ns" })
 	slices.SortFunc(list, func(a, b *v1alpha1.ClusterServiceVersion) int { return a.Spec.Version.Compare(b.Spec.Version.Version) })
 	return list
 }

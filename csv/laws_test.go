@@ -122,9 +122,7 @@ func arbitrary(t *rapid.T, hostile bool) csv.Input {
 }
 
 func TestTheLawsHoldForAnyInput(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		require.NoError(t, invariant.Laws(reconcile, arbitrary(t, false)))
-	})
+	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, arbitrary(t, false))) })
 }
 
 func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
@@ -175,9 +173,7 @@ func anyWorld(t *rapid.T) csv.Input {
 }
 
 func TestTheLawsHoldForLikelyInput(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		require.NoError(t, invariant.Laws(reconcile, anyWorld(t)))
-	})
+	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, anyWorld(t))) })
 }
 
 func TestTheOrderOfEveryListIsNothing(t *testing.T) {
@@ -422,10 +418,8 @@ var oddities = map[string]oddity{
 		d.Labels, d.OwnerReferences = ours("cool").Labels, ownerCSV("cool.v0")
 		d.Labels["olm.owner"] = "cool.v0"
 	}),
-	"the Deployment has two owners": deployment(func(d *appsv1.Deployment) {
-		d.OwnerReferences = append(ownerCSV("cool.v0"), ownerCSV("cool.v1")...)
-	}),
-	"the Deployment is leaving": deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = ago(time.Second) }),
+	"the Deployment has two owners": deployment(func(d *appsv1.Deployment) { d.OwnerReferences = append(ownerCSV("cool.v0"), ownerCSV("cool.v1")...) }),
+	"the Deployment is leaving":     deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = ago(time.Second) }),
 	"a Deployment too many": func(_ *rapid.T, in *csv.Input) {
 		d := installed().DeepCopy()
 		d.Name, d.UID = "old", "old"

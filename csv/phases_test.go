@@ -64,16 +64,16 @@ func apiServiceReport(status, message, uid string) []v1alpha1.RequirementStatus 
 // unavailable stay Succeeded.
 func TestOLMsTransitions(t *testing.T) {
 	const notFound = "one or more requirements couldn't be found"
-	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(*testing.T, *csv.Input) {
-		return func(t *testing.T, in *csv.Input) { withAPIService(t, in, owned, status) }
+	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(in *csv.Input) {
+		return func(in *csv.Input) { withAPIService(t, in, owned, status) }
 	}
 	waitsForAPI := func(message string) func(csv.Input) olmcore.Result {
 		return after(hourOn, func(in csv.Input) olmcore.Result {
 			return reporting(moves(in, pending, "RequirementsNotMet", notFound), apiServiceReport("NotPresent", message, "")...)
 		})
 	}
-	deployed := func(change func(in *csv.Input)) func(*testing.T, *csv.Input) {
-		return func(t *testing.T, in *csv.Input) { deploy(t, in); change(in) }
+	deployed := func(change func(in *csv.Input)) func(in *csv.Input) {
+		return func(in *csv.Input) { deploy(t, in); change(in) }
 	}
 	extra := func(in *csv.Input) {
 		in.Deployments.Items = append(in.Deployments.Items, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "extra", UID: "extra"}})
@@ -82,7 +82,7 @@ func TestOLMsTransitions(t *testing.T) {
 		in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 	}
 	itself := func(in *csv.Input) { in.ClusterServiceVersion.Spec.Replaces = "cool.v1" }
-	available := func(status corev1.ConditionStatus) func(*testing.T, *csv.Input) {
+	available := func(status corev1.ConditionStatus) func(in *csv.Input) {
 		return deployed(func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(0)
 			in.Deployments.Items[0].Status.Conditions[0].Status, in.Deployments.Items[0].Status.Conditions[0].Message = status, "too few"
@@ -90,103 +90,70 @@ func TestOLMsTransitions(t *testing.T) {
 	}
 	unavailable := after(5*time.Minute, to(installing, "InstallWaiting", `installing: waiting for deployment cool to become ready: deployment "cool" not available: too few`))
 	run(t, map[string]row{
-		"a new version that requires an APIService": {change: apiService(false, ""), want: to(pending, "RequirementsUnknown", unchecked)},
-		"a cluster rule mixes resources and URLs": {
-			phase: pending, reason: "RequirementsUnknown", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
-				s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: []rbacv1.PolicyRule{
-					{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}, NonResourceURLs: []string{"/x"}},
-				}}}
-			}),
-			want: to(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: rule cannot apply to both regular resources and non-resource URLs"),
-		},
-		"the required APIService is absent":      {phase: pending, reason: "RequirementsUnknown", change: apiService(false, ""), want: waitsForAPI("APIService v1.api.example.com not found")},
-		"the required APIService is unavailable": {phase: pending, reason: "RequirementsUnknown", change: apiService(false, "False"), want: waitsForAPI("APIService v1.api.example.com is not available")},
-		"the required APIService is unknown":     {phase: pending, reason: "RequirementsUnknown", change: apiService(false, "Unknown"), want: waitsForAPI("APIService v1.api.example.com is not available")},
-		"the required APIService is available": {
-			phase: pending, reason: "RequirementsUnknown", change: apiService(false, "True"), want: func(in csv.Input) olmcore.Result {
-				return reporting(moves(in, installReady, "AllRequirementsMet", allMet), apiServiceReport("Present", "", "api")...)
-			},
-		},
-		"the owned APIService has no Deployment": {
-			phase: pending, reason: "RequirementsUnknown", change: func(t *testing.T, in *csv.Input) {
-				withAPIService(t, in, true, "")
-				in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned[0].DeploymentName = "nowhere"
-			},
-			want: after(hourOn, func(in csv.Input) olmcore.Result {
-				return reporting(moves(in, pending, "RequirementsNotMet", notFound), apiServiceReport("DeploymentNotFound", "", "")...)
-			}),
-		},
-		"installed, the owned APIService is left to the user": {
-			phase: installReady, reason: "AllRequirementsMet", change: func(t *testing.T, in *csv.Input) { withAPIService(t, in, true, ""); deploy(t, in) },
-			want: func(in csv.Input) olmcore.Result {
-				res := moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy")
-				res.Diagnostics = []olmcore.Diagnostic{{
-					Severity: olmcore.Warning, Reason: csv.ReasonAPIServicesNotInstalled, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.apiservicedefinitions.owned",
-					Message: "owned APIServices and their serving certificates are not installed by this version of the library",
-				}}
-				return res
-			},
-		},
-		"who owns the CRD already stays Succeeded": {
-			phase: succeeded, reason: "InstallSucceeded", message: wellDone,
-			change: deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }), want: nothing,
-		},
-		"Unsupported, cured":        {phase: failed, reason: "UnsupportedOperatorGroup", want: to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"TooMany, cured":            {phase: failed, reason: "TooManyOperatorGroups", want: to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"NoTargetNamespaces, cured": {phase: failed, reason: "NoTargetNamespaces", want: to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"a new version that requires an APIService": {brandNew, apiService(false, ""), to(pending, "RequirementsUnknown", unchecked)},
+		"a cluster rule mixes resources and URLs": {is(pending, "RequirementsUnknown", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "cool", Rules: []rbacv1.PolicyRule{
+				{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}, NonResourceURLs: []string{"/x"}},
+			}}}
+		}), to(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: rule cannot apply to both regular resources and non-resource URLs")},
+		"the required APIService is absent": {is(pending, "RequirementsUnknown", ""), apiService(false, ""), waitsForAPI("APIService v1.api.example.com not found")},
+		"the required APIService is unavailable": {is(pending, "RequirementsUnknown", ""), apiService(false, "False"),
+			waitsForAPI("APIService v1.api.example.com is not available")},
+		"the required APIService is unknown": {is(pending, "RequirementsUnknown", ""), apiService(false, "Unknown"),
+			waitsForAPI("APIService v1.api.example.com is not available")},
+		"the required APIService is available": {is(pending, "RequirementsUnknown", ""), apiService(false, "True"), func(in csv.Input) olmcore.Result {
+			return reporting(moves(in, installReady, "AllRequirementsMet", allMet), apiServiceReport("Present", "", "api")...)
+		}},
+		"the owned APIService has no Deployment": {is(pending, "RequirementsUnknown", ""), func(in *csv.Input) {
+			withAPIService(t, in, true, "")
+			in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned[0].DeploymentName = "nowhere"
+		}, after(hourOn, func(in csv.Input) olmcore.Result {
+			return reporting(moves(in, pending, "RequirementsNotMet", notFound), apiServiceReport("DeploymentNotFound", "", "")...)
+		})},
+		"installed, the owned APIService is left to the user": {is(installReady, "AllRequirementsMet", ""), func(in *csv.Input) { withAPIService(t, in, true, ""); deploy(t, in) }, func(in csv.Input) olmcore.Result {
+			res := moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy")
+			res.Diagnostics = []olmcore.Diagnostic{{
+				Severity: olmcore.Warning, Reason: csv.ReasonAPIServicesNotInstalled, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.apiservicedefinitions.owned",
+				Message: "owned APIServices and their serving certificates are not installed by this version of the library",
+			}}
+			return res
+		}},
+		"who owns the CRD already stays Succeeded": {running, deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }),
+			nothing},
+		"Unsupported, cured":        {is(failed, "UnsupportedOperatorGroup", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"TooMany, cured":            {is(failed, "TooManyOperatorGroups", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"NoTargetNamespaces, cured": {is(failed, "NoTargetNamespaces", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
 
-		"Installing beside a Deployment of nobody's": {phase: installing, reason: "InstallSucceeded", change: deployed(extra), want: to(succeeded, "InstallSucceeded", wellDone)},
-		"Succeeded beside a Deployment of nobody's":  {phase: succeeded, reason: "InstallSucceeded", message: wellDone, change: deployed(extra), want: nothing},
-		"Installing, another hash label": {
-			phase: installing, reason: "InstallSucceeded",
-			change: deployed(func(in *csv.Input) {
-				in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
-			}),
-			want: to(installReady, "InstallWaiting", "installing: deployment changed old hash=old, new hash="+goldenHash),
-		},
-		"Succeeded, the CSV has a new annotation": {
-			phase: succeeded, reason: "InstallSucceeded", message: wellDone,
-			change: deployed(func(in *csv.Input) { in.ClusterServiceVersion.Annotations["new"] = "x" }),
-			want:   to(installReady, "ComponentUnhealthy", "installing: annotations on deployment does not contain expected key: new"),
-		},
-		"two of two replicas wanted, one available": {
-			phase: succeeded, reason: "InstallSucceeded", message: wellDone, change: deployed(func(in *csv.Input) {
-				s := &in.Deployments.Items[0].Status
-				s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, s.UnavailableReplicas = 2, 2, 1, 1
-			}), want: nothing,
-		},
-		"scaled to nothing is ready": {
-			phase: succeeded, reason: "InstallSucceeded", message: wellDone, change: deployed(func(in *csv.Input) {
-				s := &in.Deployments.Items[0].Status
-				s.Replicas, s.UpdatedReplicas = 0, 0
-			}), want: nothing,
-		},
-		"a Deployment says False why":   {phase: installing, reason: "InstallSucceeded", change: available("False"), want: unavailable},
-		"a Deployment says Unknown why": {phase: installing, reason: "InstallSucceeded", change: available("Unknown"), want: unavailable},
+		"Installing beside a Deployment of nobody's": {is(installing, "InstallSucceeded", ""), deployed(extra), to(succeeded, "InstallSucceeded", wellDone)},
+		"Succeeded beside a Deployment of nobody's":  {running, deployed(extra), nothing},
+		"Installing, another hash label": {is(installing, "InstallSucceeded", ""), deployed(func(in *csv.Input) {
+			in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
+		}), to(installReady, "InstallWaiting", "installing: deployment changed old hash=old, new hash="+goldenHash)},
+		"Succeeded, the CSV has a new annotation": {running, deployed(func(in *csv.Input) { in.ClusterServiceVersion.Annotations["new"] = "x" }),
+			to(installReady, "ComponentUnhealthy", "installing: annotations on deployment does not contain expected key: new")},
+		"two of two replicas wanted, one available": {running, deployed(func(in *csv.Input) {
+			s := &in.Deployments.Items[0].Status
+			s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, s.UnavailableReplicas = 2, 2, 1, 1
+		}), nothing},
+		"scaled to nothing is ready": {running, deployed(func(in *csv.Input) {
+			s := &in.Deployments.Items[0].Status
+			s.Replicas, s.UpdatedReplicas = 0, 0
+		}), nothing},
+		"a Deployment says False why":   {is(installing, "InstallSucceeded", ""), available("False"), unavailable},
+		"a Deployment says Unknown why": {is(installing, "InstallSucceeded", ""), available("Unknown"), unavailable},
 
-		"fail-forward in the middle of a chain": {
-			phase: failed, reason: "InstallCheckFailed", change: func(_ *testing.T, in *csv.Input) { forward(in); predecessorOf(in, replacing); successorOf(in, pending) },
-			want: to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2"),
-		},
-		"without fail-forward a failed version tries again": {
-			phase: failed, reason: "InstallCheckFailed", change: func(_ *testing.T, in *csv.Input) { successorOf(in, pending) },
-			want: to(pending, "NeedsReinstall", "installing: missing deployment with name=cool"),
-		},
-		"fail-forward with itself alone": {
-			phase: replacing, reason: "BeingReplaced", change: func(_ *testing.T, in *csv.Input) { forward(in); itself(in) },
-			want: to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again"),
-		},
-		"fail-forward, Failed, with itself alone": {
-			phase: failed, reason: "InstallCheckFailed", change: func(_ *testing.T, in *csv.Input) { forward(in); itself(in) },
-			want: to(pending, "NeedsReinstall", "installing: missing deployment with name=cool"),
-		},
-		"the predecessor is about to go": {
-			phase: replacing, reason: "BeingReplaced",
-			change: func(_ *testing.T, in *csv.Input) {
-				predecessorOf(in, deleting).DeletionTimestamp = ago(0)
-				successorOf(in, succeeded)
-			}, want: nothing,
-		},
+		"fail-forward in the middle of a chain": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { forward(in); predecessorOf(in, replacing); successorOf(in, pending) },
+			to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2")},
+		"without fail-forward a failed version tries again": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { successorOf(in, pending) },
+			to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
+		"fail-forward with itself alone": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { forward(in); itself(in) },
+			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
+		"fail-forward, Failed, with itself alone": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { forward(in); itself(in) },
+			to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
+		"the predecessor is about to go": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
+			predecessorOf(in, deleting).DeletionTimestamp = ago(0)
+			successorOf(in, succeeded)
+		}, nothing},
 	})
 }
 

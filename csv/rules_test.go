@@ -90,9 +90,7 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 		if len(a.Requirements) == 0 {
 			return
 		}
-		unmet := slices.ContainsFunc(a.Requirements, func(r v1alpha1.RequirementStatus) bool {
-			return r.Status != "Present" && r.Status != "DeploymentFound"
-		})
+		unmet := slices.ContainsFunc(a.Requirements, func(r v1alpha1.RequirementStatus) bool { return r.Status != "Present" && r.Status != "DeploymentFound" })
 		require.Equal(t, unmet, slices.Contains([]string{"RequirementsNotMet", "UpgradeBegan", "NeverRan"}, a.Rule), a.Rule)
 	})
 }

@@ -25,11 +25,11 @@ const (
 	wellDone  = "install strategy completed with no errors"
 )
 
-func onSpec(change func(s *v1alpha1.ClusterServiceVersionSpec)) func(*testing.T, *csv.Input) {
-	return func(_ *testing.T, in *csv.Input) { change(&in.ClusterServiceVersion.Spec) }
+func onSpec(change func(s *v1alpha1.ClusterServiceVersionSpec)) func(in *csv.Input) {
+	return func(in *csv.Input) { change(&in.ClusterServiceVersion.Spec) }
 }
 
-func webhook(change func(w *v1alpha1.WebhookDescription)) func(*testing.T, *csv.Input) {
+func webhook(change func(w *v1alpha1.WebhookDescription)) func(in *csv.Input) {
 	return onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
 		w := v1alpha1.WebhookDescription{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ValidatingAdmissionWebhook}
 		change(&w)
@@ -38,31 +38,26 @@ func webhook(change func(w *v1alpha1.WebhookDescription)) func(*testing.T, *csv.
 }
 
 func webhookRow(change func(w *v1alpha1.WebhookDescription), message string) row {
-	return row{phase: pending, reason: "RequirementsUnknown", message: unchecked, change: webhook(change), want: toReporting(failed, "InvalidWebhookDescription", message, nil)}
+	return row{unjudged, webhook(change), toReporting(failed, "InvalidWebhookDescription", message, nil)}
 }
 
 func invalid(message string, change func(s *v1alpha1.ClusterServiceVersionSpec)) row {
-	return row{phase: pending, reason: "RequirementsUnknown", change: onSpec(change), want: to(failed, "InvalidInstallStrategy", message)}
+	return row{unjudged, onSpec(change), to(failed, "InvalidInstallStrategy", message)}
 }
 
 // OLM's case: another strategy: an error in each phase.
 func TestBadInput(t *testing.T) {
 	const unrecognized = "install strategy invalid: unrecognized install strategy"
 	noStrategy := onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategyName = "" })
-	deployed := func(change func(t *testing.T, in *csv.Input)) func(*testing.T, *csv.Input) {
-		return func(t *testing.T, in *csv.Input) { deploy(t, in); change(t, in) }
+	deployed := func(change func(in *csv.Input)) func(in *csv.Input) {
+		return func(in *csv.Input) { deploy(t, in); change(in) }
 	}
 	run(t, map[string]row{
-		"a name that no label can hold": {
-			phase: pending, change: func(_ *testing.T, in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
-			want: to(failed, "InvalidInstallStrategy", `name "cool.v1." cannot be used as a label value`),
-		},
-		"a name of 63 characters is fine": {
-			change: func(_ *testing.T, in *csv.Input) {
-				in.ClusterServiceVersion.Name = "a23456789012345678901234567890123456789012345678901234567890123"
-			},
-			want: to(pending, "RequirementsUnknown", unchecked),
-		},
+		"a name that no label can hold": {is(pending, "", ""), func(in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
+			to(failed, "InvalidInstallStrategy", `name "cool.v1." cannot be used as a label value`)},
+		"a name of 63 characters is fine": {brandNew, func(in *csv.Input) {
+			in.ClusterServiceVersion.Name = "a23456789012345678901234567890123456789012345678901234567890123"
+		}, to(pending, "RequirementsUnknown", unchecked)},
 		"a CRD without name": invalid(`invalid CRD name "": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Name = "" }),
 		"a CRD without plural": invalid(`invalid CRD name ".example.com": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.CustomResourceDefinitions.Owned[0].Name = ".example.com"
@@ -81,20 +76,16 @@ func TestBadInput(t *testing.T) {
 			s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
 		}),
 
-		"no strategy name, Pending":      {phase: pending, reason: "RequirementsUnknown", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
-		"no strategy name, InstallReady": {phase: installReady, reason: "AllRequirementsMet", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
-		"no strategy name, Installing":   {phase: installing, reason: "InstallSucceeded", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
-		"no strategy name, Succeeded":    {phase: succeeded, reason: "InstallSucceeded", change: noStrategy, want: to(failed, "InvalidInstallStrategy", unrecognized)},
-		"no strategy name, said already": {phase: failed, reason: "InvalidInstallStrategy", message: unrecognized, change: noStrategy, want: nothing},
+		"no strategy name, Pending":      {is(pending, "RequirementsUnknown", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, InstallReady": {is(installReady, "AllRequirementsMet", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, Installing":   {is(installing, "InstallSucceeded", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, Succeeded":    {is(succeeded, "InstallSucceeded", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, said already": {is(failed, "InvalidInstallStrategy", unrecognized), noStrategy, nothing},
 
-		"no Deployments: nothing to install": {
-			phase: installReady, reason: "AllRequirementsMet", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
-			want: to(installing, "InstallSucceeded", "waiting for install components to report healthy"),
-		},
-		"no Deployments: nothing that could be ill": {
-			phase: installing, reason: "InstallSucceeded", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
-			want: to(succeeded, "InstallSucceeded", wellDone),
-		},
+		"no Deployments: nothing to install": {is(installReady, "AllRequirementsMet", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
+			to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
+		"no Deployments: nothing that could be ill": {is(installing, "InstallSucceeded", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
+			to(succeeded, "InstallSucceeded", wellDone)},
 
 		"a webhook without generateName":   webhookRow(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" }, "webhook description without generateName"),
 		"a webhook without deploymentName": webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "" }, `webhook description "w" without deploymentName`),
@@ -102,63 +93,42 @@ func TestBadInput(t *testing.T) {
 		"a webhook of an unknown type":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.Type = "Odd" }, `webhook description "w" has the unknown type "Odd"`),
 		"a webhook's port is too high":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = 65536 }, `webhook description "w": containerPort 65536 is outside 1-65535`),
 		"a webhook's port is negative":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = -1 }, `webhook description "w": containerPort -1 is outside 1-65535`),
-		"a webhook that is bad stays Failed, without another write": {
-			phase: failed, reason: "InvalidWebhookDescription", message: "webhook description without generateName",
-			change: deployed(webhook(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" })), want: after(hourOn, nothing),
-		},
-		"a sound webhook": {
-			phase: pending, reason: "RequirementsUnknown", message: unchecked, change: webhook(func(*v1alpha1.WebhookDescription) {}),
-			want: toReporting(installReady, "AllRequirementsMet", allMet, nil),
-		},
+		"a webhook that is bad stays Failed, without another write": {is(failed, "InvalidWebhookDescription", "webhook description without generateName"), deployed(webhook(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" })),
+			after(hourOn, nothing)},
+		"a sound webhook": {unjudged, webhook(func(*v1alpha1.WebhookDescription) {}), toReporting(installReady, "AllRequirementsMet", allMet, nil)},
 
-		"a reason that nobody knows, Pending":    {phase: pending, reason: "Odd", want: toReporting(installReady, "AllRequirementsMet", allMet, nil)},
-		"a reason that nobody knows, Failed":     {phase: failed, reason: "Odd", change: deployed(func(*testing.T, *csv.Input) {}), want: to(succeeded, "InstallSucceeded", wellDone)},
-		"a reason that nobody knows, Installing": {phase: installing, reason: "Odd", change: deployed(func(*testing.T, *csv.Input) {}), want: to(succeeded, "InstallSucceeded", wellDone)},
+		"a reason that nobody knows, Pending":    {is(pending, "Odd", ""), nil, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"a reason that nobody knows, Failed":     {is(failed, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
+		"a reason that nobody knows, Installing": {is(installing, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
 
-		"a group of that name elsewhere is not ours": {
-			phase: pending, reason: "RequirementsUnknown", message: unchecked, change: func(_ *testing.T, in *csv.Input) {
-				elsewhere := group()
-				elsewhere.Namespace, elsewhere.UID = "other", "elsewhere"
-				in.OperatorGroups.Items = append(in.OperatorGroups.Items, elsewhere)
-			},
-			want: toReporting(installReady, "AllRequirementsMet", allMet, nil),
-		},
-		"a failed try that lies in the future waits no longer than a fresh one": {
-			phase: failed, reason: "InstallComponentFailed", change: func(_ *testing.T, in *csv.Input) {
-				in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
-			},
-			want: after(5*time.Second, nothing),
-		},
-		"a wait that began in the future begins now": {
-			phase: pending, reason: "RequirementsNotMet", message: "one or more requirements couldn't be found",
-			change: func(_ *testing.T, in *csv.Input) {
-				in.CustomResourceDefinitions.Items = nil
-				in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
-				in.ClusterServiceVersion.Status.RequirementStatus = metReport()
-				r := &in.ClusterServiceVersion.Status.RequirementStatus[0]
-				r.Status, r.Message, r.UUID = "NotPresent", "CRD is not present", ""
-			},
-			want: after(5*time.Second, nothing),
-		},
-		"an unknown install mode is ignored, and named once": {
-			change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
-				s.InstallModes = append(s.InstallModes, v1alpha1.InstallMode{Type: "SomeNamespaces", Supported: true})
-			}),
-			want: func(in csv.Input) olmcore.Result {
-				res := moves(in, pending, "RequirementsUnknown", unchecked)
-				res.Diagnostics = []olmcore.Diagnostic{{
-					Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.installModes[2].type",
-					Message: `install mode "SomeNamespaces" is unknown and counts for nothing`,
-				}}
-				return res
-			},
-		},
-		"an unknown install mode supports nothing": {
-			phase: pending, reason: "RequirementsUnknown", change: onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
-				s.InstallModes = []v1alpha1.InstallMode{{Type: "SomeNamespaces", Supported: true}}
-			}),
-			want: to(failed, "UnsupportedOperatorGroup", "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace"),
-		},
+		"a group of that name elsewhere is not ours": {unjudged, func(in *csv.Input) {
+			elsewhere := group()
+			elsewhere.Namespace, elsewhere.UID = "other", "elsewhere"
+			in.OperatorGroups.Items = append(in.OperatorGroups.Items, elsewhere)
+		}, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"a failed try that lies in the future waits no longer than a fresh one": {is(failed, "InstallComponentFailed", ""), func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
+		}, after(5*time.Second, nothing)},
+		"a wait that began in the future begins now": {is(pending, "RequirementsNotMet", "one or more requirements couldn't be found"), func(in *csv.Input) {
+			in.CustomResourceDefinitions.Items = nil
+			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
+			in.ClusterServiceVersion.Status.RequirementStatus = metReport()
+			r := &in.ClusterServiceVersion.Status.RequirementStatus[0]
+			r.Status, r.Message, r.UUID = "NotPresent", "CRD is not present", ""
+		}, after(5*time.Second, nothing)},
+		"an unknown install mode is ignored, and named once": {brandNew, onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.InstallModes = append(s.InstallModes, v1alpha1.InstallMode{Type: "SomeNamespaces", Supported: true})
+		}), func(in csv.Input) olmcore.Result {
+			res := moves(in, pending, "RequirementsUnknown", unchecked)
+			res.Diagnostics = []olmcore.Diagnostic{{
+				Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.installModes[2].type",
+				Message: `install mode "SomeNamespaces" is unknown and counts for nothing`,
+			}}
+			return res
+		}},
+		"an unknown install mode supports nothing": {is(pending, "RequirementsUnknown", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+			s.InstallModes = []v1alpha1.InstallMode{{Type: "SomeNamespaces", Supported: true}}
+		}), to(failed, "UnsupportedOperatorGroup", "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace")},
 	})
 }
 

@@ -41,9 +41,7 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 			func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} },
 			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"a", "b"}, LastUpdated: ago(0)},
 		},
-		"no selector means all": {
-			func(*operatorgroup.Input) {}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
-		},
+		"no selector means all": {func(*operatorgroup.Input) {}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)}},
 		"a selector": {
 			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Spec.Selector = selector
@@ -232,9 +230,7 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		change func(in *operatorgroup.Input)
 		want   []string
 	}{
-		"a namespace comes to it": {func(in *operatorgroup.Input) {
-			in.Namespaces.Items[0].Labels = nil
-		}, []string{"update Namespace a"}},
+		"a namespace comes to it": {func(in *operatorgroup.Input) { in.Namespaces.Items[0].Labels = nil }, []string{"update Namespace a"}},
 		"a namespace leaves it": {func(in *operatorgroup.Input) {
 			in.Namespaces.Items[1].Labels = map[string]string{"olm.operatorgroup.uid/group": ""}
 		}, []string{"update Namespace b"}},
@@ -290,9 +286,7 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		"one that the group does not support keeps its APIs": {func(in *operatorgroup.Input) {
 			fail(in.ClusterServiceVersions.Items[0], "UnsupportedOperatorGroup")
 		}, nil},
-		"nor one without targets": {func(in *operatorgroup.Input) {
-			fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces")
-		}, nil},
+		"nor one without targets": {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces") }, nil},
 		"a copy provides nothing": {func(in *operatorgroup.Input) {
 			in.ClusterServiceVersions.Items[0].Status.Reason = "Copied"
 		}, []string{"annotate Hot.v1.example.com"}},
