@@ -40,8 +40,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkRetained reports what a catalog holds in memory: the packages, which
-// it refers to, and its index.
+// BenchmarkRetained reports what a catalog holds in memory: the packages, which it refers to, and its index.
 func BenchmarkRetained(b *testing.B) {
 	var content *resolution.Catalog
 	before := liveHeap()
@@ -90,8 +89,8 @@ func BenchmarkOneNew(b *testing.B) {
 	}
 }
 
-// BenchmarkEachPackage resolves a new Subscription for each package alone and
-// reports the median, the worst, and the sum.
+// BenchmarkEachPackage resolves a new Subscription for each package alone and reports the median, the worst, and the
+// sum.
 func BenchmarkEachPackage(b *testing.B) {
 	c := publishedCatalog(b, community)
 	names := c.content.Packages()
@@ -122,8 +121,7 @@ func BenchmarkEachPackage(b *testing.B) {
 	b.Logf("slowest: %s", names[worst])
 }
 
-// compatible returns the first n packages of which each resolves together with
-// those before it.
+// compatible returns the first n packages of which each resolves together with those before it.
 func (c *published) compatible(n int) resolution.Input {
 	in := c.world()
 	for _, pkg := range c.content.Packages() {
@@ -161,8 +159,7 @@ func BenchmarkHundredAtHead(b *testing.B) {
 	resolveAll(b, publishedCatalog(b, community).settled(b, 100), resolution.Unchanged)
 }
 
-// BenchmarkHundredAtHeadForeign is the same with annotations in another spelling
-// than the catalog's.
+// BenchmarkHundredAtHeadForeign is the same with annotations in another spelling than the catalog's.
 func BenchmarkHundredAtHeadForeign(b *testing.B) {
 	in := publishedCatalog(b, community).settled(b, 100)
 	for _, c := range in.CSVs {
@@ -178,8 +175,7 @@ func (c *published) settled(b testing.TB, n int) resolution.Input {
 	return w.input()
 }
 
-// unsatisfiable is 50 Subscriptions of which two ask for different bundles of
-// one package.
+// unsatisfiable is 50 Subscriptions of which two ask for different bundles of one package.
 func (c *published) unsatisfiable() resolution.Input {
 	in := c.compatible(49)
 	first := in.Subscriptions[0].Spec
@@ -256,8 +252,7 @@ func BenchmarkPigeonhole(b *testing.B) {
 	}
 }
 
-// pigeonhole is n Subscriptions whose packages offer n-1 bundles each, and n-1
-// APIs of which each bundle takes one.
+// pigeonhole is n Subscriptions whose packages offer n-1 bundles each, and n-1 APIs of which each bundle takes one.
 func pigeonhole(n int) resolution.Input {
 	var packages []resolution.Package
 	in := resolution.Input{Namespace: "ns", GlobalCatalogNamespace: "global", OperatorGroups: oneGroup("ns")}

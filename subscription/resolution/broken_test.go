@@ -32,8 +32,7 @@ func drawOddProperty(t *rapid.T) olmcore.Property {
 
 var oddNames = []string{"", "x0", "x1", "x2", "x3", "a/b", "名"}
 
-// drawOddPackage has names twice, edges to anywhere, and properties that
-// cannot be read.
+// drawOddPackage has names twice, edges to anywhere, and properties that cannot be read.
 func drawOddPackage(t *rapid.T) resolution.Package {
 	name := rapid.SampledFrom(oddNames)
 	p := resolution.Package{Name: rapid.SampledFrom([]string{"p0", "p1", "p2", ""}).Draw(t, "package"), DefaultChannel: name.Draw(t, "default")}
@@ -91,8 +90,8 @@ func drawOddInput(t *rapid.T) (in resolution.Input, diagnostics []olmcore.Diagno
 	return in, diagnostics, known
 }
 
-// TestBrokenContentIsNamedAndSurvived: whatever a catalog says, what Build
-// complains about can be found in it, and Resolve answers, under any policy.
+// TestBrokenContentIsNamedAndSurvived: whatever a catalog says, what Build complains about can be found in it, and
+// Resolve answers, under any policy.
 //
 // OLM's case: properties without type, value, or JSON.
 func TestBrokenContentIsNamedAndSurvived(t *testing.T) {

@@ -18,9 +18,8 @@ import (
 
 // TestChains has cases of OLM.
 //
-// OLM's cases: chain: a head and what it replaces; chain: two that replace each other; chain: a circle
-// below the head; chain: skipped and replaced; chain: a skipped tail; chain: two chains; heads,
-// circles and stranded entries.
+// OLM's cases: chain: a head and what it replaces; chain: two that replace each other; chain: a circle below the
+// head; chain: skipped and replaced; chain: a skipped tail; chain: two chains; heads, circles and stranded entries.
 func TestChains(t *testing.T) {
 	e := func(name, replaces string, skips ...string) entry {
 		return entry{in: "p/c", name: name, version: "1.0.0", replaces: replaces, skips: skips}
@@ -73,8 +72,8 @@ func TestStrandedEntriesAreReported(t *testing.T) {
 
 // TestBuildReportsWhatIsBroken has cases of OLM.
 //
-// OLM's cases: a second entry of one name; chain: no entries; catalogs whose pieces contradict each
-// other; equal versions of one package; an empty skip; ranges with a leading v.
+// OLM's cases: a second entry of one name; chain: no entries; catalogs whose pieces contradict each other; equal
+// versions of one package; an empty skip; ranges with a leading v.
 func TestBuildReportsWhatIsBroken(t *testing.T) {
 	list := packages(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	a := &list[0]
@@ -273,8 +272,7 @@ func TestAReasonThatIsNotFoundInTimeIsUnknown(t *testing.T) {
 //
 // OLM's case: only the worst combination is possible.
 func TestTheSearchGoesStraightBackToWhatMatters(t *testing.T) {
-	// Twenty Subscriptions with ten candidates each stand between the two that
-	// cannot both be satisfied.
+	// Twenty Subscriptions with ten candidates each stand between the two that cannot both be satisfied.
 	var lines []entry
 	w := newWorld()
 	follow := func(pkg string, age int64) { w.sub(pkg+"/s", aged(age)) }

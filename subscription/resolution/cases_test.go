@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// entry is one line of a test catalog: a bundle and its place in a channel,
-// "package/channel". The first channel of a package is its default.
+// entry is one line of a test catalog: a bundle and its place in a channel, "package/channel". The first channel of a
+// package is its default.
 type entry struct {
 	in, name, version, replaces string
 	skips                       []string
@@ -58,8 +58,7 @@ func packages(lines ...entry) []resolution.Package {
 	return list
 }
 
-// world is the input of a case: namespace ns, catalog global/cat unless said
-// otherwise.
+// world is the input of a case: namespace ns, catalog global/cat unless said otherwise.
 type world struct {
 	in resolution.Input
 }
@@ -85,8 +84,7 @@ func (w *world) broken(key string, priority int) *world {
 	return w
 }
 
-// sub adds a Subscription named like its package: "package/channel", or
-// "package".
+// sub adds a Subscription named like its package: "package/channel", or "package".
 func (w *world) sub(follows string, change ...func(*v1alpha1.Subscription)) *world {
 	pkg, channel, _ := strings.Cut(follows, "/")
 	s := subscription("ns", pkg, pkg, channel, "global/cat")
@@ -119,8 +117,7 @@ func aged(seconds int64) func(*v1alpha1.Subscription) {
 	return func(s *v1alpha1.Subscription) { s.CreationTimestamp = metav1.Unix(seconds, 0) }
 }
 
-// csv adds an existing operator of a package, with its properties in the
-// annotation.
+// csv adds an existing operator of a package, with its properties in the annotation.
 func (w *world) csv(pkg, name string, facts []olmcore.Property, change ...func(*v1alpha1.ClusterServiceVersion)) *world {
 	version := line("", name, "").version
 	list := append([]olmcore.Property{packageProperty(pkg, version)}, facts...)

@@ -150,9 +150,8 @@ func (c *published) upgradePath(t testing.TB, pkg, channel, from string) []strin
 	}
 }
 
-// lacking are the channels of the published catalogs that need what their
-// catalog does not have; stopping are those where the oldest bundle that can be
-// installed does not get as far as the head, and why.
+// lacking are the channels of the published catalogs that need what their catalog does not have; stopping are those
+// where the oldest bundle that can be installed does not get as far as the head, and why.
 var (
 	lacking = map[string][]string{
 		community: {
@@ -177,9 +176,8 @@ var (
 	}
 )
 
-// TestEveryChannelInstallsAndUpgradesToItsHead takes each channel of the
-// published catalogs from its oldest bundle to its head, in a namespace that has
-// what the bundles require.
+// TestEveryChannelInstallsAndUpgradesToItsHead takes each channel of the published catalogs from its oldest bundle to
+// its head, in a namespace that has what the bundles require.
 //
 // OLM's case: startingCSV, then upgrades one by one.
 func TestEveryChannelInstallsAndUpgradesToItsHead(t *testing.T) {
@@ -208,9 +206,8 @@ func TestEveryChannelInstallsAndUpgradesToItsHead(t *testing.T) {
 	}
 }
 
-// life installs the oldest bundle that can be installed, and upgrades as long as
-// there is something to do. ok: there was one; stop is why it did not get to the
-// head.
+// life installs the oldest bundle that can be installed, and upgrades as long as there is something to do. ok: there
+// was one; stop is why it did not get to the head.
 func (c *published) life(t *testing.T, pkg, channel string) (rounds int, ok bool, stop resolution.HeldBackCode) {
 	chain := c.content.Chain(pkg, channel)
 	require.NotEmpty(t, chain, "%s %s", pkg, channel)
@@ -269,8 +266,7 @@ func (w *walk) subscription(name string) *v1alpha1.Subscription {
 	return nil
 }
 
-// apply installs operators, deletes what they replace, creates the generated
-// Subscriptions and writes every status.
+// apply installs operators, deletes what they replace, creates the generated Subscriptions and writes every status.
 func (w *walk) apply(t require.TestingT, res resolution.Result) {
 	var subs []*v1alpha1.Subscription
 	for _, s := range append(slices.Clone(w.in.Subscriptions), res.Generated...) {

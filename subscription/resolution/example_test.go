@@ -72,8 +72,7 @@ func exampleInput(catalog string) resolution.Input {
 	}
 }
 
-// A Subscription gets the head of its channel, and a Subscription is generated
-// for what that needs.
+// A Subscription gets the head of its channel, and a Subscription is generated for what that needs.
 func ExampleResolve() {
 	in := exampleInput(strings.ReplaceAll(exampleCatalog, "- {type: olm.gvk.required, value: {group: disk.example, version: v1, kind: Disk}}\n", ""))
 	result := resolution.Resolve(in)
@@ -91,9 +90,8 @@ func ExampleResolve() {
 	// Subscription storage-stable-cool-tools
 }
 
-// No bundle provides what the dependency of the newest version needs, so an older
-// version is chosen, with the reason; a Subscription for the dependency itself
-// has no solution, with the reason, and does not stop the other.
+// No bundle provides what the dependency of the newest version needs, so an older version is chosen, with the reason;
+// a Subscription for the dependency itself has no solution, with the reason, and does not stop the other.
 func ExampleResolve_unsatisfiable() {
 	in := exampleInput(exampleCatalog)
 	in.Subscriptions = append(in.Subscriptions, subscription("tools", "storage", "storage", "stable", "tools/cool"))

@@ -47,128 +47,83 @@ func needsCRD(kind string) func(*v1alpha1.ClusterServiceVersion) {
 
 // TestUpgradesInProgress has cases of OLM.
 //
-// OLM's cases: a failed upgrade without fail-forward: two; fail-forward over one failure; fail-forward
-// over two; fail-forward and a broken chain; which chains end in failure; several failed versions are
-// left behind.
+// OLM's cases: a failed upgrade without fail-forward: two; fail-forward over one failure; fail-forward over two;
+// fail-forward and a broken chain; which chains end in failure; several failed versions are left behind.
 func TestUpgradesInProgress(t *testing.T) {
 	four := func() []entry { return append(chain(), line("a/stable", "a4", "a3"), line("b/s", "b1", "")) }
 	check(t, map[string]struct {
 		world *world
 		want  string
 	}{
-		"the old one is on its way out: the Subscription waits, others do not": {
-			newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).sub("b/s"),
-			"Resolved\ninstall b1 from global/cat b/s for b\na: a2 -> a2\nb: nothing -> b1, currentCSV b1\nheld back a: ReplacementInProgress a1",
-		},
-		"the new one was just created": {
-			newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil).csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhasePending)),
-			"Unchanged\na: a2 -> a2\nheld back a: ReplacementInProgress a1",
-		},
-		"OLM finds a contradiction then": {
-			newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).policy(resolution.UpstreamPolicy()),
-			"Unsatisfiable\na: a2 -> a2, failed\ncore [a]: constraints not satisfiable: @existing/ns//a1, @existing/ns//a2 and cat/global/stable/a3 originate from package a, clusterserviceversion a1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a3 or @existing/ns//a2",
-		},
-		"the new one failed: no way on without fail-forward, but others go on": {
-			newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)).sub("b/s"),
-			"Resolved\ninstall b1 from global/cat b/s for b\na: a2 -> a2, failed\nb: nothing -> b1, currentCSV b1\ncore [a]: constraints not satisfiable: @existing/ns//a1, @existing/ns//a2 and cat/global/stable/a3 originate from package a, clusterserviceversion a1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a3 or @existing/ns//a2",
-		},
-		"with fail-forward the next one is chosen": {
-			newWorld(four()...).failForward().sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)),
-			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: a2 -> a3, currentCSV a3",
-		},
-		"with fail-forward over two failures": {
-			newWorld(four()...).failForward().sub("a/stable", has("a3")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseReplacing)).csv("a", "a3", nil, replacing("a2"), phase(v1alpha1.CSVPhaseFailed)),
-			"Resolved\ninstall a4 from global/cat a/stable replacing a3 for a\na: a3 -> a4, currentCSV a4",
-		},
-		"with fail-forward a Subscription whose version is on its way out counts as new": {
-			newWorld(four()...).failForward().sub("a/stable", has("a1")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)),
-			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: @existing/ns//a2, cat/global/stable/a1, cat/global/stable/a2, cat/global/stable/a3 and cat/global/stable/a4 originate from package a, clusterserviceversion a2 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a4, cat/global/stable/a3, cat/global/stable/a2 or cat/global/stable/a1",
-		},
-		"OLM's text for a broken chain": {
-			newWorld(four()...).failForward().sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseSucceeded)).
-				csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)).policy(resolution.UpstreamPolicy()),
-			"Failed\na: a2 -> a2\nfailure: error using catalogsource ns/@existing: csv ns/a1 in phase Succeeded instead of Replacing\nBrokenReplacementChain a1",
-		},
-		"a circle of replacements": {
-			newWorld(four()...).failForward().sub("b/s").csv("x", "x1", nil, replacing("x2"), phase(v1alpha1.CSVPhaseReplacing)).csv("y", "x2", nil, replacing("x1"), phase(v1alpha1.CSVPhaseReplacing)),
-			"Resolved\ninstall b1 from global/cat b/s for b\nb: nothing -> b1, currentCSV b1\nBrokenReplacementChain x1\nBrokenReplacementChain x2",
-		},
+		"the old one is on its way out: the Subscription waits, others do not": {newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).sub("b/s"),
+			"Resolved\ninstall b1 from global/cat b/s for b\na: a2 -> a2\nb: nothing -> b1, currentCSV b1\nheld back a: ReplacementInProgress a1"},
+		"the new one was just created": {newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil).csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhasePending)),
+			"Unchanged\na: a2 -> a2\nheld back a: ReplacementInProgress a1"},
+		"OLM finds a contradiction then": {newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).policy(resolution.UpstreamPolicy()),
+			"Unsatisfiable\na: a2 -> a2, failed\ncore [a]: constraints not satisfiable: @existing/ns//a1, @existing/ns//a2 and cat/global/stable/a3 originate from package a, clusterserviceversion a1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a3 or @existing/ns//a2"},
+		"the new one failed: no way on without fail-forward, but others go on": {newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)).sub("b/s"),
+			"Resolved\ninstall b1 from global/cat b/s for b\na: a2 -> a2, failed\nb: nothing -> b1, currentCSV b1\ncore [a]: constraints not satisfiable: @existing/ns//a1, @existing/ns//a2 and cat/global/stable/a3 originate from package a, clusterserviceversion a1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a3 or @existing/ns//a2"},
+		"with fail-forward the next one is chosen": {newWorld(four()...).failForward().sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)),
+			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: a2 -> a3, currentCSV a3"},
+		"with fail-forward over two failures": {newWorld(four()...).failForward().sub("a/stable", has("a3")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseReplacing)).csv("a", "a3", nil, replacing("a2"), phase(v1alpha1.CSVPhaseFailed)),
+			"Resolved\ninstall a4 from global/cat a/stable replacing a3 for a\na: a3 -> a4, currentCSV a4"},
+		"with fail-forward a Subscription whose version is on its way out counts as new": {newWorld(four()...).failForward().sub("a/stable", has("a1")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)),
+			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: @existing/ns//a2, cat/global/stable/a1, cat/global/stable/a2, cat/global/stable/a3 and cat/global/stable/a4 originate from package a, clusterserviceversion a2 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/global/stable/a4, cat/global/stable/a3, cat/global/stable/a2 or cat/global/stable/a1"},
+		"OLM's text for a broken chain": {newWorld(four()...).failForward().sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseSucceeded)).
+			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseFailed)).policy(resolution.UpstreamPolicy()),
+			"Failed\na: a2 -> a2\nfailure: error using catalogsource ns/@existing: csv ns/a1 in phase Succeeded instead of Replacing\nBrokenReplacementChain a1"},
+		"a circle of replacements": {newWorld(four()...).failForward().sub("b/s").csv("x", "x1", nil, replacing("x2"), phase(v1alpha1.CSVPhaseReplacing)).csv("y", "x2", nil, replacing("x1"), phase(v1alpha1.CSVPhaseReplacing)),
+			"Resolved\ninstall b1 from global/cat b/s for b\nb: nothing -> b1, currentCSV b1\nBrokenReplacementChain x1\nBrokenReplacementChain x2"},
 	})
 }
 
 // TestExistingOperators has cases of OLM.
 //
-// OLM's cases: an operator without Subscription has the API; the package of an operator without
-// annotation; APIs of an operator without annotation; the annotation with properties is read; an
-// operator without annotation is not installed twice.
+// OLM's cases: an operator without Subscription has the API; the package of an operator without annotation; APIs of
+// an operator without annotation; the annotation with properties is read; an operator without annotation is not
+// installed twice.
 func TestExistingOperators(t *testing.T) {
 	copied := func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }
 	check(t, map[string]struct {
 		world *world
 		want  string
 	}{
-		"copies do not count": {
-			newWorld(chain()...).sub("a/stable", has("a1")).csv("a", "a1", nil, copied),
-			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: nothing -> a3, currentCSV a3\nInstalledCSVMissing a",
-		},
-		"what is being deleted is waited for": {
-			newWorld(chain()...).sub("a/stable", has("a3")).csv("a", "a3", nil, deleting),
-			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a after a3\na: nothing -> a3\nInstalledCSVMissing a",
-		},
-		"what is being deleted provides nothing": {
-			newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s").csv("b", "b1", []olmcore.Property{provides("K")}, deleting),
-			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: bundle a1 requires an operator providing an API with group: g, version: v1, kind: K, subscription a exists, subscription a requires cat/global/s/a1",
-		},
-		"without annotation the owned CRDs count": {
-			newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s").csv("", "b1", nil, bare, owns("K")),
-			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1",
-		},
-		"without annotation an API still clashes": {
-			newWorld(line("a/s", "a1", "", provides("K"))).sub("a/s").csv("", "b1", nil, bare, owns("K")),
-			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: @existing/ns//b1 and cat/global/s/a1 provide K (g/v1), clusterserviceversion b1 exists and is not referenced by a subscription, subscription a exists, subscription a requires cat/global/s/a1",
-		},
-		"without annotation the Subscription says which package it is": {
-			newWorld(chain()...).sub("a/stable", has("a3")).csv("", "a3", nil, bare).sub("a/stable", named("b")),
-			"Unsatisfiable\na: a3 -> a3, failed\nb: nothing -> nothing, failed\ncore [a b]: constraints not satisfiable: @existing/ns//a3, cat/global/stable/a1, cat/global/stable/a2 and cat/global/stable/a3 originate from package a, subscription a exists, subscription a requires @existing/ns//a3, subscription b exists, subscription b requires at least one of cat/global/stable/a3, cat/global/stable/a2 or cat/global/stable/a1",
-		},
-		"a second Subscription to an installed package is satisfied by an upgrade of both": {
-			newWorld(chain()...).sub("a/stable", has("a1")).csv("", "a1", nil, bare).sub("a/stable", named("b")),
-			"Resolved\ninstall a2 from global/cat a/stable replacing a1 for a,b\na: a1 -> a2, currentCSV a2\nb: nothing -> a2, currentCSV a2\nheld back b: BlockedBySubscription a",
-		},
-		"without annotation a required CRD pulls in a provider": {
-			newWorld(line("a/s", "a1", "", provides("K"))).csv("", "b1", nil, bare, needsCRD("K")),
-			"Resolved\ninstall a1 from global/cat a/s required by b1\ngenerate a-s-cat-global: a/s at a1",
-		},
-		"a name that is taken": {
-			newWorld(line("a/s", "a1", "")).sub("a/s").csv("", "a1", nil, bare),
-			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: cat/global/s/a1 conflicts with @existing/ns//a1, clusterserviceversion a1 exists and is not referenced by a subscription, subscription a exists, subscription a requires cat/global/s/a1",
-		},
-		"an unreadable annotation": {
-			newWorld(line("a/s", "a1", "")).sub("a/s").csv("b", "b1", nil, func(c *v1alpha1.ClusterServiceVersion) {
-				c.Annotations["operatorframework.io/properties"] = "{"
-			}),
-			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1\nUnreadableCSV b1",
-		},
-		"a CRD name without a group": {
-			newWorld(line("a/s", "a1", "")).sub("a/s").csv("b", "b1", nil, bare, func(c *v1alpha1.ClusterServiceVersion) {
-				c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things", Kind: "Thing", Version: "v1"}}
-			}),
-			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1\nUnreadableCSV b1",
-		},
-		"adopting an operator that equals an entry of the channel": {
-			newWorld(chain()...).sub("a/stable").csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
-			"Resolved\na: nothing -> a2, currentCSV a2, adopted\nheld back a: PackageConflict a",
-		},
-		"adopting what the Subscription names already": {
-			newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a2" }).csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
-			"Unchanged\na: nothing -> a2, adopted\nheld back a: PackageConflict a",
-		},
+		"copies do not count": {newWorld(chain()...).sub("a/stable", has("a1")).csv("a", "a1", nil, copied),
+			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: nothing -> a3, currentCSV a3\nInstalledCSVMissing a"},
+		"what is being deleted is waited for": {newWorld(chain()...).sub("a/stable", has("a3")).csv("a", "a3", nil, deleting),
+			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a after a3\na: nothing -> a3\nInstalledCSVMissing a"},
+		"what is being deleted provides nothing": {newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s").csv("b", "b1", []olmcore.Property{provides("K")}, deleting),
+			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: bundle a1 requires an operator providing an API with group: g, version: v1, kind: K, subscription a exists, subscription a requires cat/global/s/a1"},
+		"without annotation the owned CRDs count": {newWorld(line("a/s", "a1", "", requires("K"))).sub("a/s").csv("", "b1", nil, bare, owns("K")),
+			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1"},
+		"without annotation an API still clashes": {newWorld(line("a/s", "a1", "", provides("K"))).sub("a/s").csv("", "b1", nil, bare, owns("K")),
+			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: @existing/ns//b1 and cat/global/s/a1 provide K (g/v1), clusterserviceversion b1 exists and is not referenced by a subscription, subscription a exists, subscription a requires cat/global/s/a1"},
+		"without annotation the Subscription says which package it is": {newWorld(chain()...).sub("a/stable", has("a3")).csv("", "a3", nil, bare).sub("a/stable", named("b")),
+			"Unsatisfiable\na: a3 -> a3, failed\nb: nothing -> nothing, failed\ncore [a b]: constraints not satisfiable: @existing/ns//a3, cat/global/stable/a1, cat/global/stable/a2 and cat/global/stable/a3 originate from package a, subscription a exists, subscription a requires @existing/ns//a3, subscription b exists, subscription b requires at least one of cat/global/stable/a3, cat/global/stable/a2 or cat/global/stable/a1"},
+		"a second Subscription to an installed package is satisfied by an upgrade of both": {newWorld(chain()...).sub("a/stable", has("a1")).csv("", "a1", nil, bare).sub("a/stable", named("b")),
+			"Resolved\ninstall a2 from global/cat a/stable replacing a1 for a,b\na: a1 -> a2, currentCSV a2\nb: nothing -> a2, currentCSV a2\nheld back b: BlockedBySubscription a"},
+		"without annotation a required CRD pulls in a provider": {newWorld(line("a/s", "a1", "", provides("K"))).csv("", "b1", nil, bare, needsCRD("K")),
+			"Resolved\ninstall a1 from global/cat a/s required by b1\ngenerate a-s-cat-global: a/s at a1"},
+		"a name that is taken": {newWorld(line("a/s", "a1", "")).sub("a/s").csv("", "a1", nil, bare),
+			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: cat/global/s/a1 conflicts with @existing/ns//a1, clusterserviceversion a1 exists and is not referenced by a subscription, subscription a exists, subscription a requires cat/global/s/a1"},
+		"an unreadable annotation": {newWorld(line("a/s", "a1", "")).sub("a/s").csv("b", "b1", nil, func(c *v1alpha1.ClusterServiceVersion) {
+			c.Annotations["operatorframework.io/properties"] = "{"
+		}),
+			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1\nUnreadableCSV b1"},
+		"a CRD name without a group": {newWorld(line("a/s", "a1", "")).sub("a/s").csv("b", "b1", nil, bare, func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things", Kind: "Thing", Version: "v1"}}
+		}),
+			"Resolved\ninstall a1 from global/cat a/s for a\na: nothing -> a1, currentCSV a1\nUnreadableCSV b1"},
+		"adopting an operator that equals an entry of the channel": {newWorld(chain()...).sub("a/stable").csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
+			"Resolved\na: nothing -> a2, currentCSV a2, adopted\nheld back a: PackageConflict a"},
+		"adopting what the Subscription names already": {newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a2" }).csv("a", "a2", nil).policy(resolution.Policy{AdoptSameBundle: true}),
+			"Unchanged\na: nothing -> a2, adopted\nheld back a: PackageConflict a"},
 	})
 }
 

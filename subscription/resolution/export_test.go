@@ -26,9 +26,8 @@ func ask(in *Input) *search.Question {
 	return &search.Question{Problem: p, Scope: &model.Scope{}}
 }
 
-// CheckCore solves an input again with the rules of its contradiction alone, and
-// with each of them but one. It returns the number of rules, 0 for an input that
-// has a solution.
+// CheckCore solves an input again with the rules of its contradiction alone, and with each of them but one. It
+// returns the number of rules, 0 for an input that has a solution.
 func CheckCore(in Input) (rules int, err error) {
 	q := ask(&in)
 	if q == nil || (&search.Solver{}).Decide(*q, &search.Budget{Limit: -1}).Verdict != search.Unsatisfiable {
@@ -66,8 +65,8 @@ func HeldBackWithin(in Input, steps int) []HeldBack {
 	return explain.HeldBackOf(&s.View, &search.Budget{Limit: steps})
 }
 
-// Selection is one entry of a solution. By is the entry whose Requirement it
-// meets, -1 for none; Skipped entries meet none.
+// Selection is one entry of a solution. By is the entry whose Requirement it meets, -1 for none; Skipped entries meet
+// none.
 type Selection struct {
 	Name        string
 	Properties  []olmcore.Property
@@ -76,8 +75,7 @@ type Selection struct {
 	Skipped     bool
 }
 
-// Selections returns the solution of an input in the order in which it was
-// decided, nil when there is none.
+// Selections returns the solution of an input in the order in which it was decided, nil when there is none.
 func Selections(in Input) (list []Selection) {
 	q := ask(&in)
 	if q == nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
-// FuzzResolve throws bytes at everything that is read: a catalog, an annotation,
-// and the fields of a Subscription.
+// FuzzResolve throws bytes at everything that is read: a catalog, an annotation, and the fields of a Subscription.
 func FuzzResolve(f *testing.F) {
 	var catalog bytes.Buffer
 	if err := fbc.Write(&catalog, packages(line("a/s", "a1", "", requires("K")), line("a/s", "a2", "a1"), line("b/t", "b1", "", provides("K")))); err != nil {

@@ -110,9 +110,8 @@ func TestGatherListsTheGlobalNamespaceOnce(t *testing.T) {
 	}
 }
 
-// TestWhatGatherReadsResolves takes a gathered input to its answer: the plan on
-// its way keeps its bundle although the catalog has moved on, and the catalog
-// that was not read holds up no Subscription that does not need it.
+// TestWhatGatherReadsResolves takes a gathered input to its answer: the plan on its way keeps its bundle although the
+// catalog has moved on, and the catalog that was not read holds up no Subscription that does not need it.
 func TestWhatGatherReadsResolves(t *testing.T) {
 	built, _ := content(line("a/s", "a1", ""), line("a/s", "a2", "a1"))
 	group := &operatorsv1.OperatorGroup{ObjectMeta: at("ns", "group")}

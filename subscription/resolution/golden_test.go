@@ -48,8 +48,7 @@ type golden struct {
 	Satisfiable     bool
 	Install         []install
 	UpstreamMessage string
-	// Ours is the answer where a skipRange would lead back: never followed unless
-	// the policy says so.
+	// Ours is the answer where a skipRange would lead back: never followed unless the policy says so.
 	Ours *struct {
 		Satisfiable bool
 		Install     []install
@@ -135,8 +134,8 @@ func eachLine[T any](t testing.TB, file string, visit func(T)) {
 	require.NoError(t, lines.Err())
 }
 
-// The deviations that the golden data shows, as docs/deviations.md begins their
-// rows. Operators and verdicts differ by the first one alone.
+// The deviations that the golden data shows, as docs/deviations.md begins their rows. Operators and verdicts differ
+// by the first one alone.
 const (
 	backwardSkipRange = "A skipRange may lead to the installed version itself, or back to an older one."
 	anotherReason     = "A failure names some rules that contradict each other: another set each time, and not always a smallest."
@@ -144,8 +143,7 @@ const (
 	copiesInAnyOrder  = "A bundle in several channels has copies in random order for a Subscription without a channel."
 )
 
-// ofThePart says what differs in the part of the random namespaces that is
-// published: how often, by deviation.
+// ofThePart says what differs in the part of the random namespaces that is published: how often, by deviation.
 var ofThePart = map[string]int{backwardSkipRange: 7, anotherReason: 8, copiesInAnyOrder: 3, replacesItself: 6}
 
 func TestEveryRandomNamespaceResolvesAsInOLM(t *testing.T) {
@@ -183,8 +181,8 @@ func TestEveryRandomNamespaceResolvesAsInOLM(t *testing.T) {
 	}
 }
 
-// notItself is what OLM installs; where something is to replace itself, it has
-// what we say that it replaces, which is not itself.
+// notItself is what OLM installs; where something is to replace itself, it has what we say that it replaces, which is
+// not itself.
 func notItself(theirs []install, res resolution.Result, differs map[string]int) []install {
 	theirs = slices.Clone(theirs)
 	for i, x := range theirs {
@@ -205,8 +203,8 @@ func requireDeviation(t *testing.T, row string) {
 	require.Contains(t, string(text), "| "+row)
 }
 
-// otherwise justifies that a failure is worded in another way than in OLM: it is
-// a failure by OLM's own rules, and no word of it can be left out.
+// otherwise justifies that a failure is worded in another way than in OLM: it is a failure by OLM's own rules, and no
+// word of it can be left out.
 func otherwise(t *testing.T, in resolution.Input, theirs, why string) {
 	t.Helper()
 	require.True(t, strings.HasPrefix(theirs, "constraints not satisfiable: "))
@@ -216,9 +214,8 @@ func otherwise(t *testing.T, in resolution.Input, theirs, why string) {
 	requireDeviation(t, why)
 }
 
-// sameCandidates reports whether a core of the result has the words of OLM's
-// message, which may list candidates in another order, more than once, and with
-// their copies in other channels.
+// sameCandidates reports whether a core of the result has the words of OLM's message, which may list candidates in
+// another order, more than once, and with their copies in other channels.
 func sameCandidates(res resolution.Result, message string) bool {
 	words := func(text string) []string {
 		list := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })

@@ -124,8 +124,8 @@ func TestAProviderComesFromTheFirstCatalogThatHasOne(t *testing.T) {
 	})
 }
 
-// names are those of a random namespace; what they become sorts as they do,
-// among each other and beside the words of messages.
+// names are those of a random namespace; what they become sorts as they do, among each other and beside the words of
+// messages.
 var names = regexp.MustCompile(`\b(p|cat|c|s|K)([0-9])\b|\b(ns|global)\b`)
 
 func rename[T any](t *rapid.T, v T) T {
@@ -195,8 +195,7 @@ func TestOLMsPolicyAndOursAgreeWhereNothingIsBroken(t *testing.T) {
 	t.Logf("%d namespaces without failure", agreed)
 }
 
-// upgradeStates puts some installed operators into the middle of an upgrade from
-// one or two older ones.
+// upgradeStates puts some installed operators into the middle of an upgrade from one or two older ones.
 func upgradeStates(t *rapid.T, n *namespace) {
 	phases := rapid.SampledFrom([]v1alpha1.ClusterServiceVersionPhase{
 		v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseFailed,
@@ -297,8 +296,8 @@ func TestABundleThatMustNotBeChosenKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// reasons says which rules there are, but for those that a Subscription wants
-// something. Their texts also list candidates, of which a forced one has fewer.
+// reasons says which rules there are, but for those that a Subscription wants something. Their texts also list
+// candidates, of which a forced one has fewer.
 func reasons(rules []resolution.Rule, subscription string) []string {
 	var list []string
 	for _, r := range rules {
@@ -332,8 +331,8 @@ func TestForcingACandidateThatWasHeldBackFailsForTheReasonGiven(t *testing.T) {
 	t.Logf("%d forced, of %d the core was compared", forced, reproduced)
 }
 
-// force demands a candidate that was held back. alone: the Subscription could be
-// made to ask for just that one, and core is why it fails.
+// force demands a candidate that was held back. alone: the Subscription could be made to ask for just that one, and
+// core is why it fails.
 func force(t *rapid.T, n *namespace, res resolution.Result, h resolution.HeldBack) (alone bool, core resolution.Core) {
 	o := newOracle(n, false)
 	i := slices.IndexFunc(o.subs, func(s *oracleSub) bool { return s.object.Name == h.Subscription })

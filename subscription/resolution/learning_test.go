@@ -17,9 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// tower is packages p0, p1, ... of some versions each, of which every one requires the
-// next package; the versions of the last one get facts of their own. When free, the
-// oldest version of p0 requires nothing.
+// tower is packages p0, p1, ... of some versions each, of which every one requires the next package; the versions of
+// the last one get facts of their own. When free, the oldest version of p0 requires nothing.
 func tower(packages, versions int, free bool, last ...olmcore.Property) []entry {
 	var lines []entry
 	for p := range packages {
@@ -40,8 +39,8 @@ func tower(packages, versions int, free bool, last ...olmcore.Property) []entry 
 	return lines
 }
 
-// braid is a tower in which every version requires the same version of the next two
-// packages, and of the last package the newest and the oldest exclude each other.
+// braid is a tower in which every version requires the same version of the next two packages, and of the last package
+// the newest and the oldest exclude each other.
 func braid(packages, versions int) []entry {
 	lines := tower(packages, versions, true, requires("Missing"))
 	for i := range lines {
@@ -53,8 +52,7 @@ func braid(packages, versions int) []entry {
 	return lines
 }
 
-// hardCases are inputs that trying alone does not end on within a million steps, or
-// hardly, with what OLM answers.
+// hardCases are inputs that trying alone does not end on within a million steps, or hardly, with what OLM answers.
 func hardCases() map[string]hardCase {
 	orphan := newWorld(tower(3, 300, true, provides("K"))...).sub("p0/s").csv("x", "x1", []olmcore.Property{provides("K")})
 	cases := map[string]hardCase{
@@ -78,8 +76,8 @@ type hardCase struct {
 	want string // what the Subscription gets; "" when there is no solution
 }
 
-// thousand is a thousand Subscriptions to published packages; some of them exclude
-// each other, and some lack what they require.
+// thousand is a thousand Subscriptions to published packages; some of them exclude each other, and some lack what
+// they require.
 func thousand(t testing.TB) resolution.Input {
 	in := resolution.Input{Namespace: "ns", GlobalCatalogNamespace: "global", OperatorGroups: oneGroup("ns")}
 	for _, file := range []string{communityAll, certified, community} {
@@ -110,8 +108,7 @@ func TestAThousandSubscriptionsToPublishedPackages(t *testing.T) {
 
 func BenchmarkThousand(b *testing.B) { resolveAll(b, thousand(b), resolution.Resolved) }
 
-// TestWhatOnlyLearningSolves compares with testdata/hard.txt, which OLMCORE_UPDATE=1
-// writes anew.
+// TestWhatOnlyLearningSolves compares with testdata/hard.txt, which OLMCORE_UPDATE=1 writes anew.
 func TestWhatOnlyLearningSolves(t *testing.T) {
 	cases := hardCases()
 	var text strings.Builder

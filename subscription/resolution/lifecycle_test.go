@@ -21,8 +21,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// lived is a fake cluster in which all controllers work on the package a: its
-// answers come from Resolve under a policy.
+// lived is a fake cluster in which all controllers work on the package a: its answers come from Resolve under a
+// policy.
 type lived struct {
 	t       *testing.T
 	cluster *fake.Cluster
@@ -94,9 +94,8 @@ func (w *lived) csv(name string) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// TestAnAdoptedOperatorIsTheSubscriptions shows the whole way of a
-// ClusterServiceVersion that was there first: it is taken over as it is, and
-// upgraded like any other from then on.
+// TestAnAdoptedOperatorIsTheSubscriptions shows the whole way of a ClusterServiceVersion that was there first: it is
+// taken over as it is, and upgraded like any other from then on.
 //
 // OLM's case: an operator that is there is taken over.
 func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
@@ -121,9 +120,8 @@ func TestAnAdoptedOperatorIsTheSubscriptions(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingDeletedIsWaitedFor deletes an operator that takes its time to
-// go: where deleted versions are installed again, its successor of the same name comes
-// after it.
+// TestWhatIsBeingDeletedIsWaitedFor deletes an operator that takes its time to go: where deleted versions are
+// installed again, its successor of the same name comes after it.
 func TestWhatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	w := live(t, resolution.Policy{}, asking.Config{ReinstallMissingCSV: true})
 	require.NoError(t, w.cluster.Create(subscription("ns", "a", "a", "stable", "global/cat")))

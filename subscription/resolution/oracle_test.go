@@ -15,9 +15,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// The oracle answers the question of Resolve a second time, the slow way: it
-// shares no code with the package, prunes nothing, and copies its state at each
-// step. It knows default and upstream rules for skipRange and nothing of
+// The oracle answers the question of Resolve a second time, the slow way: it shares no code with the package, prunes
+// nothing, and copies its state at each step. It knows default and upstream rules for skipRange and nothing of
 // catalogs without content, transitions and broken input.
 type oracle struct {
 	n        *namespace
@@ -167,8 +166,7 @@ func readOracleCatalog(c catalogSpec) oracleCatalog {
 	return out
 }
 
-// readOracleChannel relies on the generator: its channels are one line of
-// replacements, oldest first.
+// readOracleChannel relies on the generator: its channels are one line of replacements, oldest first.
 func readOracleChannel(catalog string, p resolution.Package, ch resolution.Channel) oracleChannel {
 	out := oracleChannel{pkg: p.Name, name: ch.Name, isDefault: ch.Name == p.DefaultChannel}
 	skipped := map[string]bool{}

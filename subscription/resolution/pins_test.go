@@ -21,8 +21,7 @@ func within(text string) func(*v1alpha1.Subscription) {
 	}
 }
 
-// jumps is a channel a1, a2, a3, a4 of which the head replaces a3 and all of them skip
-// from 1.0.0 on.
+// jumps is a channel a1, a2, a3, a4 of which the head replaces a3 and all of them skip from 1.0.0 on.
 func jumps() []entry {
 	lines := []entry{line("a/stable", "a1", ""), line("a/stable", "a2", "a1"), line("a/stable", "a3", "a2"), line("a/stable", "a4", "a3")}
 	for i := range lines {
@@ -131,8 +130,7 @@ func TestVersionRangesChangeTheFingerprint(t *testing.T) {
 	require.NotEqual(t, before, w.in.Fingerprint(), "the generation of a Subscription stays the same when its annotations change")
 }
 
-// TestNoVersionRangeLeadsOutOfItself: whatever comes is inside, and a range that allows
-// everything changes nothing.
+// TestNoVersionRangeLeadsOutOfItself: whatever comes is inside, and a range that allows everything changes nothing.
 func TestNoVersionRangeLeadsOutOfItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)

@@ -35,8 +35,7 @@ func TestNothingIsSelectedForWhatIsMetAlready(t *testing.T) {
 	t.Logf("%d dependencies", dependencies)
 }
 
-// checkDependency requires that a selection meets a requirement which no earlier
-// one does.
+// checkDependency requires that a selection meets a requirement which no earlier one does.
 func checkDependency(t *rapid.T, list []resolution.Selection, i int) {
 	x := list[i]
 	meets := oracleEntryOf("", []olmcore.Property{x.Requirement}).requires[0]
@@ -118,8 +117,7 @@ func TestOfEqualCopiesThatOfTheDefaultChannelIsChosen(t *testing.T) {
 	})
 }
 
-// relevant is what of a result others act on, and what it says; without the
-// properties that are carried along.
+// relevant is what of a result others act on, and what it says; without the properties that are carried along.
 type relevant struct {
 	Decided  decided
 	Messages []string
@@ -171,8 +169,8 @@ func packagesNobodyKnows() []resolution.Package {
 	return packages(line("unheard/s", "unheard1", "", provides("Unheard"), requires("Missing")), line("unheard/t", "unheard2", ""))
 }
 
-// embellished adds to a package what no Subscription follows and no requirement
-// asks for: a channel, entries, and properties.
+// embellished adds to a package what no Subscription follows and no requirement asks for: a channel, entries, and
+// properties.
 func embellished(t *rapid.T, subs []*v1alpha1.Subscription, p resolution.Package) resolution.Package {
 	p.Properties = append(slices.Clone(p.Properties), property("odd", "1"))
 	p.Bundles = slices.Clone(p.Bundles)

@@ -30,8 +30,8 @@ func chosen(res resolution.Result) []string {
 	return list
 }
 
-// installedAnew is what of an oracle's solution is to be installed. What is
-// current already and merely named again by a backward skipRange counts too.
+// installedAnew is what of an oracle's solution is to be installed. What is current already and merely named again by
+// a backward skipRange counts too.
 func installedAnew(solution []*oracleEntry) []string {
 	var list []string
 	for _, e := range solution {
@@ -281,8 +281,8 @@ func TestCoresAreMinimalAndExplainTheirSubscriptions(t *testing.T) {
 				}
 			}
 		}
-		// The Subscriptions of a core have no solution without the others, nor
-		// with any one of them left out do they need to fail.
+		// The Subscriptions of a core have no solution without the others, nor with any one of them left out do they
+		// need to fail.
 		for i, c := range res.Cores {
 			if i > 0 || len(c.Subscriptions) == 0 {
 				break // later cores count on what the earlier ones leave behind
@@ -368,8 +368,8 @@ func TestUnrelatedContentChangesNothing(t *testing.T) {
 				n.catalogs[i].packages = append(n.catalogs[i].packages, unrelated(p))
 			}
 		}
-		// A constraint with "not" looks at everything; the generator only has it
-		// beside a part that the others do not satisfy.
+		// A constraint with "not" looks at everything; the generator only has it beside a part that the others do not
+		// satisfy.
 		if diff := cmp.Diff(want, resolution.Resolve(n.input())); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}

@@ -43,8 +43,7 @@ func TestTargetsFitTheirSubscriptions(t *testing.T) {
 			if len(fits) != 1 || fits[0].Name != target.Target {
 				t.Fatalf("%s is to have %s, for it there are %v", s.object.Name, target.Target, fits)
 			}
-			// A candidate is of the right catalog, package and channel, and upgrades from
-			// what is there.
+			// A candidate is of the right catalog, package and channel, and upgrades from what is there.
 			if !slices.ContainsFunc(s.candidates, func(e *oracleEntry) bool {
 				return e.name == fits[0].Name && e.channel == fits[0].Channel && e.catalog == fits[0].Catalog.String()
 			}) {
@@ -59,8 +58,7 @@ func TestTargetsFitTheirSubscriptions(t *testing.T) {
 	})
 }
 
-// wanted checks where an operator comes from, what it replaces and who asked for
-// it.
+// wanted checks where an operator comes from, what it replaces and who asked for it.
 func wanted(in resolution.Input, res resolution.Result, op olmcore.Operator) error {
 	i := slices.IndexFunc(in.Catalogs, func(c resolution.CatalogState) bool { return c.Key == op.Catalog })
 	if i < 0 {

@@ -100,8 +100,7 @@ func TestAChangeOfWhatIsNotThereIsAnError(t *testing.T) {
 	}
 }
 
-// TestWhatIfChangesNothing: the input stays as it is, and two answers that are the same
-// have no difference.
+// TestWhatIfChangesNothing: the input stays as it is, and two answers that are the same have no difference.
 func TestWhatIfChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t, small).input()

@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
-// TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported: refused is what opm refuses
-// or what could not be installed, used what OLM serves.
+// TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported: refused is what opm refuses or what could not be installed,
+// used what OLM serves.
 func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 	const (
 		pkg    = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"

@@ -108,8 +108,8 @@ func zipped(t *testing.T, text string) string {
 
 // TestRead has cases of OLM.
 //
-// OLM's cases: a catalog's bundle: properties, default channel; unknown schemas, folders, ignored
-// files, deprecations.
+// OLM's cases: a catalog's bundle: properties, default channel; unknown schemas, folders, ignored files,
+// deprecations.
 func TestRead(t *testing.T) {
 	for name, text := range map[string]string{"JSON": jsonCatalog, "YAML": yamlCatalog, "JSON with gzip": zipped(t, jsonCatalog), "YAML with gzip": zipped(t, yamlCatalog)} {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestOmittedProperties(t *testing.T) {
 
 // TestBrokenDocuments has cases of OLM.
 //
-// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without
-// type, value, or JSON.
+// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without type, value, or
+// JSON.
 func TestBrokenDocuments(t *testing.T) {
 	const pkg = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"
 	for name, c := range map[string]struct{ text, want string }{

@@ -18,8 +18,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
-// write makes a folder on disk: names that end in a slash are folders, texts that
-// begin with an arrow are links.
+// write makes a folder on disk: names that end in a slash are folders, texts that begin with an arrow are links.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,9 +50,8 @@ func names(t *testing.T, fsys fs.FS, root string) (names, said string) {
 
 const packageA, packageB = `{"schema":"olm.package","name":"a"}`, `{"schema":"olm.package","name":"b"}`
 
-// TestAMountedFolder is laid out as a mounted ConfigMap or projected volume: files
-// and folders are links into a folder whose name begins with two dots, and a link
-// stands for that folder.
+// TestAMountedFolder is laid out as a mounted ConfigMap or projected volume: files and folders are links into a
+// folder whose name begins with two dots, and a link stands for that folder.
 func TestAMountedFolder(t *testing.T) {
 	dir := write(t, map[string]string{
 		"..2026/catalog.json": packageA, "..2026/more/catalog.json": packageB,

@@ -33,8 +33,8 @@ func newStory(t testing.TB) *story {
 	return s
 }
 
-// TestTheWayIsTheOneThatOLMTakes compares the ways through the channels of the published
-// community catalog with those that OLM took.
+// TestTheWayIsTheOneThatOLMTakes compares the ways through the channels of the published community catalog with those
+// that OLM took.
 func TestTheWayIsTheOneThatOLMTakes(t *testing.T) {
 	s := newStory(t)
 	require.NoError(t, s.load(filepath.Join(realdata.Dir(t), "catalogs", "community-prod-ocp4.19.fbc.jsonl.gz")))
@@ -102,9 +102,8 @@ func drawChain(t *rapid.T) resolution.Package {
 	return p
 }
 
-// TestEachHopIsWhatResolveAnswers: the first hop is the answer now, and the rest is the
-// way from there; where the way ends, Resolve has nothing for the Subscription. What
-// Find is given stays as it is.
+// TestEachHopIsWhatResolveAnswers: the first hop is the answer now, and the rest is the way from there; where the way
+// ends, Resolve has nothing for the Subscription. What Find is given stays as it is.
 func TestEachHopIsWhatResolveAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content, _ := resolution.Build([]resolution.Package{drawChain(t)})

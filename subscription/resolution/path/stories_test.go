@@ -24,8 +24,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/path"
 )
 
-// TestStories runs testdata: questions about a namespace that resolves against
-// published catalogs, or against the small ones beside the stories.
+// TestStories runs testdata: questions about a namespace that resolves against published catalogs, or against the
+// small ones beside the stories.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -18,8 +18,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// view is a Subscription s to channel "gone" of package a, which has the channel
-// "stable".
+// view is a Subscription s to channel "gone" of package a, which has the channel "stable".
 func view() *View {
 	catalog, _ := content.Build([]content.Package{{
 		Name: "a", DefaultChannel: "stable", Channels: []content.Channel{{Name: "stable", Entries: []content.ChannelEntry{{Name: "a1"}}}},
@@ -39,8 +38,8 @@ func view() *View {
 	return &View{Problem: p, Scope: &model.Scope{}, Solver: &search.Solver{}}
 }
 
-// TestARowAddsARemedy adds two rows to the table: one whose change helps, and one
-// whose change does not and which is not offered.
+// TestARowAddsARemedy adds two rows to the table: one whose change helps, and one whose change does not and which is
+// not offered.
 func TestARowAddsARemedy(t *testing.T) {
 	v := view()
 	follow := func(channel string) func(*View, *trouble) []proposal {

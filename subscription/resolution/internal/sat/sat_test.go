@@ -20,15 +20,13 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// instance is a random catalog of packages with one channel each, and a
-// Subscription for some of them.
+// instance is a random catalog of packages with one channel each, and a Subscription for some of them.
 type instance struct {
 	packages [][]version // oldest first
 	follows  []int
 }
 
-// version provides at most one API and requires others. Few have a name that
-// bundles of other packages may have, too.
+// version provides at most one API and requires others. Few have a name that bundles of other packages may have, too.
 type version struct {
 	provides int // 0: none
 	requires []int
@@ -189,8 +187,7 @@ func TestASATSolverAgrees(t *testing.T) {
 		if want {
 			continue
 		}
-		// The Subscriptions of the first core contradict each other, and no fewer of
-		// them do.
+		// The Subscriptions of the first core contradict each other, and no fewer of them do.
 		core := res.Cores[0]
 		var follows []int
 		for _, p := range in.follows {
