@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
@@ -51,14 +52,15 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 		}
 		in.OtherPlans.Items = slices.DeleteFunc(in.OtherPlans.Items, func(p *v1alpha1.InstallPlan) bool { return p.Namespace == namespace })
 	}
-	ties, reader := relation.NewTies(subscriptions), stepReader{ctx: ctx, r: r}
+	ties := relation.NewTies(subscriptions)
+	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, p := range plans {
 		if !isCurrent(p, ties.Of(p)) {
 			continue
 		}
 		steps := StepObjects{InstallPlan: p.UID}
 		var notRead *olmcore.NotReadError
-		if steps.Objects, err = reader.objects(p); errors.As(err, &notRead) {
+		if steps.Objects, err = stepObjects(ctx, r, p, &crds); errors.As(err, &notRead) {
 			steps.Unread = notRead.Kind
 		} else if err != nil {
 			return Input{}, err
@@ -68,65 +70,44 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 	return in, nil
 }
 
-// stepReader reads the objects of the steps of plans.
-type stepReader struct {
-	ctx context.Context
-	r   olmcore.Reader
-	// crds are all definitions, once read.
-	crds *[]*apiextensionsv1.CustomResourceDefinition
-}
-
-// objects reads the objects of a plan's steps that exist, and the definitions of their kinds, each once.
-func (sr *stepReader) objects(p *v1alpha1.InstallPlan) (objects []olmcore.Object, err error) {
-	seen := map[olmcore.Key]bool{}
-	add := func(o olmcore.Object) {
-		if key := olmcore.KeyOf(o); !seen[key] {
-			seen[key] = true
-			objects = append(objects, o)
+// stepObjects reads the objects of a plan's steps that exist, and the definitions of their kinds, each once. all holds
+// the definitions of the cluster once they are read.
+func stepObjects(ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition) (objects []olmcore.Object, err error) {
+	defined := sets.New[string]()
+	for _, s := range p.Status.Plan {
+		if leavesObject(s) && manifest.NeedsDefinition(s) {
+			defined.Insert(s.Resource.Kind)
 		}
 	}
-	crds, err := sr.definitions(p)
-	if err != nil {
-		return nil, err
+	if len(defined) > 0 && *all == nil {
+		if *all, err = olmcore.List[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", nil); err != nil {
+			return nil, err
+		}
 	}
+	crds := slices.DeleteFunc(slices.Clone(*all), func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined.Has(crd.Spec.Names.Kind) })
+	seen := map[olmcore.Key]bool{}
 	for _, crd := range crds {
-		add(crd)
+		seen[olmcore.KeyOf(crd)] = true
+		objects = append(objects, crd)
 	}
 	for _, s := range p.Status.Plan {
 		if s == nil || s.Resource.Name == "" {
 			continue
 		}
 		for key := range objectsOf(s, p.Namespace, crds) {
-			o, err := olmcore.GetKind(sr.ctx, sr.r, kinds.GVKOf(s), key.Namespace, key.Name)
-			if err == nil && o != nil {
-				add(o)
-				break
-			}
+			o, err := olmcore.GetKind(ctx, r, kinds.GVKOf(s), key.Namespace, key.Name)
 			if err != nil && !apierrors.IsNotFound(err) {
 				return nil, err
 			}
+			if err != nil || o == nil {
+				continue
+			}
+			if key := olmcore.KeyOf(o); !seen[key] {
+				seen[key] = true
+				objects = append(objects, o)
+			}
+			break
 		}
 	}
 	return objects, nil
-}
-
-// definitions returns the definitions of the kinds of a plan's steps that are neither known nor built in.
-func (sr *stepReader) definitions(p *v1alpha1.InstallPlan) (found []*apiextensionsv1.CustomResourceDefinition, err error) {
-	defined := map[string]bool{}
-	for _, s := range p.Status.Plan {
-		if leavesObject(s) && manifest.NeedsDefinition(s) {
-			defined[s.Resource.Kind] = true
-		}
-	}
-	if len(defined) > 0 && sr.crds == nil {
-		all, err := olmcore.List[*apiextensionsv1.CustomResourceDefinition](sr.ctx, sr.r, "", nil)
-		if err != nil {
-			return nil, err
-		}
-		sr.crds = &all
-	}
-	if len(defined) > 0 {
-		found = slices.DeleteFunc(slices.Clone(*sr.crds), func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined[crd.Spec.Names.Kind] })
-	}
-	return found, nil
 }
