@@ -147,26 +147,22 @@ func (g *gatherer) leftBundles() error {
 // bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be
 // applied.
 func (g *gatherer) bundles() error {
-	names := map[string][]string{}
-	count := 0
-	for key := range bundle.Referred(g.plan) {
-		if g.in.Config.mayRefer(g.plan.Namespace, key.Namespace) {
-			names[key.Namespace] = append(names[key.Namespace], key.Name)
-			count++
-		}
+	referred := bundle.Referred(g.plan)
+	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
+		return !g.in.Config.mayRefer(g.plan.Namespace, key.Namespace)
+	})
+	if len(referred) > step.MaxBundles {
+		clear(referred)
 	}
-	g.in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()
-	if count > step.MaxBundles {
-		return nil
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(names)) {
-		found, err := getEach[*corev1.ConfigMap](g, namespace, names[namespace])
+	found := olmcore.Found[*corev1.ConfigMap]()
+	for _, key := range slices.SortedFunc(maps.Keys(referred), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
+		cm, err := getEach[*corev1.ConfigMap](g, key.Namespace, []string{key.Name})
 		if err != nil {
-			g.in.ConfigMaps = olmcore.Observed[*corev1.ConfigMap]{}
 			return err
 		}
-		g.in.ConfigMaps.Items = append(g.in.ConfigMaps.Items, found...)
+		found.Items = append(found.Items, cm...)
 	}
+	g.in.ConfigMaps = found
 	return nil
 }
 

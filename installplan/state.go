@@ -15,46 +15,26 @@ type State string
 
 // States, in the order in which the rules are asked.
 const (
-	// StateDeleting: the plan is being deleted; what it leaves behind is cleaned up.
-	StateDeleting State = "Deleting"
-	// StateNamespaceTerminating: its namespace is being deleted.
-	StateNamespaceTerminating State = "NamespaceTerminating"
-	// StateRepairing: its approval is corrected first, as a Subscription that owns it wants to be asked.
-	StateRepairing State = "Repairing"
-	// StateComplete: every step was applied. Final.
-	StateComplete State = "Complete"
-	// StateWithoutStatus: it never got its steps.
-	StateWithoutStatus State = "WithoutStatus"
-	// StateFailed: a step was refused or failed for too long.
-	StateFailed State = "Failed"
-	// StateRetried: it failed, and the cause is gone.
-	StateRetried State = "Retried"
-	// StateSuperseded: no Subscription refers to it, and another plan took its place, just now.
-	StateSuperseded State = "Superseded"
-	// StateCheckFailed: the namespace's OperatorGroup stands in the way.
-	StateCheckFailed State = "CheckFailed"
-	// StateServiceAccountChanged: the account it runs under is recorded first.
-	StateServiceAccountChanged State = "ServiceAccountChanged"
-	// StatePhaseUnknown: its phase is empty or none that exists.
-	StatePhaseUnknown State = "PhaseUnknown"
-	// StateRequiresApproval: it waits for approval.
-	StateRequiresApproval State = "RequiresApproval"
-	// StateApproved: it was approved, and starts.
-	StateApproved State = "Approved"
-	// StateWithdrawn: approval was taken back before anything was applied.
-	StateWithdrawn State = "Withdrawn"
-	// StateStarting: the time of its start is recorded first.
-	StateStarting State = "Starting"
-	// StateFailing: a step was refused or failed for too long, just now.
-	StateFailing State = "Failing"
-	// StateRetrying: a step was refused or failed, and there is time left.
-	StateRetrying State = "Retrying"
-	// StateWaiting: a step waits for the cluster.
-	StateWaiting State = "Waiting"
-	// StateApplying: steps are applied.
-	StateApplying State = "Applying"
-	// StateCompleting: every step was observed, just now.
-	StateCompleting State = "Completing"
+	StateDeleting              State = "Deleting"              // the plan is being deleted; what it leaves behind is cleaned up
+	StateNamespaceTerminating  State = "NamespaceTerminating"  // its namespace is being deleted
+	StateRepairing             State = "Repairing"             // its approval is corrected first, as a Subscription that owns it wants to be asked
+	StateComplete              State = "Complete"              // every step was applied. Final
+	StateWithoutStatus         State = "WithoutStatus"         // it never got its steps
+	StateFailed                State = "Failed"                // a step was refused or failed for too long
+	StateRetried               State = "Retried"               // it failed, and the cause is gone
+	StateSuperseded            State = "Superseded"            // no Subscription refers to it, and another plan took its place, just now
+	StateCheckFailed           State = "CheckFailed"           // the namespace's OperatorGroup stands in the way
+	StateServiceAccountChanged State = "ServiceAccountChanged" // the account it runs under is recorded first
+	StatePhaseUnknown          State = "PhaseUnknown"          // its phase is empty or none that exists
+	StateRequiresApproval      State = "RequiresApproval"      // it waits for approval
+	StateApproved              State = "Approved"              // it was approved, and starts
+	StateWithdrawn             State = "Withdrawn"             // approval was taken back before anything was applied
+	StateStarting              State = "Starting"              // the time of its start is recorded first
+	StateFailing               State = "Failing"               // a step was refused or failed for too long, just now
+	StateRetrying              State = "Retrying"              // a step was refused or failed, and there is time left
+	StateWaiting               State = "Waiting"               // a step waits for the cluster
+	StateApplying              State = "Applying"              // steps are applied
+	StateCompleting            State = "Completing"            // every step was observed, just now
 )
 
 // Phases returns the phase graph. By is the State in which a plan takes an edge, empty for the two that package create

@@ -64,7 +64,9 @@ func Parse(text string) (m Manifest, err error) {
 	return m, nil
 }
 
-func looksLikeJSON(text string) bool { return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") }
+func looksLikeJSON(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
+}
 
 // Metadata returns the metadata of the object; nil for none.
 func (m Manifest) Metadata() map[string]any { return Fields(m.Object, "metadata") }

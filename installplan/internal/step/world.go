@@ -132,7 +132,9 @@ func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion 
 }
 
 // here returns the ClusterServiceVersion of the plan's namespace that exists under a name, nil for none.
-func (w *world) here(name string) *v1alpha1.ClusterServiceVersion { return w.version(w.Plan.Namespace, name) }
+func (w *world) here(name string) *v1alpha1.ClusterServiceVersion {
+	return w.version(w.Plan.Namespace, name)
+}
 
 // known returns a ClusterServiceVersion of the plan's namespace as it exists or, where it does not, as the plan
 // describes it; nil for neither.
