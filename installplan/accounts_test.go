@@ -24,8 +24,8 @@ import (
 
 const accountAnnotation = "olmcore/service-account"
 
-// TestPlanKeepsTheAccountThatItWasMadeUnder: no later group, and nothing that is
-// written into the plan, gives it more rights than that account has.
+// TestPlanKeepsTheAccountThatItWasMadeUnder: no later group, and nothing that is written into the plan, gives it more
+// rights than that account has.
 func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	annotated := func(value string) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{accountAnnotation: value} }
@@ -105,11 +105,10 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	}
 }
 
-// TestAccountThatAPlanRunsAs has each set of OperatorGroups that a namespace may
-// have.
+// TestAccountThatAPlanRunsAs has each set of OperatorGroups that a namespace may have.
 //
-// OLM's cases: two groups are counted in the condition; a group's account that is not
-// there is asked for; whose account a namespace's plans run as.
+// OLM's cases: two groups are counted in the condition; a group's account that is not there is asked for; whose account
+// a namespace's plans run as.
 func TestAccountThatAPlanRunsAs(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped", UID: "uid-scoped"}
 	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
@@ -154,8 +153,8 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 	}
 }
 
-// TestPlanWaitsForTheRightsOfItsAccount: definitions are written by the controller itself, all
-// else waits for the group's account, however long, and is there once it may.
+// TestPlanWaitsForTheRightsOfItsAccount: definitions are written by the controller itself, all else waits for the
+// group's account, however long, and is there once it may.
 //
 // OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
@@ -222,8 +221,7 @@ func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 	}
 }
 
-// TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are
-// shared by the whole cluster.
+// TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are shared by the whole cluster.
 //
 // OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestStepsRunAsTheGroupsAccount(t *testing.T) {
@@ -241,8 +239,8 @@ func TestStepsRunAsTheGroupsAccount(t *testing.T) {
 	}, describe(reconcile(t, in)))
 }
 
-// TestPlanWrittenByHandRunsAsTheGroupsAccount: whatever its status says, its
-// steps run as the account that the administrator's group prescribes.
+// TestPlanWrittenByHandRunsAsTheGroupsAccount: whatever its status says, its steps run as the account that the
+// administrator's group prescribes.
 func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	steps := []*v1alpha1.Step{
@@ -290,8 +288,7 @@ func TestNewPermissionsRestartOnlyPlansWithAnAccount(t *testing.T) {
 	same(t, olmcore.Result{}, reconcile(t, in))
 }
 
-// TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it
-// is left.
+// TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it is left.
 //
 // OLM's case: no group, then one: the condition comes and goes.
 func TestPlanWaitsForAnOperatorGroup(t *testing.T) {

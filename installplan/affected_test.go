@@ -61,8 +61,7 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestWhateverChangesADecisionIsAffected: taking any object away changes the result
-// only of plans that Affected names.
+// TestWhateverChangesADecisionIsAffected: taking any object away changes the result only of plans that Affected names.
 func TestWhateverChangesADecisionIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := eitherInput(t)

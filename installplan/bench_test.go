@@ -25,8 +25,7 @@ func configMapSteps(n int, status v1alpha1.StepStatus) []*v1alpha1.Step {
 	return steps
 }
 
-// converged is a finished plan with its Subscriptions in place, as made by Create,
-// among many ClusterServiceVersions.
+// converged is a finished plan with its Subscriptions in place, as made by Create, among many ClusterServiceVersions.
 func converged(steps, csvs int) installplan.Input {
 	a, b := subscription("a", refersTo("install-x")), subscription("b")
 	p := plan(complete, configMapSteps(steps, created), ownedBy(a, b), started(time.Hour), func(p *v1alpha1.InstallPlan) {
@@ -39,8 +38,8 @@ func converged(steps, csvs int) installplan.Input {
 	return in
 }
 
-// TestAPlanAtRestCostsNothing with the Checkpoint of an earlier call, whatever its size and
-// the number of versions beside it.
+// TestAPlanAtRestCostsNothing with the Checkpoint of an earlier call, whatever its size and the number of versions
+// beside it.
 func TestAPlanAtRestCostsNothing(t *testing.T) {
 	for _, steps := range []int{1, 100, 1000} {
 		in := converged(steps, 1000)
@@ -89,8 +88,7 @@ func BenchmarkCompleteCheckpoint(b *testing.B) {
 	})
 }
 
-// beside is the input of a plan in a namespace that holds many versions of
-// others, as Gather reads it.
+// beside is the input of a plan in a namespace that holds many versions of others, as Gather reads it.
 func beside(b *testing.B, csvs int, p *v1alpha1.InstallPlan, objects ...olmcore.Object) installplan.Input {
 	objects = append(objects, p, group(), csv("a.v1"))
 	for i := range csvs {
@@ -143,8 +141,8 @@ func BenchmarkRequiresApproval(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideManyVersions is the first round of a plan with one step, with its reads,
-// in a namespace that holds many versions of others.
+// BenchmarkBesideManyVersions is the first round of a plan with one step, with its reads, in a namespace that holds
+// many versions of others.
 func BenchmarkBesideManyVersions(b *testing.B) {
 	for _, csvs := range []int{0, 1000, 10_000} {
 		b.Run(fmt.Sprintf("csvs=%d", csvs), func(b *testing.B) {

@@ -40,8 +40,8 @@ func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha
 	return onlyPlan(t, c)
 }
 
-// TestLostBundleIsUnpackedAgain: a plan that waits for approval lost what it
-// refers to; it is unpacked once more, and what was approved is installed.
+// TestLostBundleIsUnpackedAgain: a plan that waits for approval lost what it refers to; it is unpacked once more, and
+// what was approved is installed.
 func TestLostBundleIsUnpackedAgain(t *testing.T) {
 	for name, lose := range map[string]func(c *fake.Cluster, cm *corev1.ConfigMap) error{
 		"the ConfigMap is gone": func(c *fake.Cluster, cm *corev1.ConfigMap) error { return c.Delete(olmcore.RefOf(cm).Unversioned()) },
@@ -83,8 +83,7 @@ func TestLostBundleIsUnpackedAgain(t *testing.T) {
 	}
 }
 
-// TestLostBundles are those that an image is known of and that the plan is still
-// going to need.
+// TestLostBundles are those that an image is known of and that the plan is still going to need.
 func TestLostBundles(t *testing.T) {
 	o, cm := imageOf(t, rich())
 	base := filledPlan(t, o, cm).DeepCopy()
@@ -133,8 +132,8 @@ func TestLostBundles(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestWhichUnpackedContentIsRead: in the ConfigMap of that name and namespace,
-// under a digest where the plan has one; what it replaces comes from the plan.
+// TestWhichUnpackedContentIsRead: in the ConfigMap of that name and namespace, under a digest where the plan has one;
+// what it replaces comes from the plan.
 func TestWhichUnpackedContentIsRead(t *testing.T) {
 	reference := func(more string) *v1alpha1.Step {
 		return step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+bundleName+
@@ -207,8 +206,7 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 	require.True(t, maps.Equal(names(inline), names(p.Status.Plan)))
 }
 
-// TestOtherContentThanPlannedIsNotApplied: content that is gone, broken or another is
-// never applied.
+// TestOtherContentThanPlannedIsNotApplied: content that is gone, broken or another is never applied.
 func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(cm *corev1.ConfigMap)
@@ -252,8 +250,8 @@ func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 	}
 }
 
-// TestPublishedBundlesAreInstalledFromTheirImages: references take the place of
-// manifests, some of which would not fit into one plan.
+// TestPublishedBundlesAreInstalledFromTheirImages: references take the place of manifests, some of which would not fit
+// into one plan.
 func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	t.Parallel()
 	var tooLarge []string
@@ -283,8 +281,7 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	require.Equal(t, []string{"stackgres-community"}, tooLarge, "their manifests do not fit")
 }
 
-// TestPlanGoesOnWhenItsBundleIsBack with the content that was planned, and
-// with no other.
+// TestPlanGoesOnWhenItsBundleIsBack with the content that was planned, and with no other.
 func TestPlanGoesOnWhenItsBundleIsBack(t *testing.T) {
 	o, cm := imageOf(t, rich())
 	c := world(t, cm, userSubscription("rich"))
@@ -309,9 +306,8 @@ func TestPlanGoesOnWhenItsBundleIsBack(t *testing.T) {
 	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 }
 
-// TestBundleOfAnotherNamespaceIsRefused: what was unpacked in another namespace
-// is not read, not installed, not unpacked again with the credentials of that
-// namespace, and not deleted with the plan.
+// TestBundleOfAnotherNamespaceIsRefused: what was unpacked in another namespace is not read, not installed, not
+// unpacked again with the credentials of that namespace, and not deleted with the plan.
 func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 	for namespace, allowed := range map[string]bool{"olm": true, ns: true, "victim": false} {
 		t.Run(namespace, func(t *testing.T) {
@@ -388,8 +384,7 @@ func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
 	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
 }
 
-// TestImageInstallsWhatItsObjectsWould: references change where a manifest
-// comes from, and nothing else.
+// TestImageInstallsWhatItsObjectsWould: references change where a manifest comes from, and nothing else.
 func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
 	contents := func(o olmcore.Operator, objects ...olmcore.Object) map[string]any {
 		c := world(t, append(objects, userSubscription("rich"))...)
@@ -412,8 +407,8 @@ func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
 	}
 }
 
-// TestImageThatIsReplaced: as long as one cannot be unpacked there is no plan and
-// its Subscription stays as it was; a catalog that has another image goes on.
+// TestImageThatIsReplaced: as long as one cannot be unpacked there is no plan and its Subscription stays as it was; a
+// catalog that has another image goes on.
 //
 // OLM's case: a timeout fails the unpacking; another image recovers.
 func TestImageThatIsReplaced(t *testing.T) {

@@ -80,8 +80,7 @@ func TestSchemaChanges(t *testing.T) {
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
 }
 
-// TestJudgements: what they refuse, what they only say, and what they may not
-// hide.
+// TestJudgements: what they refuse, what they only say, and what they may not hide.
 func TestJudgements(t *testing.T) {
 	const prefix = `error validating existing CRs against new CRD's schema for "things.example.com": `
 	verdict := func(name string, old, new []string) installplan.ResourceVerdict {
@@ -139,8 +138,7 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
-// TestFailedPlanLooksAtCustomResourcesAgain, as they are not watched, and goes on
-// once they are in order.
+// TestFailedPlanLooksAtCustomResourcesAgain, as they are not watched, and goes on once they are in order.
 func TestFailedPlanLooksAtCustomResourcesAgain(t *testing.T) {
 	sub := subscription("a", refersTo("install-x"))
 	in := input(plan(failed, []*v1alpha1.Step{crdStep("a.v1", "v1")}, ownedBy(sub), func(p *v1alpha1.InstallPlan) {
@@ -168,8 +166,8 @@ func TestResourcesInvalidBeforeRefuseNothing(t *testing.T) {
 	require.Equal(t, []string{status}, describe(reconcile(t, in)))
 }
 
-// TestPlanWithAnAccountShowsNoValuesOfResources: findings about custom resources hold
-// values of them, and whoever reads the plan may not be allowed to read these.
+// TestPlanWithAnAccountShowsNoValuesOfResources: findings about custom resources hold values of them, and whoever reads
+// the plan may not be allowed to read these.
 func TestPlanWithAnAccountShowsNoValuesOfResources(t *testing.T) {
 	narrower := thing(field("image", func(s *props) { s.MaxLength = new(int64(1)) }))
 	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", narrower)

@@ -59,9 +59,8 @@ func (r *asking) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return r.Reader.Get(ctx, gvk, namespace, name)
 }
 
-// TestPlanTakesNothingFromOtherOwnersOfADefinition: an operator that lives in
-// another namespace has what it had, whatever bundle comes with the same
-// definition; what only adds to it is written.
+// TestPlanTakesNothingFromOtherOwnersOfADefinition: an operator that lives in another namespace has what it had,
+// whatever bundle comes with the same definition; what only adds to it is written.
 func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 	const inSpec = inVersion + ".properties[spec]"
 	for name, c := range map[string]struct {
@@ -147,8 +146,8 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 				require.Equal(t, recordedFor("there/b.v1", "ops/a.v1"), annotations)
 			}
 
-			// Whatever it is, it is written where no other CSV owns the definition, where
-			// the administrator says so, and as OLM does.
+			// Whatever it is, it is written where no other CSV owns the definition, where the administrator says so,
+			// and as OLM does.
 			for name, allow := range map[string]func(*installplan.Input){
 				"the other is gone":         func(in *installplan.Input) { in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]() },
 				"the other is going":        func(in *installplan.Input) { in.Alongside.Items[0].DeletionTimestamp = ago(0) },
@@ -172,8 +171,8 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 	}
 }
 
-// TestOtherOwnersOfADefinition in the plan's own namespace: none that the
-// step's version replaces, whatever it is called.
+// TestOtherOwnersOfADefinition in the plan's own namespace: none that the step's version replaces, whatever it is
+// called.
 func TestOtherOwnersOfADefinition(t *testing.T) {
 	for name, c := range map[string]struct {
 		recorded string
@@ -209,8 +208,8 @@ func TestOtherOwnersOfADefinition(t *testing.T) {
 	}
 }
 
-// TestUnmanagedDefinitionIsUsedOrRefused, never written: not noted for the version
-// either, which would be a proof that OLM installed it.
+// TestUnmanagedDefinitionIsUsedOrRefused, never written: not noted for the version either, which would be a proof that
+// OLM installed it.
 func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*definition)
@@ -253,8 +252,8 @@ func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// TestForgedHashHidesNoOwner: the key under which OLM notes who brought a
-// definition is a hash for which another name is easily found.
+// TestForgedHashHidesNoOwner: the key under which OLM notes who brought a definition is a hash for which another name
+// is easily found.
 func TestForgedHashHidesNoOwner(t *testing.T) {
 	const victim, evil = "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"
 	require.Equal(t, alongsideHash(victim+"/a.v1"), alongsideHash(evil+"/a.v1"))
@@ -294,8 +293,8 @@ func TestForgedHashHidesNoOwner(t *testing.T) {
 	}
 }
 
-// TestRecordsOnADefinitionAreBounded: a plan records names of versions only, which
-// others look up, and no more of them than leave room for those of others.
+// TestRecordsOnADefinitionAreBounded: a plan records names of versions only, which others look up, and no more of them
+// than leave room for those of others.
 func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	made := func(have *definition, names ...string) (installplan.Input, olmcore.Result) {
 		var steps []*v1alpha1.Step
@@ -348,9 +347,8 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	require.Equal(t, []string{"evil/a.v1", "ops/a.v1"}, asked.versions)
 }
 
-// TestDefinitionIsProtectedBeforeItsVersionExists: definitions come first in a plan.
-// Until the version follows, a plan of another namespace may take as little from it as
-// later, and leaves the record.
+// TestDefinitionIsProtectedBeforeItsVersionExists: definitions come first in a plan. Until the version follows, a plan
+// of another namespace may take as little from it as later, and leaves the record.
 func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 	have := installed(thing(), true)
 	have.Annotations = recordedFor("there/b.v1")
@@ -395,8 +393,8 @@ func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 	}
 }
 
-// TestForgedNewerVersionHoldsNoSchemaBack: a version of another namespace that
-// calls itself a newer one of the package keeps no field from the operator.
+// TestForgedNewerVersionHoldsNoSchemaBack: a version of another namespace that calls itself a newer one of the package
+// keeps no field from the operator.
 func TestForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
 	more := specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })
 	have := installed(thing(), true)

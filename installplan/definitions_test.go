@@ -18,8 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// release is a definition whose versions are each "name", with "!" where it is
-// stored and "-" where it is not served.
+// release is a definition whose versions are each "name", with "!" where it is stored and "-" where it is not served.
 func release(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	var names []string
 	for _, v := range versions {
@@ -52,12 +51,10 @@ func versionsIn(c *fake.Cluster) []string {
 	return out
 }
 
-// TestOwnersOfTheDefinitionsOfAVersion that its plan does not name: it may be the
-// version itself, and no other.
+// TestOwnersOfTheDefinitionsOfAVersion that its plan does not name: it may be the version itself, and no other.
 //
-// OLM's cases: no version owns the definitions: fine; the version itself owns them: fine;
-// another version owns one: refused; another version owns the second: refused; several
-// own one: refused, and all are named.
+// OLM's cases: no version owns the definitions: fine; the version itself owns them: fine; another version owns one:
+// refused; another version owns the second: refused; several own one: refused, and all are named.
 func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
@@ -121,8 +118,8 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 
 // TestVersionsRecordedOnADefinition: what its annotations say after an update.
 //
-// OLM's cases: a version that is gone is noted no more; nor is a copy; a version that
-// lives stays noted; a step of no version notes none.
+// OLM's cases: a version that is gone is noted no more; nor is a copy; a version that lives stays noted; a step of no
+// version notes none.
 func TestVersionsRecordedOnADefinition(t *testing.T) {
 	const prefix = "operatorframework.io/installed-alongside-"
 	copied := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -166,13 +163,12 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 	}
 }
 
-// TestReleasesOfADefinition one after the other: versions come, are stored, are
-// served no more, and go only when nothing is stored in them any more.
+// TestReleasesOfADefinition one after the other: versions come, are stored, are served no more, and go only when
+// nothing is stored in them any more.
 //
-// OLM's cases: a stored version that the new definition lacks is refused; all stored
-// versions stay, another one comes: fine; compatible completes, incompatible or
-// incomplete fails, deprecated completes; a version is deprecated over three releases;
-// a lost stored version blocks until it is migrated.
+// OLM's cases: a stored version that the new definition lacks is refused; all stored versions stay, another one comes:
+// fine; compatible completes, incompatible or incomplete fails, deprecated completes; a version is deprecated over
+// three releases; a lost stored version blocks until it is migrated.
 func TestReleasesOfADefinition(t *testing.T) {
 	lost := func(version string) string {
 		return `risk of data loss updating "things.example.com": new CRD removes version ` + version + ` that is listed as a stored version on the existing CRD`
@@ -224,12 +220,10 @@ func TestReleasesOfADefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema
-// whole, and says for whom.
+// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom.
 //
-// OLM's cases: a definition is made, with the label; what another version provides
-// already is not installed again; the only owner's definition is updated; so is one
-// without owner; a minimum in a schema arrives.
+// OLM's cases: a definition is made, with the label; what another version provides already is not installed again; the
+// only owner's definition is updated; so is one without owner; a minimum in a schema arrives.
 func TestDefinitionIsWritten(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
@@ -275,8 +269,7 @@ func TestDefinitionIsWritten(t *testing.T) {
 	}
 }
 
-// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan
-// writes nothing else.
+// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else.
 //
 // OLM's case: two plans share a definition: both versions are noted.
 func TestTwoPlansShareADefinition(t *testing.T) {
@@ -293,8 +286,8 @@ func TestTwoPlansShareADefinition(t *testing.T) {
 	same(t, before.Spec, after.Spec)
 }
 
-// TestNewerVersionKeepsItsDefinition: a newer version that needs a definition keeps it, when
-// it is alive, its own, and when what the older one needs is there.
+// TestNewerVersionKeepsItsDefinition: a newer version that needs a definition keeps it, when it is alive, its own, and
+// when what the older one needs is there.
 func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 	there := func(change func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
 		return csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) {
@@ -335,8 +328,7 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionOfTwoVersionsOfAPlan: both are part of it, so none keeps it from
-// the other.
+// TestDefinitionOfTwoVersionsOfAPlan: both are part of it, so none keeps it from the other.
 func TestDefinitionOfTwoVersionsOfAPlan(t *testing.T) {
 	have := installed(crdObject("v1"), true)
 	have.Annotations = recordedFor("ops/a.v2")
@@ -347,8 +339,7 @@ func TestDefinitionOfTwoVersionsOfAPlan(t *testing.T) {
 	require.Len(t, r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions, 2)
 }
 
-// TestConversionWebhookOfALiveVersionStays: the webhook of a live version stays, whatever the
-// manifest says.
+// TestConversionWebhookOfALiveVersionStays: the webhook of a live version stays, whatever the manifest says.
 func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 	converts := func(change ...func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
 		return csv("b.v1", append([]func(*v1alpha1.ClusterServiceVersion){func(c *v1alpha1.ClusterServiceVersion) {
@@ -378,8 +369,8 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 	}
 }
 
-// TestRecordsOfAManifest: entries of versions that live are taken over,
-// others dropped, and none of them counts as content.
+// TestRecordsOfAManifest: entries of versions that live are taken over, others dropped, and none of them counts as
+// content.
 func TestRecordsOfAManifest(t *testing.T) {
 	crd := crdObject("v1")
 	crd.Annotations = recordedFor("there/b.v1", "there/gone.v1", "there/copy.v1")
@@ -450,8 +441,7 @@ func TestSeveralLostVersionsAreNamedInOrder(t *testing.T) {
 		`new CRD removes version v0, v2 that is listed as a stored version on the existing CRD`, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestCustomResourceDefinitionsAreShared: what other namespaces and users put
-// there stays.
+// TestCustomResourceDefinitionsAreShared: what other namespaces and users put there stays.
 func TestCustomResourceDefinitionsAreShared(t *testing.T) {
 	prefix := "operatorframework.io/installed-alongside-"
 	have := installed(crdObject("v1"), true)
@@ -481,8 +471,7 @@ func TestCustomResourceDefinitionsAreShared(t *testing.T) {
 	require.Equal(t, apiextensionsv1.WebhookConverter, got.Spec.Conversion.Strategy, "the live version's webhook converts")
 }
 
-// TestNewerDefinitionIsKept: an older operator in another
-// namespace takes nothing away.
+// TestNewerDefinitionIsKept: an older operator in another namespace takes nothing away.
 func TestNewerDefinitionIsKept(t *testing.T) {
 	prefix := "operatorframework.io/installed-alongside-"
 	have := installed(crdObject("v1", "v2"), true)
@@ -502,8 +491,7 @@ func TestNewerDefinitionIsKept(t *testing.T) {
 	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
 }
 
-// TestUpdatedDefinitionIsNotRefusedAfterwards: judgements that
-// come too late change nothing.
+// TestUpdatedDefinitionIsNotRefusedAfterwards: judgements that come too late change nothing.
 func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
 	s := crdStep("a.v1", "v1")
 	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
@@ -543,8 +531,8 @@ func TestAlongsideKeyIsBitIdentical(t *testing.T) {
 		r.Actions[1].(olmcore.Create).Object.GetAnnotations()["operatorframework.io/installed-alongside-4b21bc9c2e75a808"])
 }
 
-// TestWhichDefinitionsServeAKind: a definition that goes, a version that is not
-// served, and one whose names were not accepted serve nothing.
+// TestWhichDefinitionsServeAKind: a definition that goes, a version that is not served, and one whose names were not
+// accepted serve nothing.
 func TestWhichDefinitionsServeAKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinition)

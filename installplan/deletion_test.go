@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestCleanupOfADeletedPlan: the bundle that only it refers to goes first,
-// then its finalizer, alone.
+// TestCleanupOfADeletedPlan: the bundle that only it refers to goes first, then its finalizer, alone.
 func TestCleanupOfADeletedPlan(t *testing.T) {
 	going := func(d time.Duration) *v1alpha1.InstallPlan {
 		s := csvStep("etcd.v1")
@@ -72,8 +71,7 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 	}
 }
 
-// TestDeletedPlanDeletesItsBundle in a cluster, with what is owned by the
-// ConfigMap, and leaves that of another plan.
+// TestDeletedPlanDeletesItsBundle in a cluster, with what is owned by the ConfigMap, and leaves that of another plan.
 func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 	for name, shared := range map[string]bool{"its own": false, "shared": true} {
 		t.Run(name, func(t *testing.T) {

@@ -18,9 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestFaultsOnlyDelay: lost writes, lost answers, conflicts and crashes change
-// nothing in the end, and on the way no step object appears before the plan says
-// that it started.
+// TestFaultsOnlyDelay: lost writes, lost answers, conflicts and crashes change nothing in the end, and on the way no
+// step object appears before the plan says that it started.
 func TestFaultsOnlyDelay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects, written := []olmcore.Object{userSubscription("rich")}, map[string]string{"Service": "service", "ConfigMap": "config"}

@@ -78,8 +78,7 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of
-// copies, unless any of them may count.
+// TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of copies, unless any of them may count.
 func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 	versions := func(change func(p *v1alpha1.InstallPlan), more ...olmcore.Object) []string {
 		role := roleStep("a.v1", "r")

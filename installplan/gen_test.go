@@ -166,8 +166,7 @@ func eitherInput(t *rapid.T) installplan.Input {
 	return rapid.SampledFrom([]func(*rapid.T) installplan.Input{anyInput, plausibleInput}).Draw(t, "input")(t)
 }
 
-// anyInput is a plan in any phase, with steps of any kind and any state of the
-// cluster around it.
+// anyInput is a plan in any phase, with steps of any kind and any state of the cluster around it.
 func anyInput(t *rapid.T) installplan.Input {
 	var steps []*v1alpha1.Step
 	for range rapid.IntRange(0, 6).Draw(t, "steps") {

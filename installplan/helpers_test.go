@@ -122,8 +122,8 @@ func plans(config installplan.Config) fake.Controller {
 	}
 }
 
-// makers creates plans of one resolution, and writes the references of its
-// Subscriptions as the package that owns them does.
+// makers creates plans of one resolution, and writes the references of its Subscriptions as the package that owns them
+// does.
 func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, config installplan.Config) fake.Controller {
 	return fake.Controller{
 		Name: "maker", Kind: v1alpha1.SchemeGroupVersion.WithKind("Subscription").GroupKind(),
@@ -172,8 +172,7 @@ func parsed(t testing.TB, manifest string) olmcore.Object {
 	return o
 }
 
-// executed lets a plan of these steps run over objects that are there, and
-// returns the plan in the end.
+// executed lets a plan of these steps run over objects that are there, and returns the plan in the end.
 func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Step) *v1alpha1.InstallPlan {
 	t.Helper()
 	p := plan(installing, steps, func(p *v1alpha1.InstallPlan) { p.Name, p.UID = name, "" })
@@ -241,8 +240,7 @@ func unpackingAgain(config installplan.Config) fake.Controller {
 
 const stepHash = "olmcore/step-hash"
 
-// update returns what the plan of one step makes of an observed object; its mark
-// is taken off.
+// update returns what the plan of one step makes of an observed object; its mark is taken off.
 func update[T olmcore.Object](t *testing.T, s *v1alpha1.Step, observed T, others ...olmcore.Object) (T, olmcore.Result) {
 	t.Helper()
 	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), observed), with(others...)))
@@ -323,8 +321,7 @@ func convertedBy(namespace, service string) func(*definition) {
 	}
 }
 
-// monitoring are the CustomResourceDefinitions that published bundles take for
-// granted.
+// monitoring are the CustomResourceDefinitions that published bundles take for granted.
 func monitoring() []olmcore.Object {
 	var out []olmcore.Object
 	for kind, plural := range map[string]string{"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"} {

@@ -40,8 +40,8 @@ func controllers() []fake.Controller {
 	return []fake.Controller{makers(installs(rich()), things), plans(things), sweeps(things)}
 }
 
-// endState is every object of a cluster without what differs from run to run:
-// numbers, times, and whether a step's object was there before we looked.
+// endState is every object of a cluster without what differs from run to run: numbers, times, and whether a step's
+// object was there before we looked.
 func endState(t require.TestingT, c *fake.Cluster) map[string]any {
 	names := map[string]string{}
 	for _, o := range c.Objects() {
@@ -114,8 +114,8 @@ type panicking struct{}
 func (panicking) Errorf(string, ...any) {}
 func (panicking) FailNow()              { panic("the undisturbed world fails") }
 
-// disturbed is what becomes of a reconcile's actions: they run whole, up to any
-// one, without any one, with any one twice, or not at all.
+// disturbed is what becomes of a reconcile's actions: they run whole, up to any one, without any one, with any one
+// twice, or not at all.
 func disturbed(t *rapid.T, actions []olmcore.Action) []olmcore.Action {
 	if len(actions) == 0 {
 		return nil
@@ -132,9 +132,8 @@ func disturbed(t *rapid.T, actions []olmcore.Action) []olmcore.Action {
 	return actions
 }
 
-// TestAnyHistoryEndsTheSame: an executor that stops anywhere, loses or repeats
-// writes, reads a cache that is behind and forgets what it knew changes nothing
-// in the end.
+// TestAnyHistoryEndsTheSame: an executor that stops anywhere, loses or repeats writes, reads a cache that is behind and
+// forgets what it knew changes nothing in the end.
 func TestAnyHistoryEndsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		over := maybe(t, "over objects that are there")

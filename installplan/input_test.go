@@ -126,8 +126,8 @@ func TestTooManyStepsAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnreadKindsAreNamed: a dump of plans and Subscriptions tells what waits and
-// what is done; of what runs it is said which kind is missing.
+// TestUnreadKindsAreNamed: a dump of plans and Subscriptions tells what waits and what is done; of what runs it is said
+// which kind is missing.
 func TestUnreadKindsAreNamed(t *testing.T) {
 	sub := subscription("a", refersTo("install-x"))
 	for name, c := range map[string]struct {

@@ -13,8 +13,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestEveryKindOfStepIsReadAndWatched reports what a new row of the table of kinds of
-// steps lacks elsewhere.
+// TestEveryKindOfStepIsReadAndWatched reports what a new row of the table of kinds of steps lacks elsewhere.
 func TestEveryKindOfStepIsReadAndWatched(t *testing.T) {
 	for _, table := range []kinds.Table{kinds.Known, kinds.Supported} {
 		for name, k := range table {

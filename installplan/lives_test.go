@@ -27,9 +27,8 @@ func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions
 		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 }
 
-// releaseOf is version n of an operator with what OLM's tests change from one to
-// the next: its permissions, its display name, a ConfigMap that stays and one that
-// gets another name.
+// releaseOf is version n of an operator with what OLM's tests change from one to the next: its permissions, its display
+// name, a ConfigMap that stays and one that gets another name.
 func releaseOf(n int, verbs ...string) olmcore.Operator {
 	name := fmt.Sprintf("a.v%d", n)
 	typed := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
@@ -47,11 +46,11 @@ func releaseOf(n int, verbs ...string) olmcore.Operator {
 	return o
 }
 
-// TestUpgradeBringsWhatItsBundleHas, whatever users made of the version
-// before; what only that one had goes with it, and all goes with the last.
+// TestUpgradeBringsWhatItsBundleHas, whatever users made of the version before; what only that one had goes with it,
+// and all goes with the last.
 //
-// OLM's cases: an update replaces what is installed; an upgrade widens, narrows, and
-// undoes what users edited; a bundle's ConfigMap and Secret follow its version.
+// OLM's cases: an update replaces what is installed; an upgrade widens, narrows, and undoes what users edited; a
+// bundle's ConfigMap and Secret follow its version.
 func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 	for name, c := range map[string]struct{ before, after []string }{
 		"permissions are widened":  {[]string{"get"}, []string{"get", "list"}},
@@ -103,8 +102,8 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 	}
 }
 
-// TestDeletedPlanIsMadeAgain: a user deletes one that waits for approval, and the
-// next one has the same content and the next generation.
+// TestDeletedPlanIsMadeAgain: a user deletes one that waits for approval, and the next one has the same content and the
+// next generation.
 //
 // OLM's case: a pending plan that is deleted is made anew.
 func TestDeletedPlanIsMadeAgain(t *testing.T) {
@@ -125,8 +124,7 @@ func TestDeletedPlanIsMadeAgain(t *testing.T) {
 	same(t, first.Status.Plan, second.Status.Plan)
 }
 
-// TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API
-// server takes the first of ten equal names.
+// TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API server takes the first of ten equal names.
 //
 // OLM's cases: ten workers at once make one plan; many equal catalogs, one plan.
 func TestTenWorkersMakeOnePlan(t *testing.T) {
@@ -158,8 +156,8 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 	require.Equal(t, 1, sub.Status.InstallPlanGeneration)
 }
 
-// TestGenerationThatIsTaken is left alone, whatever plan has it: the new plan
-// gets the next one, and so does its Subscription.
+// TestGenerationThatIsTaken is left alone, whatever plan has it: the new plan gets the next one, and so does its
+// Subscription.
 //
 // OLM's case: a generation that is taken: the next one, for the Subscription too.
 func TestGenerationThatIsTaken(t *testing.T) {
@@ -212,8 +210,8 @@ func TestStepsNameTheirCatalog(t *testing.T) {
 	require.Equal(t, []string{"cool", "warm"}, p.Status.CatalogSources)
 }
 
-// TestPublishedBundlesAreInstalled: the plan of each runs to Complete, what it
-// describes is there, and from then on nothing is asked for.
+// TestPublishedBundlesAreInstalled: the plan of each runs to Complete, what it describes is there, and from then on
+// nothing is asked for.
 func TestPublishedBundlesAreInstalled(t *testing.T) {
 	t.Parallel()
 	for _, b := range realdata.Sample(t) {
@@ -244,8 +242,7 @@ func TestPublishedBundlesAreInstalled(t *testing.T) {
 	}
 }
 
-// TestNothingIsInstalledWithoutApproval, whatever fails and however long it
-// takes.
+// TestNothingIsInstalledWithoutApproval, whatever fails and however long it takes.
 func TestNothingIsInstalledWithoutApproval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := newWorld(userSubscription("rich", manual), userSubscription("b"))

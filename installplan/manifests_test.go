@@ -96,8 +96,7 @@ func TestManifestWithoutGroupIsOfItsStepsKind(t *testing.T) {
 	require.Equal(t, "error parsing step manifest: r: kind is Role.example.com", statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestManifestLosesWhatAClusterAssigned: identity, times and status are
-// those that the API server gives.
+// TestManifestLosesWhatAClusterAssigned: identity, times and status are those that the API server gives.
 func TestManifestLosesWhatAClusterAssigned(t *testing.T) {
 	s := step("", "", "v1", "Service", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","namespace":"elsewhere","uid":"u","resourceVersion":"7",
 		"creationTimestamp":"2020-01-01T00:00:00Z","managedFields":[{}],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]},
@@ -140,8 +139,8 @@ func TestYAMLAliasBombIsRefused(t *testing.T) {
 	require.Less(t, time.Since(begin), 10*time.Second)
 }
 
-// FuzzManifest: whatever stands in a step, the plan goes on or fails, nothing
-// panics, and what is written has a name and a kind.
+// FuzzManifest: whatever stands in a step, the plan goes on or fails, nothing panics, and what is written has a name
+// and a kind.
 func FuzzManifest(f *testing.F) {
 	for _, s := range []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1"), roleStep("a.v1", "r")} {
 		f.Add(s.Resource.Kind, s.Resource.Name, s.Resource.Manifest)

@@ -21,8 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// ownedToo makes an object that of versions of the plan's namespace, as written by a
-// plan.
+// ownedToo makes an object that of versions of the plan's namespace, as written by a plan.
 func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 	for _, v := range versions {
 		refs, _ := olmcore.AddOwnerReferences(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv(v))})
@@ -83,8 +82,8 @@ func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
 	require.Len(t, r.Actions[0].(olmcore.Update).After.GetOwnerReferences(), 2)
 }
 
-// TestSharedObjectIsTakenOverOnce: a plan takes an object over from another plan
-// once, and leaves it when that one does the same. What it reads may be behind.
+// TestSharedObjectIsTakenOverOnce: a plan takes an object over from another plan once, and leaves it when that one does
+// the same. What it reads may be behind.
 func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 	role := func(resolving string) *v1alpha1.Step {
 		return step(resolving, "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
@@ -143,8 +142,8 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 	}
 }
 
-// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be
-// applied otherwise; what the predecessor had is.
+// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be applied otherwise; what the predecessor had
+// is.
 func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 	binding := func(cluster bool) olmcore.Object {
 		ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "other"}
@@ -264,8 +263,7 @@ func TestWhichObjectsAreManaged(t *testing.T) {
 	}
 }
 
-// TestMissingOwnerFailsThePlan fails the plan after a minute, unless it comes in
-// time.
+// TestMissingOwnerFailsThePlan fails the plan after a minute, unless it comes in time.
 //
 // OLM's case: an owner that never comes fails the plan after a minute.
 func TestMissingOwnerFailsThePlan(t *testing.T) {
@@ -299,8 +297,7 @@ func TestMissingOwnerFailsThePlan(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectIsUsedOrRefused: of each kind that a plan writes, one that
-// is there and was not handed to OLM.
+// TestUnmanagedObjectIsUsedOrRefused: of each kind that a plan writes, one that is there and was not handed to OLM.
 func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	web := intstr.FromInt32(8080)
@@ -359,8 +356,7 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 			message := kind + " x exists, is not managed by OLM, and differs from the step in " + c.in + "; label it olm.managed=true to hand it over, or remove it"
 			require.Equal(t, "retrying execution due to error: "+message, statusOf(in, r).Message)
 
-			// The plan that failed of it goes on once the object was handed over, or by
-			// the switch.
+			// The plan that failed of it goes on once the object was handed over, or by the switch.
 			handed := c.differs.DeepCopyObject().(olmcore.Object)
 			handed.SetLabels(map[string]string{"olm.managed": "true"})
 			_, r = round(handed)
@@ -377,8 +373,7 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// TestObjectListedBeforeItsVersion: a plan that lists an object before the version
-// which owns it installs both.
+// TestObjectListedBeforeItsVersion: a plan that lists an object before the version which owns it installs both.
 func TestObjectListedBeforeItsVersion(t *testing.T) {
 	steps := []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), csvStep("a.v1")}
 	in := input(plan(installing, steps, started(time.Second)))

@@ -48,8 +48,7 @@ func conditionTypes(p *v1alpha1.InstallPlan) []v1alpha1.InstallPlanConditionType
 	return types
 }
 
-// outcomes are those of a run in which every write of a step was answered with
-// an error.
+// outcomes are those of a run in which every write of a step was answered with an error.
 func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmcore.LastResults {
 	out := olmcore.LastResults{}
 	for _, a := range reconcile(t, in).Actions {
@@ -61,9 +60,8 @@ func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmc
 	return out
 }
 
-// TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and
-// of an Update that the API server refused. The kind of error is kept in all of
-// them.
+// TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and of an Update that the API server
+// refused. The kind of error is kept in all of them.
 //
 // OLM's case: a refused write of an account is an error.
 func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
@@ -158,8 +156,8 @@ func TestOtherDiagnostics(t *testing.T) {
 	}
 }
 
-// TestClockThatWasMovedBack: one that was moved back gives no extra time beyond the start, and a
-// start that was set to long ago means that the first error counts.
+// TestClockThatWasMovedBack: one that was moved back gives no extra time beyond the start, and a start that was set to
+// long ago means that the first error counts.
 func TestClockThatWasMovedBack(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(-time.Hour)))
 	r := reconcile(t, in)
@@ -202,16 +200,15 @@ func TestLongMessagesAreCut(t *testing.T) {
 	require.Equal(t, installplan.StateRetrying, assess(t, in).State)
 }
 
-// TestNewProcessKeepsThePlansMessage: what another controller was refused may be
-// refused again.
+// TestNewProcessKeepsThePlansMessage: what another controller was refused may be refused again.
 func TestNewProcessKeepsThePlansMessage(t *testing.T) {
 	const message = "retrying execution due to error: no"
 	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
 	require.Equal(t, message, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestDowntimeCostsNoTime: the controller is down for an hour in the middle of
-// an installation, and the first writes after that fail.
+// TestDowntimeCostsNoTime: the controller is down for an hour in the middle of an installation, and the first writes
+// after that fail.
 func TestDowntimeCostsNoTime(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"an error that passes":    apierrors.NewInternalError(errors.New("etcd is ill")),
@@ -233,8 +230,8 @@ func TestDowntimeCostsNoTime(t *testing.T) {
 	}
 }
 
-// TestChangingErrorsAreOneSeries: an API server that is ill gives one answer and then
-// another. The plan fails of it in the end, says so, and is tried again later.
+// TestChangingErrorsAreOneSeries: an API server that is ill gives one answer and then another. The plan fails of it in
+// the end, says so, and is tried again later.
 func TestChangingErrorsAreOneSeries(t *testing.T) {
 	ill, webhook := apierrors.NewInternalError(errors.New("etcd is ill")), apierrors.NewInternalError(errors.New("failed calling webhook \"x\""))
 	broken := apierrors.NewBadRequest("it is broken")
@@ -267,8 +264,8 @@ func TestChangingErrorsAreOneSeries(t *testing.T) {
 	}
 }
 
-// TestPlanThatFailedOfATransientErrorIsTriedAgain: the API server is ill for an hour. A
-// controller that was restarted meanwhile knows that, too.
+// TestPlanThatFailedOfATransientErrorIsTriedAgain: the API server is ill for an hour. A controller that was restarted
+// meanwhile knows that, too.
 func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"one controller": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -292,8 +289,8 @@ func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestStartOfTheTimeOfAFailure: from the start of the plan or, when that is
-// later, of the series of failures, and for three tries.
+// TestStartOfTheTimeOfAFailure: from the start of the plan or, when that is later, of the series of failures, and for
+// three tries.
 func TestStartOfTheTimeOfAFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		class   olmcore.ErrorClass
@@ -326,8 +323,8 @@ func TestStartOfTheTimeOfAFailure(t *testing.T) {
 	}
 }
 
-// TestStartOfTheTimeOfARefusal: from the start of the plan, as long as the
-// refusal was watched; else it gets a time of its own, once.
+// TestStartOfTheTimeOfARefusal: from the start of the plan, as long as the refusal was watched; else it gets a time of
+// its own, once.
 func TestStartOfTheTimeOfARefusal(t *testing.T) {
 	const known = `retrying execution due to error: error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	retrying := func(d time.Duration) *v1alpha1.InstallPlanCondition {
@@ -375,8 +372,7 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 	}
 }
 
-// TestWhenAFailedPlanIsTriedAgain: what passes by itself, after ten minutes, for a
-// Subscription that refers to it.
+// TestWhenAFailedPlanIsTriedAgain: what passes by itself, after ten minutes, for a Subscription that refers to it.
 func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 	sub := subscription("a", refersTo("install-x"))
 	for name, c := range map[string]struct {

@@ -60,8 +60,8 @@ func stored(p *v1alpha1.InstallPlan, state installplan.State, change func(*v1alp
 
 const relations = "owner references, labels or finalizer were incomplete"
 
-// TestGates has one case for each gate that a plan passes before its phase is
-// looked at, and for each thing that may be wrong there.
+// TestGates has one case for each gate that a plan passes before its phase is looked at, and for each thing that may be
+// wrong there.
 func TestGates(t *testing.T) {
 	steps := func() []*v1alpha1.Step { return []*v1alpha1.Step{csvStep("a.v1")} }
 	deleting := func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(10 * time.Second) }
@@ -455,8 +455,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestAPlanIsAppliedInRounds is the round-by-round example: status first, then what is
-// possible, in plan order.
+// TestAPlanIsAppliedInRounds is the round-by-round example: status first, then what is possible, in plan order.
 func TestAPlanIsAppliedInRounds(t *testing.T) {
 	crd := crdObject("v1")
 	steps := func(a, b, c, d v1alpha1.StepStatus) []*v1alpha1.Step {

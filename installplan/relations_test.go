@@ -23,8 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOwnersOfAPlan has the acceptance table of the relation between plans and
-// their Subscriptions.
+// TestOwnersOfAPlan has the acceptance table of the relation between plans and their Subscriptions.
 func TestOwnersOfAPlan(t *testing.T) {
 	a, b := subscription("a"), subscription("b")
 	installedA := subscription("a", manual, func(s *v1alpha1.Subscription) {
@@ -188,9 +187,8 @@ func TestSubscriptionOfADependencyIsAnOwner(t *testing.T) {
 	require.Equal(t, []string{installplan.Finalizer}, p.Finalizers, "the mark on the Subscription is still there")
 }
 
-// TestReferenceMakesAnOwner: creators that install different things, and see
-// different Subscriptions, leave after one sweep no Subscription that refers to a
-// plan which it does not own.
+// TestReferenceMakesAnOwner: creators that install different things, and see different Subscriptions, leave after one
+// sweep no Subscription that refers to a plan which it does not own.
 func TestReferenceMakesAnOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := newWorld(userSubscription("a"), userSubscription("b"))
@@ -227,8 +225,8 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 	})
 }
 
-// TestSupersededPlanIsNotExecuted: a waits for a plan of v2 when v3 comes, and b
-// with it. Approving both runs the second; the first says why not.
+// TestSupersededPlanIsNotExecuted: a waits for a plan of v2 when v3 comes, and b with it. Approving both runs the
+// second; the first says why not.
 func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	for name, wait := range map[string]bool{"approved later": true, "approved before it is noticed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -269,8 +267,8 @@ func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestWhichPlansAreSuperseded has each relation that a plan of generation 2 may have
-// to the Subscriptions of its packages.
+// TestWhichPlansAreSuperseded has each relation that a plan of generation 2 may have to the Subscriptions of its
+// packages.
 func TestWhichPlansAreSuperseded(t *testing.T) {
 	const unclear = ""
 	packages := func(list string) func(*v1alpha1.InstallPlan) {

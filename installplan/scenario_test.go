@@ -35,8 +35,8 @@ func TestScenarios(t *testing.T) {
 	}))
 }
 
-// wanted is the resolution of a namespace with an OperatorGroup: version 1 of
-// each package that a Subscription follows and whose version is not there.
+// wanted is the resolution of a namespace with an OperatorGroup: version 1 of each package that a Subscription follows
+// and whose version is not there.
 func wanted(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error) {
 	subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
 	if err != nil {
@@ -79,9 +79,8 @@ func resolver() fake.Controller {
 	}
 }
 
-// creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of create.Plan by a controller that
-// sees these Subscriptions only and resolved them to version 1 of the package
-// INSTALLS; its actions are run and printed.
+// creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of create.Plan by a controller that sees these Subscriptions
+// only and resolved them to version 1 of the package INSTALLS; its actions are run and printed.
 func creator(w *scenario.World, args []string, _ []byte) (string, error) {
 	if len(args) < 3 {
 		return "", fmt.Errorf("creator NAMESPACE INSTALLS SUBSCRIPTION...")
@@ -152,8 +151,7 @@ func approve(w *scenario.World, args []string, _ []byte) (string, error) {
 	return "", w.Cluster.Edit(olmcore.KeyOf(p), func(o olmcore.Object) { o.(*v1alpha1.InstallPlan).Spec.Approved = true })
 }
 
-// wipe NAMESPACE GENERATION takes all owner references and labels off a plan, as
-// a tool that applies manifests may do.
+// wipe NAMESPACE GENERATION takes all owner references and labels off a plan, as a tool that applies manifests may do.
 func wipe(w *scenario.World, args []string, _ []byte) (string, error) {
 	p, err := byGeneration(w, args)
 	if err != nil {

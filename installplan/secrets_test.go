@@ -35,8 +35,7 @@ func TestPullSecretOfAnotherNamespaceIsNotCopied(t *testing.T) {
 	require.Equal(t, `retrying execution due to error: secret pull does not exist - secrets "pull" not found`, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestOnlyPullSecretsOfCatalogsAreCopied: a tenant's plan names no other Secret of
-// OLM's namespace and gets it.
+// TestOnlyPullSecretsOfCatalogsAreCopied: a tenant's plan names no other Secret of OLM's namespace and gets it.
 func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 	going := pullCatalog("pull")
 	going.DeletionTimestamp = ago(0)
@@ -74,8 +73,7 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 	}
 }
 
-// TestPullSecretWithoutItsSource: what was copied before is enough, also when what
-// it was copied from is gone.
+// TestPullSecretWithoutItsSource: what was copied before is enough, also when what it was copied from is gone.
 func TestPullSecretWithoutItsSource(t *testing.T) {
 	s := step("", "", "v1", "Secret", "pull", "")
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(&corev1.Secret{ObjectMeta: meta("pull")}))

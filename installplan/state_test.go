@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestEveryEdgeIsTaken by a state of its own; who takes it is told apart by the
-// cases of TestPhases and TestCreateMakesAPlanInTwoRounds.
+// TestEveryEdgeIsTaken by a state of its own; who takes it is told apart by the cases of TestPhases and
+// TestCreateMakesAPlanInTwoRounds.
 func TestEveryEdgeIsTaken(t *testing.T) {
 	blocked := plan(installing, []*v1alpha1.Step{step("", "", "v1", "Gizmo", "g", "{}")}, started(0))
 	done := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(0))
@@ -56,8 +56,8 @@ func reasonOf(a olmcore.Action) string {
 	return cause.Reason
 }
 
-// TestAssessLooksPastRelations: a plan of OLM's has neither our finalizer nor all of
-// our labels, and one that is done may have them still.
+// TestAssessLooksPastRelations: a plan of OLM's has neither our finalizer nor all of our labels, and one that is done
+// may have them still.
 func TestAssessLooksPastRelations(t *testing.T) {
 	a := subscription("a", refersTo("install-x"))
 	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
@@ -83,8 +83,7 @@ func TestAssessLooksPastRelations(t *testing.T) {
 	}
 }
 
-// TestNoOtherEdgeOccurs, whatever the input, and Assess decides as Reconcile
-// does.
+// TestNoOtherEdgeOccurs, whatever the input, and Assess decides as Reconcile does.
 func TestNoOtherEdgeOccurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := eitherInput(t)

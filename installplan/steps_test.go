@@ -45,8 +45,7 @@ func crdStepNamed(name string) *v1alpha1.Step {
 	return step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", name, crd)
 }
 
-// TestStepStatus has each row of the table of what is recorded, observed, and
-// asked for.
+// TestStepStatus has each row of the table of what is recorded, observed, and asked for.
 func TestStepStatus(t *testing.T) {
 	live := csv("a.v1")
 	role := roleStep("a.v1", "r")
@@ -104,8 +103,8 @@ func TestStepStatus(t *testing.T) {
 	}
 }
 
-// TestRefusals has each reason to apply nothing at all; the other step of the
-// plan, which could be applied, is held back in every case.
+// TestRefusals has each reason to apply nothing at all; the other step of the plan, which could be applied, is held
+// back in every case.
 func TestRefusals(t *testing.T) {
 	generic := func(kind, apiVersion string) *v1alpha1.Step {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
@@ -246,8 +245,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOneStep has steps that are judged by a detail: what is done about each, and
-// what the plan says.
+// TestOneStep has steps that are judged by a detail: what is done about each, and what the plan says.
 func TestOneStep(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	served := applied(t, crdStep("", "v1"))
@@ -355,8 +353,7 @@ func TestOptionalStepWithoutItsAPIIsLeftOut(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonOptionalStepSkipped}, reasons(r))
 }
 
-// TestKindThatAnotherStepDefinesIsWaitedFor: a step whose kind another step defines is no
-// error before that is done.
+// TestKindThatAnotherStepDefinesIsWaitedFor: a step whose kind another step defines is no error before that is done.
 func TestKindThatAnotherStepDefinesIsWaitedFor(t *testing.T) {
 	crd := crdObject("v1")
 	crd.Name, crd.Spec.Group = "consolelinks.example.com", "example.com"
@@ -369,8 +366,8 @@ func TestKindThatAnotherStepDefinesIsWaitedFor(t *testing.T) {
 	require.Equal(t, []string{status, "create ConsoleLink ops/l (StepAbsent)"}, describe(reconcile(t, in)))
 }
 
-// TestSubscriptionOfADependencyComesFirst: before the version that
-// needs it is there, so that nothing is AtLatestKnown without its dependencies.
+// TestSubscriptionOfADependencyComesFirst: before the version that needs it is there, so that nothing is AtLatestKnown
+// without its dependencies.
 func TestSubscriptionOfADependencyComesFirst(t *testing.T) {
 	sub := step("a.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"dep"}}`)
 	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second))))
@@ -378,13 +375,11 @@ func TestSubscriptionOfADependencyComesFirst(t *testing.T) {
 	require.Equal(t, "install-x", r.Actions[2].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
 }
 
-// TestPlansAreExecuted: the steps that OLM's tests execute, on top of what is
-// there. Objects are compared whole.
+// TestPlansAreExecuted: the steps that OLM's tests execute, on top of what is there. Objects are compared whole.
 //
-// OLM's cases: a Service listed before its version: both are made; an account, a
-// ConfigMap and a Secret of the bundle are made; one account in two steps: merged, its
-// secrets stay; a PrometheusRule gets namespace, label and owner; a Service that has
-// an address is updated; budgets, priorities, autoscalers and network policies.
+// OLM's cases: a Service listed before its version: both are made; an account, a ConfigMap and a Secret of the bundle
+// are made; one account in two steps: merged, its secrets stay; a PrometheusRule gets namespace, label and owner; a
+// Service that has an address is updated; budgets, priorities, autoscalers and network policies.
 func TestPlansAreExecuted(t *testing.T) {
 	const (
 		service    = `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}`
@@ -476,8 +471,7 @@ func TestPlansAreExecuted(t *testing.T) {
 	}
 }
 
-// TestSupportedKinds besides those that are applied in a way of their own:
-// these, of whatever group, and no others.
+// TestSupportedKinds besides those that are applied in a way of their own: these, of whatever group, and no others.
 //
 // OLM's case: which kinds are supported.
 func TestSupportedKinds(t *testing.T) {
@@ -505,8 +499,7 @@ func TestSupportedKinds(t *testing.T) {
 	}
 }
 
-// TestNewObjectsHaveComponentLabels, so that no second writer is
-// needed.
+// TestNewObjectsHaveComponentLabels, so that no second writer is needed.
 func TestNewObjectsHaveComponentLabels(t *testing.T) {
 	const a, b = olmcore.ComponentLabelPrefix + "a." + ns, olmcore.ComponentLabelPrefix + "b." + ns
 	steps := []*v1alpha1.Step{

@@ -68,9 +68,8 @@ func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*ra
 	}
 }
 
-// TestUsersMayInterfere: they approve and take it back, delete and edit whatever
-// they like while writes fail; once they leave it alone, every plan that a
-// Subscription refers to is Complete and owned by it.
+// TestUsersMayInterfere: they approve and take it back, delete and edit whatever they like while writes fail; once they
+// leave it alone, every plan that a Subscription refers to is Complete and owned by it.
 func TestUsersMayInterfere(t *testing.T) {
 	inline := rich()
 	image, bundle := imageOf(t, inline)

@@ -40,13 +40,11 @@ func mergedMeta(name string) metav1.ObjectMeta {
 
 const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
 
-// TestServiceAccountsAreMerged: what becomes of an account that is there, or not,
-// compared whole.
+// TestServiceAccountsAreMerged: what becomes of an account that is there, or not, compared whole.
 //
-// OLM's cases: owners are joined by their UID; OLM keeps one that differs in a flag;
-// an account that is not there is Created; one that is there: annotations joined,
-// secrets kept, Present; a manifest without annotations takes none away; three equal
-// owner references are one; an account of two versions keeps both owners.
+// OLM's cases: owners are joined by their UID; OLM keeps one that differs in a flag; an account that is not there is
+// Created; one that is there: annotations joined, secrets kept, Present; a manifest without annotations takes none
+// away; three equal owner references are one; an account of two versions keeps both owners.
 func TestServiceAccountsAreMerged(t *testing.T) {
 	type account = corev1.ServiceAccount
 	owner := func(name string, controller bool) metav1.OwnerReference {
@@ -212,8 +210,7 @@ func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 	})
 }
 
-// TestUnmanagedServiceAccountGetsPullSecrets beside its own, and keeps all
-// that it has.
+// TestUnmanagedServiceAccountGetsPullSecrets beside its own, and keeps all that it has.
 func TestUnmanagedServiceAccountGetsPullSecrets(t *testing.T) {
 	have := &corev1.ServiceAccount{ObjectMeta: meta("s"), Secrets: []corev1.ObjectReference{{Name: "token"}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "mine"}, {Name: "both"}}}
@@ -227,8 +224,8 @@ func TestUnmanagedServiceAccountGetsPullSecrets(t *testing.T) {
 	same(t, want, after)
 }
 
-// TestUnmanagedServiceAccountKeepsItsMetadata: a step adds to it what pulls images, and
-// labels and annotations that it does not have.
+// TestUnmanagedServiceAccountKeepsItsMetadata: a step adds to it what pulls images, and labels and annotations that it
+// does not have.
 func TestUnmanagedServiceAccountKeepsItsMetadata(t *testing.T) {
 	have := &corev1.ServiceAccount{ObjectMeta: meta("x")}
 	have.Labels = map[string]string{"team": "users"}
@@ -323,8 +320,8 @@ func TestTwoStepsOfOneObjectMergeOwnersAndFinalizers(t *testing.T) {
 	same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
 }
 
-// TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is
-// nothing, but for what the API server gave.
+// TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is nothing, but for what the API server
+// gave.
 func TestWhatAnUpdateReplaces(t *testing.T) {
 	role, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
 		&rbacv1.Role{ObjectMeta: handedOver("x"), Rules: rules()})
@@ -351,8 +348,7 @@ func TestWhatAnUpdateReplaces(t *testing.T) {
 	same(t, []corev1.ServicePort{{Name: "a", Port: 1}}, inside.Spec.Ports)
 }
 
-// TestObjectAlteredByAWebhookIsNotWrittenAgain: an admission webhook that strips the
-// mark does not keep the plan busy.
+// TestObjectAlteredByAWebhookIsNotWrittenAgain: an admission webhook that strips the mark does not keep the plan busy.
 func TestObjectAlteredByAWebhookIsNotWrittenAgain(t *testing.T) {
 	s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
 	have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}})
@@ -364,9 +360,8 @@ func TestObjectAlteredByAWebhookIsNotWrittenAgain(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))
 }
 
-// TestObjectsThatFitAreNotWritten: an object that has all that the step wants is not
-// written for the mark alone, and one that belongs to an earlier incarnation of
-// its version is.
+// TestObjectsThatFitAreNotWritten: an object that has all that the step wants is not written for the mark alone, and
+// one that belongs to an earlier incarnation of its version is.
 func TestObjectsThatFitAreNotWritten(t *testing.T) {
 	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
 	made := applied(t, s, csv("a.v1"))

@@ -14,8 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestVersionIsNotMadeBesideAnotherUpgradeChain: both would fail of an owner
-// conflict for good.
+// TestVersionIsNotMadeBesideAnotherUpgradeChain: both would fail of an owner conflict for good.
 func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	there := func(name, replaces string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
@@ -71,10 +70,9 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	}
 }
 
-// TestOfTwoPlansThatRunTheFirstWins: a's plan of v2 is approved when b's plan comes,
-// which brings a v3 that replaces another version. The Subscription a stays with its
-// own; both plans run. Only one version of a is made, and once that one goes the
-// other plan heals.
+// TestOfTwoPlansThatRunTheFirstWins: a's plan of v2 is approved when b's plan comes, which brings a v3 that replaces
+// another version. The Subscription a stays with its own; both plans run. Only one version of a is made, and once that
+// one goes the other plan heals.
 func TestOfTwoPlansThatRunTheFirstWins(t *testing.T) {
 	bundle := func(v, replaces string) olmcore.Operator {
 		o := operatorOf("a", v)

@@ -19,13 +19,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPhaseChanges: what OLM's tests make of a plan in one phase, with and
-// without an error. The whole status is compared.
+// TestPhaseChanges: what OLM's tests make of a plan in one phase, with and without an error. The whole status is
+// compared.
 //
-// OLM's cases: without error Installing becomes Complete, approved or not; an error
-// when no time is left fails the plan; an error while time is left: no condition; a
-// plan of nothing keeps its phase; without a group Installing stays, with the
-// condition; no steps, nothing to do.
+// OLM's cases: without error Installing becomes Complete, approved or not; an error when no time is left fails the
+// plan; an error while time is left: no condition; a plan of nothing keeps its phase; without a group Installing stays,
+// with the condition; no steps, nothing to do.
 func TestPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))} }

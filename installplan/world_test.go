@@ -21,14 +21,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxRounds is the number of rounds in which a plan comes to rest: create, refer,
-// fill, start, versions and definitions, dependants, their kinds, complete, let
-// the finalizer go.
+// maxRounds is the number of rounds in which a plan comes to rest: create, refer, fill, start, versions and
+// definitions, dependants, their kinds, complete, let the finalizer go.
 const maxRounds = 9
 
-// existing are objects that the operator's steps meet: one of ours, with another
-// content, one that cannot be changed, and one of a user that has what the step
-// wants and more.
+// existing are objects that the operator's steps meet: one of ours, with another content, one that cannot be changed,
+// and one of a user that has what the step wants and more.
 func existing() []olmcore.Object {
 	ours := map[string]string{"olm.managed": "true"}
 	return []olmcore.Object{
@@ -66,8 +64,7 @@ func lawWorld(objects ...olmcore.Object) invariant.World {
 	}
 }
 
-// TestTheWorldComesToRest, to the same end whatever action is lost, repeated, or
-// followed by a crash.
+// TestTheWorldComesToRest, to the same end whatever action is lost, repeated, or followed by a crash.
 func TestTheWorldComesToRest(t *testing.T) {
 	for name, objects := range map[string][]olmcore.Object{"on an empty cluster": nil, "over objects that are there": existing()} {
 		t.Run(name, func(t *testing.T) {

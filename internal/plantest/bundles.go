@@ -91,8 +91,8 @@ func Zipped(t testing.TB, text string) []byte {
 	return []byte(base64.StdEncoding.EncodeToString(buf.Bytes()))
 }
 
-// ImageOf turns an operator with inline objects into one with an image, and
-// returns the ConfigMap that the image is unpacked into.
+// ImageOf turns an operator with inline objects into one with an image, and returns the ConfigMap that the image is
+// unpacked into.
 func ImageOf(t testing.TB, o olmcore.Operator) (olmcore.Operator, *corev1.ConfigMap) {
 	cm := Filled(nil)
 	cm.OwnerReferences = nil // no catalog in these worlds

@@ -80,8 +80,7 @@ func Refer(in create.Input, out create.Outcome) olmcore.Result {
 	return result
 }
 
-// Installs is the resolution that installs bundles for the Subscriptions of
-// their packages.
+// Installs is the resolution that installs bundles for the Subscriptions of their packages.
 func Installs(operators ...olmcore.Operator) func([]*v1alpha1.Subscription) olmcore.Resolution {
 	return func(subs []*v1alpha1.Subscription) olmcore.Resolution {
 		var r olmcore.Resolution

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plantest has what the tests of package installplan and those below it share:
-// objects of a namespace at noon, and the Inputs that are made of them.
+// Package plantest has what the tests of package installplan and those below it share: objects of a namespace at noon,
+// and the Inputs that are made of them.
 package plantest
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// NS is the namespace of the objects, Noon the time of the Inputs, Born when the
-// objects were created.
+// NS is the namespace of the objects, Noon the time of the Inputs, Born when the objects were created.
 const NS = "ops"
 
 var (

@@ -191,8 +191,8 @@ func Condition(status corev1.ConditionStatus, reason v1alpha1.InstallPlanConditi
 	}
 }
 
-// DrawRelations draws Subscriptions and plans of one namespace that have to do with each
-// other in all ways, and eight more Subscriptions without plans.
+// DrawRelations draws Subscriptions and plans of one namespace that have to do with each other in all ways, and eight
+// more Subscriptions without plans.
 func DrawRelations(t *rapid.T) (objects, others []olmcore.Object) {
 	one := func(label string, names ...string) string { return rapid.SampledFrom(names).Draw(t, label) }
 	for i := range 4 {
