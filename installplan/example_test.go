@@ -59,6 +59,7 @@ func ExampleReconcile() {
 	}
 	fmt.Println("again in", result.RequeueAfter)
 	// Output:
-	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"InstallPlan","namespace":"ops","name":"install-x","uid":"7","resourceVersion":"42"},"cause":{"reason":"PlanProgressed","message":"state
-	// Approved"},"patch":{"status":{"phase":"Installing"}}} RequiresApproval -> Installing again in 5s
+	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"InstallPlan","namespace":"ops","name":"install-x","uid":"7","resourceVersion":"42"},"cause":{"reason":"PlanProgressed","message":"state Approved"},"patch":{"status":{"phase":"Installing"}}}
+	// RequiresApproval -> Installing
+	// again in 5s
 }

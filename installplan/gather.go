@@ -30,37 +30,37 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan
-// that has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound
-// holds; a read that failed is its error.
+// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan that
+// has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound holds; a
+// read that failed is its error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	plan, err := olmcore.Require[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {
 		return Input{}, olmcore.Needed(err, "everything about an InstallPlan")
 	}
 	g := gatherer{ctx: ctx, r: r, plan: plan, in: Input{InstallPlan: plan, Config: config}}
-	if g.in.Namespace, err = olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", key.Namespace); err != nil {
-		return Input{}, err
-	}
-	if g.in.Subscriptions, err = g.subscriptions(); err != nil {
-		return Input{}, olmcore.Needed(err, "who needs an InstallPlan")
-	}
+	g.in.Namespace, g.err = olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", key.Namespace)
+	g.subscriptions()
+	g.needed("who needs an InstallPlan")
 	_, passes := retryingSince(&plan.Status)
 	switch {
+	case g.err != nil:
 	case plan.DeletionTimestamp != nil && relation.HasFinalizer(plan):
-		err = g.leftBundles()
+		g.leftBundles()
 	case passes && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed && !g.in.isNeeded():
-		err = olmcore.Needed(g.versions(plan.Spec.ClusterServiceVersionNames), "whether an InstallPlan that failed has brought its versions")
+		g.versions(plan.Spec.ClusterServiceVersionNames)
+		g.needed("whether an InstallPlan that failed has brought its versions")
 	case g.in.looksAtSteps():
-		err = olmcore.Needed(g.steps(), "what an InstallPlan has still to do")
-		if err == nil && !g.in.Namespace.Complete {
-			err = &olmcore.NotReadError{
+		g.steps()
+		g.needed("what an InstallPlan has still to do")
+		if g.err == nil && !g.in.Namespace.Complete {
+			g.err = &olmcore.NotReadError{
 				Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Unknown: "whether the namespace of an InstallPlan is being deleted",
 			}
 		}
 	}
-	if err != nil {
-		return Input{}, err
+	if g.err != nil {
+		return Input{}, g.err
 	}
 	return g.in, nil
 }
@@ -77,76 +77,93 @@ func (in *Input) looksAtSteps() bool {
 	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == ""
 }
 
-// gatherer reads the parts of an Input.
+// gatherer reads the parts of an Input. After the first read that fails it reads nothing more.
 type gatherer struct {
 	ctx  context.Context
 	r    olmcore.Reader
+	err  error
 	plan *v1alpha1.InstallPlan
 	in   Input
 	seen map[olmcore.Key]bool // whether objects that were read exist
+}
+
+// needed says what is unknown without what was to be read.
+func (g *gatherer) needed(unknown string) { g.err = olmcore.Needed(g.err, unknown) }
+
+// get reads one object, nil where there is none.
+func get[O olmcore.Object](g *gatherer, namespace, name string) (o O) {
+	if g.err == nil {
+		o, g.err = olmcore.Get[O](g.ctx, g.r, namespace, name)
+	}
+	return o
 }
 
 // getEach reads objects by name, those that exist.
 func getEach[O interface {
 	olmcore.Object
 	comparable
-}](g *gatherer, namespace string, names []string) (found []O, err error) {
+}](g *gatherer, namespace string, names []string) (found []O) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		o, err := olmcore.Get[O](g.ctx, g.r, namespace, name)
-		if err != nil {
-			return nil, err
-		}
-		if none := *new(O); o != none {
+		if o, none := get[O](g, namespace, name), *new(O); o != none {
 			found = append(found, o)
 		}
 	}
-	return found, nil
+	return found
+}
+
+// list reads all objects of a namespace.
+func list[O olmcore.Object](g *gatherer, namespace string) (found []O) {
+	if g.err == nil {
+		found, g.err = olmcore.List[O](g.ctx, g.r, namespace, nil)
+	}
+	return found
+}
+
+// plans reads InstallPlans that the Input can do without.
+func (g *gatherer) plans(namespace string) (plans olmcore.Observed[*v1alpha1.InstallPlan]) {
+	if g.err == nil {
+		plans, g.err = olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, namespace, nil)
+	}
+	return plans
 }
 
 // subscriptions reads the Subscriptions of the namespace; where the Reader keeps an index, those that are tied to the
 // plan: no other one is looked at.
-func (g *gatherer) subscriptions() (olmcore.Observed[*v1alpha1.Subscription], error) {
-	list := func() ([]*v1alpha1.Subscription, error) {
-		return olmcore.List[*v1alpha1.Subscription](g.ctx, g.r, g.plan.Namespace, nil)
-	}
+func (g *gatherer) subscriptions() {
 	keeper, ok := g.r.(olmcore.Indexer)
 	if !ok {
-		all, err := list()
-		return olmcore.Found(all...), err
+		g.in.Subscriptions = olmcore.Found(list[*v1alpha1.Subscription](g, g.plan.Namespace)...)
+		return
 	}
 	type index struct {
 		relation.Ties
 		err error
 	}
 	kept := keeper.Index("installplan Subscription "+g.plan.Namespace, func() any {
-		all, err := list()
+		all, err := olmcore.List[*v1alpha1.Subscription](g.ctx, g.r, g.plan.Namespace, nil)
 		return &index{relation.NewTies(all), err}
 	}).(*index)
-	if kept.err != nil {
-		return olmcore.Observed[*v1alpha1.Subscription]{}, kept.err
-	}
-	return olmcore.Found(kept.Of(g.plan)...), nil
+	g.err = cmp.Or(g.err, kept.err)
+	g.in.Subscriptions = olmcore.Found(kept.Of(g.plan)...)
 }
 
 // leftBundles reads what a deleted plan may be the last to refer to. Of what was not read, package sweep finds it.
-func (g *gatherer) leftBundles() error {
-	err := g.bundles()
-	if errors.Is(err, olmcore.ErrNotRead) {
-		return nil
+func (g *gatherer) leftBundles() {
+	g.bundles()
+	if errors.Is(g.err, olmcore.ErrNotRead) {
+		g.err, g.in.ConfigMaps = nil, olmcore.Observed[*corev1.ConfigMap]{}
 	}
-	if err != nil || len(g.in.ConfigMaps.Items) == 0 {
-		return err
+	if len(g.in.ConfigMaps.Items) > 0 {
+		g.in.OtherPlans = g.plans("")
+		g.in.OtherPlans.Items = slices.DeleteFunc(g.in.OtherPlans.Items, func(p *v1alpha1.InstallPlan) bool {
+			return p.Namespace == g.plan.Namespace && p.Name == g.plan.Name
+		})
 	}
-	g.in.OtherPlans, err = olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, "", nil)
-	g.in.OtherPlans.Items = slices.DeleteFunc(g.in.OtherPlans.Items, func(p *v1alpha1.InstallPlan) bool {
-		return p.Namespace == g.plan.Namespace && p.Name == g.plan.Name
-	})
-	return err
 }
 
 // bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be
 // applied.
-func (g *gatherer) bundles() error {
+func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
 		return !g.in.Config.mayRefer(g.plan.Namespace, key.Namespace)
@@ -154,59 +171,43 @@ func (g *gatherer) bundles() error {
 	if len(referred) > step.MaxBundles {
 		clear(referred)
 	}
-	found := olmcore.Found[*corev1.ConfigMap]()
+	g.in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()
 	for _, key := range slices.SortedFunc(maps.Keys(referred), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
-		cm, err := getEach[*corev1.ConfigMap](g, key.Namespace, []string{key.Name})
-		if err != nil {
-			return err
-		}
-		found.Items = append(found.Items, cm...)
+		g.in.ConfigMaps.Items = append(g.in.ConfigMaps.Items, getEach[*corev1.ConfigMap](g, key.Namespace, []string{key.Name})...)
 	}
-	g.in.ConfigMaps = found
-	return nil
 }
 
 // steps reads all that steps are judged by. All ClusterServiceVersions of the namespace are read only where any of them
 // may count, as a namespace may hold thousands of copies.
-func (g *gatherer) steps() error {
-	groups, err := olmcore.List[*operatorsv1.OperatorGroup](g.ctx, g.r, g.plan.Namespace, nil)
-	if err != nil {
-		return err
-	}
-	g.in.OperatorGroups = olmcore.Found(groups...)
+func (g *gatherer) steps() {
+	g.in.OperatorGroups = olmcore.Found(list[*operatorsv1.OperatorGroup](g, g.plan.Namespace)...)
 	if ref := g.plan.Status.AttenuatedServiceAccountRef; ref != nil && ref.Name != "" {
-		if g.in.ServiceAccount, err = olmcore.Get[*corev1.ServiceAccount](g.ctx, g.r, cmp.Or(ref.Namespace, g.plan.Namespace), ref.Name); err != nil {
-			return err
-		}
+		g.in.ServiceAccount = get[*corev1.ServiceAccount](g, cmp.Or(ref.Namespace, g.plan.Namespace), ref.Name)
 	}
-	if err := g.definitions(); err != nil {
-		return err
-	}
-	if err := g.bundles(); err != nil {
-		return err
-	}
+	g.definitions()
+	g.bundles()
 	if names, all := namedVersions(&g.in); all {
-		list, err := olmcore.List[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, g.plan.Namespace, nil)
-		if err != nil {
-			return err
-		}
-		g.in.ClusterServiceVersions = olmcore.Found(list...)
-	} else if err := g.versions(names.UnsortedList()); err != nil {
-		return err
+		g.in.ClusterServiceVersions = olmcore.Found(list[*v1alpha1.ClusterServiceVersion](g, g.plan.Namespace)...)
+	} else {
+		g.versions(names.UnsortedList())
 	}
-	return g.objects()
+	g.seen = map[olmcore.Key]bool{}
+	g.in.Objects, g.in.PullSecrets = olmcore.Found[olmcore.Object](), olmcore.Found[*corev1.Secret]()
+	for _, s := range g.plan.Status.Plan {
+		if s != nil && s.Resource.Name != "" && s.Resource.Kind != kinds.CSV && s.Resource.Kind != kinds.CRD && s.Resource.Kind != kinds.Subscription {
+			g.object(s)
+		}
+	}
 }
 
 // versions reads ClusterServiceVersions of the plan's namespace.
-func (g *gatherer) versions(names []string) error {
-	found, err := getEach[*v1alpha1.ClusterServiceVersion](g, g.plan.Namespace, names)
-	g.in.ClusterServiceVersions = olmcore.Found(found...)
-	return err
+func (g *gatherer) versions(names []string) {
+	g.in.ClusterServiceVersions = olmcore.Found(getEach[*v1alpha1.ClusterServiceVersion](g, g.plan.Namespace, names)...)
 }
 
 // definitions reads the CustomResourceDefinitions that steps describe, those that define the kinds of steps, and who
 // else is recorded to need the former.
-func (g *gatherer) definitions() (err error) {
+func (g *gatherer) definitions() {
 	names, kindNames := sets.New[string](), sets.New[string]()
 	for _, s := range g.plan.Status.Plan {
 		switch {
@@ -220,52 +221,41 @@ func (g *gatherer) definitions() (err error) {
 	names.Delete("")
 	var found []*apiextensionsv1.CustomResourceDefinition
 	if len(kindNames) == 0 {
-		found, err = getEach[*apiextensionsv1.CustomResourceDefinition](g, "", names.UnsortedList())
+		found = getEach[*apiextensionsv1.CustomResourceDefinition](g, "", names.UnsortedList())
 	} else {
-		found, err = olmcore.List[*apiextensionsv1.CustomResourceDefinition](g.ctx, g.r, "", nil)
-		found = slices.DeleteFunc(found, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		found = slices.DeleteFunc(list[*apiextensionsv1.CustomResourceDefinition](g, ""), func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 			return !names.Has(crd.Name) && !kindNames.Has(crd.Spec.Names.Kind)
 		})
 	}
-	if err != nil {
-		return err
-	}
 	g.in.CustomResourceDefinitions = olmcore.Found(found...)
-	return g.alongside(names)
-}
-
-// alongside reads the ClusterServiceVersions of other namespaces that definitions record, or who is to make them.
-func (g *gatherer) alongside(names sets.Set[string]) error {
 	recorded := sets.New[string]()
-	for _, d := range g.in.CustomResourceDefinitions.Items {
+	for _, d := range found {
 		if names.Has(d.Name) {
 			entries, _ := step.Recorded(d)
 			recorded.Insert(slices.Collect(maps.Values(entries))...)
 		}
 	}
+	g.alongside(sets.List(recorded))
+}
+
+// alongside reads the ClusterServiceVersions of other namespaces that definitions record, or who is to make them.
+func (g *gatherer) alongside(recorded []string) {
 	g.in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
-	for _, value := range sets.List(recorded) {
+	for _, value := range recorded {
 		namespace, name, ok := strings.Cut(value, "/")
 		if !ok || !step.MayBeRecorded(namespace) || !step.MayBeRecorded(name) || namespace == g.plan.Namespace {
 			continue
 		}
-		csv, err := olmcore.Fitting(olmcore.Get[*v1alpha1.ClusterServiceVersion](g.ctx, g.r, namespace, name))
-		if err != nil {
-			return err
-		}
-		if csv != nil {
+		csv := get[*v1alpha1.ClusterServiceVersion](g, namespace, name)
+		if csv, g.err = olmcore.Fitting(csv, g.err); csv != nil {
 			g.in.Alongside.Items = append(g.in.Alongside.Items, csv)
 			continue
 		}
-		plans, err := olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, namespace, nil)
-		if err != nil {
-			return err
-		}
+		plans := g.plans(namespace)
 		if !plans.Complete || slices.ContainsFunc(plans.Items, func(p *v1alpha1.InstallPlan) bool { return announces(p, name) }) {
 			g.in.Announced = append(g.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
-	return nil
 }
 
 // announces reports whether a plan in progress is to make a ClusterServiceVersion: definitions are written before it.
@@ -274,24 +264,9 @@ func announces(p *v1alpha1.InstallPlan, name string) bool {
 	return unfinished && p.DeletionTimestamp == nil && slices.Contains(p.Spec.ClusterServiceVersionNames, name)
 }
 
-// objects reads the objects of all steps but ClusterServiceVersions, CustomResourceDefinitions and Subscriptions.
-func (g *gatherer) objects() error {
-	g.seen = map[olmcore.Key]bool{}
-	g.in.Objects, g.in.PullSecrets = olmcore.Found[olmcore.Object](), olmcore.Found[*corev1.Secret]()
-	for _, s := range g.plan.Status.Plan {
-		if s == nil || s.Resource.Name == "" || s.Resource.Kind == kinds.CSV || s.Resource.Kind == kinds.CRD || s.Resource.Kind == kinds.Subscription {
-			continue
-		}
-		if err := g.object(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // object reads the object that a step names. Where that does not exist it reads the one that the manifest names, or the
 // Secret that is copied.
-func (g *gatherer) object(s *v1alpha1.Step) error {
+func (g *gatherer) object(s *v1alpha1.Step) {
 	k, known := kinds.Known[s.Resource.Kind]
 	gvk, namespaced := kinds.GVKOf(s), k.Namespaced
 	if !known {
@@ -302,7 +277,7 @@ func (g *gatherer) object(s *v1alpha1.Step) error {
 			api = kinds.LookUp(gvk, definitions)
 		}
 		if !api.Kind || !g.in.Config.supports(gvk.Kind) {
-			return nil
+			return
 		}
 		namespaced = api.Namespaced
 	}
@@ -310,50 +285,41 @@ func (g *gatherer) object(s *v1alpha1.Step) error {
 	if namespaced {
 		namespace = g.plan.Namespace
 	}
-	found, err := g.get(gvk, namespace, s.Resource.Name)
-	switch {
-	case err != nil || found:
-		return err
-	case s.Resource.Kind == kinds.PullSecret:
-		return g.pullSecret(s.Resource.Name)
+	if g.exists(gvk, namespace, s.Resource.Name) {
+		return
 	}
-	if name := manifest.NameOf(s); name != "" {
-		_, err = g.get(gvk, namespace, name)
+	if s.Resource.Kind == kinds.PullSecret {
+		g.pullSecret(s.Resource.Name)
+	} else if name := manifest.NameOf(s); name != "" {
+		g.exists(gvk, namespace, name)
 	}
-	return err
 }
 
-// get reads an object, once.
-func (g *gatherer) get(gvk schema.GroupVersionKind, namespace, name string) (found bool, err error) {
+// exists reads an object, once, and reports whether there is one.
+func (g *gatherer) exists(gvk schema.GroupVersionKind, namespace, name string) bool {
 	key := olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}
-	if found, read := g.seen[key]; read {
-		return found, nil
+	if found, read := g.seen[key]; read || g.err != nil {
+		return found
 	}
 	o, err := olmcore.GetKind(g.ctx, g.r, gvk, namespace, name)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("get %s: %w", key, err)
-	}
 	if g.seen[key] = err == nil; err == nil {
 		g.in.Objects.Items = append(g.in.Objects.Items, o)
+	} else if !apierrors.IsNotFound(err) {
+		g.err = fmt.Errorf("get %s: %w", key, err)
 	}
-	return err == nil, nil
+	return err == nil
 }
 
 // pullSecret reads the Secret that is copied under a name.
-func (g *gatherer) pullSecret(name string) error {
-	s, err := olmcore.Get[*corev1.Secret](g.ctx, g.r, g.in.Config.olmNamespace(), name)
-	if err != nil || s == nil || slices.Contains(g.in.PullSecrets.Items, s) {
-		return err
+func (g *gatherer) pullSecret(name string) {
+	s := get[*corev1.Secret](g, g.in.Config.olmNamespace(), name)
+	if s == nil || slices.Contains(g.in.PullSecrets.Items, s) {
+		return
 	}
 	g.in.PullSecrets.Items = append(g.in.PullSecrets.Items, s)
-	if g.in.CatalogSources.Complete || g.in.Config.CopyAnySecret {
-		return nil
+	if !g.in.CatalogSources.Complete && !g.in.Config.CopyAnySecret {
+		g.in.CatalogSources = olmcore.Found(list[*v1alpha1.CatalogSource](g, s.Namespace)...)
 	}
-	sources, err := olmcore.List[*v1alpha1.CatalogSource](g.ctx, g.r, s.Namespace, nil)
-	if err == nil {
-		g.in.CatalogSources = olmcore.Found(sources...)
-	}
-	return err
 }
 
 // namedVersions returns the ClusterServiceVersions that steps describe, resolve to or name as owners, and those that
