@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -29,13 +30,10 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return nil
 	}
 	keys := append(concerned(o), requirement.All.Concerned(o)...)
-	if slices.Contains(keys, types.NamespacedName{}) {
-		return []types.NamespacedName{{}}
-	}
 	var distinct []types.NamespacedName
 	for _, key := range keys {
-		whole := types.NamespacedName{Namespace: key.Namespace}
-		if !slices.Contains(distinct, key) && (key == whole || !slices.Contains(keys, whole)) {
+		isIn := func(wider types.NamespacedName) bool { return wider != key && slices.Contains(keys, wider) }
+		if !isIn(types.NamespacedName{}) && !isIn(types.NamespacedName{Namespace: key.Namespace}) && !slices.Contains(distinct, key) {
 			distinct = append(distinct, key)
 		}
 	}
@@ -92,16 +90,13 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 // Providers returns the test for original CSVs that provide an API which one of the OperatorGroups lists: of those in
 // other namespaces no change of a group concerns any other, while Affected, which knows the group alone, returns all.
 func Providers(groups ...*operatorsv1.OperatorGroup) func(*v1alpha1.ClusterServiceVersion) bool {
-	listed := map[group.API]bool{}
+	listed := sets.Set[group.API]{}
 	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		for _, a := range group.Parse(group.Annotation(g)) {
-			listed[a] = true
+		if g != nil {
+			listed.Insert(group.Listed(g)...)
 		}
 	}
 	return func(c *v1alpha1.ClusterServiceVersion) bool {
-		return c != nil && !c.IsCopied() && slices.ContainsFunc(group.Provided(c), func(a group.API) bool { return listed[a] })
+		return c != nil && !c.IsCopied() && listed.HasAny(group.Provided(c)...)
 	}
 }

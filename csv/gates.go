@@ -26,15 +26,13 @@ func neighboursUnread(f *facts) (decision, bool) {
 // reason for a write of their own: OLM has given them up.
 func metadataOutdated(f *facts) (decision, bool) {
 	held := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
-	annotated := f.TakenOver != nil || f.isLeaving() || f.refused || !f.OperatorGroups.Complete || f.isAnnotated()
-	if held && annotated {
+	annotations := f.annotations()
+	if held && maps.Equal(annotations, f.csv.Annotations) {
 		return decision{}, false
 	}
 	after := f.csv.DeepCopy()
+	after.Annotations = annotations
 	why := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
-	if !annotated {
-		f.annotate(after)
-	}
 	if held {
 		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does"}
 	} else {
@@ -49,26 +47,20 @@ func metadataOutdated(f *facts) (decision, bool) {
 	return d, true
 }
 
-// isAnnotated reports whether the annotations say what the group of the CSV does. No targets are said by having no
-// annotation.
-func (f *facts) isAnnotated() bool {
-	if !f.computed {
-		return true
+// annotations are those of the CSV, with what its group says. No targets are said by having no annotation.
+func (f *facts) annotations() map[string]string {
+	annotations := maps.Clone(f.csv.Annotations)
+	if !f.computed || f.TakenOver != nil || f.isLeaving() || f.refused {
+		return annotations
 	}
-	targets, ok := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
-	return group.IsMember(f.csv, f.group) && ok == (len(f.targets) > 0) && targets == strings.Join(f.targets, ",")
-}
-
-func (f *facts) annotate(c *version) {
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
-	}
-	c.Annotations[operatorsv1.OperatorGroupAnnotationKey] = f.group.Name
-	c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] = f.group.Namespace
-	delete(c.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
+	delete(annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
+	annotations, _ = olmcore.MergeLabels(annotations, map[string]string{
+		operatorsv1.OperatorGroupAnnotationKey: f.group.Name, operatorsv1.OperatorGroupNamespaceAnnotationKey: f.group.Namespace,
+	})
 	if len(f.targets) > 0 {
-		c.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey] = strings.Join(f.targets, ",")
+		annotations[operatorsv1.OperatorGroupTargetsAnnotationKey] = strings.Join(f.targets, ",")
 	}
+	return annotations
 }
 
 const apiLabelPrefix = "olm.api."
@@ -179,7 +171,7 @@ func (f *facts) addsAPIs() bool {
 }
 
 func (f *facts) apiUnion() []group.API {
-	return append(group.Parse(group.Annotation(f.group)), group.Provided(f.csv)...)
+	return append(group.Listed(f.group), group.Provided(f.csv)...)
 }
 
 // removeAPIs takes what another group has the better claim to from the list.
@@ -189,7 +181,7 @@ func removeAPIs(f *facts) (decision, bool) {
 	}
 	provided := group.Provided(f.csv)
 	d := f.stay()
-	d.actions = []olmcore.Action{group.List(f.group, slices.DeleteFunc(group.Parse(group.Annotation(f.group)), func(a group.API) bool {
+	d.actions = []olmcore.Action{group.List(f.group, slices.DeleteFunc(group.Listed(f.group), func(a group.API) bool {
 		return slices.Contains(provided, a)
 	}))}
 	return d, true

@@ -70,7 +70,7 @@ func readOtherGroups(r *read.Reads, c *version) (groups olmcore.Observed[*operat
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
 	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup) []read.Term {
-		return termsOfAPIs(group.Parse(group.Annotation(g)))
+		return termsOfAPIs(group.Listed(g))
 	}), func(g *operatorsv1.OperatorGroup) bool { return g.Namespace != c.Namespace })
 	var lists []olmcore.Observed[*version]
 	for _, g := range groups.Items {

@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,45 +21,49 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// specError says what in a CSV makes it unusable whatever the cluster offers; empty when nothing does.
-func specError(c *version) string {
-	if len(c.Name) > validation.LabelValueMaxLength {
-		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value", c.Name, len(c.Name), validation.LabelValueMaxLength)
-	}
-	if !owned.IsLabelValue(c.Name) {
-		return fmt.Sprintf("name %q cannot be used as a label value", c.Name)
-	}
-	for _, d := range slices.Concat(c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required) {
-		if problem := definitionError(d); problem != "" {
+// first returns the first problem that a check finds in a list; empty when there is none.
+func first[T any](list []T, check func(i int, item T) string) string {
+	for i, item := range list {
+		if problem := check(i, item); problem != "" {
 			return problem
 		}
-	}
-	seen := map[string]bool{}
-	for i, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if d.Name == "" {
-			return fmt.Sprintf("deployments[%d]: name is empty", i)
-		}
-		if seen[d.Name] {
-			return fmt.Sprintf("deployment %q listed twice", d.Name)
-		}
-		seen[d.Name] = true
-		if problem := deploymentError(d); problem != "" {
-			return problem
-		}
-	}
-	spec := &c.Spec.InstallStrategy.StrategySpec
-	if i := slices.IndexFunc(spec.Permissions, hasNoAccount); i >= 0 {
-		return fmt.Sprintf("permissions[%d]: serviceAccountName is empty", i)
-	}
-	if i := slices.IndexFunc(spec.ClusterPermissions, hasNoAccount); i >= 0 {
-		return fmt.Sprintf("clusterPermissions[%d]: serviceAccountName is empty", i)
 	}
 	return ""
 }
 
-func hasNoAccount(p v1alpha1.StrategyDeploymentPermissions) bool { return p.ServiceAccountName == "" }
+// specError says what in a CSV makes it unusable whatever the cluster offers; empty when nothing does.
+func specError(c *version) string {
+	spec := &c.Spec.InstallStrategy.StrategySpec
+	noAccount := func(field string) func(int, v1alpha1.StrategyDeploymentPermissions) string {
+		return func(i int, p v1alpha1.StrategyDeploymentPermissions) string {
+			if p.ServiceAccountName == "" {
+				return fmt.Sprintf("%s[%d]: serviceAccountName is empty", field, i)
+			}
+			return ""
+		}
+	}
+	seen := map[string]bool{}
+	return cmp.Or(
+		nameError(c.Name),
+		first(c.Spec.CustomResourceDefinitions.Owned, definitionError),
+		first(c.Spec.CustomResourceDefinitions.Required, definitionError),
+		first(spec.DeploymentSpecs, func(i int, d v1alpha1.StrategyDeploymentSpec) string { return deploymentError(i, d, seen) }),
+		first(spec.Permissions, noAccount("permissions")),
+		first(spec.ClusterPermissions, noAccount("clusterPermissions")),
+	)
+}
 
-func definitionError(d v1alpha1.CRDDescription) string {
+func nameError(name string) string {
+	switch {
+	case len(name) > validation.LabelValueMaxLength:
+		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value", name, len(name), validation.LabelValueMaxLength)
+	case !owned.IsLabelValue(name):
+		return fmt.Sprintf("name %q cannot be used as a label value", name)
+	}
+	return ""
+}
+
+func definitionError(_ int, d v1alpha1.CRDDescription) string {
 	plural, group, _ := strings.Cut(d.Name, ".")
 	switch {
 	case plural == "" || group == "":
@@ -71,10 +76,16 @@ func definitionError(d v1alpha1.CRDDescription) string {
 	return ""
 }
 
-func deploymentError(d v1alpha1.StrategyDeploymentSpec) string {
+func deploymentError(i int, d v1alpha1.StrategyDeploymentSpec, seen map[string]bool) string {
+	if seen[d.Name] {
+		return fmt.Sprintf("deployment %q listed twice", d.Name)
+	}
+	seen[d.Name] = true
 	template := &d.Spec.Template
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	switch {
+	case d.Name == "":
+		return fmt.Sprintf("deployments[%d]: name is empty", i)
 	case d.Spec.Selector == nil || len(d.Spec.Selector.MatchLabels)+len(d.Spec.Selector.MatchExpressions) == 0:
 		return fmt.Sprintf("deployment %q has no selector", d.Name)
 	case err != nil || !selector.Matches(labels.Set(template.Labels)):
@@ -90,51 +101,42 @@ func strategyError(c *version) string {
 	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
 		return "unrecognized install strategy"
 	}
-	spec := &c.Spec.InstallStrategy.StrategySpec
-	for _, p := range slices.Concat(spec.Permissions, spec.ClusterPermissions) {
-		for _, rule := range p.Rules {
-			if problem := ruleError(rule); problem != "" {
-				return "rule invalid: " + problem
-			}
-		}
-	}
-	return ""
+	permissionError := func(_ int, p v1alpha1.StrategyDeploymentPermissions) string { return first(p.Rules, ruleError) }
+	return cmp.Or(
+		first(c.Spec.InstallStrategy.StrategySpec.Permissions, permissionError),
+		first(c.Spec.InstallStrategy.StrategySpec.ClusterPermissions, permissionError),
+	)
 }
 
-func ruleError(r rbacv1.PolicyRule) string {
+func ruleError(_ int, r rbacv1.PolicyRule) string {
 	switch {
 	case len(r.Verbs) == 0:
-		return "policy rule must have at least one verb"
+		return "rule invalid: policy rule must have at least one verb"
 	case len(r.NonResourceURLs) > 0 && len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames) > 0:
-		return "rule cannot apply to both regular resources and non-resource URLs"
+		return "rule invalid: rule cannot apply to both regular resources and non-resource URLs"
 	}
 	return ""
 }
 
 // webhookError says what is wrong with the webhook descriptions; empty when nothing is.
 func webhookError(c *version) string {
-	seen := map[string]bool{}
-	for _, w := range c.Spec.WebhookDefinitions {
+	seen, deployments := map[string]bool{}, owned.Deployments(c)
+	repeated := func(_ int, w v1alpha1.WebhookDescription) string {
 		if seen[w.GenerateName] {
 			return "CSV contains repeated WebhookDescription name"
 		}
 		seen[w.GenerateName] = true
+		return ""
 	}
-	deployments := owned.Deployments(c)
-	for _, w := range c.Spec.WebhookDefinitions {
-		if problem := webhookDescriptionError(w, deployments); problem != "" {
-			return problem
-		}
-	}
-	return ""
+	return cmp.Or(
+		first(c.Spec.WebhookDefinitions, repeated),
+		first(c.Spec.WebhookDefinitions, func(_ int, w v1alpha1.WebhookDescription) string {
+			return cmp.Or(first(w.Rules, webhookRuleError), descriptionError(w, deployments))
+		}),
+	)
 }
 
-func webhookDescriptionError(w v1alpha1.WebhookDescription, deployments sets.Set[string]) string {
-	for _, r := range w.Rules {
-		if problem := webhookRuleError(r); problem != "" {
-			return problem
-		}
-	}
+func descriptionError(w v1alpha1.WebhookDescription, deployments sets.Set[string]) string {
 	switch {
 	case w.GenerateName == "":
 		return "webhook description without generateName"
@@ -156,7 +158,7 @@ func webhookDescriptionError(w v1alpha1.WebhookDescription, deployments sets.Set
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go, ValidWebhookRules.
 // Differs: the resource names of the webhook configurations are refused too, not their kinds alone.
-func webhookRuleError(r admissionregistrationv1.RuleWithOperations) string {
+func webhookRuleError(_ int, r admissionregistrationv1.RuleWithOperations) string {
 	switch {
 	case slices.Contains(r.APIGroups, "*"):
 		return "webhook rules cannot include all groups"
@@ -170,12 +172,8 @@ func webhookRuleError(r admissionregistrationv1.RuleWithOperations) string {
 
 func isWebhookConfiguration(resource string) bool {
 	resource, _, _ = strings.Cut(resource, "/")
-	switch strings.ToLower(resource) {
-	case "*", "mutatingwebhookconfiguration", "validatingwebhookconfiguration",
-		"mutatingwebhookconfigurations", "validatingwebhookconfigurations":
-		return true
-	}
-	return false
+	singular := strings.TrimSuffix(strings.ToLower(resource), "s")
+	return resource == "*" || singular == "mutatingwebhookconfiguration" || singular == "validatingwebhookconfiguration"
 }
 
 // unknownModes names the install modes that the API does not have.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/read"
@@ -101,23 +102,23 @@ func decide(in *Input) (res olmcore.Result) {
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, pruneProvidedAPIs.
 // Differs: those whose operator was stopped for its APIs provide nothing.
 func listedAPIs(in *Input) (kept []group.API, pruned bool) {
-	listed := group.Parse(group.Annotation(in.OperatorGroup))
+	listed := group.Listed(in.OperatorGroup)
 	if len(listed) == 0 || !in.ClusterServiceVersions.Complete || in.OperatorGroup.Spec.StaticProvidedAPIs {
 		return listed, false
 	}
-	var provided []group.API
+	known, provided := sets.New(listed...), sets.New[group.API]()
 	for _, c := range in.ClusterServiceVersions.Items {
 		if !isMember(in, c) || group.IsShutOut(c) {
 			continue
 		}
 		early := c.DeletionTimestamp == nil && (c.Status.Phase == v1alpha1.CSVPhaseNone || c.Status.Phase == v1alpha1.CSVPhasePending)
 		apis := group.Provided(c)
-		if early && slices.ContainsFunc(apis, group.NotIn(listed)) {
+		if early && !known.HasAll(apis...) {
 			return listed, false
 		}
-		provided = append(provided, apis...)
+		provided.Insert(apis...)
 	}
-	kept = slices.DeleteFunc(slices.Clone(listed), group.NotIn(provided))
+	kept = slices.DeleteFunc(slices.Clone(listed), func(a group.API) bool { return !provided.Has(a) })
 	return kept, len(kept) < len(listed)
 }
 

@@ -43,7 +43,7 @@ func clusterRoles(in *Input) []olmcore.Action {
 		return nil
 	}
 	g := in.OperatorGroup
-	apis := group.Parse(group.Annotation(g))
+	apis := group.Listed(g)
 	for _, c := range in.ClusterServiceVersions.Items {
 		if isMember(in, c) {
 			apis = append(apis, group.Provided(c)...)

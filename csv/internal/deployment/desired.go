@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// labelSpecHash is OLM's label with the hash of the spec that a Deployment was made with. The live spec is full of
-	// the API server's defaults, so that the label speaks for it.
+	// labelSpecHash is OLM's label with the hash of the spec that a Deployment was made with: the live spec is full of
+	// the API server's defaults.
 	labelSpecHash = "olm.deployment-spec-hash"
 	// annotationCAHash is on Pod templates that serving certificates were put into.
 	annotationCAHash = "olmcahash"
@@ -65,50 +65,44 @@ func comesBefore(c *owned.CSV, a, b *v1alpha1.Subscription) bool {
 
 // annotations are those of the CSV that its Pod templates get.
 func (s Source) annotations() map[string]string {
-	kept := make(map[string]string, len(s.CSV.Annotations))
-	for key, value := range s.CSV.Annotations {
-		if !slices.Contains(s.ExcludedAnnotations, key) {
-			kept[key] = value
-		}
-	}
+	kept := maps.Clone(s.CSV.Annotations)
+	maps.DeleteFunc(kept, func(key, _ string) bool { return slices.Contains(s.ExcludedAnnotations, key) })
 	return kept
 }
 
-// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM,
-// bit for bit. The error is that of the hash.
+// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM, bit
+// for bit. The error is that of the hash.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {
+	labels := map[string]string{}
+	maps.Copy(labels, entry.Label)
+	maps.Copy(labels, owned.By(s.CSV).Labels())
+	labels[olmcore.LabelManaged] = "true"
 	d := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: entry.Name, Namespace: s.CSV.Namespace,
+			Name: entry.Name, Namespace: s.CSV.Namespace, Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(s.CSV)},
 		},
 	}
-	d.Labels = map[string]string{}
-	maps.Copy(d.Labels, entry.Label)
-	maps.Copy(d.Labels, owned.By(s.CSV).Labels())
-	d.Labels[olmcore.LabelManaged] = "true"
 	entry.Spec.DeepCopyInto(&d.Spec)
 	for key, value := range s.annotations() {
-		setAnnotation(&d.Spec.Template.ObjectMeta, key, value)
+		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, key, value)
 	}
-	if s.Config != nil {
+	if s.Config != nil || len(s.ProxyEnv) > 0 {
 		o.applyConfig(d, s.Config, s.ProxyEnv)
-	} else if len(s.ProxyEnv) > 0 {
-		o.applyConfig(d, &v1alpha1.SubscriptionConfig{}, s.ProxyEnv)
 	}
 	for i := range d.Spec.Template.Spec.Containers {
 		container := &d.Spec.Template.Spec.Containers[i]
-		container.Env = o.mergeEnv(container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: s.CSV.Name}})
+		container.Env = merge(o, container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: s.CSV.Name}}, envName)
 	}
 	d.Spec.RevisionHistoryLimit = new(int32(1))
 	hash, err := olmcore.Hash(d.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("hash of deployment %s: %w", entry.Name, err)
 	}
-	d.Labels[labelSpecHash] = hash
+	labels[labelSpecHash] = hash
 	return d, nil
 }
 
@@ -132,11 +126,4 @@ func (s Source) hasOLMCertificates(live *appsv1.Deployment) bool {
 	serves := slices.ContainsFunc(s.CSV.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool { return w.DeploymentName == live.Name }) ||
 		slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.DeploymentName == live.Name })
 	return serves && live.Spec.Template.Annotations[annotationCAHash] != ""
-}
-
-func setAnnotation(m *metav1.ObjectMeta, key, value string) {
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	m.Annotations[key] = value
 }

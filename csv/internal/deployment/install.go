@@ -141,9 +141,7 @@ func LabelComponents(o olmcore.Object, c *owned.CSV) {
 func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
 	after := live.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, want.Labels)
-	for key, value := range want.Annotations {
-		setAnnotation(&after.ObjectMeta, key, value)
-	}
+	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, want.Annotations)
 	after.OwnerReferences = want.OwnerReferences
 	after.Spec = want.Spec
 	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " is not that of this version"})
@@ -153,28 +151,22 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 
 // Removals delete the Deployments that are the CSV's, by label and by owner, and that its strategy has no more.
 func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
-	declared := map[string]bool{}
-	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		declared[spec.Name] = true
-	}
-	var actions []olmcore.Action
-	for _, d := range deployments {
-		if d.DeletionTimestamp == nil && !declared[d.Name] && owned.Deployment(c, d) {
-			actions = append(actions, Delete(d, olmcore.Cause{
-				Reason: ReasonRemovedFromStrategy, Message: "the install strategy has no deployment " + d.Name + " any more",
-			}))
-		}
-	}
-	slices.SortFunc(actions, ByTarget)
-	return actions
+	declared := owned.Deployments(c)
+	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }, func(d *appsv1.Deployment) olmcore.Cause {
+		return olmcore.Cause{Reason: ReasonRemovedFromStrategy, Message: "the install strategy has no deployment " + d.Name + " any more"}
+	})
 }
 
 // Stop deletes the Deployments of a CSV. One that another version shares is that one's.
 func Stop(c *owned.CSV, deployments []*appsv1.Deployment, why olmcore.Cause) []olmcore.Action {
+	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return ownedAlone(d, c) }, func(*appsv1.Deployment) olmcore.Cause { return why })
+}
+
+func deleteEach(c *owned.CSV, deployments []*appsv1.Deployment, goes func(*appsv1.Deployment) bool, why func(*appsv1.Deployment) olmcore.Cause) []olmcore.Action {
 	var actions []olmcore.Action
 	for _, d := range deployments {
-		if d.DeletionTimestamp == nil && owned.Deployment(c, d) && ownedAlone(d, c) {
-			actions = append(actions, Delete(d, why))
+		if d.DeletionTimestamp == nil && owned.Deployment(c, d) && goes(d) {
+			actions = append(actions, Delete(d, why(d)))
 		}
 	}
 	slices.SortFunc(actions, ByTarget)

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // overlay is a way to lay lists and affinities of a configuration over those of a Pod.
@@ -25,24 +26,28 @@ const (
 	asOLMDetached
 )
 
-// applyConfig lays a Subscription's spec.config over a Deployment. Nothing of config is shared with the result.
+// applyConfig lays a Subscription's spec.config, nil for none, over a Deployment. Nothing of it is shared with the
+// result.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides/inject.
 // Differs: see the overlays; an empty podAntiAffinity removes that part only, not all affinity.
-func (o overlay) applyConfig(d *appsv1.Deployment, config *v1alpha1.SubscriptionConfig, proxy []corev1.EnvVar) {
-	config = config.DeepCopy()
+func (o overlay) applyConfig(d *appsv1.Deployment, shared *v1alpha1.SubscriptionConfig, proxy []corev1.EnvVar) {
+	var config v1alpha1.SubscriptionConfig
+	if shared != nil {
+		shared.DeepCopyInto(&config)
+	}
 	pod := &d.Spec.Template.Spec
 	env := withProxy(config.Env, proxy)
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
-		c.Env = o.mergeEnv(c.Env, env)
+		c.Env = merge(o, c.Env, env, envName)
 		c.EnvFrom = appendNew(c.EnvFrom, config.EnvFrom)
 		c.VolumeMounts = o.mergeMounts(c.VolumeMounts, config.VolumeMounts)
 		if config.Resources != nil {
 			c.Resources = *config.Resources.DeepCopy()
 		}
 	}
-	pod.Volumes = o.mergeVolumes(pod.Volumes, config.Volumes)
+	pod.Volumes = merge(o, pod.Volumes, config.Volumes, func(v corev1.Volume) string { return v.Name })
 	pod.Tolerations = appendNew(pod.Tolerations, config.Tolerations)
 	if config.NodeSelector != nil {
 		pod.NodeSelector = config.NodeSelector
@@ -50,21 +55,21 @@ func (o overlay) applyConfig(d *appsv1.Deployment, config *v1alpha1.Subscription
 	if config.Affinity != nil {
 		pod.Affinity = o.mergeAffinity(pod.Affinity, config.Affinity)
 	}
-	for key, value := range config.Annotations {
-		if _, taken := d.Annotations[key]; !taken {
-			setAnnotation(&d.ObjectMeta, key, value)
-		}
-		if _, taken := d.Spec.Template.Annotations[key]; !taken {
-			setAnnotation(&d.Spec.Template.ObjectMeta, key, value)
+	for _, m := range []*metav1.ObjectMeta{&d.ObjectMeta, &d.Spec.Template.ObjectMeta} {
+		for key, value := range config.Annotations {
+			if _, taken := m.Annotations[key]; !taken {
+				metav1.SetMetaDataAnnotation(m, key, value)
+			}
 		}
 	}
 }
 
+func envName(e corev1.EnvVar) string { return e.Name }
+
 func withProxy(env, proxy []corev1.EnvVar) []corev1.EnvVar {
-	sets := func(e corev1.EnvVar) bool {
+	if slices.ContainsFunc(env, func(e corev1.EnvVar) bool {
 		return e.Name == "HTTP_PROXY" || e.Name == "HTTPS_PROXY" || e.Name == "NO_PROXY"
-	}
-	if slices.ContainsFunc(env, sets) {
+	}) {
 		return env
 	}
 	for _, e := range proxy {
@@ -75,27 +80,11 @@ func withProxy(env, proxy []corev1.EnvVar) []corev1.EnvVar {
 	return env
 }
 
-func (o overlay) mergeEnv(have, want []corev1.EnvVar) []corev1.EnvVar {
-	name := func(e corev1.EnvVar) string { return e.Name }
-	if o != asMeant {
-		return mergeUpstream(o, have, want, name)
-	}
-	return mergeBy(have, want, name)
-}
-
-func (o overlay) mergeVolumes(have, want []corev1.Volume) []corev1.Volume {
-	name := func(v corev1.Volume) string { return v.Name }
-	if o != asMeant {
-		return mergeUpstream(o, have, want, name)
-	}
-	return mergeBy(have, want, name)
-}
-
 // mergeMounts replaces for each mount the one of its volume at its path, else the first of its volume that the CSV has,
 // when nothing replaced that yet: a volume may be mounted at several places.
 func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMount {
 	if o != asMeant {
-		return mergeUpstream(o, have, want, func(m corev1.VolumeMount) string { return m.Name })
+		return merge(o, have, want, func(m corev1.VolumeMount) string { return m.Name })
 	}
 	merged, replaced := have, make([]bool, len(have))
 	for _, w := range want {
@@ -115,28 +104,21 @@ func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMou
 	return merged
 }
 
-// mergeBy replaces the first entry with the same key in place, drops the later ones, which would win over it, and
-// appends the others.
-func mergeBy[T any](have, want []T, key func(T) string) []T {
-	for _, w := range want {
-		i := slices.IndexFunc(have, func(h T) bool { return key(h) == key(w) })
-		if i < 0 {
-			have = append(have, w)
-			continue
-		}
-		rest := slices.DeleteFunc(have[i+1:], func(h T) bool { return key(h) == key(w) })
-		have = have[:i+1+len(rest)]
-		have[i] = w
-	}
-	return have
-}
-
-func mergeUpstream[T any](o overlay, have, want []T, key func(T) string) []T {
+// merge replaces the first entry with the same name in place, drops the later ones, which would win over it, and appends
+// the others.
+func merge[T any](o overlay, have, want []T, name func(T) string) []T {
 	merged := slices.Clone(have)
 	for _, w := range want {
-		switch i := slices.IndexFunc(have, func(h T) bool { return key(h) == key(w) }); {
+		isNamesake := func(h T) bool { return name(h) == name(w) }
+		if o == asMeant {
+			have = merged
+		}
+		switch i := slices.IndexFunc(have, isNamesake); {
 		case i < 0:
 			merged = append(merged, w)
+		case o == asMeant:
+			merged[i] = w
+			merged = append(merged[:i+1], slices.DeleteFunc(merged[i+1:], isNamesake)...)
 		case o == asOLM || len(merged) == len(have):
 			merged[i] = w
 		}
@@ -162,7 +144,7 @@ func (o overlay) mergeAffinity(have, want *corev1.Affinity) *corev1.Affinity {
 		switch {
 		case have == nil || *have == corev1.Affinity{}:
 			return want
-		case want.PodAntiAffinity != nil && unlessEmpty(want.PodAntiAffinity) == nil:
+		case want.PodAntiAffinity != nil && replacePart(nil, want.PodAntiAffinity) == nil:
 			return nil
 		}
 	}
@@ -170,22 +152,20 @@ func (o overlay) mergeAffinity(have, want *corev1.Affinity) *corev1.Affinity {
 	if have != nil {
 		out = *have
 	}
-	if p := want.NodeAffinity; p != nil {
-		out.NodeAffinity = unlessEmpty(p)
-	}
-	if p := want.PodAffinity; p != nil {
-		out.PodAffinity = unlessEmpty(p)
-	}
-	if p := want.PodAntiAffinity; p != nil {
-		out.PodAntiAffinity = unlessEmpty(p)
-	}
-	return unlessEmpty(&out)
+	out.NodeAffinity = replacePart(out.NodeAffinity, want.NodeAffinity)
+	out.PodAffinity = replacePart(out.PodAffinity, want.PodAffinity)
+	out.PodAntiAffinity = replacePart(out.PodAntiAffinity, want.PodAntiAffinity)
+	return replacePart(nil, &out)
 }
 
-func unlessEmpty[T any](p *T) *T {
+// replacePart returns want, have where it is nil, and nil where it is empty.
+func replacePart[T any](have, want *T) *T {
 	var empty T
-	if equality.Semantic.DeepEqual(*p, empty) {
+	switch {
+	case want == nil:
+		return have
+	case equality.Semantic.DeepEqual(*want, empty):
 		return nil
 	}
-	return p
+	return want
 }
