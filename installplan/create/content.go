@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
@@ -112,8 +113,7 @@ func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.
 // subscriptionStep returns the step that creates the Subscription of a dependency.
 func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Step, error) {
 	s = s.DeepCopy()
-	s.Namespace = namespace
-	s.Status = v1alpha1.SubscriptionStatus{}
+	s.Namespace, s.Status = namespace, v1alpha1.SubscriptionStatus{}
 	values, err := olmcore.ToMap(s)
 	if err != nil {
 		return nil, err
@@ -123,12 +123,7 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 	if err != nil {
 		return nil, err
 	}
-	step, err := bundle.NewStep(s.Spec.StartingCSV, s, text)
-	if err != nil {
-		return nil, err
-	}
-	step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = s.Spec.CatalogSource, s.Spec.CatalogSourceNamespace
-	return step, nil
+	return bundle.NewStep(s.Spec.StartingCSV, s, text, types.NamespacedName{Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource})
 }
 
 // contentHash identifies what a plan installs: the namespace, the versions, the steps, whatever their order, and the

@@ -55,7 +55,7 @@ func auditPlan(n namespace, tied plan, f *findings) {
 	}
 	if repair.Needed {
 		after, cause := repair.Update(p)
-		f.do(olmcore.UpdateOf(p, after, cause))
+		f.Actions = append(f.Actions, olmcore.UpdateOf(p, after, cause))
 	}
 	if isCurrent(p, tied.subscriptions) {
 		auditObjects(n, p, f)
@@ -124,7 +124,7 @@ func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 		return
 	}
 	f.warn(ReasonGeneratedByDangling, s, "InstallPlan %s, which made it, does not exist", by)
-	f.do(relation.Unmark(s, olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}))
+	f.Actions = append(f.Actions, relation.Unmark(s, olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}))
 }
 
 // auditCollisions reports plans that were made twice.

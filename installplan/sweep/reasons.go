@@ -5,17 +5,14 @@ package sweep
 // Reasons of actions and diagnostics. Where Reconcile repairs what it finds, there is nothing to do for the user.
 // Repairs of a plan are written with installplan.ReasonRelationRepaired and installplan.ReasonManualOwner.
 const (
-	// ReasonNotRead: objects of a kind were not read, so that nothing is said or done about them. The user lets the
-	// Reader read the kind that is named.
+	// ReasonNotRead: objects of a kind were not read, so nothing is said or done about them. The user lets the Reader
+	// read the kind that is named.
 	ReasonNotRead = "NotRead"
-	// ReasonPlanHistory: the namespace has more plans than are kept, and this is one of the oldest that no Subscription
-	// needs. Nothing to do for the user.
+	// ReasonPlanHistory: there are more plans than are kept, and this is one of the oldest that no Subscription needs.
 	ReasonPlanHistory = "PlanHistory"
-	// ReasonPlanWithoutStatus: the plan never got its steps, so it will not run. It is deleted unless a Subscription
-	// refers to it.
+	// ReasonPlanWithoutStatus: the plan never got its steps. It is deleted unless a Subscription refers to it.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonTooManyActivePlans: more plans wait or run than are kept as history. The user approves or deletes those
-	// that wait.
+	// ReasonTooManyActivePlans: more plans wait or run than are kept. The user approves or deletes those that wait.
 	ReasonTooManyActivePlans = "TooManyActivePlans"
 	// ReasonOwnerReferenceMissing: a Subscription belongs to a plan that it does not own; it is made an owner.
 	ReasonOwnerReferenceMissing = "OwnerReferenceMissing"
@@ -26,22 +23,18 @@ const (
 	ReasonOwnerReferenceDuplicate = "OwnerReferenceDuplicate"
 	// ReasonGeneratedOwnerMissing: a Subscription that a plan made does not own it; it is made an owner.
 	ReasonGeneratedOwnerMissing = "GeneratedOwnerMissing"
-	// ReasonPlanWithoutOwner: no Subscription owns the plan. What its labels prove is added; where nothing is proven,
-	// the user deletes the plan.
+	// ReasonPlanWithoutOwner: no Subscription owns the plan. Those that its labels prove are made owners; where nothing
+	// is proven, the user deletes the plan.
 	ReasonPlanWithoutOwner = "PlanWithoutOwner"
 	// ReasonComponentLabelMissing: a plan lacks the label of a package that it installs; it is added.
 	ReasonComponentLabelMissing = "ComponentLabelMissing"
-	// ReasonComponentLabelUnused: a plan carries the label of a package that no Subscription follows. It is history;
-	// the user removes it if it disturbs.
+	// ReasonComponentLabelUnused: no Subscription follows the package of a label. The user removes it if it disturbs.
 	ReasonComponentLabelUnused = "ComponentLabelUnused"
-	// ReasonPlanReferenceDangling: a Subscription refers to a plan that does not exist. Package subscription resolves
-	// again.
+	// ReasonPlanReferenceDangling: a Subscription's plan does not exist. Package subscription resolves again.
 	ReasonPlanReferenceDangling = "PlanReferenceDangling"
-	// ReasonGeneratedByDangling: a Subscription names a plan that made it and does not exist; the name is removed, as
-	// OLM waits for that plan.
+	// ReasonGeneratedByDangling: the plan that made a Subscription does not exist; its name, which OLM waits for, goes.
 	ReasonGeneratedByDangling = "GeneratedByDangling"
-	// ReasonCurrentCSVNotInPlan: a Subscription's currentCSV is none of the versions of the plan that it refers to.
-	// Package subscription decides.
+	// ReasonCurrentCSVNotInPlan: a Subscription's currentCSV is no version of its plan. Package subscription decides.
 	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
 	// ReasonPlansCollide: two plans have one generation, or two active plans one content. The user deletes the one that
 	// no Subscription refers to.

@@ -75,8 +75,6 @@ func (f *findings) warn(reason string, target olmcore.Object, format string, arg
 	f.say(olmcore.Warning, reason, target, format, args...)
 }
 
-func (f *findings) do(a olmcore.Action) { f.Actions = append(f.Actions, a) }
-
 // sayUnread names the kinds that were not read and without which something is left undecided.
 func sayUnread(in Input, f *findings) {
 	say := func(kind schema.GroupVersionKind, unknown string) {
@@ -186,7 +184,7 @@ func deleteOld(n namespace, f *findings) (gone map[types.UID]bool) {
 		gone[p.UID] = true
 		action := olmcore.DeleteOf(p, cause)
 		action.Target = olmcore.RefOf(p)
-		f.do(action)
+		f.Actions = append(f.Actions, action)
 	}
 	if active > keep {
 		f.warn(ReasonTooManyActivePlans, n.object(), "%d InstallPlans of namespace %s wait or run", active, n.Namespace)
@@ -242,7 +240,7 @@ func deleteBundles(in Input, f *findings) {
 	for _, cm := range old {
 		if !needed[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] {
 			f.say(olmcore.Info, ReasonUnpackedBundleUnused, cm, "no InstallPlan refers to it")
-			f.do(bundle.Delete(cm, ReasonUnpackedBundleUnused, "no InstallPlan refers to it"))
+			f.Actions = append(f.Actions, bundle.Delete(cm, ReasonUnpackedBundleUnused, "no InstallPlan refers to it"))
 		}
 	}
 }

@@ -78,16 +78,8 @@ const (
 	reasonIncomplete    = "JobIncomplete"
 )
 
-func (out *Outcome) pending(now time.Time, reason, message string) {
-	out.condition(now, v1alpha1.BundleLookupPending, reason, message)
-}
-
 func (out *Outcome) notStarted(now time.Time) {
-	out.pending(now, bundle.ReasonNotStarted, bundle.MessageNotStarted)
-}
-
-func (out *Outcome) failed(now time.Time, reason, message string) {
-	out.condition(now, v1alpha1.BundleLookupFailed, reason, message)
+	out.condition(now, v1alpha1.BundleLookupPending, bundle.ReasonNotStarted, bundle.MessageNotStarted)
 }
 
 // condition sets a condition that is True. Unlike those of other objects its time changes with the reason.

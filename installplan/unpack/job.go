@@ -19,6 +19,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 const (
@@ -91,11 +92,11 @@ func (out *Outcome) runJob(in Input, t target) {
 			out.Actions = append(out.Actions, deleteOf(old, ReasonHistory, "newer tries are kept"))
 		}
 	case complete == nil:
-		out.pending(in.Now, reasonIncomplete, out.progress(in, newest))
+		out.condition(in.Now, v1alpha1.BundleLookupPending, reasonIncomplete, out.progress(in, newest))
 		return
 	default:
 		if left := remaining(complete.LastTransitionTime, input.VisibilityGrace, in.Now); left > 0 {
-			out.pending(in.Now, reasonIncomplete, messageNotCompleted)
+			out.condition(in.Now, v1alpha1.BundleLookupPending, reasonIncomplete, messageNotCompleted)
 			out.Requeue(left)
 			return
 		}
@@ -105,7 +106,7 @@ func (out *Outcome) runJob(in Input, t target) {
 		}
 	}
 	if left := remaining(failed.LastTransitionTime, interval, in.Now); left > 0 {
-		out.failed(in.Now, failed.Reason, failed.Message)
+		out.condition(in.Now, v1alpha1.BundleLookupFailed, failed.Reason, failed.Message)
 		out.Requeue(left)
 		return
 	}

@@ -149,28 +149,22 @@ func (t target) podSpec() corev1.PodSpec {
 	bundle := corev1.VolumeMount{Name: "bundle", MountPath: "/bundle"}
 	util := corev1.VolumeMount{Name: "util", MountPath: "/util"}
 	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-	extract := container("extract", t.config.OPMImage, bundle)
-	extract.Command = []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/",
-		"-n", t.namespace, "-c", t.name, "-z"}
+	copyHelper := container("util", t.config.UtilImage, []string{"/bin/cp", "-Rv", "/bin/cpb", "/util/cpb"}, util)
+	pullBundle := container("pull", t.image, []string{"/util/cpb", "/bundle"}, bundle, util)
+	pullBundle.ImagePullPolicy = pull
+	extract := container("extract", t.config.OPMImage, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", t.namespace, "-c", t.name, "-z"}, bundle)
 	extract.Env = []corev1.EnvVar{{Name: "CONTAINER_IMAGE", Value: t.image}}
-	copyHelper := container("util", t.config.UtilImage, util)
-	copyHelper.Command = []string{"/bin/cp", "-Rv", "/bin/cpb", "/util/cpb"}
-	pullBundle := container("pull", t.image, bundle, util)
-	pullBundle.Command, pullBundle.ImagePullPolicy = []string{"/util/cpb", "/bundle"}, pull
-	spec := corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: t.name,
-		SecurityContext:  &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-		NodeSelector:     map[string]string{"kubernetes.io/os": "linux"},
-		Volumes:          []corev1.Volume{{Name: "bundle", VolumeSource: empty}, {Name: "util", VolumeSource: empty}},
-		InitContainers:   []corev1.Container{copyHelper, pullBundle},
-		Containers:       []corev1.Container{extract},
-		Tolerations:      tolerations(),
-		ImagePullSecrets: t.pullSecrets(),
-	}
+	security := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	if user := t.config.RunAsUser; user > 0 {
-		spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot = new(user), new(true)
+		security.RunAsUser, security.RunAsNonRoot = new(user), new(true)
 	}
-	return spec
+	return corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: t.name, SecurityContext: security,
+		NodeSelector:   map[string]string{"kubernetes.io/os": "linux"},
+		Volumes:        []corev1.Volume{{Name: "bundle", VolumeSource: empty}, {Name: "util", VolumeSource: empty}},
+		InitContainers: []corev1.Container{copyHelper, pullBundle}, Containers: []corev1.Container{extract},
+		Tolerations: tolerations(), ImagePullSecrets: t.pullSecrets(),
+	}
 }
 
 // pullSecrets are those of the CatalogSource; nil for none.
@@ -181,9 +175,9 @@ func (t target) pullSecrets() (refs []corev1.LocalObjectReference) {
 	return refs
 }
 
-func container(name, image string, mounts ...corev1.VolumeMount) corev1.Container {
+func container(name, image string, command []string, mounts ...corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
-		Name: name, Image: image, VolumeMounts: mounts,
+		Name: name, Image: image, Command: command, VolumeMounts: mounts,
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
 		}},
@@ -199,15 +193,11 @@ func tolerations() (list []corev1.Toleration) {
 	for _, arch := range [...]string{"amd64", "arm64", "ppc64le", "s390x"} {
 		list = append(list, corev1.Toleration{Key: "kubernetes.io/arch", Operator: corev1.TolerationOpEqual, Value: arch})
 	}
-	for _, role := range [...]string{"master", "control-plane"} {
-		list = append(list, corev1.Toleration{
-			Key: "node-role.kubernetes.io/" + role, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
-		})
+	for _, role := range [...]string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"} {
+		list = append(list, corev1.Toleration{Key: role, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
 	for _, taint := range [...]string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
-		list = append(list, corev1.Toleration{
-			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(120)),
-		})
+		list = append(list, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(120))})
 	}
 	return list
 }

@@ -34,7 +34,7 @@ func Bundle(in Input) (Outcome, error) {
 	}
 	source := in.CatalogSource
 	if source == nil || source.DeletionTimestamp != nil || source.UID == "" {
-		out.pending(in.Now, "CatalogSourceMissing", "referenced catalogsource not found")
+		out.condition(in.Now, v1alpha1.BundleLookupPending, "CatalogSourceMissing", "referenced catalogsource not found")
 		return out, nil
 	}
 	content, complete := bundle.Complete(in.ConfigMap, in.Lookup.Path)
@@ -51,7 +51,7 @@ func Bundle(in Input) (Outcome, error) {
 	}
 	if complete {
 		if out.Bundle, err = bundleOf(in, content); err != nil {
-			out.failed(in.Now, ReasonBundleInvalid, err.Error())
+			out.condition(in.Now, v1alpha1.BundleLookupFailed, ReasonBundleInvalid, err.Error())
 			out.warn(ReasonBundleInvalid, in.ConfigMap, "%s", err)
 			return out, nil
 		}

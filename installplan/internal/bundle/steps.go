@@ -3,12 +3,14 @@
 package bundle
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
@@ -50,11 +52,10 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 		if err != nil {
 			return nil, err
 		}
-		step, err := NewStep(o.Name, object, text)
+		step, err := NewStep(o.Name, object, text, o.Catalog)
 		if err != nil {
 			return nil, err
 		}
-		step.Resource.CatalogSource, step.Resource.CatalogSourceNamespace = o.Catalog.Name, o.Catalog.Namespace
 		steps = append(steps, step)
 	}
 	return steps, nil
@@ -128,10 +129,19 @@ func DecodeProperties(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Literal is the Manifest that holds the object itself.
-func Literal(object olmcore.Object, bare bool) (string, error) {
-	values, err := Values(object)
-	if err != nil {
+// Literal is the Manifest that holds the object itself. The untyped values of one that a caller made by hand may be of
+// any Go type that encodes.
+func Literal(object olmcore.Object, bare bool) (text string, err error) {
+	var values map[string]any
+	if u, untyped := object.(*unstructured.Unstructured); untyped {
+		data, err := json.Marshal(u.Object)
+		if err == nil {
+			err = utiljson.Unmarshal(data, &values)
+		}
+		if err != nil {
+			return "", fmt.Errorf("encode %s: %w", olmcore.KeyOf(object), err)
+		}
+	} else if values, err = olmcore.ToMap(object); err != nil {
 		return "", err
 	}
 	if bare {
@@ -141,38 +151,17 @@ func Literal(object olmcore.Object, bare bool) (string, error) {
 	return manifest.Encode(values)
 }
 
-// Values is olmcore.ToMap for objects that a caller made by hand, whose untyped values may be of any Go type that
-// encodes.
-func Values(object olmcore.Object) (map[string]any, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return olmcore.ToMap(object)
-	}
-	data, err := json.Marshal(u.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", olmcore.KeyOf(object), err)
-	}
-	var values map[string]any
-	err = utiljson.Unmarshal(data, &values)
-	return values, err
-}
-
-// NewStep returns the step of an object that resolves to a version; its status is Unknown. The error says that the
-// object has no name.
-func NewStep(resolving string, object olmcore.Object, text string) (*v1alpha1.Step, error) {
-	gvk := olmcore.GVKOf(object)
-	kind, name := gvk.Kind, object.GetName()
-	if kind == "Secret" {
-		kind = kinds.BundleSecret
-	}
-	if name == "" {
-		name = object.GetGenerateName()
-	}
+// NewStep returns the step of an object from a catalog that resolves to a version; its status is Unknown. The error says
+// that the object has no name.
+func NewStep(resolving string, object olmcore.Object, text string, catalog types.NamespacedName) (*v1alpha1.Step, error) {
+	gvk, name := olmcore.GVKOf(object), cmp.Or(object.GetName(), object.GetGenerateName())
 	if name == "" {
 		return nil, fmt.Errorf("a %s of its bundle has no name", gvk.Kind)
 	}
-	return &v1alpha1.Step{
-		Resolving: resolving, Status: v1alpha1.StepStatusUnknown,
-		Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: kind, Name: name, Manifest: text},
-	}, nil
+	if gvk.Kind == "Secret" {
+		gvk.Kind = kinds.BundleSecret
+	}
+	return &v1alpha1.Step{Resolving: resolving, Status: v1alpha1.StepStatusUnknown, Resource: v1alpha1.StepResource{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: name, Manifest: text, CatalogSource: catalog.Name, CatalogSourceNamespace: catalog.Namespace,
+	}}, nil
 }
