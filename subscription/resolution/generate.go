@@ -84,25 +84,18 @@ func generatedName(raw string, try int) string {
 	return strings.Join(parts, ".") + "-" + hash
 }
 
-// checkInstallModes warns when a bundle's summary says that it cannot run as the OperatorGroup wants. It never
-// changes the choice.
+// checkInstallModes warns when a bundle's summary says that it cannot run as the OperatorGroup wants. It never changes
+// the choice.
 func checkInstallModes(p *service, n *model.Node) {
-	for i := range n.Entry.Properties {
-		if n.Entry.Properties[i].Type != content.PropertyCSVMetadata {
-			continue
-		}
-		var summary struct {
-			InstallModes []v1alpha1.InstallMode `json:"installModes"`
-		}
-		if json.Unmarshal(n.Entry.Properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
-			return
-		}
-		mode := wantedMode(p.Group, p.In.Namespace)
-		if mode != "" && !slices.ContainsFunc(summary.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Type == mode && m.Supported }) {
-			p.Report(olmcore.Warning, content.ReasonInstallModeUnsupported, p.CSVRef(n.Entry.Name), "",
-				"%s does not support install mode %s, which OperatorGroup %s asks for", n.Entry.Name, mode, p.Group.Name)
-		}
+	i := slices.IndexFunc(n.Entry.Properties, func(property olmcore.Property) bool { return property.Type == content.PropertyCSVMetadata })
+	var summary struct{ InstallModes []v1alpha1.InstallMode }
+	if i < 0 || json.Unmarshal(n.Entry.Properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
 		return
+	}
+	mode := wantedMode(p.Group, p.In.Namespace)
+	if mode != "" && !slices.Contains(summary.InstallModes, v1alpha1.InstallMode{Type: mode, Supported: true}) {
+		p.Report(olmcore.Warning, content.ReasonInstallModeUnsupported, p.CSVRef(n.Entry.Name), "",
+			"%s does not support install mode %s, which OperatorGroup %s asks for", n.Entry.Name, mode, p.Group.Name)
 	}
 }
 
@@ -120,19 +113,4 @@ func wantedMode(group *operatorsv1.OperatorGroup, namespace string) v1alpha1.Ins
 		return v1alpha1.InstallModeTypeOwnNamespace
 	}
 	return v1alpha1.InstallModeTypeSingleNamespace
-}
-
-// bundleObject decodes an inline manifest; nil when it is none.
-func bundleObject(value json.RawMessage) olmcore.Object {
-	var v struct {
-		Data []byte `json:"data"`
-	}
-	if err := json.Unmarshal(value, &v); err != nil {
-		return nil
-	}
-	o, err := olmcore.Decode(v.Data)
-	if err != nil {
-		return nil
-	}
-	return o
 }

@@ -4,6 +4,7 @@ package resolution
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -125,16 +126,10 @@ func requiredBy(p *service, n *model.Node) []string {
 	if !n.Eligible() {
 		return nil
 	}
+	meets := func(q *content.Requirement) bool { return p.Satisfies(n.Entry, q.Predicate) }
 	for _, pick := range p.picks {
-		m := pick.Node
-		if m == nil || m == n {
-			continue
-		}
-		for _, q := range m.Entry.Requirements {
-			if p.Satisfies(n.Entry, q.Predicate) {
-				names = append(names, m.Entry.Name)
-				break
-			}
+		if m := pick.Node; m != nil && m != n && slices.ContainsFunc(m.Entry.Requirements, meets) {
+			names = append(names, m.Entry.Name)
 		}
 	}
 	slices.Sort(names)
@@ -179,21 +174,21 @@ func replacedByOther(p *service, s *model.Subscription) bool {
 // published is what of a bundle reaches the cluster: the properties without those that only carry manifests, and the
 // manifests.
 func published(e *content.Entry) olmcore.Bundle {
-	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects}
+	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects, Properties: e.Properties}
 	inline := func(property olmcore.Property) bool {
 		return property.Type == content.PropertyBundleObject || property.Type == content.PropertyCSVMetadata
 	}
 	if !slices.ContainsFunc(e.Properties, inline) {
-		b.Properties = e.Properties
 		return b
 	}
+	b.Properties = slices.DeleteFunc(slices.Clone(e.Properties), inline)
 	for _, property := range e.Properties {
-		if !inline(property) {
-			b.Properties = append(b.Properties, property)
-		} else if property.Type == content.PropertyBundleObject && len(e.Objects) == 0 {
-			if o := bundleObject(property.Value); o != nil {
-				b.Objects = append(b.Objects, o)
-			}
+		var manifest struct{ Data []byte }
+		if property.Type != content.PropertyBundleObject || len(e.Objects) > 0 || json.Unmarshal(property.Value, &manifest) != nil {
+			continue
+		}
+		if o, err := olmcore.Decode(manifest.Data); err == nil {
+			b.Objects = append(b.Objects, o)
 		}
 	}
 	return b

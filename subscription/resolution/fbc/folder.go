@@ -160,9 +160,6 @@ func (f *folder) readFile(name string) error {
 	if err != nil {
 		return &Error{File: name, Err: err}
 	}
-	readErr := f.assembly.read(name, file)
-	if err := file.Close(); err != nil && readErr == nil {
-		return &Error{File: name, Err: err}
-	}
-	return readErr
+	defer file.Close()
+	return f.assembly.read(name, file)
 }

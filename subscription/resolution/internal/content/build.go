@@ -22,7 +22,7 @@ import (
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
 // Differs: one broken package does not take the whole catalog down.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
-	b := &builder{parser: NewParser(true), catalog: &Catalog{
+	b := &builder{parser: NewParser(), catalog: &Catalog{
 		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},
 	}}
 	var content Digester

@@ -62,19 +62,12 @@ type Parser struct {
 	hasRules     bool           // a CEL rule was seen
 }
 
-// NewParser returns a parser for a catalog, or, without sharing strings, for a few bundles that are soon forgotten.
-func NewParser(share bool) *Parser {
-	p := &Parser{ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}, apis: map[string]API{}}
-	if share {
-		p.strings = map[string]string{}
-	}
-	return p
+// NewParser returns a parser for the bundles of a catalog or of a namespace.
+func NewParser() *Parser {
+	return &Parser{strings: map[string]string{}, ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}, apis: map[string]API{}}
 }
 
 func (p *Parser) intern(s string) string {
-	if p.strings == nil {
-		return s
-	}
 	if shared, ok := p.strings[s]; ok {
 		return shared
 	}
@@ -217,4 +210,37 @@ func Projects(text string, properties []olmcore.Property) bool {
 		}
 	}
 	return len(list) > 0 && strings.TrimSpace(text) == `{"properties":[`+strings.Join(list, ",")+"]}"
+}
+
+// VersionRange is a parsed range with its text.
+type VersionRange struct {
+	Text string
+	in   semver.Range
+}
+
+// Contains reports whether v is in the range. The range functions of the semver library call nil for texts with an
+// empty alternative, such as ">1.0.0 || || <0.1.0", when no other alternative matches; nothing is in that part.
+func (r *VersionRange) Contains(v semver.Version) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return r.in(v)
+}
+
+// maxRangeSize bounds the text of a range in bytes: the functions of the library nest as deep as a range has
+// alternatives.
+const maxRangeSize = 16 << 10
+
+// ParseRange parses a version range. It never panics.
+func ParseRange(text string) (r *VersionRange, err error) {
+	if len(text) > maxRangeSize {
+		return nil, fmt.Errorf("version range is longer than %d bytes", maxRangeSize)
+	}
+	in, err := semver.ParseRange(text)
+	if err != nil {
+		return nil, err
+	}
+	return &VersionRange{Text: text, in: in}, nil
 }

@@ -99,7 +99,7 @@ func readCSVs(p *Problem) {
 	if len(p.Existing) == 0 {
 		return
 	}
-	parser := content.NewParser(false)
+	parser := content.NewParser()
 	entries, bundles, offers := make([]content.Entry, len(p.Existing)), make([]content.ParsedBundle, len(p.Existing)), make([]Offer, len(p.Existing))
 	for i, c := range p.Existing {
 		c.Entry = &entries[i]
