@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,22 +25,22 @@ import (
 // OLM's cases: an update becomes a plan, with its dependency's Subscription; a dependency brings its steps and a
 // Subscription; other objects of a bundle become steps.
 func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
-	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: bare("s")}
-	b := operator("b", secret)
+	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: Bare("s")}
+	b := Operator("b", secret)
 	b.Catalog.Name = "another"
-	generated := subscription("dep", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })
+	generated := Subscription("dep", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })
 	want := []string{
 		"ClusterServiceVersion b.v1", "ClusterServiceVersion rich.v1", "CustomResourceDefinition things.example.com", "ServiceAccount rich", "BundleSecret s",
 		"ConfigMap config", "ClusterRole role", "ClusterRole rich.v1", "RoleBinding binding", "ClusterRoleBinding rich.v1", "Service service", "Thing thing", "Subscription dep",
 	}
-	for _, operators := range [][]olmcore.Operator{{b, rich()}, {rich(), b}} {
-		subs := []*v1alpha1.Subscription{subscription("rich"), subscription("b")}
-		in := createInput(subs, operators...)
+	for _, operators := range [][]olmcore.Operator{{b, Rich()}, {Rich(), b}} {
+		subs := []*v1alpha1.Subscription{Subscription("rich"), Subscription("b")}
+		in := CreateInput(subs, operators...)
 		in.Resolution.Generated = []*v1alpha1.Subscription{generated}
-		p := made(t, planned(t, in))
+		p := Made(t, Planned(t, in))
 		require.Equal(t, []string{"b.v1", "rich.v1"}, p.Spec.ClusterServiceVersionNames)
-		in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(referring(subs, p)...)
-		got, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
+		in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(Referring(subs, p)...)
+		got, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](Planned(t, in).Actions)
 		require.True(t, ok)
 		var steps []string
 		for _, s := range got.Status.Plan {
@@ -56,29 +57,29 @@ func TestOrderOfTheStepsOfANewPlan(t *testing.T) {
 
 // TestContentHashHasNoOrder: a bundle that lists its objects otherwise is the same content, and meets the same plan.
 func TestContentHashHasNoOrder(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("rich")}
-	o, other := rich(), rich()
+	subs := []*v1alpha1.Subscription{Subscription("rich")}
+	o, other := Rich(), Rich()
 	slices.Reverse(other.Bundle.Objects)
-	p := made(t, planned(t, createInput(subs, o)))
-	require.Equal(t, p.Name, made(t, planned(t, createInput(subs, other))).Name)
+	p := Made(t, Planned(t, CreateInput(subs, o)))
+	require.Equal(t, p.Name, Made(t, Planned(t, CreateInput(subs, other))).Name)
 	other.Bundle.Objects[0].SetAnnotations(map[string]string{"x": "y"})
-	require.NotEqual(t, p.Name, made(t, planned(t, createInput(subs, other))).Name)
+	require.NotEqual(t, p.Name, Made(t, Planned(t, CreateInput(subs, other))).Name)
 }
 
 // TestManifestsOfANewPlan: no status, and what has no name goes by its prefix.
 func TestManifestsOfANewPlan(t *testing.T) {
-	o := operator("a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}})
+	o := Operator("a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}})
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Status.Phase = v1alpha1.CSVPhaseSucceeded
-	steps, err := bundle.Steps(o, ns, bundle.Literal)
+	steps, err := bundle.Steps(o, NS, bundle.Literal)
 	require.NoError(t, err)
 	require.NotContains(t, steps[0].Resource.Manifest, "Succeeded")
 	require.Equal(t, "x-", steps[1].Resource.Name)
 
-	in := createInput([]*v1alpha1.Subscription{subscription("a")}, operator("a"))
-	in.Resolution.Generated = []*v1alpha1.Subscription{subscription("dep", current("dep.v1"))}
-	p := made(t, planned(t, in))
-	in.InstallPlans, in.Subscriptions.Items = olmcore.Found(p), referring(in.Subscriptions.Items, p)
-	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
+	in := CreateInput([]*v1alpha1.Subscription{Subscription("a")}, Operator("a"))
+	in.Resolution.Generated = []*v1alpha1.Subscription{Subscription("dep", Current("dep.v1"))}
+	p := Made(t, Planned(t, in))
+	in.InstallPlans, in.Subscriptions.Items = olmcore.Found(p), Referring(in.Subscriptions.Items, p)
+	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](Planned(t, in).Actions)
 	require.NotContains(t, got.Status.Plan[1].Resource.Manifest, "status")
 }
 
@@ -87,30 +88,30 @@ func TestManifestsOfANewPlan(t *testing.T) {
 // OLM's cases: a pending lookup: no plan, and the Subscription says so; an image gives a lookup with both conditions,
 // and no plan yet.
 func TestImageThatIsNotUnpackedIsLookedUp(t *testing.T) {
-	o, _ := imageOf(t, operator("a"))
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	out, err := create.Plan(completed(create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...), Resolution: installs(o)(subs)}))
+	o, _ := ImageOf(t, Operator("a"))
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	out, err := create.Plan(Completed(create.Input{Now: Noon, Namespace: NS, Subscriptions: olmcore.Found(subs...), Resolution: Installs(o)(subs)}))
 	require.NoError(t, err)
 	require.Empty(t, out.Actions)
 	require.Len(t, out.Lookups, 1)
 	l := out.Lookups[0]
-	require.Equal(t, bundleImage, l.Path)
+	require.Equal(t, BundleImage, l.Path)
 	require.Equal(t, "a.v1", l.Identifier)
-	same(t, []string{"Pending JobNotStarted: unpack job not yet started"}, conditionsOf(l))
+	Same(t, []string{"Pending JobNotStarted: unpack job not yet started"}, ConditionsOf(l))
 	require.Equal(t, corev1.ConditionTrue, l.GetCondition("BundleLookupNotPersisted").Status)
-	same(t, []string{"BundleNotUnpacked"}, reasons(out.Result))
+	Same(t, []string{"BundleNotUnpacked"}, Reasons(out.Result))
 }
 
 // TestReportsBundlesThatCannotBePlanned: never a plan that installs a part.
 func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
+	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b")}
 	image := olmcore.Operator{Name: "b.v1", Package: "b", Bundle: olmcore.Bundle{Image: "quay.io/b@sha256:1"}}
-	two, misnamed, bare, strange := operator("b"), operator("b"), operator("b"), operator("b")
-	two.Bundle.Objects = append(two.Bundle.Objects, csv("c.v1"))
+	two, misnamed, bare, strange := Operator("b"), Operator("b"), Operator("b"), Operator("b")
+	two.Bundle.Objects = append(two.Bundle.Objects, CSV("c.v1"))
 	misnamed.Name = "b.v2"
 	bare.Bundle.Objects = nil
 	strange.Bundle.Properties = []olmcore.Property{{Type: "x", Value: []byte("{")}}
-	large := operator("b", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Data: map[string]string{"x": strings.Repeat("x", 1<<20)}})
+	large := Operator("b", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Data: map[string]string{"x": strings.Repeat("x", 1<<20)}})
 	for name, c := range map[string]struct {
 		operator olmcore.Operator
 		reason   string
@@ -124,9 +125,9 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 		"large":    {large, create.ReasonPlanTooLarge, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := planned(t, createInput(subs, operator("a"), c.operator))
+			out := Planned(t, CreateInput(subs, Operator("a"), c.operator))
 			require.Empty(t, out.Actions)
-			require.Equal(t, []string{c.reason}, reasons(out.Result))
+			require.Equal(t, []string{c.reason}, Reasons(out.Result))
 			if c.message != "" {
 				require.Equal(t, c.message, out.Diagnostics[0].Message)
 			}
@@ -138,14 +139,14 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 //
 // OLM's cases: a new Subscription gets the steps of a version; an update replaces what is installed.
 func TestStepsOfABundle(t *testing.T) {
-	o := operator("a",
+	o := Operator("a",
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}},
-		crdObject("v1"))
+		CRDObject("v1"))
 	o.Replaces = "a.v0"
 	o.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a"}`)}}
 	o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy.StrategySpec.Permissions =
-		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "a", Rules: rules()}}
-	steps, err := bundle.Steps(o, ns, bundle.Literal)
+		[]v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "a", Rules: Rules()}}
+	steps, err := bundle.Steps(o, NS, bundle.Literal)
 	require.NoError(t, err)
 	var kinds []string
 	for _, s := range steps {
@@ -162,15 +163,15 @@ func TestStepsOfABundle(t *testing.T) {
 	o.Bundle.Objects = append(o.Bundle.Objects, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t"}, "spec": map[string]any{"replicas": int(1)},
 	}})
-	steps, err = bundle.Steps(o, ns, bundle.Literal)
+	steps, err = bundle.Steps(o, NS, bundle.Literal)
 	require.NoError(t, err)
 	require.Equal(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`+"\n", steps[3].Resource.Manifest)
 }
 
 // TestWhatABundleMustSay: the ConfigMap of another image, or of another namespace's catalog, is not the operator's.
 func TestWhatABundleMustSay(t *testing.T) {
-	full := filled(map[string]string{"csv.yaml": etcdCSV})
-	o := olmcore.Operator{Name: "etcd.v1", Package: "a", Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Image: bundleImage}}
+	full := Filled(map[string]string{"csv.yaml": EtcdCSV})
+	o := olmcore.Operator{Name: "etcd.v1", Package: "a", Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Image: BundleImage}}
 	for name, c := range map[string]struct {
 		change func(*corev1.ConfigMap)
 		made   bool
@@ -178,12 +179,12 @@ func TestWhatABundleMustSay(t *testing.T) {
 		"the operator's":       {func(*corev1.ConfigMap) {}, true},
 		"of another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "elsewhere" }, false},
 		"of another image":     {func(cm *corev1.ConfigMap) { cm.Annotations["olm.sourceImage"] = "other" }, false},
-		"that goes":            {func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = ago(0) }, false},
+		"that goes":            {func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) }, false},
 	} {
 		cm := full.DeepCopy()
 		c.change(cm)
-		in := createInput([]*v1alpha1.Subscription{subscription("a")}, o)
+		in := CreateInput([]*v1alpha1.Subscription{Subscription("a")}, o)
 		in.ConfigMaps = olmcore.Found(cm)
-		require.Equal(t, c.made, len(planned(t, in).Actions) == 1, name)
+		require.Equal(t, c.made, len(Planned(t, in).Actions) == 1, name)
 	}
 }

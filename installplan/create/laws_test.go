@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan/create"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/internal/realdata"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
@@ -21,45 +22,45 @@ import (
 func anyCreateInput(t *rapid.T) create.Input {
 	var subs []*v1alpha1.Subscription
 	for _, name := range []string{"a", "b"} {
-		if maybe(t, "has subscription") {
-			subs = append(subs, anySubscription(t, name))
+		if Maybe(t, "has subscription") {
+			subs = append(subs, AnySubscription(t, name))
 		}
 	}
 	var operators []olmcore.Operator
 	for _, name := range []string{"a", "b"} {
-		if maybe(t, "has operator") {
-			operators = append(operators, operator(name))
+		if Maybe(t, "has operator") {
+			operators = append(operators, Operator(name))
 		}
 	}
-	in := create.Input{Now: noon, Namespace: ns, Subscriptions: olmcore.Found(subs...)}
+	in := create.Input{Now: Noon, Namespace: NS, Subscriptions: olmcore.Found(subs...)}
 	for _, s := range subs {
 		if s.Spec == nil {
 			return in
 		}
 	}
-	in.Resolution = installs(operators...)(subs)
-	out, err := create.Plan(completed(in))
-	if err != nil || len(out.Actions) == 0 || maybe(t, "no plan") {
+	in.Resolution = Installs(operators...)(subs)
+	out, err := create.Plan(Completed(in))
+	if err != nil || len(out.Actions) == 0 || Maybe(t, "no plan") {
 		return in
 	}
 	p := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
-	p.UID, p.ResourceVersion, p.CreationTimestamp = "uid-plan", "1", *ago(time.Minute)
-	p.Status.Phase = rapid.SampledFrom([]v1alpha1.InstallPlanPhase{none, none, requiresApproval, installing, complete, failed}).Draw(t, "phase")
-	if p.Status.Phase != none {
-		p.Status.Plan = []*v1alpha1.Step{csvStep("a.v1")}
+	p.UID, p.ResourceVersion, p.CreationTimestamp = "uid-plan", "1", *Ago(time.Minute)
+	p.Status.Phase = rapid.SampledFrom([]v1alpha1.InstallPlanPhase{None, None, RequiresApproval, Installing, Complete, Failed}).Draw(t, "phase")
+	if p.Status.Phase != None {
+		p.Status.Plan = []*v1alpha1.Step{CSVStep("a.v1")}
 	}
-	if maybe(t, "lost owners") {
+	if Maybe(t, "lost owners") {
 		p.OwnerReferences = nil
 	}
 	in.InstallPlans.Items = append(in.InstallPlans.Items, p)
-	if maybe(t, "referred to") {
-		in.Subscriptions = olmcore.Found(referring(subs, p)...)
+	if Maybe(t, "referred to") {
+		in.Subscriptions = olmcore.Found(Referring(subs, p)...)
 	}
-	if maybe(t, "resolved again") {
-		in.Resolution = installs(operators...)(in.Subscriptions.Items)
+	if Maybe(t, "resolved again") {
+		in.Resolution = Installs(operators...)(in.Subscriptions.Items)
 	}
-	if maybe(t, "other plan") {
-		in.InstallPlans.Items = append(in.InstallPlans.Items, plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 7 }))
+	if Maybe(t, "other plan") {
+		in.InstallPlans.Items = append(in.InstallPlans.Items, Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 7 }))
 	}
 	return in
 }
@@ -72,7 +73,7 @@ func createLaws(t *rapid.T) {
 }
 
 func createResult(in create.Input) (olmcore.Result, error) {
-	out, err := create.Plan(completed(in))
+	out, err := create.Plan(Completed(in))
 	return out.Result, err
 }
 
@@ -83,7 +84,7 @@ func TestLaws(t *testing.T) { rapid.Check(t, createLaws) }
 func TestNewPlansAreOwnedLabelledAndNumbered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyCreateInput(t)
-		out, err := create.Plan(completed(in))
+		out, err := create.Plan(Completed(in))
 		require.NoError(t, err)
 		for _, a := range out.Actions {
 			c, ok := a.(olmcore.Create)
@@ -128,12 +129,12 @@ func BenchmarkPlan(b *testing.B) {
 			largest = bundle
 		}
 	}
-	subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = largest.Operator })}
-	in := createInput(subs, publishedOperator(largest))
+	subs := []*v1alpha1.Subscription{Subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = largest.Operator })}
+	in := CreateInput(subs, PublishedOperator(largest))
 	in.Config.MaxStatusBytes = 4 << 20
-	require.Len(b, planned(b, in).Actions, 1)
+	require.Len(b, Planned(b, in).Actions, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = create.Plan(completed(in))
+		_, _ = create.Plan(Completed(in))
 	}
 }

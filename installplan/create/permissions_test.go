@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -51,7 +52,7 @@ func bound(t require.TestingT, verbs map[string][]string, name string, ref rbacv
 
 func etcd(namespace string) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcdoperator.v0.9.4"}}
-	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "etcd-operator", Rules: rules()}
+	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "etcd-operator", Rules: Rules()}
 	c.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
 	c.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{permission}
 	c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{permission}
@@ -103,7 +104,7 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 		&rbacv1.Role{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: roleName, Labels: labels(rulesHash), OwnerReferences: owner},
-			Rules:      rules(),
+			Rules:      Rules(),
 		},
 		&rbacv1.RoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
@@ -113,7 +114,7 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 		&rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 			ObjectMeta: metav1.ObjectMeta{Name: clusterRoleName, Labels: labels(rulesHash)},
-			Rules:      rules(),
+			Rules:      Rules(),
 		},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
@@ -121,7 +122,7 @@ func TestPermissionObjectsAreBitIdentical(t *testing.T) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: clusterRoleName}, Subjects: subject,
 		},
 	}
-	same(t, want, objects)
+	Same(t, want, objects)
 }
 
 // TestPermissionObjectsOfTwoNamespacesDiffer has cases of OLM.
@@ -156,10 +157,10 @@ func TestPermissionObjectsNeedADeploymentStrategy(t *testing.T) {
 // TestPermissionsThatAreAskedForTwice give one pair of objects, and an account of the cluster's permissions alone has
 // no namespace, as in OLM.
 func TestPermissionsThatAreAskedForTwice(t *testing.T) {
-	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "x", Rules: rules()}
+	permission := v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "x", Rules: Rules()}
 	twice := []v1alpha1.StrategyDeploymentPermissions{permission, permission}
 	kinds := func(namespaced, cluster []v1alpha1.StrategyDeploymentPermissions) (out []string) {
-		objects, err := olmcore.PermissionObjects(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		objects, err := olmcore.PermissionObjects(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions = namespaced, cluster
 		}))
 		require.NoError(t, err)
@@ -196,7 +197,7 @@ func TestPermissionsOfSeveralAccounts(t *testing.T) {
 			require.Equal(t, c.want, bindingsOf(t, objects))
 
 			// The same objects become steps, under the same names.
-			o := operator("a")
+			o := Operator("a")
 			o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.InstallStrategy = permitted("ops", c.here, c.everywhere).Spec.InstallStrategy
 			steps, err := bundle.Steps(o, "ops", bundle.Literal)
 			require.NoError(t, err)
@@ -257,7 +258,7 @@ func TestHashedNamesAreBitIdentical(t *testing.T) {
 	} {
 		got, err := olmcore.HashedName(c.base, c.over)
 		require.NoError(t, err)
-		same(t, c.want, got)
+		Same(t, c.want, got)
 	}
-	same(t, "install-johmmfoxkh", "install-"+olmcore.NameSuffix(10, strings.Repeat("0", 64), "1"))
+	Same(t, "install-johmmfoxkh", "install-"+olmcore.NameSuffix(10, strings.Repeat("0", 64), "1"))
 }

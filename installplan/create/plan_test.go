@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -23,23 +24,23 @@ import (
 //
 // OLM's case: a new Subscription gets the steps of a version.
 func TestPlanIsMadeInTwoRounds(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
-	in := createInput(subs, operator("a"), operator("b"))
-	first := planned(t, in)
-	p := made(t, first)
+	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b")}
+	in := CreateInput(subs, Operator("a"), Operator("b"))
+	first := Planned(t, in)
+	p := Made(t, first)
 	require.Equal(t, olmcore.Ref{}, first.Plan)
 	hash := p.Annotations["olmcore/content-hash"]
 	require.Len(t, hash, 64)
-	same(t, &v1alpha1.InstallPlan{
+	Same(t, &v1alpha1.InstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: ns, Name: "install-" + olmcore.NameSuffix(10, hash, "1"), UID: "uid-plan", ResourceVersion: "1",
-			CreationTimestamp: metav1.NewTime(noon), Finalizers: []string{installplan.Finalizer},
+			Namespace: NS, Name: "install-" + olmcore.NameSuffix(10, hash, "1"), UID: "uid-plan", ResourceVersion: "1",
+			CreationTimestamp: metav1.NewTime(Noon), Finalizers: []string{installplan.Finalizer},
 			Labels: map[string]string{"olm.managed": "true", "operators.coreos.com/a.ops": "", "operators.coreos.com/b.ops": ""},
 			Annotations: map[string]string{
 				"olmcore/content-hash": hash, "olmcore/contributors": "uid-a,uid-b", "olmcore/packages": "a,b",
 			},
-			OwnerReferences: []metav1.OwnerReference{ownerRef(subs[0]), ownerRef(subs[1])},
+			OwnerReferences: []metav1.OwnerReference{OwnerRef(subs[0]), OwnerRef(subs[1])},
 		},
 		Spec: v1alpha1.InstallPlanSpec{
 			ClusterServiceVersionNames: []string{"a.v1", "b.v1"}, Approval: v1alpha1.ApprovalAutomatic, Approved: true, Generation: 1,
@@ -48,29 +49,29 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 	}, p)
 
 	in.InstallPlans = olmcore.Found(p)
-	waits := planned(t, in)
+	waits := Planned(t, in)
 	require.Empty(t, waits.Actions)
 	require.Equal(t, olmcore.RefOf(p).Unversioned(), waits.Plan)
 	require.Equal(t, 1, waits.Generation)
 	require.Equal(t, "Subscription a, b does not refer to the plan yet", waits.Diagnostics[0].Message)
 
-	in.Subscriptions = olmcore.Found(append(referring(subs[:1], p), subs[1])...)
-	require.Empty(t, planned(t, in).Actions, "one of two is not enough")
+	in.Subscriptions = olmcore.Found(append(Referring(subs[:1], p), subs[1])...)
+	require.Empty(t, Planned(t, in).Actions, "one of two is not enough")
 
-	in.Subscriptions = olmcore.Found(referring(subs, p)...)
+	in.Subscriptions = olmcore.Found(Referring(subs, p)...)
 	in.Subscriptions.Items[0].Status.CurrentCSV = "a.v1" // what the resolution itself brings is no change
-	last := planned(t, in)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(last.Result))
+	last := Planned(t, in)
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(last.Result))
 	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](last.Actions)
-	require.Equal(t, installing, got.Status.Phase)
+	require.Equal(t, Installing, got.Status.Phase)
 	require.Equal(t, []string{"cool"}, got.Status.CatalogSources)
-	require.Equal(t, []v1alpha1.StepStatus{unknown, unknown}, statuses(got.Status))
+	require.Equal(t, []v1alpha1.StepStatus{Unknown, Unknown}, Statuses(got.Status))
 	require.Equal(t, []olmcore.Transition{{
-		Target: last.Plan, Type: "Phase", To: "Installing", At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
+		Target: last.Plan, Type: "Phase", To: "Installing", At: metav1.NewTime(Noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 	}}, last.Transitions)
 
 	in.InstallPlans = olmcore.Found(got)
-	settled := planned(t, in)
+	settled := Planned(t, in)
 	require.True(t, settled.Empty())
 	require.Equal(t, waits.Plan, settled.Plan)
 }
@@ -79,9 +80,9 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 //
 // OLM's case: failing forward by skips and ranges, not by replaces.
 func TestFindsThePlanOfItsContent(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
 	with := func(change func(*v1alpha1.InstallPlan)) create.Input {
 		q := p.DeepCopy()
 		change(q)
@@ -93,73 +94,73 @@ func TestFindsThePlanOfItsContent(t *testing.T) {
 		return with(func(q *v1alpha1.InstallPlan) { q.Status.Phase = phase })
 	}
 
-	out := planned(t, done(failed))
-	require.Equal(t, 2, made(t, out).Spec.Generation, "a failed plan that nobody refers to is not waited for")
+	out := Planned(t, done(Failed))
+	require.Equal(t, 2, Made(t, out).Spec.Generation, "a failed plan that nobody refers to is not waited for")
 
-	refers := done(failed)
-	refers.Subscriptions = olmcore.Found(referring(subs, p)...)
-	refers.Resolution = installs(operator("a"))(refers.Subscriptions.Items)
-	out = planned(t, refers)
+	refers := done(Failed)
+	refers.Subscriptions = olmcore.Found(Referring(subs, p)...)
+	refers.Resolution = Installs(Operator("a"))(refers.Subscriptions.Items)
+	out = Planned(t, refers)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{create.ReasonPreviousPlanFailed}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonPreviousPlanFailed}, Reasons(out.Result))
 
-	finished := done(complete)
-	require.Equal(t, 2, made(t, planned(t, finished)).Spec.Generation, "its version is gone, so it is installed again")
-	finished.ClusterServiceVersions = olmcore.Found(csv("a.v1"))
-	out = planned(t, finished)
+	finished := done(Complete)
+	require.Equal(t, 2, Made(t, Planned(t, finished)).Spec.Generation, "its version is gone, so it is installed again")
+	finished.ClusterServiceVersions = olmcore.Found(CSV("a.v1"))
+	out = Planned(t, finished)
 	require.True(t, out.Empty())
 	require.Equal(t, p.Name, out.Plan.Name)
 
-	deleted := with(func(q *v1alpha1.InstallPlan) { q.DeletionTimestamp = ago(0) })
-	require.Equal(t, 2, made(t, planned(t, deleted)).Spec.Generation)
+	deleted := with(func(q *v1alpha1.InstallPlan) { q.DeletionTimestamp = Ago(0) })
+	require.Equal(t, 2, Made(t, Planned(t, deleted)).Spec.Generation)
 
 	other := with(func(q *v1alpha1.InstallPlan) { q.Annotations = nil })
-	require.Equal(t, 2, made(t, planned(t, other)).Spec.Generation, "a plan is never met by its generation")
+	require.Equal(t, 2, Made(t, Planned(t, other)).Spec.Generation, "a plan is never met by its generation")
 
 	taken := with(func(q *v1alpha1.InstallPlan) {
 		q.Annotations, q.Spec.Generation = nil, 0
 	})
-	require.NotEqual(t, p.Name, made(t, planned(t, taken)).Name, "the name belongs to something else")
+	require.NotEqual(t, p.Name, Made(t, Planned(t, taken)).Name, "the name belongs to something else")
 }
 
 // TestWhichOfSeveralPlansIsUsed: the one of the highest generation, then the oldest.
 func TestWhichOfSeveralPlansIsUsed(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
 	another := func(name string, generation int, age time.Duration) *v1alpha1.InstallPlan {
 		q := p.DeepCopy()
-		q.Name, q.Spec.Generation, q.CreationTimestamp = name, generation, *ago(age)
+		q.Name, q.Spec.Generation, q.CreationTimestamp = name, generation, *Ago(age)
 		return q
 	}
 	in.InstallPlans = olmcore.Found(another("a", 1, time.Hour), another("c", 2, time.Second), another("b", 2, time.Minute), another("d", 1, 0))
-	require.Equal(t, "b", planned(t, in).Plan.Name)
+	require.Equal(t, "b", Planned(t, in).Plan.Name)
 	in.InstallPlans = olmcore.Found(another("c", 2, time.Minute), another("b", 2, time.Second))
-	require.Equal(t, "c", planned(t, in).Plan.Name)
+	require.Equal(t, "c", Planned(t, in).Plan.Name)
 }
 
 // TestPlanThatOnlySaysItHasTheContentIsNotUsed: its steps are looked at, so that no Subscription refers to steps that
 // another tenant wrote under its hash.
 func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a", manual)}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
-	in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(referring(subs, p)...)
-	p, _ = olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
+	subs := []*v1alpha1.Subscription{Subscription("a", Manual)}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
+	in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(Referring(subs, p)...)
+	p, _ = olmcore.StatusOf[*v1alpha1.InstallPlan](Planned(t, in).Actions)
 	create := func(change func(*v1alpha1.InstallPlan)) create.Outcome {
 		existing := p.DeepCopy()
 		change(existing)
 		in.InstallPlans = olmcore.Found(existing)
-		return planned(t, in)
+		return Planned(t, in)
 	}
 	require.Equal(t, p.Name, create(func(*v1alpha1.InstallPlan) {}).Plan.Name)
-	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = present }).Plan.Name, "how far it is does not count")
+	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = Present }).Plan.Name, "how far it is does not count")
 	for name, forge := range map[string]func(*v1alpha1.InstallPlan){
 		"another manifest": func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = "{}" },
-		"one step more":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, roleStep("a.v1", "evil")) },
+		"one step more":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, RoleStep("a.v1", "evil")) },
 		"an empty step":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, nil) },
 		"a lookup instead": func(p *v1alpha1.InstallPlan) {
-			p.Status.Plan, p.Status.BundleLookups = nil, []v1alpha1.BundleLookup{lookup(t)}
+			p.Status.Plan, p.Status.BundleLookups = nil, []v1alpha1.BundleLookup{Lookup(t)}
 		},
 	} {
 		out := create(forge)
@@ -172,108 +173,108 @@ func TestPlanThatOnlySaysItHasTheContentIsNotUsed(t *testing.T) {
 // TestWaitsForNoSubscriptionThatWillNotRefer: a Subscription that goes, or that the resolution left out, never refers
 // to the plan.
 func TestWaitsForNoSubscriptionThatWillNotRefer(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b"), subscription("c")}
-	in := createInput(subs, operator("a"), operator("b"), operator("c"))
+	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b"), Subscription("c")}
+	in := CreateInput(subs, Operator("a"), Operator("b"), Operator("c"))
 	in.Resolution.Decisions[2].Failure = &olmcore.ResolutionFailure{Message: "no"}
-	p := made(t, planned(t, in))
+	p := Made(t, Planned(t, in))
 	in.InstallPlans = olmcore.Found(p)
-	in.Subscriptions = olmcore.Found(append(referring(subs[:1], p), subs[1:]...)...)
-	out := planned(t, in)
+	in.Subscriptions = olmcore.Found(append(Referring(subs[:1], p), subs[1:]...)...)
+	out := Planned(t, in)
 	require.Equal(t, []string{"a", "b"}, out.Subscriptions)
 	require.Empty(t, out.Actions)
-	in.Subscriptions.Items[1] = subscription("b", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = ago(0) })
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
+	in.Subscriptions.Items[1] = Subscription("b", func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) })
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(Planned(t, in).Result))
 }
 
 // TestWaitsForPlansThatAreNotVisibleYet before a plan of the same content is made again.
 func TestWaitsForPlansThatAreNotVisibleYet(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
-	seen := referring(subs, p)
-	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, *ago(9 * time.Second)
-	in.Subscriptions, in.Resolution = olmcore.Found(seen...), installs(operator("a"))(seen)
-	out := planned(t, in)
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
+	seen := Referring(subs, p)
+	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, *Ago(9 * time.Second)
+	in.Subscriptions, in.Resolution = olmcore.Found(seen...), Installs(Operator("a"))(seen)
+	out := Planned(t, in)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{create.ReasonPlanNotVisible}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonPlanNotVisible}, Reasons(out.Result))
 	require.Equal(t, time.Second, out.RequeueAfter)
-	in.Now = noon.Add(time.Second)
-	require.Equal(t, 2, made(t, planned(t, in)).Spec.Generation)
+	in.Now = Noon.Add(time.Second)
+	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation)
 
-	p.Status.Phase = complete
-	p.Status.Conditions = []v1alpha1.InstallPlanCondition{condition("True", "", "")}
-	in = createInput(subs, operator("a"))
+	p.Status.Phase = Complete
+	p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition("True", "", "")}
+	in = CreateInput(subs, Operator("a"))
 	in.InstallPlans = olmcore.Found(p)
-	out = planned(t, in)
+	out = Planned(t, in)
 	require.Empty(t, out.Actions, "its versions may not be visible yet")
 	require.Equal(t, 10*time.Second, out.RequeueAfter)
 }
 
 // TestDoesNotWaitForDeletedPlansAndVersions: plans that go, and versions that go.
 func TestDoesNotWaitForDeletedPlansAndVersions(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
 	done := p.DeepCopy()
-	done.Status.Phase = complete
-	done.Status.Conditions = []v1alpha1.InstallPlanCondition{condition("True", "", "")}
+	done.Status.Phase = Complete
+	done.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition("True", "", "")}
 	going := done.DeepCopy()
-	going.DeletionTimestamp = ago(0)
+	going.DeletionTimestamp = Ago(0)
 	in.InstallPlans = olmcore.Found(going)
-	require.Equal(t, 2, made(t, planned(t, in)).Spec.Generation)
+	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation)
 
 	done.Status.Conditions = nil
 	in.InstallPlans = olmcore.Found(done)
-	in.ClusterServiceVersions = olmcore.Found(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }))
-	require.Equal(t, 2, made(t, planned(t, in)).Spec.Generation, "the version goes")
-	in.ClusterServiceVersions = olmcore.Found(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }))
-	require.Equal(t, 2, made(t, planned(t, in)).Spec.Generation, "a copy is not the version")
+	in.ClusterServiceVersions = olmcore.Found(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }))
+	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "the version goes")
+	in.ClusterServiceVersions = olmcore.Found(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }))
+	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "a copy is not the version")
 
 	// Another plan took the name since: what is referred to is still not visible.
-	seen := referring(subs, p)
-	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, metav1.NewTime(noon)
-	in.Subscriptions, in.Resolution = olmcore.Found(seen...), installs(operator("a"))(seen)
+	seen := Referring(subs, p)
+	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, metav1.NewTime(Noon)
+	in.Subscriptions, in.Resolution = olmcore.Found(seen...), Installs(Operator("a"))(seen)
 	other := p.DeepCopy()
 	other.UID, other.Annotations = "uid-other", nil
 	in.InstallPlans = olmcore.Found(other)
-	require.Equal(t, []string{create.ReasonPlanNotVisible}, reasons(planned(t, in).Result))
+	require.Equal(t, []string{create.ReasonPlanNotVisible}, Reasons(Planned(t, in).Result))
 }
 
 // TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan to the plan that has its version.
 func TestSubscriptionOfAPlanWithoutStepsMovesToTheNewPlan(t *testing.T) {
-	a, b := subscription("a"), subscription("b")
-	first := made(t, planned(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
-	stranded := referring([]*v1alpha1.Subscription{b}, first)[0]
+	a, b := Subscription("a"), Subscription("b")
+	first := Made(t, Planned(t, CreateInput([]*v1alpha1.Subscription{b}, Operator("b"))))
+	stranded := Referring([]*v1alpha1.Subscription{b}, first)[0]
 	stranded.Status.CurrentCSV = "b.v1"
-	in := createInput([]*v1alpha1.Subscription{a, stranded}, operator("a"), operator("b"))
+	in := CreateInput([]*v1alpha1.Subscription{a, stranded}, Operator("a"), Operator("b"))
 	in.InstallPlans = olmcore.Found(first)
-	second := made(t, planned(t, in))
+	second := Made(t, Planned(t, in))
 	second.UID = "uid-second"
 	in.InstallPlans.Items = append(in.InstallPlans.Items, second)
-	require.Equal(t, []string{"a", "b"}, planned(t, in).Subscriptions)
-	first.Status.Phase, first.Status.Plan = installing, []*v1alpha1.Step{csvStep("b.v1")}
-	require.Equal(t, []string{"a"}, planned(t, in).Subscriptions)
+	require.Equal(t, []string{"a", "b"}, Planned(t, in).Subscriptions)
+	first.Status.Phase, first.Status.Plan = Installing, []*v1alpha1.Step{CSVStep("b.v1")}
+	require.Equal(t, []string{"a"}, Planned(t, in).Subscriptions)
 }
 
 // TestOnlySubscriptionsOfThePlanWithoutStepsMove: only of one that refers to the plan that never started.
 func TestOnlySubscriptionsOfThePlanWithoutStepsMove(t *testing.T) {
-	a, b := subscription("a"), subscription("b", current("b.v1"))
-	in := createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))
-	empty := plan(none, nil)
-	p := made(t, planned(t, in))
+	a, b := Subscription("a"), Subscription("b", Current("b.v1"))
+	in := CreateInput([]*v1alpha1.Subscription{a, b}, Operator("a"), Operator("b"))
+	empty := Plan(None, nil)
+	p := Made(t, Planned(t, in))
 	in.InstallPlans = olmcore.Found(empty, p)
-	require.Equal(t, []string{"a"}, planned(t, in).Subscriptions)
+	require.Equal(t, []string{"a"}, Planned(t, in).Subscriptions)
 }
 
 // TestNothingToInstall has cases of OLM.
 //
 // OLM's case: nothing new, no steps.
 func TestNothingToInstall(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	require.Equal(t, create.Outcome{}, planned(t, createInput(subs)))
-	in := createInput(subs, operator("a"))
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	require.Equal(t, create.Outcome{}, Planned(t, CreateInput(subs)))
+	in := CreateInput(subs, Operator("a"))
 	in.Resolution.Failure = &olmcore.ResolutionFailure{Unsatisfiable: true}
-	require.Equal(t, create.Outcome{}, planned(t, in))
+	require.Equal(t, create.Outcome{}, Planned(t, in))
 }
 
 // TestNoPlanIsMadeThatNoSubscriptionWouldReferTo: it would never get its steps, be deleted for that, and made again.
@@ -281,10 +282,10 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 	has := func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.InstalledCSV = s.Spec.Package+".v1", s.Spec.Package+".v1"
 	}
-	going := func(s *v1alpha1.Subscription) { s.DeletionTimestamp = ago(0) }
-	empty := &v1alpha1.InstallPlan{ObjectMeta: meta("old")}
+	going := func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) }
+	empty := &v1alpha1.InstallPlan{ObjectMeta: Meta("old")}
 	empty.UID = "uid-old"
-	image := operator("a")
+	image := Operator("a")
 	image.Bundle = olmcore.Bundle{Image: "registry.example.com/a:1"}
 	for name, tc := range map[string]struct {
 		subs    []*v1alpha1.Subscription
@@ -293,23 +294,23 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 		wants   []string
 		lookups int
 	}{
-		"a version that was removed":      {subs: []*v1alpha1.Subscription{subscription("a", has)}, of: []olmcore.Operator{operator("a")}},
-		"an image that was removed":       {subs: []*v1alpha1.Subscription{subscription("a", has)}, of: []olmcore.Operator{image}},
-		"an image that is new":            {subs: []*v1alpha1.Subscription{subscription("a")}, of: []olmcore.Operator{image}, lookups: 1},
-		"its plan never got steps":        {subs: []*v1alpha1.Subscription{subscription("a", has, refersTo("old"))}, plans: []*v1alpha1.InstallPlan{empty}, of: []olmcore.Operator{operator("a")}, wants: []string{"a.v1"}},
-		"who wants it is being deleted":   {subs: []*v1alpha1.Subscription{subscription("a", going)}, of: []olmcore.Operator{operator("a")}},
-		"another Subscription is changed": {subs: []*v1alpha1.Subscription{subscription("a", has), subscription("b")}, of: []olmcore.Operator{operator("a"), operator("b")}, wants: []string{"a.v1", "b.v1"}},
+		"a version that was removed":      {subs: []*v1alpha1.Subscription{Subscription("a", has)}, of: []olmcore.Operator{Operator("a")}},
+		"an image that was removed":       {subs: []*v1alpha1.Subscription{Subscription("a", has)}, of: []olmcore.Operator{image}},
+		"an image that is new":            {subs: []*v1alpha1.Subscription{Subscription("a")}, of: []olmcore.Operator{image}, lookups: 1},
+		"its plan never got steps":        {subs: []*v1alpha1.Subscription{Subscription("a", has, RefersTo("old"))}, plans: []*v1alpha1.InstallPlan{empty}, of: []olmcore.Operator{Operator("a")}, wants: []string{"a.v1"}},
+		"who wants it is being deleted":   {subs: []*v1alpha1.Subscription{Subscription("a", going)}, of: []olmcore.Operator{Operator("a")}},
+		"another Subscription is changed": {subs: []*v1alpha1.Subscription{Subscription("a", has), Subscription("b")}, of: []olmcore.Operator{Operator("a"), Operator("b")}, wants: []string{"a.v1", "b.v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := createInput(tc.subs, tc.of...)
+			in := CreateInput(tc.subs, tc.of...)
 			in.InstallPlans = olmcore.Found(tc.plans...)
-			out := planned(t, in)
+			out := Planned(t, in)
 			require.Len(t, out.Lookups, tc.lookups)
 			if tc.wants == nil {
 				require.Empty(t, out.Actions)
 				return
 			}
-			require.Equal(t, tc.wants, made(t, out).Spec.ClusterServiceVersionNames)
+			require.Equal(t, tc.wants, Made(t, out).Spec.ClusterServiceVersionNames)
 		})
 	}
 }
@@ -317,76 +318,76 @@ func TestNoPlanIsMadeThatNoSubscriptionWouldReferTo(t *testing.T) {
 // TestStepsWaitForSubscriptionsWhosePlanIsGone: b waits for a version that the plan brings, and its own plan is gone.
 // Had the plan its steps before b decides, b might forget the version while that is installed.
 func TestStepsWaitForSubscriptionsWhosePlanIsGone(t *testing.T) {
-	b := subscription("b", refersTo("gone"), func(s *v1alpha1.Subscription) {
+	b := Subscription("b", RefersTo("gone"), func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.State = "b.v1", v1alpha1.SubscriptionStateUpgradePending
 	})
-	a := subscription("a")
-	in := createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))
-	p := made(t, planned(t, in))
+	a := Subscription("a")
+	in := CreateInput([]*v1alpha1.Subscription{a, b}, Operator("a"), Operator("b"))
+	p := Made(t, Planned(t, in))
 	in.InstallPlans = olmcore.Found(p)
 	a = a.DeepCopy()
-	refersTo(p.Name)(a)
+	RefersTo(p.Name)(a)
 	a.Status.CurrentCSV, a.Status.InstallPlanRef.UID = "a.v1", p.UID
 	in.Subscriptions = olmcore.Found(a, b)
-	out := planned(t, in)
+	out := Planned(t, in)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonReferencesAwaited}, Reasons(out.Result))
 
 	removed := b.DeepCopy()
 	removed.Status.InstalledCSV = "b.v1" // no Subscription waits for it
 	in.Subscriptions = olmcore.Found(a, removed)
 	in.Resolution.Observed[1] = olmcore.FingerprintOf(removed)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(Planned(t, in).Result))
 
 	follower := b.DeepCopy()
 	follower.Status.InstallPlanRef = a.Status.InstallPlanRef
 	in.Subscriptions = olmcore.Found(a, follower)
 	in.Resolution.Observed[1] = olmcore.FingerprintOf(follower)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(planned(t, in).Result))
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(Planned(t, in).Result))
 }
 
 // TestNoPlanWaitsForApprovalUnreferenced: without a Subscription that refers to it a plan gets no steps.
 func TestNoPlanWaitsForApprovalUnreferenced(t *testing.T) {
-	s := subscription("a", manual)
-	in := create.Input{Now: noon, Namespace: ns, Resolution: installs(operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: olmcore.Found(s)}
-	made, err := create.Plan(completed(in))
+	s := Subscription("a", Manual)
+	in := create.Input{Now: Noon, Namespace: NS, Resolution: Installs(Operator("a"))([]*v1alpha1.Subscription{s}), Subscriptions: olmcore.Found(s)}
+	made, err := create.Plan(Completed(in))
 	require.NoError(t, err)
 	s.Status.CurrentCSV = "a.v1"
-	in.Resolution = installs(operator("a"))(in.Subscriptions.Items)
+	in.Resolution = Installs(Operator("a"))(in.Subscriptions.Items)
 	p := made.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*v1alpha1.InstallPlan)
 	p.UID, p.ResourceVersion = types.UID("uid-"+p.Name), "1"
 	in.InstallPlans = olmcore.Found(p)
-	out, err := create.Plan(completed(in))
+	out, err := create.Plan(Completed(in))
 	require.NoError(t, err)
 	require.Empty(t, out.Actions)
-	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(out.Result))
-	refersTo(p.Name)(s)
-	in.Resolution = installs(operator("a"))(in.Subscriptions.Items)
-	out, err = create.Plan(completed(in))
+	require.Equal(t, []string{create.ReasonReferencesAwaited}, Reasons(out.Result))
+	RefersTo(p.Name)(s)
+	in.Resolution = Installs(Operator("a"))(in.Subscriptions.Items)
+	out, err = create.Plan(Completed(in))
 	require.NoError(t, err)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, describe(out.Result))
+	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(out.Result))
 }
 
 // TestPlansWithoutContentAreNotUsed, nor do generations count that mean nothing.
 func TestPlansWithoutContentAreNotUsed(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = -3 })}
-	in := createInput(subs, operator("a"))
-	in.InstallPlans = olmcore.Found(plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 }))
-	require.Equal(t, 1, made(t, planned(t, in)).Spec.Generation)
+	subs := []*v1alpha1.Subscription{Subscription("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = -3 })}
+	in := CreateInput(subs, Operator("a"))
+	in.InstallPlans = olmcore.Found(Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = -7 }))
+	require.Equal(t, 1, Made(t, Planned(t, in)).Spec.Generation)
 }
 
 // TestSizeLimitsOfAPlan, to the byte and to the step.
 func TestSizeLimitsOfAPlan(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	in := createInput(subs, operator("a", &corev1.ConfigMap{ObjectMeta: bare("x")}))
-	p := made(t, planned(t, in))
-	many := createInput(subs, operator("a", slices.Repeat([]olmcore.Object{&corev1.ConfigMap{ObjectMeta: bare("x")}}, 1999)...))
-	require.Len(t, planned(t, many).Actions, 1)
-	many = createInput(subs, operator("a", slices.Repeat([]olmcore.Object{&corev1.ConfigMap{ObjectMeta: bare("x")}}, 2000)...))
-	require.Equal(t, []string{create.ReasonPlanTooLarge}, reasons(planned(t, many).Result))
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	in := CreateInput(subs, Operator("a", &corev1.ConfigMap{ObjectMeta: Bare("x")}))
+	p := Made(t, Planned(t, in))
+	many := CreateInput(subs, Operator("a", slices.Repeat([]olmcore.Object{&corev1.ConfigMap{ObjectMeta: Bare("x")}}, 1999)...))
+	require.Len(t, Planned(t, many).Actions, 1)
+	many = CreateInput(subs, Operator("a", slices.Repeat([]olmcore.Object{&corev1.ConfigMap{ObjectMeta: Bare("x")}}, 2000)...))
+	require.Equal(t, []string{create.ReasonPlanTooLarge}, Reasons(Planned(t, many).Result))
 
-	in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(referring(subs, p)...)
-	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](planned(t, in).Actions)
+	in.InstallPlans, in.Subscriptions = olmcore.Found(p), olmcore.Found(Referring(subs, p)...)
+	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](Planned(t, in).Actions)
 	size := 0
 	for _, s := range got.Status.Plan {
 		data, err := json.Marshal(s)
@@ -395,7 +396,7 @@ func TestSizeLimitsOfAPlan(t *testing.T) {
 	}
 	in.InstallPlans, in.Subscriptions = olmcore.Found[*v1alpha1.InstallPlan](), olmcore.Found(subs...)
 	in.Config.MaxStatusBytes = size
-	require.Len(t, planned(t, in).Actions, 1)
+	require.Len(t, Planned(t, in).Actions, 1)
 	in.Config.MaxStatusBytes = size - 1
-	require.Equal(t, []string{create.ReasonPlanTooLarge}, reasons(planned(t, in).Result))
+	require.Equal(t, []string{create.ReasonPlanTooLarge}, Reasons(Planned(t, in).Result))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,17 +27,17 @@ func TestWhichSubscriptionsAreInvolvedInAPlan(t *testing.T) {
 		change func(*olmcore.Operator)
 		want   bool
 	}{
-		"the operator is for it":            {subscription("b"), func(o *olmcore.Operator) { o.For = []string{"b"} }, true},
-		"it follows the operator's package": {subscription("b"), func(o *olmcore.Operator) { o.Package = "b" }, true},
-		"it has the operator's version":     {subscription("b", current("a.v1")), func(*olmcore.Operator) {}, true},
-		"nothing ties it":                   {subscription("b"), func(*olmcore.Operator) {}, false},
-		"it follows no package":             {subscription("b", func(s *v1alpha1.Subscription) { s.Spec.Package = "" }), func(o *olmcore.Operator) { o.Package = "" }, false},
+		"the operator is for it":            {Subscription("b"), func(o *olmcore.Operator) { o.For = []string{"b"} }, true},
+		"it follows the operator's package": {Subscription("b"), func(o *olmcore.Operator) { o.Package = "b" }, true},
+		"it has the operator's version":     {Subscription("b", Current("a.v1")), func(*olmcore.Operator) {}, true},
+		"nothing ties it":                   {Subscription("b"), func(*olmcore.Operator) {}, false},
+		"it follows no package":             {Subscription("b", func(s *v1alpha1.Subscription) { s.Spec.Package = "" }), func(o *olmcore.Operator) { o.Package = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := createInput([]*v1alpha1.Subscription{subscription("a"), c.sub}, operator("a"))
+			in := CreateInput([]*v1alpha1.Subscription{Subscription("a"), c.sub}, Operator("a"))
 			in.Resolution.Operators[0].Package, in.Resolution.Operators[0].For = "none", nil
 			c.change(&in.Resolution.Operators[0])
-			_, labelled := made(t, planned(t, in)).Labels["operators.coreos.com/b.ops"]
+			_, labelled := Made(t, Planned(t, in)).Labels["operators.coreos.com/b.ops"]
 			require.Equal(t, c.want, labelled)
 		})
 	}
@@ -45,40 +46,40 @@ func TestWhichSubscriptionsAreInvolvedInAPlan(t *testing.T) {
 // TestWhatMakesAResolutionStale: a version that it did not decide on, a Subscription that it did not see, and one that
 // is gone.
 func TestWhatMakesAResolutionStale(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a"), subscription("b")}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
+	subs := []*v1alpha1.Subscription{Subscription("a"), Subscription("b")}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
 	in.InstallPlans = olmcore.Found(p)
 	for name, change := range map[string]func([]*v1alpha1.Subscription) []*v1alpha1.Subscription{
 		"another version":       func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { s[0].Status.CurrentCSV = "a.v9"; return s },
-		"one that was not seen": func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return append(s, subscription("c")) },
+		"one that was not seen": func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return append(s, Subscription("c")) },
 		"one that is gone":      func(s []*v1alpha1.Subscription) []*v1alpha1.Subscription { return s[:1] },
 	} {
 		next := in
-		next.Subscriptions = olmcore.Found(change(referring(subs, p))...)
-		require.Equal(t, []string{create.ReasonStaleResolution}, reasons(planned(t, next).Result), name)
+		next.Subscriptions = olmcore.Found(change(Referring(subs, p))...)
+		require.Equal(t, []string{create.ReasonStaleResolution}, Reasons(Planned(t, next).Result), name)
 	}
 }
 
 // TestStartedPlanKeepsItsApproval: approval, once it has started; and its steps wait for references by UID.
 func TestStartedPlanKeepsItsApproval(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a")}
-	in := createInput(subs, operator("a"))
-	p := made(t, planned(t, in))
-	unnamed := referring(subs, p)
+	subs := []*v1alpha1.Subscription{Subscription("a")}
+	in := CreateInput(subs, Operator("a"))
+	p := Made(t, Planned(t, in))
+	unnamed := Referring(subs, p)
 	unnamed[0].Status.InstallPlanRef.UID = ""
 	waits := in
 	waits.InstallPlans, waits.Subscriptions = olmcore.Found(p), olmcore.Found(unnamed...)
-	require.Equal(t, []string{create.ReasonReferencesAwaited}, reasons(planned(t, waits).Result))
+	require.Equal(t, []string{create.ReasonReferencesAwaited}, Reasons(Planned(t, waits).Result))
 
-	steps, err := bundle.Steps(operator("a"), ns, bundle.Literal)
+	steps, err := bundle.Steps(Operator("a"), NS, bundle.Literal)
 	require.NoError(t, err)
 	running := p.DeepCopy()
-	running.Status = v1alpha1.InstallPlanStatus{Phase: installing, StartTime: ago(time.Minute), Plan: steps, CatalogSources: []string{}}
-	late := subscription("b", manual)
-	in = createInput([]*v1alpha1.Subscription{subs[0], late}, operator("a"))
+	running.Status = v1alpha1.InstallPlanStatus{Phase: Installing, StartTime: Ago(time.Minute), Plan: steps, CatalogSources: []string{}}
+	late := Subscription("b", Manual)
+	in = CreateInput([]*v1alpha1.Subscription{subs[0], late}, Operator("a"))
 	in.InstallPlans = olmcore.Found(running)
-	after := planned(t, in).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
+	after := Planned(t, in).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
 	require.Equal(t, v1alpha1.ApprovalAutomatic, after.Spec.Approval)
 	require.True(t, olmcore.OwnedBy(after, late.UID))
 }
@@ -86,62 +87,62 @@ func TestStartedPlanKeepsItsApproval(t *testing.T) {
 // TestNewPlanRecordsItsServiceAccount, so that the time before its first round is covered, too; and a plan of the same
 // content under another account is another one.
 func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
-	sub := subscription("a")
+	sub := Subscription("a")
 	make := func(groups ...*operatorsv1.OperatorGroup) *v1alpha1.InstallPlan {
-		out, err := create.Plan(completed(create.Input{
-			Now: noon, Namespace: ns, Subscriptions: olmcore.Found(sub), OperatorGroups: olmcore.Found(groups...),
-			Resolution: installs(operator("a"))([]*v1alpha1.Subscription{sub}),
+		out, err := create.Plan(Completed(create.Input{
+			Now: Noon, Namespace: NS, Subscriptions: olmcore.Found(sub), OperatorGroups: olmcore.Found(groups...),
+			Resolution: Installs(Operator("a"))([]*v1alpha1.Subscription{sub}),
 		}))
 		require.NoError(t, err)
 		require.Len(t, out.Actions, 1)
 		return out.Actions[0].(olmcore.Create).Object.(*v1alpha1.InstallPlan)
 	}
-	other := scoped("strong")
+	other := Scoped("strong")
 	other.Name = "other"
-	unsynced := scoped("weak")
+	unsynced := Scoped("weak")
 	unsynced.Status = operatorsv1.OperatorGroupStatus{}
-	free, weak := make(group()), make(scoped("weak"))
+	free, weak := make(Group()), make(Scoped("weak"))
 	require.NotContains(t, free.Annotations, accountAnnotation)
 	require.Equal(t, free, make(), "where no group tells, nothing is recorded")
-	require.Equal(t, free, make(scoped("weak"), other))
+	require.Equal(t, free, make(Scoped("weak"), other))
 	require.Equal(t, "ops/weak", weak.Annotations[accountAnnotation])
 	require.Equal(t, weak, make(unsynced), "the spec tells before the status does")
-	require.Equal(t, weak, make(scoped("weak"), func() *operatorsv1.OperatorGroup {
-		g := scoped("strong")
+	require.Equal(t, weak, make(Scoped("weak"), func() *operatorsv1.OperatorGroup {
+		g := Scoped("strong")
 		g.Name, g.Status.Namespaces = "other", nil
 		return g
 	}()), "a group that manages nothing does not count")
 	require.NotEqual(t, free.Name, weak.Name)
-	require.NotEqual(t, weak.Name, make(scoped("strong")).Name)
+	require.NotEqual(t, weak.Name, make(Scoped("strong")).Name)
 }
 
 // TestPackageWithoutAValidLabel: its Subscription owns the plan all the same, and the missing label is said.
 func TestPackageWithoutAValidLabel(t *testing.T) {
-	subs := []*v1alpha1.Subscription{subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
-	o := operator("a")
+	subs := []*v1alpha1.Subscription{Subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = strings.Repeat("-", 70) })}
+	o := Operator("a")
 	o.Package = subs[0].Spec.Package
-	out := planned(t, createInput(subs, o))
-	p := made(t, out)
+	out := Planned(t, CreateInput(subs, o))
+	p := Made(t, out)
 	require.Equal(t, map[string]string{"olm.managed": "true"}, p.Labels)
 	require.True(t, olmcore.OwnedBy(p, subs[0].UID))
-	require.Equal(t, []string{create.ReasonLabelImpossible}, reasons(out.Result))
+	require.Equal(t, []string{create.ReasonLabelImpossible}, Reasons(out.Result))
 }
 
 func TestGatherReadsTheNamespace(t *testing.T) {
-	sub, p, version := subscription("a"), plan(complete, nil), csv("a.v1")
-	g := group()
-	r := reader(t, sub, p, version, g, csv("other.v1"), subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
-	resolution := installs(operator("a"), operator("b"))([]*v1alpha1.Subscription{sub})
-	got, err := create.Gather(t.Context(), r, ns, resolution, installplan.Config{})
+	sub, p, version := Subscription("a"), Plan(Complete, nil), CSV("a.v1")
+	g := Group()
+	r := Reader(t, sub, p, version, g, CSV("other.v1"), Subscription("b", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+	resolution := Installs(Operator("a"), Operator("b"))([]*v1alpha1.Subscription{sub})
+	got, err := create.Gather(t.Context(), r, NS, resolution, installplan.Config{})
 	require.NoError(t, err)
-	same(t, create.Input{
-		Namespace: ns, Resolution: resolution, Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(p),
+	Same(t, create.Input{
+		Namespace: NS, Resolution: resolution, Subscriptions: olmcore.Found(sub), InstallPlans: olmcore.Found(p),
 		OperatorGroups: olmcore.Found(g), ClusterServiceVersions: olmcore.Found(version), ConfigMaps: olmcore.Found[*corev1.ConfigMap](),
 	}, got)
 	for kind := range r.Kinds {
 		broken := r
 		broken.Fail = kind
-		_, err := create.Gather(t.Context(), broken, ns, resolution, installplan.Config{})
+		_, err := create.Gather(t.Context(), broken, NS, resolution, installplan.Config{})
 		require.ErrorContains(t, err, "no answer")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/sweep"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -50,35 +51,35 @@ var findings = map[string]struct {
 	steps []sweep.StepObjects
 	mend  func(in *sweep.Input)
 }{
-	"OwnerReferenceMissing": {world: []olmcore.Object{subscription("a", refersTo("install-1")), subscription("b"), owned(numbered(1, complete), subscription("b"))}},
-	"OwnerReferenceStale": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, complete), subscription("a", func(s *v1alpha1.Subscription) {
+	"OwnerReferenceMissing": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))}},
+	"OwnerReferenceStale": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, Complete), Subscription("a", func(s *v1alpha1.Subscription) {
 		s.UID = "before"
 	}))}},
-	"PlanWithoutOwner": {world: []olmcore.Object{subscription("a", func(s *v1alpha1.Subscription) { s.CreationTimestamp = *ago(200 * time.Hour) }),
-		numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })}},
-	"ComponentLabelMissing": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, complete, func(p *v1alpha1.InstallPlan) {}), subscription("a"))},
+	"PlanWithoutOwner": {world: []olmcore.Object{Subscription("a", func(s *v1alpha1.Subscription) { s.CreationTimestamp = *Ago(200 * time.Hour) }),
+		Numbered(1, Complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })}},
+	"ComponentLabelMissing": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, Complete, func(p *v1alpha1.InstallPlan) {}), Subscription("a"))},
 		mend: func(*sweep.Input) {}},
-	"ComponentLabelUnused": {world: []olmcore.Object{subscription("a"), owned(numbered(1, complete), subscription("a"), subscription("b"))},
-		mend: func(in *sweep.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, subscription("b")) }},
-	"PlanReferenceDangling": {world: []olmcore.Object{subscription("a", refersTo("install-9"), writtenAgo(time.Hour))},
-		mend: func(in *sweep.Input) { in.Subscriptions = olmcore.Found(subscription("a")) }},
-	"GeneratedByDangling": {world: []olmcore.Object{subscription("a", generated("install-9"))}},
-	"PlansCollide": {world: []olmcore.Object{subscription("a"), owned(numbered(1, complete), subscription("a")),
-		owned(numbered(2, complete, func(p *v1alpha1.InstallPlan) {}), subscription("a"))},
+	"ComponentLabelUnused": {world: []olmcore.Object{Subscription("a"), Owned(Numbered(1, Complete), Subscription("a"), Subscription("b"))},
+		mend: func(in *sweep.Input) { in.Subscriptions.Items = append(in.Subscriptions.Items, Subscription("b")) }},
+	"PlanReferenceDangling": {world: []olmcore.Object{Subscription("a", RefersTo("install-9"), writtenAgo(time.Hour))},
+		mend: func(in *sweep.Input) { in.Subscriptions = olmcore.Found(Subscription("a")) }},
+	"GeneratedByDangling": {world: []olmcore.Object{Subscription("a", Generated("install-9"))}},
+	"PlansCollide": {world: []olmcore.Object{Subscription("a"), Owned(Numbered(1, Complete), Subscription("a")),
+		Owned(Numbered(2, Complete, func(p *v1alpha1.InstallPlan) {}), Subscription("a"))},
 		mend: func(in *sweep.Input) { in.InstallPlans.Items = in.InstallPlans.Items[:1] }},
-	"GeneratedOwnerMissing":   {world: []olmcore.Object{subscription("a", generated("install-1")), subscription("b"), owned(numbered(1, complete), subscription("b"))}},
-	"OwnerReferenceDuplicate": {world: []olmcore.Object{subscription("a"), owned(numbered(1, complete), subscription("a"), subscription("a"))}},
-	"CurrentCSVNotInPlan": {world: []olmcore.Object{subscription("a", refersTo("install-1"), current("a.v2")), owned(numbered(1, complete), subscription("a"))},
+	"GeneratedOwnerMissing":   {world: []olmcore.Object{Subscription("a", Generated("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))}},
+	"OwnerReferenceDuplicate": {world: []olmcore.Object{Subscription("a"), Owned(Numbered(1, Complete), Subscription("a"), Subscription("a"))}},
+	"CurrentCSVNotInPlan": {world: []olmcore.Object{Subscription("a", RefersTo("install-1"), Current("a.v2")), Owned(Numbered(1, Complete), Subscription("a"))},
 		mend: func(in *sweep.Input) {
-			in.Subscriptions = olmcore.Found(subscription("a", refersTo("install-1"), current("a.v1")))
+			in.Subscriptions = olmcore.Found(Subscription("a", RefersTo("install-1"), Current("a.v1")))
 		}},
-	"PlanWithoutStatus": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, none, withoutSteps), subscription("a"))},
-		mend: func(in *sweep.Input) { in.Subscriptions = olmcore.Found(subscription("a")) }},
-	"UnpackedBundleUnused": {world: []olmcore.Object{unpackedBundle(25 * time.Hour)}},
-	"StepObjectAbsent": {world: []olmcore.Object{subscription("a", refersTo("install-1")), owned(numbered(1, complete), subscription("a"))},
+	"PlanWithoutStatus": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, None, WithoutSteps), Subscription("a"))},
+		mend: func(in *sweep.Input) { in.Subscriptions = olmcore.Found(Subscription("a")) }},
+	"UnpackedBundleUnused": {world: []olmcore.Object{UnpackedBundle(25 * time.Hour)}},
+	"StepObjectAbsent": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, Complete), Subscription("a"))},
 		steps: []sweep.StepObjects{{InstallPlan: "uid-install-1"}},
 		mend: func(in *sweep.Input) {
-			in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{csv("a.v1")}}}
+			in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{CSV("a.v1")}}}
 		}},
 }
 
@@ -87,7 +88,7 @@ var findings = map[string]struct {
 func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	for reason, c := range findings {
 		t.Run(reason, func(t *testing.T) {
-			in := sweepInput(c.world...)
+			in := SweepInput(c.world...)
 			in.Steps = c.steps
 			switch reason {
 			case "ComponentLabelMissing":
@@ -95,22 +96,22 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 			case "PlansCollide":
 				in.InstallPlans.Items[1].Spec.Generation = 1
 			}
-			require.NoError(t, invariant.Laws(sweepResult, in))
-			first := swept(t, in)
-			require.Contains(t, reasons(first), reason)
+			require.NoError(t, invariant.Laws(SweepResult, in))
+			first := Swept(t, in)
+			require.Contains(t, Reasons(first), reason)
 			for range 3 {
-				result := swept(t, in)
+				result := Swept(t, in)
 				apply(&in, result)
 			}
 			if c.mend != nil {
 				c.mend(&in)
 			}
 			if c.mend != nil {
-				apply(&in, swept(t, in))
+				apply(&in, Swept(t, in))
 			}
-			last := swept(t, in)
-			require.NotContains(t, reasons(last), reason, "%v", last.Diagnostics)
-			require.Empty(t, describe(last))
+			last := Swept(t, in)
+			require.NotContains(t, Reasons(last), reason, "%v", last.Diagnostics)
+			require.Empty(t, Describe(last))
 		})
 	}
 }
@@ -118,10 +119,10 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 // TestWhatIsInOrderIsNotReported: what looks like a finding of the audit, and is none yet, or any more.
 func TestWhatIsInOrderIsNotReported(t *testing.T) {
 	inOrder := func(change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
-		return owned(numbered(1, complete, change...), subscription("a"))
+		return Owned(Numbered(1, Complete, change...), Subscription("a"))
 	}
 	copyOf := func(generation int, hash string, change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
-		p := owned(numbered(2, complete, change...), subscription("a"))
+		p := Owned(Numbered(2, Complete, change...), Subscription("a"))
 		p.Spec.Generation = generation
 		p.Annotations = map[string]string{"olmcore/content-hash": hash}
 		return p
@@ -130,43 +131,43 @@ func TestWhatIsInOrderIsNotReported(t *testing.T) {
 	ungenerated := inOrder()
 	ungenerated.Spec.Generation = 0
 	earlier := func(age time.Duration) *v1alpha1.Subscription {
-		return subscription("a", func(s *v1alpha1.Subscription) { s.UID, s.CreationTimestamp = "other", *ago(age) })
+		return Subscription("a", func(s *v1alpha1.Subscription) { s.UID, s.CreationTimestamp = "other", *Ago(age) })
 	}
 	notMade := inOrder()
-	notMade.Status.Plan = append(notMade.Status.Plan, withStatus(v1alpha1.StepStatusNotCreated, roleStep("a.v1", "r")))
+	notMade.Status.Plan = append(notMade.Status.Plan, WithStatus(v1alpha1.StepStatusNotCreated, RoleStep("a.v1", "r")))
 	misnamed := inOrder()
 	misnamed.Status.Plan[0].Resource.Name = "step"
 	made := inOrder()
-	made.Status.Plan = append(made.Status.Plan, withStatus(created, step("", "operators.coreos.com", "v1alpha1", "Subscription", "s", `{"metadata":{"name":"s"}}`)))
-	there := []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{csv("a.v1")}}}
+	made.Status.Plan = append(made.Status.Plan, WithStatus(Created, Step("", "operators.coreos.com", "v1alpha1", "Subscription", "s", `{"metadata":{"name":"s"}}`)))
+	there := []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{CSV("a.v1")}}}
 
 	for name, c := range map[string]struct {
 		world   []olmcore.Object
 		steps   []sweep.StepObjects
 		requeue time.Duration
 	}{
-		"a reference that was just written":          {world: []olmcore.Object{subscription("a", refersTo("install-9"), writtenAgo(time.Minute))}, requeue: 4 * time.Minute},
-		"a Subscription that was just made":          {world: []olmcore.Object{subscription("a", generated("install-9"), bornAgo(time.Minute))}, requeue: 4 * time.Minute},
-		"a Subscription whose plan is there":         {world: []olmcore.Object{subscription("a", generated("install-1")), inOrder(func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })}},
-		"another version before the plan has steps":  {world: []olmcore.Object{subscription("a", refersTo("install-1"), current("a.v2")), owned(numbered(1, none, withoutSteps, func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = make([]v1alpha1.BundleLookup, 1) }), subscription("a"))}},
-		"two plans without generation":               {world: []olmcore.Object{subscription("a"), ungenerated, copyOf(0, "")}},
-		"two plans of one content, one of them done": {world: []olmcore.Object{subscription("a"), inOrder(hashed), copyOf(2, "h")}},
-		"two plans of one generation, one goes":      {world: []olmcore.Object{subscription("a"), inOrder(), copyOf(1, "", gone)}},
+		"a reference that was just written":          {world: []olmcore.Object{Subscription("a", RefersTo("install-9"), writtenAgo(time.Minute))}, requeue: 4 * time.Minute},
+		"a Subscription that was just made":          {world: []olmcore.Object{Subscription("a", Generated("install-9"), bornAgo(time.Minute))}, requeue: 4 * time.Minute},
+		"a Subscription whose plan is there":         {world: []olmcore.Object{Subscription("a", Generated("install-1")), inOrder(func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })}},
+		"another version before the plan has steps":  {world: []olmcore.Object{Subscription("a", RefersTo("install-1"), Current("a.v2")), Owned(Numbered(1, None, WithoutSteps, func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = make([]v1alpha1.BundleLookup, 1) }), Subscription("a"))}},
+		"two plans without generation":               {world: []olmcore.Object{Subscription("a"), ungenerated, copyOf(0, "")}},
+		"two plans of one content, one of them done": {world: []olmcore.Object{Subscription("a"), inOrder(hashed), copyOf(2, "h")}},
+		"two plans of one generation, one goes":      {world: []olmcore.Object{Subscription("a"), inOrder(), copyOf(1, "", gone)}},
 		"an owner that is older than the plan":       {world: []olmcore.Object{earlier(200 * time.Hour), inOrder()}},
-		"a step that was left out":                   {world: []olmcore.Object{subscription("a", refersTo("install-1")), notMade}, steps: there},
-		"a Subscription that a user deleted":         {world: []olmcore.Object{subscription("a", refersTo("install-1")), made}, steps: there},
-		"an object under the name of its manifest":   {world: []olmcore.Object{subscription("a", refersTo("install-1")), misnamed}, steps: there},
-		"a label that names nobody who came later": {world: []olmcore.Object{subscription("a", bornAgo(time.Minute)), numbered(1, complete, func(p *v1alpha1.InstallPlan) {
+		"a step that was left out":                   {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), notMade}, steps: there},
+		"a Subscription that a user deleted":         {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), made}, steps: there},
+		"an object under the name of its manifest":   {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), misnamed}, steps: there},
+		"a label that names nobody who came later": {world: []olmcore.Object{Subscription("a", bornAgo(time.Minute)), Numbered(1, Complete, func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Subscription", Name: "z", UID: "z"}}
 			p.Labels = map[string]string{"operators.coreos.com/a.ops": ""}
 		})}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := sweepInput(c.world...)
+			in := SweepInput(c.world...)
 			in.Steps = c.steps
-			got := swept(t, in)
+			got := Swept(t, in)
 			require.Empty(t, got.Diagnostics)
-			require.Empty(t, describe(got))
+			require.Empty(t, Describe(got))
 			require.Equal(t, c.requeue, got.RequeueAfter)
 		})
 	}
@@ -174,21 +175,21 @@ func TestWhatIsInOrderIsNotReported(t *testing.T) {
 
 // TestLabelProvesNoLaterSubscription: a Subscription that is younger than the plan does not inherit it.
 func TestLabelProvesNoLaterSubscription(t *testing.T) {
-	p := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })
-	got := swept(t, sweepInput(subscription("a", bornAgo(time.Minute)), p))
-	require.Empty(t, describe(got))
-	require.Equal(t, []string{"PlanWithoutOwner"}, reasons(got))
+	p := Numbered(1, Complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })
+	got := Swept(t, SweepInput(Subscription("a", bornAgo(time.Minute)), p))
+	require.Empty(t, Describe(got))
+	require.Equal(t, []string{"PlanWithoutOwner"}, Reasons(got))
 	require.Equal(t, "no Subscription owns the plan, and nothing says which should", got.Diagnostics[0].Message)
 }
 
 // TestAPackageThatThePlanRemembers: its label is missed although the Subscription moved on.
 func TestAPackageThatThePlanRemembers(t *testing.T) {
-	p := owned(numbered(1, complete), subscription("a"))
+	p := Owned(Numbered(1, Complete), Subscription("a"))
 	p.Labels = nil
 	p.Annotations = map[string]string{"olmcore/packages": "a"}
-	got := swept(t, sweepInput(subscription("a"), p))
-	require.Equal(t, []string{"ComponentLabelMissing"}, reasons(got))
-	require.Equal(t, []string{"update InstallPlan ops/install-1 (RelationRepaired)"}, describe(got))
+	got := Swept(t, SweepInput(Subscription("a"), p))
+	require.Equal(t, []string{"ComponentLabelMissing"}, Reasons(got))
+	require.Equal(t, []string{"update InstallPlan ops/install-1 (RelationRepaired)"}, Describe(got))
 }
 
 // TestGeneratedSubscriptionIsMadeAnOwner: nothing is said about one that has just been made.
@@ -196,11 +197,11 @@ func TestGeneratedSubscriptionIsMadeAnOwner(t *testing.T) {
 	for age, want := range map[time.Duration][]string{
 		0: nil, 9 * time.Second: nil, 10 * time.Second: {sweep.ReasonGeneratedOwnerMissing},
 	} {
-		p := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a")))
-		g := subscription("g", generated("install-x"), func(s *v1alpha1.Subscription) { s.CreationTimestamp = *ago(age) })
-		r := swept(t, sweepInput(p, subscription("a"), g))
+		p := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a")))
+		g := Subscription("g", Generated("install-x"), func(s *v1alpha1.Subscription) { s.CreationTimestamp = *Ago(age) })
+		r := Swept(t, SweepInput(p, Subscription("a"), g))
 		require.Len(t, r.Actions, 1, "it is made one")
-		got := slices.DeleteFunc(reasons(r), func(reason string) bool { return reason != sweep.ReasonGeneratedOwnerMissing })
-		same(t, want, got)
+		got := slices.DeleteFunc(Reasons(r), func(reason string) bool { return reason != sweep.ReasonGeneratedOwnerMissing })
+		Same(t, want, got)
 	}
 }

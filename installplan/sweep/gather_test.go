@@ -16,53 +16,54 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/sweep"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
 func TestGatherReadsTheNamespace(t *testing.T) {
-	sub := subscription("a", refersTo("install-1"))
-	p := owned(numbered(1, complete), sub)
-	p.Status.Plan = append(p.Status.Plan, roleStep("a.v1", "r"), crdStep("a.v1", "v1"))
-	elsewhere := numbered(2, complete, inNamespace("other"))
-	objects := []olmcore.Object{sub, p, owned(numbered(3, complete), sub), elsewhere, csv("a.v1"), unpackedBundle(0), &corev1.ConfigMap{ObjectMeta: meta("x")}}
-	r := reader(t, objects...)
-	in, err := sweep.Gather(t.Context(), r, ns, installplan.Config{})
+	sub := Subscription("a", RefersTo("install-1"))
+	p := Owned(Numbered(1, Complete), sub)
+	p.Status.Plan = append(p.Status.Plan, RoleStep("a.v1", "r"), CRDStep("a.v1", "v1"))
+	elsewhere := Numbered(2, Complete, InNamespace("other"))
+	objects := []olmcore.Object{sub, p, Owned(Numbered(3, Complete), sub), elsewhere, CSV("a.v1"), UnpackedBundle(0), &corev1.ConfigMap{ObjectMeta: Meta("x")}}
+	r := Reader(t, objects...)
+	in, err := sweep.Gather(t.Context(), r, NS, installplan.Config{})
 	require.NoError(t, err)
 	require.Len(t, in.InstallPlans.Items, 2)
 	require.Len(t, in.Subscriptions.Items, 1)
 	require.Len(t, in.ConfigMaps.Items, 1)
 	require.Equal(t, olmcore.Found(elsewhere), in.OtherPlans)
 	require.Len(t, in.Steps, 1, "only of the plan that a Subscription refers to")
-	in.Now = noon
-	same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, reasons(swept(t, in)))
+	in.Now = Noon
+	Same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, Reasons(Swept(t, in)))
 
 	for _, kind := range []string{"Namespace", "Subscription", "InstallPlan", "ConfigMap", "ClusterServiceVersion", "Role", "CustomResourceDefinition"} {
-		r := reader(t, objects...)
+		r := Reader(t, objects...)
 		r.Fail = kind
-		_, err := sweep.Gather(t.Context(), r, ns, installplan.Config{})
+		_, err := sweep.Gather(t.Context(), r, NS, installplan.Config{})
 		require.Error(t, err, kind)
 	}
-	r = reader(t, sub, p)
-	_, err = sweep.Gather(t.Context(), r, ns, installplan.Config{})
+	r = Reader(t, sub, p)
+	_, err = sweep.Gather(t.Context(), r, NS, installplan.Config{})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Kinds["InstallPlan"], "other namespaces matter to unpacked bundles alone")
 }
 
 func TestAffected(t *testing.T) {
-	refers := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = reference() }, inNamespace("other"))
+	refers := Numbered(1, Complete, func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = Reference() }, InNamespace("other"))
 	for _, c := range []struct {
 		o    olmcore.Object
 		want []types.NamespacedName
 	}{
-		{subscription("a"), []types.NamespacedName{{Namespace: ns}}},
-		{numbered(1, complete), []types.NamespacedName{{Namespace: ns}}},
-		{refers, []types.NamespacedName{{Namespace: ns}, {Namespace: "other"}}},
-		{unpackedBundle(0), []types.NamespacedName{{}}},
-		{installed(crdObject("v1"), true), []types.NamespacedName{{}}},
-		{&corev1.Pod{ObjectMeta: meta("p")}, nil},
+		{Subscription("a"), []types.NamespacedName{{Namespace: NS}}},
+		{Numbered(1, Complete), []types.NamespacedName{{Namespace: NS}}},
+		{refers, []types.NamespacedName{{Namespace: NS}, {Namespace: "other"}}},
+		{UnpackedBundle(0), []types.NamespacedName{{}}},
+		{Installed(CRDObject("v1"), true), []types.NamespacedName{{}}},
+		{&corev1.Pod{ObjectMeta: Meta("p")}, nil},
 		{(*v1alpha1.InstallPlan)(nil), nil},
 	} {
-		same(t, c.want, sweep.Affected(c.o))
+		Same(t, c.want, sweep.Affected(c.o))
 	}
 }
 
@@ -72,13 +73,13 @@ func TestWhateverChangesTheResultIsAffected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
 		text := func(in sweep.Input) string {
-			r := swept(t, in)
-			return fmt.Sprint(describe(r), reasons(r), r.RequeueAfter/time.Second)
+			r := Swept(t, in)
+			return fmt.Sprint(Describe(r), Reasons(r), r.RequeueAfter/time.Second)
 		}
 		want := text(in)
 		named := func(o olmcore.Object) {
-			require.Contains(t, olmcore.ExpandKeys(sweep.Affected(o), []types.NamespacedName{{Namespace: ns, Name: "x"}}),
-				types.NamespacedName{Namespace: ns, Name: "x"}, "%s", olmcore.KeyOf(o))
+			require.Contains(t, olmcore.ExpandKeys(sweep.Affected(o), []types.NamespacedName{{Namespace: NS, Name: "x"}}),
+				types.NamespacedName{Namespace: NS, Name: "x"}, "%s", olmcore.KeyOf(o))
 		}
 		for i, p := range in.InstallPlans.Items {
 			without := in
@@ -100,38 +101,38 @@ func TestWhateverChangesTheResultIsAffected(t *testing.T) {
 // TestKindsThatWereNotReadAreNotSwept: nothing is said of the objects of a plan whose kinds were not read, and no
 // bundle goes.
 func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
-	sub := subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
-	p := plan(complete, []*v1alpha1.Step{csvStep("a.v1"), withStatus(created, roleStep("a.v1", "r"))}, ownedBy(sub))
-	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub, csv("a.v1")})
+	sub := Subscription("a", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
+	p := Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1"), WithStatus(Created, RoleStep("a.v1", "r"))}, OwnedBy(sub))
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub, CSV("a.v1")})
 	require.NoError(t, err)
-	in, err := sweep.Gather(t.Context(), snapshot, ns, installplan.Config{})
+	in, err := sweep.Gather(t.Context(), snapshot, NS, installplan.Config{})
 	require.NoError(t, err)
-	in.Now = noon
+	in.Now = Noon
 	var said []string
-	for _, d := range swept(t, in).Diagnostics {
+	for _, d := range Swept(t, in).Diagnostics {
 		require.Equal(t, sweep.ReasonNotRead, d.Reason)
 		said = append(said, d.Message)
 	}
-	same(t, []string{
+	Same(t, []string{
 		"Namespace objects were not read, so whether the namespace is being deleted is unknown",
 		"ConfigMap objects were not read, so which unpacked bundles are not needed is unknown",
 		"Role objects were not read, so which objects of InstallPlans are gone is unknown",
 	}, said)
-	require.Empty(t, swept(t, in).Actions)
+	require.Empty(t, Swept(t, in).Actions)
 }
 
 // TestUnrelatedSubscriptionsChangeNothing: Subscriptions that have nothing to do with the plans change nothing,
 // although there are so many then that they are indexed.
 func TestUnrelatedSubscriptionsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		objects, others := drawRelations(t)
+		objects, others := DrawRelations(t)
 		decide := func(objects []olmcore.Object) olmcore.Result {
 			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 			require.NoError(t, err)
 			in, err := sweep.Gather(t.Context(), snapshot, "ns", installplan.Config{MaxInstallPlans: 1})
 			require.NoError(t, err)
-			in.Now = noon
-			result, err := sweepResult(in)
+			in.Now = Noon
+			result, err := SweepResult(in)
 			require.NoError(t, err)
 			return result
 		}

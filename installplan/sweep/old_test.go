@@ -15,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/sweep"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
 func active(sub *v1alpha1.Subscription) []olmcore.Object {
-	out := []olmcore.Object{subscription("a")}
+	out := []olmcore.Object{Subscription("a")}
 	for i := range 6 {
-		out = append(out, owned(numbered(i+1, requiresApproval), sub))
+		out = append(out, Owned(Numbered(i+1, RequiresApproval), sub))
 	}
 	return out
 }
@@ -30,19 +31,19 @@ func active(sub *v1alpha1.Subscription) []olmcore.Object {
 func history(n int, sub *v1alpha1.Subscription) []olmcore.Object {
 	out := []olmcore.Object{sub}
 	for i := 1; i <= n; i++ {
-		out = append(out, owned(numbered(i, complete), sub))
+		out = append(out, Owned(Numbered(i, Complete), sub))
 	}
-	refersTo(fmt.Sprintf("install-%d", n))(sub)
+	RefersTo(fmt.Sprintf("install-%d", n))(sub)
 	return out
 }
 
 func lookingUp(in sweep.Input) sweep.Input {
-	in.Lookups = []v1alpha1.BundleLookup{{Path: bundleImage, CatalogSourceRef: &corev1.ObjectReference{Namespace: ns, Name: "cool"}}}
+	in.Lookups = []v1alpha1.BundleLookup{{Path: BundleImage, CatalogSourceRef: &corev1.ObjectReference{Namespace: NS, Name: "cool"}}}
 	return in
 }
 
 func numberedFailed(sub *v1alpha1.Subscription) *v1alpha1.InstallPlan {
-	return owned(numbered(1, failed), sub)
+	return Owned(Numbered(1, Failed), sub)
 }
 
 func renamed(cm *corev1.ConfigMap) *corev1.ConfigMap {
@@ -62,7 +63,7 @@ func swapped(objects []olmcore.Object, p *v1alpha1.InstallPlan) []olmcore.Object
 //
 // OLM's case: old plans go until five are left.
 func TestOldPlans(t *testing.T) {
-	sub := subscription("a")
+	sub := Subscription("a")
 	for name, c := range map[string]struct {
 		objects []olmcore.Object
 		want    []string
@@ -70,25 +71,25 @@ func TestOldPlans(t *testing.T) {
 		requeue time.Duration
 	}{
 		"nothing in the namespace":                         {},
-		"as many as are kept":                              {objects: history(5, subscription("a"))},
-		"the oldest goes when there are more":              {objects: history(6, subscription("a")), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"}},
-		"a failed one goes too":                            {objects: append(history(6, subscription("a"))[2:], numberedFailed(sub), history(6, subscription("a"))[0]), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"}},
-		"one that a Subscription names stays":              {objects: append(history(6, subscription("a")), subscription("b", refersTo("install-1"))), reasons: []string{"ComponentLabelMissing", "OwnerReferenceMissing"}, want: []string{"update InstallPlan ops/install-1 (RelationRepaired)"}},
-		"one that runs stays":                              {objects: swapped(history(6, subscription("a")), owned(numbered(1, installing), sub))},
-		"one that waits for approval stays":                {objects: swapped(history(6, subscription("a")), owned(numbered(1, requiresApproval), sub))},
-		"one that is going already is not deleted again":   {objects: swapped(history(6, subscription("a")), owned(numbered(1, complete, gone), sub))},
-		"one that never got steps goes, whatever its rank": {objects: swapped(history(2, subscription("a")), owned(numbered(1, none, withoutSteps), sub)), want: []string{"delete InstallPlan ops/install-1 (PlanWithoutStatus)"}},
-		"at most five in one sweep": {objects: history(12, subscription("a")), requeue: time.Second, want: []string{
+		"as many as are kept":                              {objects: history(5, Subscription("a"))},
+		"the oldest goes when there are more":              {objects: history(6, Subscription("a")), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"}},
+		"a failed one goes too":                            {objects: append(history(6, Subscription("a"))[2:], numberedFailed(sub), history(6, Subscription("a"))[0]), want: []string{"delete InstallPlan ops/install-1 (PlanHistory)"}},
+		"one that a Subscription names stays":              {objects: append(history(6, Subscription("a")), Subscription("b", RefersTo("install-1"))), reasons: []string{"ComponentLabelMissing", "OwnerReferenceMissing"}, want: []string{"update InstallPlan ops/install-1 (RelationRepaired)"}},
+		"one that runs stays":                              {objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, Installing), sub))},
+		"one that waits for approval stays":                {objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, RequiresApproval), sub))},
+		"one that is going already is not deleted again":   {objects: swapped(history(6, Subscription("a")), Owned(Numbered(1, Complete, gone), sub))},
+		"one that never got steps goes, whatever its rank": {objects: swapped(history(2, Subscription("a")), Owned(Numbered(1, None, WithoutSteps), sub)), want: []string{"delete InstallPlan ops/install-1 (PlanWithoutStatus)"}},
+		"at most five in one sweep": {objects: history(12, Subscription("a")), requeue: time.Second, want: []string{
 			"delete InstallPlan ops/install-1 (PlanHistory)", "delete InstallPlan ops/install-2 (PlanHistory)", "delete InstallPlan ops/install-3 (PlanHistory)",
 			"delete InstallPlan ops/install-4 (PlanHistory)", "delete InstallPlan ops/install-5 (PlanHistory)",
 		}},
 		"more active ones than are kept": {objects: active(sub), reasons: []string{"TooManyActivePlans"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := swept(t, sweepInput(c.objects...))
-			same(t, c.want, describe(got))
-			same(t, c.reasons, reasons(got))
-			same(t, c.requeue, got.RequeueAfter)
+			got := Swept(t, SweepInput(c.objects...))
+			Same(t, c.want, Describe(got))
+			Same(t, c.reasons, Reasons(got))
+			Same(t, c.requeue, got.RequeueAfter)
 		})
 	}
 }
@@ -96,28 +97,28 @@ func TestOldPlans(t *testing.T) {
 // TestWhichPlansAreDeleted: six plans, of which the first is the oldest; what speaks for keeping it, and what does not.
 func TestWhichPlansAreDeleted(t *testing.T) {
 	reference := func(name string, uid types.UID) *v1alpha1.Subscription {
-		return subscription("b", func(s *v1alpha1.Subscription) {
-			s.Status.LastUpdated = metav1.NewTime(noon)
-			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: ns, Name: name, UID: uid}
+		return Subscription("b", func(s *v1alpha1.Subscription) {
+			s.Status.LastUpdated = metav1.NewTime(Noon)
+			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: name, UID: uid}
 		})
 	}
-	olderCreation := func(p *v1alpha1.InstallPlan) *v1alpha1.InstallPlan { p.CreationTimestamp = *ago(time.Minute); return p }
-	sub := subscription("a")
+	olderCreation := func(p *v1alpha1.InstallPlan) *v1alpha1.InstallPlan { p.CreationTimestamp = *Ago(time.Minute); return p }
+	sub := Subscription("a")
 	for name, c := range map[string]struct {
 		objects []olmcore.Object
 		taken   string
 	}{
-		"nothing":                                  {history(6, subscription("a")), "install-1"},
-		"a reference by name alone":                {append(history(6, subscription("a")), reference("install-1", "before")), ""},
-		"a reference by UID alone":                 {append(history(6, subscription("a")), reference("install-7", "uid-install-1")), ""},
-		"a Subscription that it made, no more":     {append(history(6, subscription("a")), subscription("b", generated("install-1"))), ""},
-		"a Subscription that it made, moved on":    {append(history(6, subscription("a")), subscription("b", generated("install-1"), refersTo("install-6"))), "install-1"},
-		"the generation, whatever the time":        {swapped(history(6, subscription("a")), olderCreation(owned(numbered(1, complete), sub))), "install-1"},
-		"steps that a finished plan does not have": {swapped(history(6, subscription("a")), owned(numbered(1, failed, stepless), sub)), "install-1"},
+		"nothing":                                  {history(6, Subscription("a")), "install-1"},
+		"a reference by name alone":                {append(history(6, Subscription("a")), reference("install-1", "before")), ""},
+		"a reference by UID alone":                 {append(history(6, Subscription("a")), reference("install-7", "uid-install-1")), ""},
+		"a Subscription that it made, no more":     {append(history(6, Subscription("a")), Subscription("b", Generated("install-1"))), ""},
+		"a Subscription that it made, moved on":    {append(history(6, Subscription("a")), Subscription("b", Generated("install-1"), RefersTo("install-6"))), "install-1"},
+		"the generation, whatever the time":        {swapped(history(6, Subscription("a")), olderCreation(Owned(Numbered(1, Complete), sub))), "install-1"},
+		"steps that a finished plan does not have": {swapped(history(6, Subscription("a")), Owned(Numbered(1, Failed, stepless), sub)), "install-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			taken := ""
-			for _, a := range swept(t, sweepInput(c.objects...)).Actions {
+			for _, a := range Swept(t, SweepInput(c.objects...)).Actions {
 				if verb, target, _ := a.Describe(); verb == olmcore.VerbDelete {
 					taken += target.Name
 				}
@@ -125,48 +126,48 @@ func TestWhichPlansAreDeleted(t *testing.T) {
 			require.Equal(t, c.taken, taken)
 		})
 	}
-	finished := owned(numbered(1, complete, stepless), sub)
-	require.Empty(t, swept(t, sweepInput(sub, finished)).Actions, "history without steps is history")
-	five := append(active(sub)[:6], owned(numbered(9, complete), sub))
-	require.Empty(t, swept(t, sweepInput(five...)).Diagnostics, "five active ones are not too many")
+	finished := Owned(Numbered(1, Complete, stepless), sub)
+	require.Empty(t, Swept(t, SweepInput(sub, finished)).Actions, "history without steps is history")
+	five := append(active(sub)[:6], Owned(Numbered(9, Complete), sub))
+	require.Empty(t, Swept(t, SweepInput(five...)).Diagnostics, "five active ones are not too many")
 }
 
 // TestDeletedPlansAreNotRepaired, nor report.
 func TestDeletedPlansAreNotRepaired(t *testing.T) {
-	objects := history(6, subscription("a"))
+	objects := history(6, Subscription("a"))
 	objects[1].(*v1alpha1.InstallPlan).OwnerReferences = nil
-	got := swept(t, sweepInput(objects...))
-	require.Equal(t, []string{"delete InstallPlan ops/install-1 (PlanHistory)"}, describe(got))
+	got := Swept(t, SweepInput(objects...))
+	require.Equal(t, []string{"delete InstallPlan ops/install-1 (PlanHistory)"}, Describe(got))
 	require.Empty(t, got.Diagnostics)
 }
 
 func TestNewPlanGetsTimeForItsSteps(t *testing.T) {
-	sub := subscription("a")
-	p := owned(numbered(1, none, withoutSteps), sub)
-	p.CreationTimestamp = *ago(time.Minute)
-	got := swept(t, sweepInput(sub, p))
+	sub := Subscription("a")
+	p := Owned(Numbered(1, None, WithoutSteps), sub)
+	p.CreationTimestamp = *Ago(time.Minute)
+	got := Swept(t, SweepInput(sub, p))
 	require.True(t, got.Empty())
 	require.Equal(t, 4*time.Minute, got.RequeueAfter)
 }
 
 func TestUnpackedBundles(t *testing.T) {
-	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = reference() }
+	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = Reference() }
 	for name, c := range map[string]struct {
 		in      sweep.Input
 		deleted bool
 		requeue time.Duration
 	}{
-		"one that nobody refers to goes":          {in: sweepInput(unpackedBundle(24 * time.Hour)), deleted: true},
-		"a young one stays":                       {in: sweepInput(unpackedBundle(23 * time.Hour)), requeue: time.Hour},
-		"one that a plan refers to stays":         {in: sweepInput(subscription("a"), unpackedBundle(25*time.Hour), owned(numbered(1, complete, refers), subscription("a")))},
-		"one that a plan elsewhere refers to":     {in: sweepInput(unpackedBundle(25*time.Hour), numbered(1, complete, refers, inNamespace("other")))},
-		"one that is being unpacked stays":        {in: lookingUp(sweepInput(unpackedBundle(25 * time.Hour)))},
-		"a ConfigMap of somebody else stays":      {in: sweepInput(&corev1.ConfigMap{ObjectMeta: meta(bundleName)})},
-		"one whose name is none of ours":          {in: sweepInput(renamed(unpackedBundle(25 * time.Hour)))},
-		"everything in a namespace that is going": {in: going(sweepInput(unpackedBundle(25 * time.Hour)))},
+		"one that nobody refers to goes":          {in: SweepInput(UnpackedBundle(24 * time.Hour)), deleted: true},
+		"a young one stays":                       {in: SweepInput(UnpackedBundle(23 * time.Hour)), requeue: time.Hour},
+		"one that a plan refers to stays":         {in: SweepInput(Subscription("a"), UnpackedBundle(25*time.Hour), Owned(Numbered(1, Complete, refers), Subscription("a")))},
+		"one that a plan elsewhere refers to":     {in: SweepInput(UnpackedBundle(25*time.Hour), Numbered(1, Complete, refers, InNamespace("other")))},
+		"one that is being unpacked stays":        {in: lookingUp(SweepInput(UnpackedBundle(25 * time.Hour)))},
+		"a ConfigMap of somebody else stays":      {in: SweepInput(&corev1.ConfigMap{ObjectMeta: Meta(BundleName)})},
+		"one whose name is none of ours":          {in: SweepInput(renamed(UnpackedBundle(25 * time.Hour)))},
+		"everything in a namespace that is going": {in: going(SweepInput(UnpackedBundle(25 * time.Hour)))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := swept(t, c.in)
+			got := Swept(t, c.in)
 			require.Equal(t, c.requeue, got.RequeueAfter)
 			if !c.deleted {
 				require.Empty(t, got.Actions)
@@ -175,7 +176,7 @@ func TestUnpackedBundles(t *testing.T) {
 			require.Len(t, got.Actions, 1)
 			d := got.Actions[0].(olmcore.Delete)
 			require.Equal(t, metav1.DeletePropagationBackground, d.PropagationPolicy)
-			require.Equal(t, bundleName, d.Target.Name)
+			require.Equal(t, BundleName, d.Target.Name)
 			require.NotEmpty(t, d.Target.UID)
 		})
 	}
@@ -183,19 +184,19 @@ func TestUnpackedBundles(t *testing.T) {
 
 // TestUnpackedBundlesThatStay, and when to look again.
 func TestUnpackedBundlesThatStay(t *testing.T) {
-	first, other := unpackedBundle(23*time.Hour), unpackedBundle(22*time.Hour)
-	first.Name = "0" + bundleName[1:]
-	require.Equal(t, time.Hour, swept(t, sweepInput(first, unpackedBundle(22*time.Hour))).RequeueAfter)
-	other.Name = "0" + bundleName[1:]
-	require.Equal(t, time.Hour, swept(t, sweepInput(other, unpackedBundle(23*time.Hour))).RequeueAfter)
-	require.Equal(t, time.Hour, swept(t, sweepInput(unpackedBundle(23*time.Hour), other)).RequeueAfter)
+	first, other := UnpackedBundle(23*time.Hour), UnpackedBundle(22*time.Hour)
+	first.Name = "0" + BundleName[1:]
+	require.Equal(t, time.Hour, Swept(t, SweepInput(first, UnpackedBundle(22*time.Hour))).RequeueAfter)
+	other.Name = "0" + BundleName[1:]
+	require.Equal(t, time.Hour, Swept(t, SweepInput(other, UnpackedBundle(23*time.Hour))).RequeueAfter)
+	require.Equal(t, time.Hour, Swept(t, SweepInput(UnpackedBundle(23*time.Hour), other)).RequeueAfter)
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"goes already":                  func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = ago(0) },
+		"goes already":                  func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) },
 		"not OLM's":                     func(cm *corev1.ConfigMap) { cm.Labels = nil },
 		"of a CatalogSource of another": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
 	} {
-		cm := unpackedBundle(25 * time.Hour)
+		cm := UnpackedBundle(25 * time.Hour)
 		change(cm)
-		require.Empty(t, swept(t, sweepInput(cm)).Actions, name)
+		require.Empty(t, Swept(t, SweepInput(cm)).Actions, name)
 	}
 }

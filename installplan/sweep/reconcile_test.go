@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan/sweep"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,52 +25,52 @@ func anySweepInput(t *rapid.T) sweep.Input {
 	var objects []olmcore.Object
 	var subs []*v1alpha1.Subscription
 	for _, name := range []string{"a", "b"} {
-		if !maybe(t, "has "+name) {
+		if !Maybe(t, "has "+name) {
 			continue
 		}
-		s := subscription(name)
-		if maybe(t, "refers") {
-			refersTo(fmt.Sprintf("install-%d", rapid.IntRange(1, 13).Draw(t, "plan")))(s)
-			s.Status.LastUpdated = *ago(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "updated"))
-		} else if maybe(t, "generated") {
-			generated(fmt.Sprintf("install-%d", rapid.IntRange(1, 13).Draw(t, "by")))(s)
+		s := Subscription(name)
+		if Maybe(t, "refers") {
+			RefersTo(fmt.Sprintf("install-%d", rapid.IntRange(1, 13).Draw(t, "plan")))(s)
+			s.Status.LastUpdated = *Ago(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "updated"))
+		} else if Maybe(t, "generated") {
+			Generated(fmt.Sprintf("install-%d", rapid.IntRange(1, 13).Draw(t, "by")))(s)
 		}
 		subs = append(subs, s)
 		objects = append(objects, s)
 	}
-	phases := []v1alpha1.InstallPlanPhase{none, requiresApproval, installing, complete, complete, complete, failed}
+	phases := []v1alpha1.InstallPlanPhase{None, RequiresApproval, Installing, Complete, Complete, Complete, Failed}
 	for i := 1; i <= rapid.IntRange(0, 12).Draw(t, "plans"); i++ {
-		p := numbered(i, rapid.SampledFrom(phases).Draw(t, "phase"))
-		if p.Status.Phase == none {
-			withoutSteps(p)
+		p := Numbered(i, rapid.SampledFrom(phases).Draw(t, "phase"))
+		if p.Status.Phase == None {
+			WithoutSteps(p)
 		}
 		for _, s := range subs {
-			if maybe(t, "owns") {
-				owned(p, s)
+			if Maybe(t, "owns") {
+				Owned(p, s)
 			}
 		}
 		if rapid.IntRange(0, 9).Draw(t, "going") == 0 {
 			gone(p)
 		}
 		if rapid.IntRange(0, 4).Draw(t, "young") == 0 {
-			p.CreationTimestamp = *ago(time.Minute)
+			p.CreationTimestamp = *Ago(time.Minute)
 		}
 		objects = append(objects, p)
 	}
-	return sweepInput(objects...)
+	return SweepInput(objects...)
 }
 
 func TestNamespaceInOrderIsAtRest(t *testing.T) {
-	in := sweepInput(history(5, subscription("a"))...)
-	in.InstallPlans.Items[4].Status.Plan = append(in.InstallPlans.Items[4].Status.Plan, roleStep("a.v1", "r"), crdStep("a.v1", "v1"))
+	in := SweepInput(history(5, Subscription("a"))...)
+	in.InstallPlans.Items[4].Status.Plan = append(in.InstallPlans.Items[4].Status.Plan, RoleStep("a.v1", "r"), CRDStep("a.v1", "v1"))
 	in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-5", Objects: []olmcore.Object{
-		csv("a.v1"), installed(crdObject("v1"), true), &rbacv1.Role{ObjectMeta: meta("r")},
+		CSV("a.v1"), Installed(CRDObject("v1"), true), &rbacv1.Role{ObjectMeta: Meta("r")},
 	}}}
 	for _, p := range in.InstallPlans.Items {
 		p.Annotations = map[string]string{"olmcore/content-hash": p.Name, "olmcore/packages": "a", "olmcore/contributors": "uid-a"}
 	}
-	in.Lookups = []v1alpha1.BundleLookup{lookup(t)}
-	require.True(t, swept(t, in).Empty())
+	in.Lookups = []v1alpha1.BundleLookup{Lookup(t)}
+	require.True(t, Swept(t, in).Empty())
 	out, err := sweep.Reconcile(in)
 	require.NoError(t, err)
 	require.NotNil(t, out.Checkpoint)
@@ -79,7 +80,7 @@ func TestNamespaceInOrderIsAtRest(t *testing.T) {
 		"Lookups: entry 0: Properties", "Lookups: entry 0: Conditions"))
 	in.Checkpoint = out.Checkpoint
 	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "and costs nothing with its Checkpoint")
-	require.True(t, swept(t, sweepInput()).Empty())
+	require.True(t, Swept(t, SweepInput()).Empty())
 }
 
 // TestSweepIsSafe: it is a lawful function, deletes at most five plans and none that runs, is referred to, or has its
@@ -89,11 +90,11 @@ func TestNamespaceInOrderIsAtRest(t *testing.T) {
 func TestSweepIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anySweepInput(t)
-		require.NoError(t, invariant.Laws(sweepResult, in))
+		require.NoError(t, invariant.Laws(SweepResult, in))
 		require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
 		for round := 0; ; round++ {
 			require.Less(t, round, 6, "it comes to an end")
-			result := swept(t, in)
+			result := Swept(t, in)
 			deleted := 0
 			for _, a := range result.Actions {
 				verb, target, _ := a.Describe()
@@ -121,7 +122,7 @@ func TestSweepIsSafe(t *testing.T) {
 					require.False(t, s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.Name == p.Name)
 				}
 				if len(p.Status.Plan) > 0 {
-					require.Contains(t, []v1alpha1.InstallPlanPhase{complete, failed}, p.Status.Phase)
+					require.Contains(t, []v1alpha1.InstallPlanPhase{Complete, Failed}, p.Status.Phase)
 					require.GreaterOrEqual(t, newer, 5)
 				}
 				require.NotEmpty(t, target.UID)
@@ -140,18 +141,18 @@ func TestInputErrors(t *testing.T) {
 	for field, change := range map[string]func(*sweep.Input){
 		"Now":                    func(in *sweep.Input) { in.Now = time.Time{} },
 		"Namespace":              func(in *sweep.Input) { in.Namespace = "" },
-		"Namespaces":             func(in *sweep.Input) { in.Namespaces = olmcore.Found(&corev1.Namespace{ObjectMeta: clusterMeta("x")}) },
+		"Namespaces":             func(in *sweep.Input) { in.Namespaces = olmcore.Found(&corev1.Namespace{ObjectMeta: ClusterMeta("x")}) },
 		"Config.MaxInstallPlans": func(in *sweep.Input) { in.Config.MaxInstallPlans = -1 },
 		"InstallPlans":           func(in *sweep.Input) { in.InstallPlans = olmcore.Observed[*v1alpha1.InstallPlan]{} },
-		"InstallPlans[0]":        func(in *sweep.Input) { in.InstallPlans = olmcore.Found(numbered(1, complete, inNamespace("x"))) },
+		"InstallPlans[0]":        func(in *sweep.Input) { in.InstallPlans = olmcore.Found(Numbered(1, Complete, InNamespace("x"))) },
 		"ConfigMaps[0]":          func(in *sweep.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](nil) },
 		"OtherPlans": func(in *sweep.Input) {
-			in.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{Items: []*v1alpha1.InstallPlan{plan(complete, nil)}}
+			in.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{Items: []*v1alpha1.InstallPlan{Plan(Complete, nil)}}
 		},
 		"Steps[0].Objects[0]": func(in *sweep.Input) { in.Steps = []sweep.StepObjects{{Objects: []olmcore.Object{nil}}} },
-		"Subscriptions[1]":    func(in *sweep.Input) { in.Subscriptions = olmcore.Found(subscription("a"), subscription("a")) },
+		"Subscriptions[1]":    func(in *sweep.Input) { in.Subscriptions = olmcore.Found(Subscription("a"), Subscription("a")) },
 	} {
-		in := sweepInput()
+		in := SweepInput()
 		change(&in)
 		_, err := sweep.Reconcile(in)
 		var problem *olmcore.InputError
@@ -163,7 +164,7 @@ func TestInputErrors(t *testing.T) {
 // FuzzLaws is the laws of TestSweepIsSafe for the fuzzer.
 func FuzzLaws(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
-		if err := invariant.Laws(sweepResult, anySweepInput(t)); err != nil {
+		if err := invariant.Laws(SweepResult, anySweepInput(t)); err != nil {
 			t.Fatal(err)
 		}
 	}))
@@ -171,7 +172,7 @@ func FuzzLaws(f *testing.F) {
 
 func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{5, 100, 10_000} {
-		in := sweepInput(history(n, subscription("a"))...)
+		in := SweepInput(history(n, Subscription("a"))...)
 		b.Run(fmt.Sprintf("plans=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -199,31 +200,31 @@ func BenchmarkReconcileCrowded(b *testing.B) {
 		b.Run(fmt.Sprintf("plans=%d", n), func(b *testing.B) {
 			var objects []olmcore.Object
 			for i := range n {
-				s := subscription(fmt.Sprint("s", i), refersTo(fmt.Sprint("install-", i)))
-				p := plan(complete, []*v1alpha1.Step{csvStep(fmt.Sprint("s", i, ".v1"))}, ownedBy(s))
+				s := Subscription(fmt.Sprint("s", i), RefersTo(fmt.Sprint("install-", i)))
+				p := Plan(Complete, []*v1alpha1.Step{CSVStep(fmt.Sprint("s", i, ".v1"))}, OwnedBy(s))
 				p.Name, p.UID, p.Spec.Generation = fmt.Sprint("install-", i), types.UID(fmt.Sprint("uid-install-", i)), i+1
 				objects = append(objects, s, p)
 			}
-			in := sweepInput(objects...)
+			in := SweepInput(objects...)
 			for b.Loop() {
-				_, _ = sweepResult(in)
+				_, _ = SweepResult(in)
 			}
 		})
 	}
 }
 
 func ExampleReconcile() {
-	sub := subscription("a")
-	in := sweepInput(history(6, sub)...)
+	sub := Subscription("a")
+	in := SweepInput(history(6, sub)...)
 	in.InstallPlans.Items[5].OwnerReferences = nil
-	result, err := sweepResult(in)
+	result, err := SweepResult(in)
 	if err != nil {
 		panic(err)
 	}
 	for _, d := range result.Diagnostics {
 		fmt.Printf("%s %s: %s\n", d.Severity, d.Reason, d.Message)
 	}
-	for _, line := range describe(result) {
+	for _, line := range Describe(result) {
 		fmt.Println(line)
 	}
 	// Output:

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/unpack"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,33 +32,33 @@ func load(cm *corev1.ConfigMap) (olmcore.Bundle, []olmcore.Diagnostic, error) {
 }
 
 func TestContentOfABundle(t *testing.T) {
-	cm := filled(map[string]string{
+	cm := Filled(map[string]string{
 		"b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost}\n",
-		"a.yaml": etcdCSV, "annotations.yaml": "annotations: {a: b}\n", "README.md": "- x\n: y", "bad.yaml": "{",
+		"a.yaml": EtcdCSV, "annotations.yaml": "annotations: {a: b}\n", "README.md": "- x\n: y", "bad.yaml": "{",
 	})
 	bundle, found, err := load(cm)
 	require.NoError(t, err)
-	require.Equal(t, bundleImage, bundle.Image)
+	require.Equal(t, BundleImage, bundle.Image)
 	require.Len(t, bundle.Objects, 2)
 	require.Equal(t, "etcd.v1", bundle.Objects[0].GetName(), "in the order of the keys")
-	same(t, []string{"ExtraDocumentsIgnored", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
+	Same(t, []string{"ExtraDocumentsIgnored", "ManifestSkipped"}, Reasons(olmcore.Result{Diagnostics: found}))
 
-	bundle, found, err = load(filled(map[string]string{"a.yaml": strings.Replace(etcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
+	bundle, found, err = load(Filled(map[string]string{"a.yaml": strings.Replace(EtcdCSV, "spec: {", "spec: {MinKubeVersion: 1.30.0, ", 1)}))
 	require.NoError(t, err)
 	require.Equal(t, "1.30.0", bundle.Objects[0].(*v1alpha1.ClusterServiceVersion).Spec.MinKubeVersion)
 	require.Len(t, found, 1)
 	require.Equal(t, installplan.ReasonKeyCase, found[0].Reason)
 	require.Equal(t, "a.yaml: spec.MinKubeVersion is read as minKubeVersion, which an API server does not", found[0].Message)
 
-	packed := filled(nil)
+	packed := Filled(nil)
 	packed.Annotations["olm.contentEncoding"] = "gzip+base64"
-	packed.BinaryData = map[string][]byte{"a.yaml": zipped(t, etcdCSV)}
+	packed.BinaryData = map[string][]byte{"a.yaml": Zipped(t, EtcdCSV)}
 	bundle, _, err = load(packed)
 	require.NoError(t, err)
 	require.Len(t, bundle.Objects, 1)
-	plain := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV}))).Digest
+	plain := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": EtcdCSV}))).Digest
 	require.Equal(t, plain, unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = packed })).Digest, "the encoding is no part of the content")
-	require.NotEqual(t, plain, unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV + "\n"}))).Digest)
+	require.NotEqual(t, plain, unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": EtcdCSV + "\n"}))).Digest)
 
 	packed.BinaryData["a.yaml"] = []byte("no gzip")
 	_, _, err = load(packed)
@@ -67,7 +68,7 @@ func TestContentOfABundle(t *testing.T) {
 // TestBundleMayBeJSON: what is JSON is read as JSON, so that of a number that is written as a fraction, and of escapes
 // that YAML does not know, nothing is lost.
 func TestBundleMayBeJSON(t *testing.T) {
-	bundle, found, err := load(filled(map[string]string{
+	bundle, found, err := load(Filled(map[string]string{
 		"a.json": ` {"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},
 			"spec":{"displayName":"\ud83d\ude00","install":{"strategy":"deployment","spec":{"deployments":[{"name":"d","spec":{"replicas":2.0}}]}}}}`,
 		"b.json": `{"Kind":"ServiceAccount","metadata":{"name":"b"}}`,
@@ -81,7 +82,7 @@ func TestBundleMayBeJSON(t *testing.T) {
 	require.Equal(t, int32(2), *csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas)
 	require.Equal(t, &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: "b"}}, bundle.Objects[1])
 	require.Equal(t, map[string]string{"a": "b"}, bundle.Objects[2].(*corev1.ConfigMap).Data)
-	same(t, []string{"KeyCase", "ManifestSkipped"}, reasons(olmcore.Result{Diagnostics: found}))
+	Same(t, []string{"KeyCase", "ManifestSkipped"}, Reasons(olmcore.Result{Diagnostics: found}))
 }
 
 // TestUnpackedBundleIsItsObjects: a version and two definitions, whose Job is done.
@@ -89,7 +90,7 @@ func TestBundleMayBeJSON(t *testing.T) {
 // OLM's case: a finished Job: the bundle's objects, no longer pending.
 func TestUnpackedBundleIsItsObjects(t *testing.T) {
 	c := unpackWorld(t, nil)
-	l := lookup(t)
+	l := Lookup(t)
 	l.Path = "quay.io/operatorhubio/etcd@sha256:0123"
 	l.Properties = `{"properties":[{"type":"olm.package","value":{"packageName":"etcd"}}]}`
 	unpackedSoFar(t, c, l)
@@ -99,14 +100,14 @@ func TestUnpackedBundleIsItsObjects(t *testing.T) {
 	crds := []string{"backups.example.com", "clusters.example.com"}
 	require.NoError(t, fake.Edit(c, "olm", jobs[0].Name, func(cm *corev1.ConfigMap) {
 		cm.Annotations = map[string]string{"olm.sourceImage": l.Path}
-		cm.Data = map[string]string{"csv.yaml": etcdCSV}
+		cm.Data = map[string]string{"csv.yaml": EtcdCSV}
 		for _, name := range crds {
 			cm.Data[name+".yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n"
 		}
 	}))
 	require.NoError(t, c.FinishJob("olm", jobs[0].Name, ""))
 	out, _ := unpackedSoFar(t, c, l)
-	require.Empty(t, conditionsOf(out.Lookup), "it is not pending any more")
+	require.Empty(t, ConditionsOf(out.Lookup), "it is not pending any more")
 	require.Equal(t, corev1.ConditionTrue, out.Lookup.GetCondition("BundleLookupNotPersisted").Status, "that is for the plan to take away")
 	var got []string
 	for _, o := range out.Bundle.Objects {
@@ -135,9 +136,9 @@ func TestManifestsWithoutKindOrVersion(t *testing.T) {
 		"a version without apiVersion at all": {"kind: ClusterServiceVersion" + rest, "operators.coreos.com/v1alpha1, Kind=ClusterServiceVersion", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bundle, found, err := load(&corev1.ConfigMap{ObjectMeta: meta(bundleName), Data: map[string]string{"x.yaml": c.text}})
+			bundle, found, err := load(&corev1.ConfigMap{ObjectMeta: Meta(BundleName), Data: map[string]string{"x.yaml": c.text}})
 			require.NoError(t, err)
-			same(t, c.reasons, reasons(olmcore.Result{Diagnostics: found}))
+			Same(t, c.reasons, Reasons(olmcore.Result{Diagnostics: found}))
 			if c.want == "" {
 				require.Empty(t, bundle.Objects)
 				return
@@ -156,7 +157,7 @@ func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 		"no group":      {"apiVersion: v1alpha1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(etcdCSV, "apiVersion: operators.coreos.com/v1alpha1", c.from, 1)
+			text := strings.Replace(EtcdCSV, "apiVersion: operators.coreos.com/v1alpha1", c.from, 1)
 			out := unpackRound(t, unpacking(t, loaded(map[string]string{"a.yaml": text})))
 			got := out.Lookup.GetCondition(v1alpha1.BundleLookupFailed)
 			require.Equal(t, c.message, got.Message)
@@ -170,9 +171,9 @@ func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 
 // TestBundleIsInflatedWithinBounds: what is small in a ConfigMap may be large outside.
 func TestBundleIsInflatedWithinBounds(t *testing.T) {
-	cm := filled(nil)
+	cm := Filled(nil)
 	cm.Annotations["olm.contentEncoding"] = "gzip+base64"
-	file := zipped(t, strings.Repeat("#", 40<<20))
+	file := Zipped(t, strings.Repeat("#", 40<<20))
 	cm.BinaryData = map[string][]byte{"a": file}
 	_, _, err := load(cm)
 	require.NoError(t, err)
@@ -184,8 +185,8 @@ func TestBundleIsInflatedWithinBounds(t *testing.T) {
 // TestDigestTellsFilesApart: where one ends and what it is called.
 func TestDigestTellsFilesApart(t *testing.T) {
 	digest := func(files map[string]string) string {
-		files["csv.yaml"] = etcdCSV
-		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = filled(files) }))
+		files["csv.yaml"] = EtcdCSV
+		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.ConfigMap = Filled(files) }))
 		require.NotNil(t, out.Bundle)
 		return out.Digest
 	}
@@ -199,11 +200,11 @@ func TestDigestTellsFilesApart(t *testing.T) {
 
 // FuzzBundle: arbitrary bytes as a file of a bundle, inflated or not.
 func FuzzBundle(f *testing.F) {
-	f.Add("csv.yaml", []byte(etcdCSV), false)
-	f.Add("csv.yaml", zipped(f, etcdCSV), true)
+	f.Add("csv.yaml", []byte(EtcdCSV), false)
+	f.Add("csv.yaml", Zipped(f, EtcdCSV), true)
 	f.Add("x.json", []byte("--- \n---\nkind: {}\n"), false)
 	f.Fuzz(func(t *testing.T, name string, data []byte, packed bool) {
-		cm := filled(nil)
+		cm := Filled(nil)
 		cm.BinaryData = map[string][]byte{name: data}
 		if packed {
 			cm.Annotations["olm.contentEncoding"] = "gzip+base64"
@@ -218,6 +219,6 @@ func FuzzBundle(f *testing.F) {
 		}
 		require.Equal(t, len(loaded.Objects), len(out.Bundle.Objects))
 		require.NotEmpty(t, out.Digest)
-		_, _ = bundle.Steps(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, ns, bundle.Literal) // which does not panic
+		_, _ = bundle.Steps(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, NS, bundle.Literal) // which does not panic
 	})
 }

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/installplan/unpack"
+	. "github.com/olmcore/olm/internal/plantest"
 	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -25,19 +26,19 @@ func allRead(in unpack.Input) unpack.Input {
 
 func annotated(key, value string) func(*unpack.Input) {
 	return func(in *unpack.Input) {
-		in.OperatorGroups = olmcore.Found(group(func(g *operatorsv1.OperatorGroup) { g.Annotations = map[string]string{key: value} }))
+		in.OperatorGroups = olmcore.Found(Group(func(g *operatorsv1.OperatorGroup) { g.Annotations = map[string]string{key: value} }))
 	}
 }
 
 func emptyConfigMap() *corev1.ConfigMap {
-	cm := filled(nil)
+	cm := Filled(nil)
 	cm.Annotations = nil
 	return cm
 }
 
 func ended(kind batchv1.JobConditionType, d time.Duration) func(*batchv1.Job) {
 	return func(j *batchv1.Job) {
-		c := batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: *ago(d)}
+		c := batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: *Ago(d)}
 		if kind == batchv1.JobFailed {
 			c.Reason, c.Message = "DeadlineExceeded", "Job was active longer than specified deadline"
 		}
@@ -46,7 +47,7 @@ func ended(kind batchv1.JobConditionType, d time.Duration) func(*batchv1.Job) {
 }
 
 func loaded(files map[string]string) func(*unpack.Input) {
-	return func(in *unpack.Input) { in.ConfigMap = filled(files) }
+	return func(in *unpack.Input) { in.ConfigMap = Filled(files) }
 }
 
 // madeJob is the Job that Unpack asks for, as the cluster has it.
@@ -54,7 +55,7 @@ func madeJob(t require.TestingT, change ...func(*batchv1.Job)) *batchv1.Job {
 	out := unpackRound(t, unpacking(t))
 	require.Len(t, out.Actions, 1)
 	j := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*batchv1.Job)
-	j.UID, j.ResourceVersion, j.CreationTimestamp = "uid-job", "1", *ago(time.Minute)
+	j.UID, j.ResourceVersion, j.CreationTimestamp = "uid-job", "1", *Ago(time.Minute)
 	for _, f := range change {
 		f(j)
 	}
@@ -78,14 +79,14 @@ func unpackRound(t require.TestingT, in unpack.Input) unpack.Outcome {
 // unpacking is the input in which everything but the Job is as it should be.
 func unpacking(t require.TestingT, change ...func(*unpack.Input)) unpack.Input {
 	in := unpack.Input{
-		Now: noon, Lookup: lookup(t), Config: images,
-		CatalogSource:  &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}},
+		Now: Noon, Lookup: Lookup(t), Config: Images,
+		CatalogSource:  &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}},
 		ConfigMap:      emptyConfigMap(),
-		ServiceAccount: &corev1.ServiceAccount{ObjectMeta: inOLM(bundleName)},
-		Role: &rbacv1.Role{ObjectMeta: inOLM(bundleName), Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{bundleName}, Verbs: []string{"create", "get", "update"}}}},
-		RoleBinding: &rbacv1.RoleBinding{ObjectMeta: inOLM(bundleName), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: bundleName},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: bundleName, Namespace: "olm"}}},
+		ServiceAccount: &corev1.ServiceAccount{ObjectMeta: InOLM(BundleName)},
+		Role: &rbacv1.Role{ObjectMeta: InOLM(BundleName), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{BundleName}, Verbs: []string{"create", "get", "update"}}}},
+		RoleBinding: &rbacv1.RoleBinding{ObjectMeta: InOLM(BundleName), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: BundleName},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: BundleName, Namespace: "olm"}}},
 	}
 	for _, f := range change {
 		f(&in)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan/unpack"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,8 +26,8 @@ import (
 // OLM's case: time to live, backoff, deadline and labels of the Job.
 func TestJobIsTheOneThatOLMMakes(t *testing.T) {
 	j := madeJob(t)
-	require.Equal(t, map[string]string{"olm.managed": "true", "operatorframework.io/bundle-unpack-ref": bundleName}, j.Labels)
-	require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: bundleName, UID: types.UID("uid-" + bundleName),
+	require.Equal(t, map[string]string{"olm.managed": "true", "operatorframework.io/bundle-unpack-ref": BundleName}, j.Labels)
+	require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: BundleName, UID: types.UID("uid-" + BundleName),
 		Controller: new(false), BlockOwnerDeletion: new(false)}}, j.OwnerReferences)
 	require.EqualValues(t, 300, *j.Spec.TTLSecondsAfterFinished)
 	require.EqualValues(t, 3, *j.Spec.BackoffLimit)
@@ -35,7 +36,7 @@ func TestJobIsTheOneThatOLMMakes(t *testing.T) {
 	require.Equal(t, []corev1.LocalObjectReference{{Name: "pull"}}, pod.ImagePullSecrets)
 	require.Equal(t, []string{"util", "pull", "extract"}, []string{pod.InitContainers[0].Name, pod.InitContainers[1].Name, pod.Containers[0].Name})
 	require.Equal(t, corev1.PullAlways, pod.InitContainers[1].ImagePullPolicy)
-	require.Equal(t, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", "olm", "-c", bundleName, "-z"}, pod.Containers[0].Command)
+	require.Equal(t, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", "olm", "-c", BundleName, "-z"}, pod.Containers[0].Command)
 	require.Nil(t, pod.SecurityContext.RunAsUser)
 	pinned := unpacking(t, func(in *unpack.Input) {
 		in.Lookup.Path = "quay.io/x@sha256:1"
@@ -55,7 +56,7 @@ func TestTimeoutsOfAJob(t *testing.T) {
 		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds, text)
 	}
 	two := unpacking(t, annotated(unpack.AnnotationTimeout, "2m"))
-	two.OperatorGroups.Items = append(two.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
+	two.OperatorGroups.Items = append(two.OperatorGroups.Items, Group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
 	require.EqualValues(t, 600, *unpackRound(t, two).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
 	never := unpacking(t, func(in *unpack.Input) { in.Config.UnpackTimeout = new(time.Duration(0)) })
 	require.Nil(t, unpackRound(t, never).Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds)
@@ -69,7 +70,7 @@ func TestFailedTriesAreKeptInBounds(t *testing.T) {
 		}))
 	}
 	out := unpackRound(t, unpacking(t, withJobs(jobs...)))
-	same(t, []string{"delete Job olm/j5 (UnpackHistory)", "delete Job olm/j6 (UnpackHistory)", "delete Job olm/j7 (UnpackHistory)"}, describe(out.Result))
+	Same(t, []string{"delete Job olm/j5 (UnpackHistory)", "delete Job olm/j6 (UnpackHistory)", "delete Job olm/j7 (UnpackHistory)"}, Describe(out.Result))
 	require.Equal(t, metav1.DeletePropagationBackground, out.Actions[0].(olmcore.Delete).PropagationPolicy)
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "running" })
 	out = unpackRound(t, unpacking(t, withJobs(append(jobs, running)...)))
@@ -78,21 +79,21 @@ func TestFailedTriesAreKeptInBounds(t *testing.T) {
 
 // TestWhichJobCounts: of those that run the newest, and of a Job that OLM made the image that it pulls.
 func TestWhichJobCounts(t *testing.T) {
-	older := madeJob(t, ended(batchv1.JobComplete, time.Hour), func(j *batchv1.Job) { j.Name, j.CreationTimestamp = "a", *ago(time.Hour) })
+	older := madeJob(t, ended(batchv1.JobComplete, time.Hour), func(j *batchv1.Job) { j.Name, j.CreationTimestamp = "a", *Ago(time.Hour) })
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "b" })
-	require.Contains(t, conditionsOf(unpackRound(t, unpacking(t, withJobs(older, running))).Lookup)[0], "Pending JobIncomplete")
+	require.Contains(t, ConditionsOf(unpackRound(t, unpacking(t, withJobs(older, running))).Lookup)[0], "Pending JobIncomplete")
 
 	theirs := madeJob(t, func(j *batchv1.Job) {
 		j.Annotations = nil
-		j.Spec.Template.Spec.InitContainers[0].Image, j.Spec.Template.Spec.InitContainers[1].Image = bundleImage, "other"
+		j.Spec.Template.Spec.InitContainers[0].Image, j.Spec.Template.Spec.InitContainers[1].Image = BundleImage, "other"
 	})
-	require.Equal(t, []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, describe(unpackRound(t, unpacking(t, withJobs(theirs))).Result))
+	require.Equal(t, []string{"delete Job olm/" + BundleName + " (UnpackObjectDiffers)"}, Describe(unpackRound(t, unpacking(t, withJobs(theirs))).Result))
 }
 
 // TestMessageOfPendingPods: those of the Job that wait.
 func TestMessageOfPendingPods(t *testing.T) {
 	pod := func(job string, phase corev1.PodPhase, scheduled corev1.ConditionStatus) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: inOLM("pod")}
+		p := &corev1.Pod{ObjectMeta: InOLM("pod")}
 		p.Labels = map[string]string{"job-name": job}
 		p.Status = corev1.PodStatus{Phase: phase, InitContainerStatuses: []corev1.ContainerStatus{{Name: "pull"}},
 			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: scheduled, Message: "no node"}}}
@@ -103,13 +104,13 @@ func TestMessageOfPendingPods(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"one that waits":           {pod(bundleName, corev1.PodPending, corev1.ConditionTrue), waits},
-		"one without a node":       {pod(bundleName, corev1.PodPending, corev1.ConditionFalse), ": Unpack pod(olm/pod) is not scheduled: no node | " + waits[2:]},
-		"one that runs":            {pod(bundleName, corev1.PodRunning, corev1.ConditionTrue), ""},
-		"one of another Job alone": {pod("other", corev1.PodPending, corev1.ConditionTrue), ": Unpack job olm/" + bundleName + " has no pods"},
+		"one that waits":           {pod(BundleName, corev1.PodPending, corev1.ConditionTrue), waits},
+		"one without a node":       {pod(BundleName, corev1.PodPending, corev1.ConditionFalse), ": Unpack pod(olm/pod) is not scheduled: no node | " + waits[2:]},
+		"one that runs":            {pod(BundleName, corev1.PodRunning, corev1.ConditionTrue), ""},
+		"one of another Job alone": {pod("other", corev1.PodPending, corev1.ConditionTrue), ": Unpack job olm/" + BundleName + " has no pods"},
 	} {
 		out := unpackRound(t, unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Pods = olmcore.Found(c.pod) }))
-		require.Equal(t, []string{incomplete + c.want}, conditionsOf(out.Lookup), name)
+		require.Equal(t, []string{incomplete + c.want}, ConditionsOf(out.Lookup), name)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestMessageOfPendingPods(t *testing.T) {
 // OLM's case: which Job counts, and which are kept.
 func TestWhichJobsAreKept(t *testing.T) {
 	job := func(name string, age time.Duration, change ...func(*batchv1.Job)) *batchv1.Job {
-		return madeJob(t, append([]func(*batchv1.Job){func(j *batchv1.Job) { j.Name, j.CreationTimestamp = name, *ago(age) }}, change...)...)
+		return madeJob(t, append([]func(*batchv1.Job){func(j *batchv1.Job) { j.Name, j.CreationTimestamp = name, *Ago(age) }}, change...)...)
 	}
 	failedAgo := func(d time.Duration) func(*batchv1.Job) { return ended(batchv1.JobFailed, d) }
 	failures := func(n int) []*batchv1.Job {
@@ -146,7 +147,7 @@ func TestWhichJobsAreKept(t *testing.T) {
 		"the newest that did not fail":      {jobs: []*batchv1.Job{job("old", 3*time.Hour), job("new", time.Minute), job("older", 4*time.Hour)}, conditions: hasNoPods("new")},
 		"a condition that is not True":      {jobs: []*batchv1.Job{job("runs", time.Hour, unclear)}, conditions: hasNoPods("runs")},
 		"the one that failed last counts": {jobs: []*batchv1.Job{job("a", time.Minute, failedAgo(10*time.Minute)), job("b", time.Hour, func(j *batchv1.Job) {
-			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "no", LastTransitionTime: *ago(time.Second)}}
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "no", LastTransitionTime: *Ago(time.Second)}}
 		})}, conditions: []string{notStarted, "Failed BackoffLimitExceeded: no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +157,7 @@ func TestWhichJobsAreKept(t *testing.T) {
 				deleted = append(deleted, a.(olmcore.Delete).Target.Name)
 			}
 			require.Equal(t, c.deleted, deleted)
-			same(t, c.conditions, conditionsOf(out.Lookup))
+			Same(t, c.conditions, ConditionsOf(out.Lookup))
 		})
 	}
 }
@@ -164,7 +165,7 @@ func TestWhichJobsAreKept(t *testing.T) {
 // TestSeveralOperatorGroupsSetNoTimeouts.
 func TestSeveralOperatorGroupsSetNoTimeouts(t *testing.T) {
 	timeout := func(in *unpack.Input) {
-		in.OperatorGroups = olmcore.Found(group(), group(func(g *operatorsv1.OperatorGroup) {
+		in.OperatorGroups = olmcore.Found(Group(), Group(func(g *operatorsv1.OperatorGroup) {
 			g.Name, g.Annotations = "two", map[string]string{unpack.AnnotationTimeout: "1s"}
 		}))
 	}
@@ -185,7 +186,7 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 	groups := func(annotations ...map[string]string) []*operatorsv1.OperatorGroup {
 		var out []*operatorsv1.OperatorGroup
 		for i, a := range annotations {
-			out = append(out, group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta = meta(fmt.Sprintf("g%d", i)); g.Annotations = a }))
+			out = append(out, Group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta = Meta(fmt.Sprintf("g%d", i)); g.Annotations = a }))
 		}
 		return out
 	}
@@ -210,7 +211,7 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 			out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
 			j := out.Actions[0].(olmcore.Create).Object.DeepCopyObject().(*batchv1.Job)
 			require.Equal(t, c.deadline, *j.Spec.ActiveDeadlineSeconds)
-			j.UID, j.CreationTimestamp = "uid-job", *ago(time.Minute)
+			j.UID, j.CreationTimestamp = "uid-job", *Ago(time.Minute)
 			ended(batchv1.JobFailed, 0)(j)
 			after := unpackRound(t, unpacking(t, withJobs(j), func(in *unpack.Input) { in.OperatorGroups = olmcore.Found(c.groups...) }))
 			require.Equal(t, c.wait, after.RequeueAfter)
@@ -233,13 +234,13 @@ func TestTimeoutAnnotationsOfAnOperatorGroup(t *testing.T) {
 // OLM's case: a failed Job without the label is found by its name.
 func TestJobWithoutItsLabelIsFound(t *testing.T) {
 	c := unpackWorld(t, nil)
-	unpackedSoFar(t, c, lookup(t))
-	require.NoError(t, fake.Edit(c, "olm", bundleName, func(j *batchv1.Job) { j.Labels = nil }))
-	j := fake.Find[*batchv1.Job](c, "olm", bundleName).DeepCopy()
+	unpackedSoFar(t, c, Lookup(t))
+	require.NoError(t, fake.Edit(c, "olm", BundleName, func(j *batchv1.Job) { j.Labels = nil }))
+	j := fake.Find[*batchv1.Job](c, "olm", BundleName).DeepCopy()
 	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded",
 		Message: "Job was active longer than specified deadline", LastTransitionTime: metav1.NewTime(c.Now())}}
 	require.NoError(t, c.UpdateStatus(j))
-	out, _ := unpackedSoFar(t, c, lookup(t))
-	same(t, []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}, conditionsOf(out.Lookup))
+	out, _ := unpackedSoFar(t, c, Lookup(t))
+	Same(t, []string{notStarted, "Failed DeadlineExceeded: Job was active longer than specified deadline"}, ConditionsOf(out.Lookup))
 	require.Equal(t, 5*time.Minute, out.RequeueAfter)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan/unpack"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -81,8 +82,8 @@ spec:
 // unpackWorld has a CatalogSource, and a group with annotations.
 func unpackWorld(t testing.TB, annotations map[string]string) *fake.Cluster {
 	t.Helper()
-	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}, Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}})
-	require.NoError(t, fake.Edit(c, ns, "group", func(g *operatorsv1.OperatorGroup) { g.Annotations = annotations }))
+	c := World(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}, Spec: v1alpha1.CatalogSourceSpec{Secrets: []string{"pull"}}})
+	require.NoError(t, fake.Edit(c, NS, "group", func(g *operatorsv1.OperatorGroup) { g.Annotations = annotations }))
 	return c
 }
 
@@ -91,7 +92,7 @@ func unpackedSoFar(t testing.TB, c *fake.Cluster, l v1alpha1.BundleLookup) (unpa
 	t.Helper()
 	var made []olmcore.Object
 	for range 5 {
-		in, err := unpack.Gather(t.Context(), c, ns, l, images)
+		in, err := unpack.Gather(t.Context(), c, NS, l, Images)
 		require.NoError(t, err)
 		in.Now = c.Now()
 		out := unpackRound(t, in)
@@ -114,26 +115,26 @@ func TestPermissionsAreRepaired(t *testing.T) {
 		"another subject": func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "other" },
 	} {
 		out := unpackRound(t, unpacking(t, func(in *unpack.Input) { change(in.RoleBinding) }))
-		require.Equal(t, []string{"delete RoleBinding olm/" + bundleName + " (UnpackObjectDiffers)"}, describe(out.Result), name)
+		require.Equal(t, []string{"delete RoleBinding olm/" + BundleName + " (UnpackObjectDiffers)"}, Describe(out.Result), name)
 		require.NotEmpty(t, out.Actions[0].(olmcore.Delete).Target.UID, name)
 	}
 	theirs := rbacv1.PolicyRule{Verbs: []string{"list"}}
 	out := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.Role.Rules = []rbacv1.PolicyRule{theirs} }))
 	rules := out.Actions[0].(olmcore.Update).After.(*rbacv1.Role).Rules
 	require.Equal(t, theirs, rules[0])
-	require.Equal(t, []string{bundleName}, rules[1].ResourceNames)
+	require.Equal(t, []string{BundleName}, rules[1].ResourceNames)
 }
 
 // TestUnmanagedConfigMapIsLeftAlone: one that says which image it holds is the bundle's, and gets its owner although
 // nothing else is to be done.
 func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
 	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
-		in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
+		in.ConfigMap = Filled(map[string]string{"csv.yaml": EtcdCSV})
 		in.ConfigMap.Labels, in.ConfigMap.OwnerReferences = nil, nil
 	}))
 	require.Empty(t, out.Diagnostics)
 	require.NotNil(t, out.Bundle)
-	require.Equal(t, bundleImage, out.Bundle.Image)
+	require.Equal(t, BundleImage, out.Bundle.Image)
 	require.True(t, olmcore.OwnedBy(out.Actions[0].(olmcore.Update).After, "uid-cool"))
 }
 
@@ -145,15 +146,15 @@ func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
 func TestObjectsThatUnpackABundle(t *testing.T) {
 	const digest = "quay.io/operatorhubio/etcd@sha256:0123"
 	for name, c := range map[string]struct{ image, pull string }{
-		"an image with a tag":    {bundleImage, "Always"},
+		"an image with a tag":    {BundleImage, "Always"},
 		"an image with a digest": {digest, "IfNotPresent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := unpackWorld(t, map[string]string{unpack.AnnotationTimeout: "2m"})
-			l := lookup(t)
+			l := Lookup(t)
 			l.Path = c.image
 			out, objects := unpackedSoFar(t, cluster, l)
-			same(t, []string{incomplete}, conditionsOf(out.Lookup))
+			Same(t, []string{incomplete}, ConditionsOf(out.Lookup))
 			got := map[string]string{}
 			var unpacks, hash string
 			for _, o := range objects {
@@ -165,12 +166,12 @@ func TestObjectsThatUnpackABundle(t *testing.T) {
 					o = o.DeepCopyObject().(olmcore.Object)
 					o.SetAnnotations(nil)
 				}
-				got[kind] = normal(t, shown(t, cluster, o))
+				got[kind] = Normal(t, Shown(t, cluster, o))
 			}
 			require.NotEmpty(t, hash)
 			require.Len(t, unpacks, 63)
-			if c.image == bundleImage {
-				require.Equal(t, bundleName, unpacks)
+			if c.image == BundleImage {
+				require.Equal(t, BundleName, unpacks)
 			}
 			fill := strings.NewReplacer("NAME", unpacks, "PATH", fmt.Sprintf("%q", c.image), "PULL", c.pull)
 			want := map[string]string{}
@@ -183,7 +184,7 @@ func TestObjectsThatUnpackABundle(t *testing.T) {
 				"RoleBinding": `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: olm, name: NAME, labels: {olm.managed: "true"}, owners: [ConfigMap NAME]},
 					roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: NAME}, subjects: [{kind: ServiceAccount, name: NAME, namespace: olm}]}`,
 			} {
-				want[kind] = normal(t, fill.Replace(text))
+				want[kind] = Normal(t, fill.Replace(text))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

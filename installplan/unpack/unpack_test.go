@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/unpack"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -26,8 +27,8 @@ import (
 func TestBundle(t *testing.T) {
 	pods := func(status corev1.PodStatus) func(*unpack.Input) {
 		return func(in *unpack.Input) {
-			in.Pods = olmcore.Found([]*corev1.Pod{{ObjectMeta: inOLM("pod"), Status: status}}...)
-			in.Pods.Items[0].Labels = map[string]string{"job-name": bundleName}
+			in.Pods = olmcore.Found([]*corev1.Pod{{ObjectMeta: InOLM("pod"), Status: status}}...)
+			in.Pods.Items[0].Labels = map[string]string{"job-name": BundleName}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -39,7 +40,7 @@ func TestBundle(t *testing.T) {
 	}{
 		"no CatalogSource": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource = nil }),
 			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
-		"a CatalogSource that is going": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = ago(0) }),
+		"a CatalogSource that is going": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }),
 			conditions: []string{"Pending CatalogSourceMissing: referenced catalogsource not found"}},
 		"a lookup that failed is left alone": {in: unpacking(t, func(in *unpack.Input) {
 			in.Lookup.Conditions = []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue, Reason: "x"}}
@@ -48,34 +49,34 @@ func TestBundle(t *testing.T) {
 		"the ConfigMap comes first": {in: unpacking(t, func(in *unpack.Input) {
 			in.ConfigMap, in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil, nil
 		}),
-			want: []string{"create ConfigMap olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+			want: []string{"create ConfigMap olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
 		"then who may write it": {in: unpacking(t, func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil }),
-			want: []string{"create Role olm/" + bundleName + " (UnpackObjectAbsent)", "create ServiceAccount olm/" + bundleName + " (UnpackObjectAbsent)",
-				"create RoleBinding olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+			want: []string{"create Role olm/" + BundleName + " (UnpackObjectAbsent)", "create ServiceAccount olm/" + BundleName + " (UnpackObjectAbsent)",
+				"create RoleBinding olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
 		"a Role that allows too little": {in: unpacking(t, func(in *unpack.Input) { in.Role.Rules = nil }),
-			want: []string{"update Role olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+			want: []string{"update Role olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
 		"a RoleBinding of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.RoleBinding.Subjects[0].Name = "other" }),
-			want: []string{"delete RoleBinding olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"then the Job": {in: unpacking(t), want: []string{"create Job olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+			want: []string{"delete RoleBinding olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+		"then the Job": {in: unpacking(t), want: []string{"create Job olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
 		"another catalog shares the ConfigMap": {in: unpacking(t, func(in *unpack.Input) { in.CatalogSource.UID = "uid-new" }),
-			want: []string{"update ConfigMap olm/" + bundleName + " (UnpackObjectDiffers)", "create Job olm/" + bundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
-		"a ConfigMap of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: inOLM(bundleName)} }),
+			want: []string{"update ConfigMap olm/" + BundleName + " (UnpackObjectDiffers)", "create Job olm/" + BundleName + " (UnpackObjectAbsent)"}, conditions: []string{notStarted}},
+		"a ConfigMap of somebody else": {in: unpacking(t, func(in *unpack.Input) { in.ConfigMap = &corev1.ConfigMap{ObjectMeta: InOLM(BundleName)} }),
 			reasons: []string{"UnpackNameTaken"}, conditions: []string{notStarted}},
 		"a Job that runs": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
-		"a Job without Pods, too soon to tell": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.CreationTimestamp = *ago(10 * time.Second) }))),
+		"a Job without Pods, too soon to tell": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.CreationTimestamp = *Ago(10 * time.Second) }))),
 			conditions: []string{incomplete}, requeue: 20 * time.Second},
-		"a Job without Pods": {in: unpacking(t, withJobs(madeJob(t))), conditions: []string{incomplete + ": Unpack job olm/" + bundleName + " has no pods"}},
+		"a Job without Pods": {in: unpacking(t, withJobs(madeJob(t))), conditions: []string{incomplete + ": Unpack job olm/" + BundleName + " has no pods"}},
 		"a Job that a webhook changed": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
 			j.Spec.ActiveDeadlineSeconds, j.Spec.Template.Spec.Tolerations = new(int64(7)), nil
 		})), pods(corev1.PodStatus{Phase: corev1.PodRunning})), conditions: []string{incomplete}},
 		"a Job for other images": {in: unpacking(t, withJobs(madeJob(t)), func(in *unpack.Input) { in.Config.OPMImage = "opm:2" }),
-			want: []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+			want: []string{"delete Job olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
 		"a Job that OLM made": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.Annotations = nil })), pods(corev1.PodStatus{Phase: corev1.PodRunning})),
 			conditions: []string{incomplete}},
 		"a Job that OLM made for another image": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) {
 			j.Annotations, j.Spec.Template.Spec.InitContainers[1].Image = nil, "other"
-		}))), want: []string{"delete Job olm/" + bundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
-		"a Job that is going": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.DeletionTimestamp = ago(0) }))), conditions: []string{notStarted}},
+		}))), want: []string{"delete Job olm/" + BundleName + " (UnpackObjectDiffers)"}, conditions: []string{notStarted}},
+		"a Job that is going": {in: unpacking(t, withJobs(madeJob(t, func(j *batchv1.Job) { j.DeletionTimestamp = Ago(0) }))), conditions: []string{notStarted}},
 		"an image that cannot be pulled": {in: unpacking(t, withJobs(madeJob(t)), pods(corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{
 			{Name: "pull", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not there"}}},
 			{Name: "util"}, {Name: "done", Ready: true}}})),
@@ -98,25 +99,25 @@ func TestBundle(t *testing.T) {
 		"a Job that ended, and its ConfigMap is not visible": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Second)))),
 			conditions: []string{incomplete}, requeue: 9 * time.Second},
 		"a Job that ended, and left nothing": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
-			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
 		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
-			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + bundleName + " holds no bundle"}},
-		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}))},
-		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
-		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Lookup.Identifier = "etcd.v2" }),
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
+		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}))},
+		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
+		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Lookup.Identifier = "etcd.v2" }),
 			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: operator etcd.v2: its bundle's ClusterServiceVersion is named "etcd.v1"`}},
-		"a bundle of two versions": {in: unpacking(t, loaded(map[string]string{"a.yaml": etcdCSV, "b.yaml": etcdCSV})),
+		"a bundle of two versions": {in: unpacking(t, loaded(map[string]string{"a.yaml": EtcdCSV, "b.yaml": EtcdCSV})),
 			reasons: []string{"BundleInvalid", "BundleInvalid"}, conditions: []string{notStarted, "Failed BundleInvalid: operator etcd.v1: its bundle has more than one ClusterServiceVersion"}},
-		"properties that are none": {in: unpacking(t, loaded(map[string]string{"csv.yaml": etcdCSV}), func(in *unpack.Input) { in.Lookup.Properties = "{" }),
+		"properties that are none": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Lookup.Properties = "{" }),
 			reasons: []string{"BundleInvalid"}, conditions: []string{notStarted, `Failed BundleInvalid: failed to load bundle properties for "etcd.v1": failed to unmarshal properties annotation: unexpected end of JSON input`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, invariant.Laws(unpackResult, c.in))
 			got := unpackRound(t, c.in)
-			same(t, c.want, describe(got.Result))
-			same(t, c.conditions, conditionsOf(got.Lookup))
-			same(t, c.reasons, reasons(got.Result))
-			same(t, c.requeue, got.RequeueAfter)
+			Same(t, c.want, Describe(got.Result))
+			Same(t, c.conditions, ConditionsOf(got.Lookup))
+			Same(t, c.reasons, Reasons(got.Result))
+			Same(t, c.requeue, got.RequeueAfter)
 			require.Equal(t, strings.Contains(name, "bundle is there"), got.Bundle != nil)
 		})
 	}
@@ -142,35 +143,35 @@ func TestWhatUnpackingWaitsFor(t *testing.T) {
 		want   string
 	}{
 		"a CatalogSource without UID": {func(in *unpack.Input) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
-		"a CatalogSource that goes":   {func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
-		"a ConfigMap that goes":       {func(in *unpack.Input) { in.ConfigMap.DeletionTimestamp = ago(0) }, notStarted},
+		"a CatalogSource that goes":   {func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found"},
+		"a ConfigMap that goes":       {func(in *unpack.Input) { in.ConfigMap.DeletionTimestamp = Ago(0) }, notStarted},
 		"a ConfigMap without UID":     {func(in *unpack.Input) { in.ConfigMap.UID = "" }, notStarted},
 		"a full ConfigMap that goes": {func(in *unpack.Input) {
-			in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
-			in.ConfigMap.DeletionTimestamp = ago(0)
+			in.ConfigMap = Filled(map[string]string{"csv.yaml": EtcdCSV})
+			in.ConfigMap.DeletionTimestamp = Ago(0)
 		}, notStarted},
-		"an account that goes": {func(in *unpack.Input) { in.ServiceAccount.DeletionTimestamp = ago(0) }, notStarted},
-		"a Role that goes":     {func(in *unpack.Input) { in.Role.DeletionTimestamp = ago(0) }, notStarted},
-		"a binding that goes":  {func(in *unpack.Input) { in.RoleBinding.DeletionTimestamp = ago(0) }, notStarted},
+		"an account that goes": {func(in *unpack.Input) { in.ServiceAccount.DeletionTimestamp = Ago(0) }, notStarted},
+		"a Role that goes":     {func(in *unpack.Input) { in.Role.DeletionTimestamp = Ago(0) }, notStarted},
+		"a binding that goes":  {func(in *unpack.Input) { in.RoleBinding.DeletionTimestamp = Ago(0) }, notStarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := unpackRound(t, unpacking(t, c.change))
 			require.Empty(t, out.Actions)
-			require.Equal(t, []string{c.want}, conditionsOf(out.Lookup))
+			require.Equal(t, []string{c.want}, ConditionsOf(out.Lookup))
 		})
 	}
 }
 
 // TestConditionTimeFollowsItsReason is that of its reason.
 func TestConditionTimeFollowsItsReason(t *testing.T) {
-	same(t, ago(0), unpackRound(t, unpacking(t, withJobs(madeJob(t)))).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
-	same(t, ago(time.Minute), unpackRound(t, unpacking(t)).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
+	Same(t, Ago(0), unpackRound(t, unpacking(t, withJobs(madeJob(t)))).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
+	Same(t, Ago(time.Minute), unpackRound(t, unpacking(t)).Lookup.GetCondition(v1alpha1.BundleLookupPending).LastTransitionTime)
 }
 
 // TestInvalidBundleHasNoDigest.
 func TestInvalidBundleHasNoDigest(t *testing.T) {
 	out := unpackRound(t, unpacking(t, func(in *unpack.Input) {
-		in.ConfigMap = filled(map[string]string{"csv.yaml": etcdCSV})
+		in.ConfigMap = Filled(map[string]string{"csv.yaml": EtcdCSV})
 		in.Lookup.Properties = "{"
 	}))
 	require.Empty(t, out.Digest)
@@ -195,29 +196,29 @@ func TestInputErrors(t *testing.T) {
 }
 
 func TestGatherReadsTheNamespaceOfTheCatalog(t *testing.T) {
-	job := &batchv1.Job{ObjectMeta: inOLM(bundleName)}
-	pod := &corev1.Pod{ObjectMeta: inOLM("pod")}
-	pod.Labels = map[string]string{"job-name": bundleName}
+	job := &batchv1.Job{ObjectMeta: InOLM(BundleName)}
+	pod := &corev1.Pod{ObjectMeta: InOLM("pod")}
+	pod.Labels = map[string]string{"job-name": BundleName}
 	full := unpacking(t)
-	objects := []olmcore.Object{full.CatalogSource, full.ConfigMap, full.Role, full.RoleBinding, full.ServiceAccount, job, pod, group()}
-	in, err := unpack.Gather(t.Context(), reader(t, objects...), ns, lookup(t), images)
+	objects := []olmcore.Object{full.CatalogSource, full.ConfigMap, full.Role, full.RoleBinding, full.ServiceAccount, job, pod, Group()}
+	in, err := unpack.Gather(t.Context(), Reader(t, objects...), NS, Lookup(t), Images)
 	require.NoError(t, err)
 	require.NotNil(t, in.CatalogSource)
 	require.Equal(t, olmcore.Found(job), in.Jobs, "found without its label")
 	require.Equal(t, olmcore.Found(pod), in.Pods)
 	require.Len(t, in.OperatorGroups.Items, 1)
 	for _, kind := range []string{"CatalogSource", "ConfigMap", "Role", "RoleBinding", "ServiceAccount", "Job", "Pod", "OperatorGroup"} {
-		r := reader(t, objects...)
+		r := Reader(t, objects...)
 		r.Fail = kind
-		_, err := unpack.Gather(t.Context(), r, ns, lookup(t), images)
+		_, err := unpack.Gather(t.Context(), r, NS, Lookup(t), Images)
 		require.Error(t, err, kind)
 	}
-	_, err = unpack.Gather(t.Context(), reader(t), ns, v1alpha1.BundleLookup{}, images)
+	_, err = unpack.Gather(t.Context(), Reader(t), NS, v1alpha1.BundleLookup{}, Images)
 	require.NoError(t, err, "Unpack says what is wrong with it")
 }
 
 func BenchmarkLoad(b *testing.B) {
-	in := unpacking(b, loaded(map[string]string{"csv.yaml": etcdCSV}))
+	in := unpacking(b, loaded(map[string]string{"csv.yaml": EtcdCSV}))
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = unpack.Bundle(allRead(in))
@@ -225,14 +226,14 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 func ExampleBundle() {
-	o := olmcore.Operator{Name: "etcd.v1", Bundle: olmcore.Bundle{Image: bundleImage}}
+	o := olmcore.Operator{Name: "etcd.v1", Bundle: olmcore.Bundle{Image: BundleImage}}
 	o.Catalog.Namespace, o.Catalog.Name = "olm", "cool"
-	lookup, err := bundle.NewLookup(o, noon)
+	lookup, err := bundle.NewLookup(o, Noon)
 	if err != nil {
 		panic(err)
 	}
-	source := &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}
-	out, err := unpack.Bundle(allRead(unpack.Input{Now: noon, Lookup: lookup, CatalogSource: source, Config: images}))
+	source := &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool")}
+	out, err := unpack.Bundle(allRead(unpack.Input{Now: Noon, Lookup: lookup, CatalogSource: source, Config: Images}))
 	if err != nil {
 		panic(err)
 	}

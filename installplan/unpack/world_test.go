@@ -18,12 +18,13 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan/unpack"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // admitted is a Job as a webhook may make of it.
 func admitted(t *rapid.T, a olmcore.Create) olmcore.Create {
-	if !maybe(t, "altered") {
+	if !Maybe(t, "altered") {
 		return a
 	}
 	j := a.Object.DeepCopyObject().(*batchv1.Job)
@@ -51,14 +52,14 @@ func faults(t *rapid.T, c *fake.Cluster) {
 // OLM's case: a failed try is repeated, a successful one not.
 func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := newWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
+		c, err := NewWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
 		require.NoError(t, err)
 		faults(t, c)
 		failures := rapid.IntRange(0, 3).Draw(t, "failures")
 		var failedAt time.Time
 		for range 400 {
 			c.RestartController()
-			in, err := unpack.Gather(t.Context(), c, ns, lookup(t), images)
+			in, err := unpack.Gather(t.Context(), c, NS, Lookup(t), Images)
 			require.NoError(t, err)
 			in.Now = c.Now()
 			out := unpackRound(t, in)
@@ -73,7 +74,7 @@ func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 			require.LessOrEqual(t, len(running), 1)
 			for _, j := range running {
 				require.False(t, c.Now().Before(failedAt.Add(5*time.Minute)), "too soon")
-				binding, err := olmcore.Get[*rbacv1.RoleBinding](t.Context(), c, "olm", bundleName)
+				binding, err := olmcore.Get[*rbacv1.RoleBinding](t.Context(), c, "olm", BundleName)
 				require.NoError(t, err)
 				require.NotNil(t, binding)
 				end := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.Now())}
@@ -81,9 +82,9 @@ func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 					failures--
 					end.Type, end.Reason, failedAt = batchv1.JobFailed, "BackoffLimitExceeded", c.Now()
 				} else {
-					require.NoError(t, fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) {
-						cm.Annotations = map[string]string{"olm.sourceImage": bundleImage}
-						cm.Data = map[string]string{"csv.yaml": etcdCSV}
+					require.NoError(t, fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) {
+						cm.Annotations = map[string]string{"olm.sourceImage": BundleImage}
+						cm.Data = map[string]string{"csv.yaml": EtcdCSV}
 					}))
 				}
 				after := j.DeepCopy()
@@ -101,7 +102,7 @@ func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 // and its name is its own.
 func TestOneBundleForTwoNamespaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := newWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
+		c, err := NewWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
 		require.NoError(t, err)
 		for _, name := range []string{"one", "two"} {
 			require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "group", Annotations: map[string]string{
@@ -111,7 +112,7 @@ func TestOneBundleForTwoNamespaces(t *testing.T) {
 		}
 		names := map[string]bool{}
 		ask := func(namespace string) []olmcore.Action {
-			in, err := unpack.Gather(t.Context(), c, namespace, lookup(t), images)
+			in, err := unpack.Gather(t.Context(), c, namespace, Lookup(t), Images)
 			require.NoError(t, err)
 			in.Now = c.Now()
 			actions := unpackRound(t, in).Actions
@@ -138,7 +139,7 @@ func TestOneBundleForTwoNamespaces(t *testing.T) {
 					continue
 				}
 				running++
-				if len(jobs) < 5 && maybe(t, "fails") {
+				if len(jobs) < 5 && Maybe(t, "fails") {
 					after := j.DeepCopy()
 					after.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.Now())}}
 					require.NoError(t, c.UpdateStatus(after))
