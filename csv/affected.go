@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -29,7 +28,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
 	}
-	keys := append(concerned(o), requirement.All.Concerned(o)...)
+	keys := append(concerned(o), requirements.concerned(o)...)
 	var distinct []types.NamespacedName
 	for _, key := range keys {
 		isIn := func(wider types.NamespacedName) bool { return wider != key && slices.Contains(keys, wider) }

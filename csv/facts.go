@@ -13,7 +13,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/csv/internal/status"
 )
 
@@ -40,9 +39,8 @@ type facts struct {
 	// claim is how the APIs that the CSV provides compare with those that groups list; without a conflict for one that
 	// is leaving or whose group is not known.
 	claim group.Claim
-	needs requirement.Observed
 	// report is what the requirements are judged to be, in the phases that depend on them.
-	report requirement.Report
+	report report
 	met    bool
 	// source is what the Deployments are made from.
 	source deployment.Source
@@ -51,7 +49,7 @@ type facts struct {
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c), needs: in.needs(),
+		Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c),
 		source: deployment.Source{
 			CSV: c, Config: deployment.ConfigOf(c, in.Subscriptions.Items),
 			ProxyEnv: in.Config.ProxyEnv, ExcludedAnnotations: in.Config.ExcludedAnnotations,
@@ -69,8 +67,8 @@ func factsOf(in *Input) *facts {
 	}
 	switch f.phase {
 	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
-		f.report = requirement.All.Judge(&f.needs)
-		f.met = f.report.Met()
+		f.report = requirements.judge(in)
+		f.met = f.report.met()
 	}
 	return f
 }

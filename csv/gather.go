@@ -22,7 +22,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -42,7 +41,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in := Input{ClusterServiceVersion: c, Config: config}
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, c.Namespace, nil)
 	in.OtherGroups, in.OtherProviders = readOtherGroups(reads, c)
-	in.setNeeds(requirement.All.Gather(reads, c))
+	requirements.gather(reads, &in)
 	in.Deployments = readDeployments(reads, c)
 	in.Neighbours = readNeighbours(reads, &in)
 	in.OperatorConditions = read.Named[*operatorsv2.OperatorCondition](reads, c.Namespace, []string{c.Spec.Replaces})

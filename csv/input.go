@@ -18,7 +18,6 @@ import (
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -189,20 +188,4 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverValues(c, in.Config.ProxyEnv)
 	olmcore.CoverValue(c, in.Config.AdoptForeignDeployments)
 	in.Config.Cleanup.Cover(c)
-}
-
-// needs is what the requirements are judged by.
-func (in *Input) needs() requirement.Observed {
-	return requirement.Observed{
-		CSV: in.ClusterServiceVersion, Neighbours: in.Neighbours.Items, KubernetesVersion: in.KubernetesVersion, ServedAPIs: in.ServedAPIs,
-		CustomResourceDefinitions: in.CustomResourceDefinitions, APIServices: in.APIServices, ServiceAccounts: in.ServiceAccounts,
-		Roles: in.Roles, RoleBindings: in.RoleBindings, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
-	}
-}
-
-// setNeeds is the reverse of needs for the lists that requirements read.
-func (in *Input) setNeeds(o requirement.Observed) {
-	in.CustomResourceDefinitions, in.APIServices, in.ServiceAccounts = o.CustomResourceDefinitions, o.APIServices, o.ServiceAccounts
-	in.Roles, in.RoleBindings = o.Roles, o.RoleBindings
-	in.ClusterRoles, in.ClusterRoleBindings = o.ClusterRoles, o.ClusterRoleBindings
 }

@@ -3,14 +3,17 @@
 package csv
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -23,22 +26,18 @@ func eachList(in reflect.Value, visit func(name string, list reflect.Value)) {
 	}
 }
 
-// TestEachListOfARequirementIsPassedOn names a list that needs or setNeeds forgets.
-func TestEachListOfARequirementIsPassedOn(t *testing.T) {
-	var in Input
-	eachList(reflect.ValueOf(&in).Elem(), func(_ string, list reflect.Value) { list.FieldByName("Complete").SetBool(true) })
-	eachList(reflect.ValueOf(in.needs()), func(name string, list reflect.Value) {
-		require.True(t, list.FieldByName("Complete").Bool(), "Input.needs leaves out %s", name)
-	})
-	var o requirement.Observed
-	eachList(reflect.ValueOf(&o).Elem(), func(_ string, list reflect.Value) { list.FieldByName("Complete").SetBool(true) })
-	in = Input{}
-	in.setNeeds(o)
-	eachList(reflect.ValueOf(&o).Elem(), func(name string, _ reflect.Value) {
-		if name == "ServedAPIs" { // it is the caller's to fill in
-			return
+// TestEachListIsRead names a list that Gather forgets.
+func TestEachListIsRead(t *testing.T) {
+	c := &version{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "u"}}
+	c.Status.Phase = v1alpha1.CSVPhaseInstallReady
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c}, olmcore.Everything)
+	require.NoError(t, err)
+	in, err := Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, Config{})
+	require.NoError(t, err)
+	eachList(reflect.ValueOf(in), func(name string, list reflect.Value) {
+		if name != "ServedAPIs" { // it is the caller's to fill in
+			require.True(t, list.FieldByName("Complete").Bool(), "Gather does not read %s", name)
 		}
-		require.True(t, reflect.ValueOf(in).FieldByName(name).FieldByName("Complete").Bool(), "Input.setNeeds leaves out %s", name)
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -40,7 +39,7 @@ func failForward(f *facts) (decision, bool) {
 }
 
 func requirementsUnread(f *facts) (decision, bool) {
-	list := requirement.All.Unread(&f.needs)
+	list := requirements.unread(f.Input)
 	return f.unread(list == "", list)
 }
 
@@ -124,7 +123,7 @@ func gatePassed(f *facts) (decision, bool) {
 func upgradeBegan(f *facts) (decision, bool) {
 	d, decided := beingReplaced(f.Successor)
 	return reporting(d), decided && !f.met && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
-		requirement.All.TakenBy(&f.needs, f.report, f.Successor)
+		requirements.takenBy(f.Input, f.report, f.Successor)
 }
 
 // neverRan lets a Pending CSV that never ran give way to a successor that lacks nothing but that this one does: the
@@ -232,7 +231,7 @@ func stillHealthy(f *facts) (decision, bool) {
 		return judged(state, why, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy), true
 	}
 	d := healthy
-	if !(requirement.Report{f.csv.Status.RequirementStatus}).Met() {
+	if isAnyUnmet(f.csv.Status.RequirementStatus) {
 		d = reporting(d)
 		d.refresh = true
 	}

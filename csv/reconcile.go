@@ -12,7 +12,6 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/requirement"
 	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -76,7 +75,7 @@ func (f *facts) repair(d decision) []olmcore.Action {
 		return nil
 	}
 	var actions []olmcore.Action
-	for _, o := range requirement.All.Heal(&f.needs, f.report) {
+	for _, o := range requirements.heal(f.Input, f.report) {
 		deployment.LabelComponents(o, f.csv)
 		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
 			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
@@ -92,7 +91,7 @@ func (f *facts) result(d decision) olmcore.Result {
 	s := &f.csv.Status
 	moved := s.Phase != d.phase || s.Reason != d.reason
 	said := moved || s.Message != d.message
-	report := f.report.Entries()
+	report := f.report.entries()
 	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, report)
 	// The timeout of an installation needs a time to count from.
 	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata

@@ -71,7 +71,7 @@ func Assess(in Input) (Assessment, error) {
 	d := decide(f)
 	var report []v1alpha1.RequirementStatus
 	if d.reported {
-		report = f.report.Entries()
+		report = f.report.entries()
 	}
 	return Assessment{
 		Rule: d.rule, Phase: d.phase, Reason: d.reason, Message: d.message,

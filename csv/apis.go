@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package requirement
+package csv
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -16,33 +18,33 @@ import (
 )
 
 // requiredAPIServices are the APIs of APIServices that others provide.
-var requiredAPIServices = Requirement{
-	Name: "RequiredAPIServices",
-	Gather: func(r *read.Reads, o *Observed) {
+var requiredAPIServices = requirement{
+	name: "RequiredAPIServices",
+	gather: func(r *read.Reads, in *Input) {
 		var names []string
-		for _, d := range o.CSV.Spec.APIServiceDefinitions.Required {
+		for _, d := range in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required {
 			names = append(names, d.GetName())
 		}
-		o.APIServices = read.Named[*apiregistrationv1.APIService](r, "", names)
+		in.APIServices = read.Named[*apiregistrationv1.APIService](r, "", names)
 	},
-	Unread:   func(o *Observed) string { return unless(o.APIServices.Complete, "APIServices") },
-	Judge:    judgeRequiredAPIServices,
-	Concerns: concernEvery[*apiregistrationv1.APIService],
+	unread:   func(in *Input) []string { return read.Missing(in.APIServices, "APIServices") },
+	judge:    judgeRequiredAPIServices,
+	concerns: concernEvery[*apiregistrationv1.APIService],
 }
 
 // ownedAPIServices are the APIs that the operator itself serves: its strategy has to have the Deployment that does.
-var ownedAPIServices = Requirement{Name: "OwnedAPIServices", Judge: judgeOwnedAPIServices}
+var ownedAPIServices = requirement{name: "OwnedAPIServices", judge: judgeOwnedAPIServices}
 
 // nativeAPIs are kinds of the cluster, spec.nativeAPIs.
-var nativeAPIs = Requirement{Name: "NativeAPIs", Judge: judgeNativeAPIs}
+var nativeAPIs = requirement{name: "NativeAPIs", judge: judgeNativeAPIs}
 
 func apiService(name string) v1alpha1.RequirementStatus {
 	return v1alpha1.RequirementStatus{Group: apiregistrationv1.GroupName, Version: "v1", Kind: "APIService", Name: name}
 }
 
 // judgeRequiredAPIServices has one entry for each name that the CSV does not own.
-func judgeRequiredAPIServices(o *Observed) []v1alpha1.RequirementStatus {
-	definitions := &o.CSV.Spec.APIServiceDefinitions
+func judgeRequiredAPIServices(in *Input) []v1alpha1.RequirementStatus {
+	definitions := &in.ClusterServiceVersion.Spec.APIServiceDefinitions
 	var report []v1alpha1.RequirementStatus
 	for _, d := range definitions.Required {
 		r := apiService(d.GetName())
@@ -51,10 +53,10 @@ func judgeRequiredAPIServices(o *Observed) []v1alpha1.RequirementStatus {
 		if known {
 			continue
 		}
-		service, exists := owned.Find(o.APIServices.Items, "", r.Name)
+		service, exists := owned.Find(in.APIServices.Items, "", r.Name)
 		r.Status = notPresent
 		switch {
-		case o.ServedAPIs.Complete && !slices.Contains(o.ServedAPIs.Items, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}):
+		case in.ServedAPIs.Complete && !slices.Contains(in.ServedAPIs.Items, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}):
 			r.Message = fmt.Sprintf("kind %s is not served by %s", d.Kind, r.Name)
 		case !exists:
 			r.Message = fmt.Sprintf("APIService %s not found", r.Name)
@@ -76,9 +78,9 @@ func isAvailable(service *apiregistrationv1.APIService) bool {
 }
 
 // judgeOwnedAPIServices has one entry for each group version. It can hold several kinds, of which the worst counts.
-func judgeOwnedAPIServices(o *Observed) []v1alpha1.RequirementStatus {
-	served, declared := map[string]bool{}, owned.Deployments(o.CSV) // by name
-	for _, d := range o.CSV.Spec.APIServiceDefinitions.Owned {
+func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
+	served, declared := map[string]bool{}, owned.Deployments(in.ClusterServiceVersion) // by name
+	for _, d := range in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned {
 		before, known := served[d.GetName()]
 		served[d.GetName()] = declared.Has(d.DeploymentName) && (before || !known)
 	}
@@ -95,18 +97,18 @@ func judgeOwnedAPIServices(o *Observed) []v1alpha1.RequirementStatus {
 }
 
 // judgeNativeAPIs has the entries in the order of the spec.
-func judgeNativeAPIs(o *Observed) []v1alpha1.RequirementStatus {
+func judgeNativeAPIs(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
-	for _, api := range o.CSV.Spec.NativeAPIs {
+	for _, api := range in.ClusterServiceVersion.Spec.NativeAPIs {
 		gvk := schema.GroupVersionKind{Group: api.Group, Version: api.Version, Kind: api.Kind}
 		r := v1alpha1.RequirementStatus{
 			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: gvk.Version + "." + gvk.Group,
 			Status: notPresent, Message: "Native API does not exist",
 		}
 		switch {
-		case o.ServedAPIs.Complete && slices.Contains(o.ServedAPIs.Items, gvk), !o.ServedAPIs.Complete && slices.Contains(kubernetesKinds, gvk):
+		case in.ServedAPIs.Complete && slices.Contains(in.ServedAPIs.Items, gvk), !in.ServedAPIs.Complete && slices.Contains(kubernetesKinds, gvk):
 			r.Status, r.Message = present, "Native API exists"
-		case !o.ServedAPIs.Complete:
+		case !in.ServedAPIs.Complete:
 			r.Message = fmt.Sprintf("API discovery for %s failed", gvk.GroupVersion())
 		}
 		report = append(report, r)
@@ -126,3 +128,46 @@ var kubernetesKinds = func() []schema.GroupVersionKind {
 	}
 	return kinds
 }()
+
+// kubernetesVersion is spec.minKubeVersion.
+var kubernetesVersion = requirement{name: "KubernetesVersion", judge: judgeKubernetesVersion}
+
+func judgeKubernetesVersion(in *Input) []v1alpha1.RequirementStatus {
+	minimum := in.ClusterServiceVersion.Spec.MinKubeVersion
+	if minimum == "" {
+		return nil
+	}
+	r := v1alpha1.RequirementStatus{
+		Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion, Kind: v1alpha1.ClusterServiceVersionKind,
+		Name: in.ClusterServiceVersion.Name, Status: notSatisfied,
+	}
+	release, _, _ := strings.Cut(in.KubernetesVersion, "-")
+	server, serverErr := parseKubernetesVersion(release)
+	want, wantErr := parseKubernetesVersion(minimum)
+	switch {
+	case in.KubernetesVersion == "":
+		r.Message = "Server version discovery error"
+	case serverErr != nil:
+		r.Message = "Server version parsing error"
+	case wantErr != nil:
+		r.Message = "CSV version parsing error"
+	case want.GT(server):
+		r.Message = fmt.Sprintf("CSV version requirement not met: minKubeVersion (%s) > server version (%s)", minimum, server)
+	default:
+		r.Status, r.Message = present, fmt.Sprintf("CSV minKubeVersion (%s) less than server version (%s)", minimum, in.KubernetesVersion)
+	}
+	return []v1alpha1.RequirementStatus{r}
+}
+
+// parseKubernetesVersion accepts what semver does, one leading v, and a version without its patch number.
+func parseKubernetesVersion(s string) (semver.Version, error) {
+	s = strings.TrimPrefix(s, "v")
+	core := strings.IndexAny(s, "-+")
+	if core < 0 {
+		core = len(s)
+	}
+	if strings.Count(s[:core], ".") == 1 {
+		s = s[:core] + ".0" + s[core:]
+	}
+	return semver.Parse(s)
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package requirement
+package csv
 
 import (
 	"slices"
@@ -15,23 +15,23 @@ import (
 )
 
 // customResourceDefinitions are the CRDs that a CSV owns or requires.
-var customResourceDefinitions = Requirement{
-	Name: "CustomResourceDefinitions",
-	Gather: func(r *read.Reads, o *Observed) {
+var customResourceDefinitions = requirement{
+	name: "CustomResourceDefinitions",
+	gather: func(r *read.Reads, in *Input) {
 		var names []string
-		for _, d := range slices.Concat(o.CSV.Spec.CustomResourceDefinitions.Owned, o.CSV.Spec.CustomResourceDefinitions.Required) {
+		for _, d := range slices.Concat(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Required) {
 			names = append(names, d.Name)
 		}
-		o.CustomResourceDefinitions = read.Named[*apiextensionsv1.CustomResourceDefinition](r, "", names)
+		in.CustomResourceDefinitions = read.Named[*apiextensionsv1.CustomResourceDefinition](r, "", names)
 	},
-	Unread: func(o *Observed) string {
-		return unless(o.CustomResourceDefinitions.Complete, "CustomResourceDefinitions")
+	unread: func(in *Input) []string {
+		return read.Missing(in.CustomResourceDefinitions, "CustomResourceDefinitions")
 	},
-	Judge:    judgeDefinitions,
-	Concerns: concernEvery[*apiextensionsv1.CustomResourceDefinition],
+	judge:    judgeDefinitions,
+	concerns: concernEvery[*apiextensionsv1.CustomResourceDefinition],
 	// The CRD of an upgrade is applied before the new version is installed, and may have dropped the old one.
-	TakenBy: func(o *Observed, _ *owned.CSV, r v1alpha1.RequirementStatus) bool {
-		return strings.HasPrefix(r.Message, versionNotServed) && owned.Describes(o.CSV.Spec.CustomResourceDefinitions.Owned, r.Name)
+	takenBy: func(in *Input, _ *version, r v1alpha1.RequirementStatus) bool {
+		return strings.HasPrefix(r.Message, versionNotServed) && owned.Describes(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
 	},
 }
 
@@ -39,8 +39,8 @@ const versionNotServed = "CRD version not served"
 
 // judgeDefinitions has one entry for each name, sorted. Of a CRD that is owned and required the owned descriptions
 // count.
-func judgeDefinitions(o *Observed) []v1alpha1.RequirementStatus {
-	definitions := &o.CSV.Spec.CustomResourceDefinitions
+func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
+	definitions := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 	versions := map[string][]string{} // by CRD
 	isOwned := map[string]bool{}
 	for _, d := range definitions.Owned {
@@ -51,12 +51,12 @@ func judgeDefinitions(o *Observed) []v1alpha1.RequirementStatus {
 			versions[d.Name] = append(versions[d.Name], d.Version)
 		}
 	}
-	found := owned.ByName(o.CustomResourceDefinitions.Items)
+	found := owned.ByName(in.CustomResourceDefinitions.Items)
 	report := make([]v1alpha1.RequirementStatus, 0, len(versions))
 	for name, described := range versions {
 		r := v1alpha1.RequirementStatus{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition", Name: name}
 		crd := found[types.NamespacedName{Name: name}]
-		r.Status, r.Message = judgeDefinition(o, crd, described, isOwned[name])
+		r.Status, r.Message = judgeDefinition(in, crd, described, isOwned[name])
 		if r.Status == present {
 			r.UUID = string(crd.UID)
 		}
@@ -66,14 +66,14 @@ func judgeDefinitions(o *Observed) []v1alpha1.RequirementStatus {
 	return report
 }
 
-func judgeDefinition(o *Observed, crd *apiextensionsv1.CustomResourceDefinition, described []string, isOwned bool) (v1alpha1.StatusReason, string) {
+func judgeDefinition(in *Input, crd *apiextensionsv1.CustomResourceDefinition, described []string, isOwned bool) (v1alpha1.StatusReason, string) {
 	switch {
 	case crd == nil:
 		return notPresent, "CRD is not present"
 	case crd.DeletionTimestamp != nil:
 		return notAvailable, "CRD is being deleted"
 	}
-	if others := installedAlongside(o, crd); isOwned && len(others) > 0 {
+	if others := installedAlongside(in, crd); isOwned && len(others) > 0 {
 		return notSatisfied, "CRD installed alongside other CSV(s): " + strings.Join(others, ", ")
 	}
 	unserved := slices.DeleteFunc(slices.Sorted(slices.Values(described)), func(version string) bool { return serves(crd, version) })
@@ -103,21 +103,21 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensio
 // installedAlongside returns the older versions of this CSV that a CRD came with, as long as it did not come with this
 // one too: the CRD of the new version has not been applied yet. They are those that spec.replaces leads to through CSVs
 // that the CRD notes and that exist.
-func installedAlongside(o *Observed, crd *apiextensionsv1.CustomResourceDefinition) []string {
-	noted := map[string]*owned.CSV{}
+func installedAlongside(in *Input, crd *apiextensionsv1.CustomResourceDefinition) []string {
+	noted := map[string]*version{}
 	for _, key := range owned.Alongside(crd) {
-		if key.Namespace != o.CSV.Namespace {
+		if key.Namespace != in.ClusterServiceVersion.Namespace {
 			continue
 		}
-		if key.Name == o.CSV.Name {
+		if key.Name == in.ClusterServiceVersion.Name {
 			return nil
 		}
-		if other, ok := owned.Find(o.Neighbours, key.Namespace, key.Name); ok && !other.IsCopied() {
+		if other, ok := owned.Find(in.Neighbours.Items, key.Namespace, key.Name); ok && !other.IsCopied() {
 			noted[key.Name] = other
 		}
 	}
 	var reached []string
-	for other := noted[o.CSV.Spec.Replaces]; other != nil && !slices.Contains(reached, other.Name); other = noted[other.Spec.Replaces] {
+	for other := noted[in.ClusterServiceVersion.Spec.Replaces]; other != nil && !slices.Contains(reached, other.Name); other = noted[other.Spec.Replaces] {
 		reached = append(reached, other.Name)
 	}
 	slices.Sort(reached)

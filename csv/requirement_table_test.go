@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestOneRowAddsARequirement: a ServiceAccount with the name of the CSV is read, judged, reported, made again and
+// watched, because one row says so.
+func TestOneRowAddsARequirement(t *testing.T) {
+	rows := append(slices.Clone(requirements), requirement{
+		name: "Namesake",
+		gather: func(r *read.Reads, in *Input) {
+			in.ServiceAccounts = read.Named[*corev1.ServiceAccount](r, in.ClusterServiceVersion.Namespace, []string{in.ClusterServiceVersion.Name})
+		},
+		unread: func(in *Input) []string { return read.Missing(in.ServiceAccounts, "ServiceAccounts") },
+		judge: func(in *Input) []v1alpha1.RequirementStatus {
+			r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: in.ClusterServiceVersion.Name, Status: present}
+			if _, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, in.ClusterServiceVersion.Name); !exists {
+				r.Status = notPresent
+			}
+			return []v1alpha1.RequirementStatus{r}
+		},
+		concerns: func(o olmcore.Object) []types.NamespacedName {
+			return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
+		},
+		takenBy: func(*Input, *version, v1alpha1.RequirementStatus) bool { return true },
+		heal:    func(in *Input) []olmcore.Object { return []olmcore.Object{account(in.ClusterServiceVersion.Name)} },
+	})
+	c := &version{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "u"}}
+
+	in := &Input{ClusterServiceVersion: c}
+	require.Equal(t, "ServiceAccounts", rows.unread(in))
+	require.Empty(t, requirements.unread(in))
+
+	snapshot, err := olmcore.NewSnapshot(nil, olmcore.Everything)
+	require.NoError(t, err)
+	reads := read.From(context.Background(), snapshot)
+	rows.gather(reads, in)
+	require.NoError(t, reads.Err())
+	require.Empty(t, rows.unread(in))
+	report := rows.judge(in)
+	require.False(t, report.met())
+	entries := report.entries()
+	require.Equal(t, "cool.v1", entries[len(entries)-1].Name)
+	require.Len(t, rows.heal(in, report), 1)
+	require.True(t, rows.takenBy(in, report, c))
+	require.Contains(t, rows.concerned(account("cool.v1")), types.NamespacedName{Namespace: "ns", Name: "cool.v1"})
+
+	in.ServiceAccounts = olmcore.Found(account("cool.v1"))
+	report = rows.judge(in)
+	require.True(t, report.met())
+	require.Empty(t, rows.heal(in, report))
+}
+
+// TestEachRowIsWhole names what a row lacks: whoever reads objects says when they were not read, and whose change
+// matters.
+func TestEachRowIsWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, row := range requirements {
+		require.NotEmpty(t, row.name)
+		require.False(t, names[row.name], "there are two rows %s", row.name)
+		names[row.name] = true
+		require.NotNil(t, row.judge, "%s: Judge", row.name)
+		require.Equal(t, row.gather == nil, row.unread == nil, "%s: Gather and Unread belong together", row.name)
+		require.Equal(t, row.gather == nil, row.concerns == nil, "%s: Gather and Concerns belong together", row.name)
+	}
+}
+
+func account(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+}

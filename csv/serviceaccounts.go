@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/rbac"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// serviceAccounts are the ServiceAccounts of the install strategy and what they may do.
+var serviceAccounts = requirement{
+	name:   "ServiceAccounts",
+	gather: gatherPermissions,
+	unread: func(in *Input) []string {
+		return slices.Concat(
+			read.Missing(in.ServiceAccounts, "ServiceAccounts"), read.Missing(in.Roles, "Roles"), read.Missing(in.RoleBindings, "RoleBindings"),
+			read.Missing(in.ClusterRoles, "ClusterRoles"), read.Missing(in.ClusterRoleBindings, "ClusterRoleBindings"),
+		)
+	},
+	judge:    judgeServiceAccounts,
+	concerns: concernedByPermissions,
+	// A plan gives the account of an upgrade to the new version.
+	takenBy: func(in *Input, successor *version, r v1alpha1.RequirementStatus) bool {
+		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, r.Name)
+		return exists && olmcore.OwnedBy(account, successor.UID)
+	},
+	heal: missingPermissions,
+}
+
+// permission is an entry of the install strategy and where it is to hold.
+type permission struct {
+	rules   []rbacv1.PolicyRule
+	cluster bool
+}
+
+// accountsOf returns the names of the ServiceAccounts of a CSV, and their permissions: those for its namespace, then
+// those for the cluster.
+func accountsOf(c *version) (names []string, permissions map[string][]permission) {
+	permissions = map[string][]permission{}
+	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
+		permissions[p.ServiceAccountName] = append(permissions[p.ServiceAccountName], permission{p.Rules, false})
+	}
+	for _, p := range c.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
+		permissions[p.ServiceAccountName] = append(permissions[p.ServiceAccountName], permission{p.Rules, true})
+	}
+	return slices.Sorted(maps.Keys(permissions)), permissions
+}
+
+// judgeServiceAccounts has one entry for each ServiceAccount, with the rules of all its permissions.
+func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
+	var report []v1alpha1.RequirementStatus
+	names, permissions := accountsOf(in.ClusterServiceVersion)
+	grantedTo := rbac.Grants(in.ClusterServiceVersion, rbac.Objects{
+		Roles: in.Roles.Items, RoleBindings: in.RoleBindings.Items,
+		ClusterRoles: in.ClusterRoles.Items, ClusterRoleBindings: in.ClusterRoleBindings.Items,
+	})
+	for _, name := range names {
+		r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: notPresent}
+		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, name)
+		switch {
+		case !exists:
+			r.Message = "Service account does not exist"
+		case owned.ByAnother(account.OwnerReferences, in.ClusterServiceVersion.UID):
+			r.Status, r.Message = notSatisfied, "Service account is owned by another ClusterServiceVersion"
+		default:
+			r.Status = present
+			judgeRules(&r, permissions[name], grantedTo(rbac.Account{Namespace: in.ClusterServiceVersion.Namespace, Name: name}))
+		}
+		report = append(report, r)
+	}
+	return report
+}
+
+// judgeRules adds each rule to the entry of its account.
+func judgeRules(r *v1alpha1.RequirementStatus, permissions []permission, granted rbac.Granted) {
+	for _, p := range permissions {
+		scope, allows := "namespaced", granted.InNamespace
+		if p.cluster {
+			scope, allows = "cluster", granted.InCluster
+		}
+		for _, rule := range p.rules {
+			text, _ := json.Marshal(rule) // lists of strings always have a form
+			d := v1alpha1.DependentStatus{
+				Group: rbacv1.GroupName, Version: "v1", Kind: "PolicyRule",
+				Status: v1alpha1.DependentStatusReasonSatisfied, Message: scope + " rule:" + string(text),
+			}
+			if !allows(rule) {
+				d.Status = v1alpha1.DependentStatusReasonNotSatisfied
+				r.Status, r.Message = notSatisfied, "Policy rule not satisfied for service account"
+			}
+			r.Dependents = append(r.Dependents, d)
+		}
+	}
+}
+
+func concernedByPermissions(o olmcore.Object) []types.NamespacedName {
+	switch o := o.(type) {
+	case *rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount:
+		return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+	case *rbacv1.ClusterRole:
+		return everyCSV
+	case *rbacv1.ClusterRoleBinding:
+		namespaces, all := rbac.SubjectNamespaces(o.Subjects)
+		if all {
+			return everyCSV
+		}
+		var keys []types.NamespacedName
+		for _, n := range namespaces {
+			keys = append(keys, types.NamespacedName{Namespace: n})
+		}
+		return keys
+	}
+	return nil
+}
+
+// missingPermissions returns the ServiceAccounts, roles and bindings that an InstallPlan makes for the CSV and that do
+// not exist, as it makes them.
+func missingPermissions(in *Input) []olmcore.Object {
+	planned, _ := olmcore.PermissionObjects(in.ClusterServiceVersion) // none for a strategy that is not installed
+	exist := map[olmcore.Key]bool{}
+	note(exist, in.ServiceAccounts.Items)
+	note(exist, in.Roles.Items)
+	note(exist, in.RoleBindings.Items)
+	note(exist, in.ClusterRoles.Items)
+	note(exist, in.ClusterRoleBindings.Items)
+	var missing []olmcore.Object
+	for _, object := range planned {
+		owner := owned.By(in.ClusterServiceVersion)
+		if len(object.GetOwnerReferences()) > 0 {
+			object.SetNamespace(in.ClusterServiceVersion.Namespace)
+			object.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(in.ClusterServiceVersion)})
+		} else {
+			owner = owned.ByIncarnation(in.ClusterServiceVersion)
+		}
+		if labels := object.GetLabels(); labels != nil {
+			maps.Copy(labels, owner.Labels())
+			labels[olmcore.LabelManaged] = "true"
+		}
+		if !exist[olmcore.KeyOf(object)] {
+			missing = append(missing, object)
+		}
+	}
+	return missing
+}
+
+func note[T olmcore.Object](exist map[olmcore.Key]bool, items []T) {
+	for _, o := range items {
+		exist[olmcore.KeyOf(o)] = true
+	}
+}
+
+// gatherPermissions keeps the bindings of the CSV's ServiceAccounts and the roles that they reference. While something
+// is missing, what the InstallPlan made is looked up by name too.
+func gatherPermissions(r *read.Reads, in *Input) {
+	c := in.ClusterServiceVersion
+	accounts, _ := accountsOf(c)
+	in.ServiceAccounts = read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts)
+	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
+	in.ClusterRoles, in.ClusterRoleBindings = olmcore.Found[*rbacv1.ClusterRole](), olmcore.Found[*rbacv1.ClusterRoleBinding]()
+	if len(accounts) == 0 {
+		return
+	}
+	var roles, clusterRoles []string
+	if c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		planned, _ := olmcore.PermissionObjects(c) // none for a strategy that is not installed
+		for _, object := range planned {
+			switch object.(type) {
+			case *rbacv1.Role:
+				roles = append(roles, object.GetName())
+			case *rbacv1.ClusterRole:
+				clusterRoles = append(clusterRoles, object.GetName())
+			}
+		}
+	}
+	in.RoleBindings = read.Indexed(r, c.Namespace, bindingTerms(c.Namespace, accounts, roles), func(b *rbacv1.RoleBinding) []read.Term {
+		return termsOfBinding(b.Name, b.Namespace, b.Subjects)
+	})
+	in.ClusterRoleBindings = read.Indexed(r, "", bindingTerms(c.Namespace, accounts, clusterRoles), func(b *rbacv1.ClusterRoleBinding) []read.Term {
+		return termsOfBinding(b.Name, "", b.Subjects)
+	})
+	for _, b := range in.RoleBindings.Items {
+		if b.RoleRef.Kind == "ClusterRole" {
+			clusterRoles = append(clusterRoles, b.RoleRef.Name)
+		} else {
+			roles = append(roles, b.RoleRef.Name)
+		}
+	}
+	for _, b := range in.ClusterRoleBindings.Items {
+		clusterRoles = append(clusterRoles, b.RoleRef.Name)
+	}
+	in.Roles = read.Named[*rbacv1.Role](r, c.Namespace, roles)
+	in.ClusterRoles = read.Named[*rbacv1.ClusterRole](r, "", clusterRoles)
+	for _, role := range in.ClusterRoles.Items { // those that an aggregated one without rules selects
+		for _, selector := range rbac.Selectors(role) {
+			in.ClusterRoles = read.Join(in.ClusterRoles, read.List[*rbacv1.ClusterRole](r, "", selector))
+		}
+	}
+}
+
+// Terms of bindings: their own names, and those of subjects that can mean a ServiceAccount.
+const (
+	termBinding = "name"
+	termSubject = "subject"
+)
+
+func bindingTerms(namespace string, accounts, names []string) []read.Term {
+	var terms []read.Term
+	for _, group := range []string{rbac.GroupAll, rbac.GroupAll + ":" + namespace, rbac.GroupAuthenticated} {
+		terms = append(terms, read.Term{Of: termSubject, Value: group})
+	}
+	for _, name := range accounts {
+		terms = append(terms, read.Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})
+	}
+	for _, name := range names {
+		terms = append(terms, read.Term{Of: termBinding, Value: name})
+	}
+	return terms
+}
+
+func termsOfBinding(name, namespace string, subjects []rbacv1.Subject) []read.Term {
+	terms := []read.Term{{Of: termBinding, Value: name}}
+	for _, s := range subjects {
+		user := s.Name
+		if s.Kind == rbacv1.ServiceAccountKind {
+			user = rbac.UserPrefix + cmp.Or(s.Namespace, namespace) + ":" + s.Name
+		}
+		terms = append(terms, read.Term{Of: termSubject, Value: user})
+	}
+	return terms
+}
