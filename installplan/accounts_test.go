@@ -204,6 +204,8 @@ func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 		have olmcore.Object
 	}{
 		"create Role ops/r (StepAbsent) as scoped":                         {roleStep("", "r"), nil},
+		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":     {csvStep("a.v1"), nil},
+		"create CustomResourceDefinition things.example.com (StepAbsent)":  {crdStep("", "v1"), nil},
 		"update Role ops/r (StepDiffers) as scoped":                        {roleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: meta("r")})},
 		"delete RoleBinding ops/x (StepImmutable) as scoped":               {binding, managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}})},
 		"create Secret ops/pull (StepAbsent) as scoped":                    {step("", "", "v1", "Secret", "pull", ""), nil},
@@ -219,24 +221,6 @@ func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 		got := describe(reconcile(t, in))
 		require.Equal(t, want, got[len(got)-1])
 	}
-}
-
-// TestStepsRunAsTheGroupsAccount: all but CustomResourceDefinitions, which are shared by the whole cluster.
-//
-// OLM's case: an account without rights: definitions yes, the rest once it may.
-func TestStepsRunAsTheGroupsAccount(t *testing.T) {
-	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
-	in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1")}, started(time.Second), func(p *v1alpha1.InstallPlan) {
-		p.Status.AttenuatedServiceAccountRef = account
-	}))
-	in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
-	in.OperatorGroups.Items[0].Status.ServiceAccountRef = account
-	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
-	require.Equal(t, []string{
-		status,
-		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped",
-		"create CustomResourceDefinition things.example.com (StepAbsent)",
-	}, describe(reconcile(t, in)))
 }
 
 // TestPlanWrittenByHandRunsAsTheGroupsAccount: whatever its status says, its steps run as the account that the
@@ -279,13 +263,6 @@ func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 	for _, a := range reconcile(t, forged).Actions {
 		require.IsType(t, olmcore.UpdateStatus{}, a, "the account is recorded first")
 	}
-}
-
-// TestNewPermissionsRestartOnlyPlansWithAnAccount.
-func TestNewPermissionsRestartOnlyPlansWithAnAccount(t *testing.T) {
-	in := input(plan(failed, []*v1alpha1.Step{roleStep("", "r")}, func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }))
-	in.RBACChanged = true
-	same(t, olmcore.Result{}, reconcile(t, in))
 }
 
 // TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it is left.

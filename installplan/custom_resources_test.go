@@ -107,6 +107,7 @@ func TestJudgements(t *testing.T) {
 		"invalid before":               {verdicts: []installplan.ResourceVerdict{verdict("x", bad, bad)}, reasons: []string{"ExistingResourceInvalid"}},
 		"a webhook converts":           {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, convert: true, reasons: []string{"ExistingResourceInvalid"}},
 		"a webhook does not excuse it": {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "no answer"}}, convert: true, want: "no answer"},
+		"they cannot be read":          {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "cannot list"}}, want: "cannot list"},
 		"some were not judged":         {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Unread: 3}}, reasons: []string{"Truncated"}},
 		"another definition":           {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "others.example.com", Version: "v1", Name: "x", New: bad}}},
 		"another version":              {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v0", Name: "x", New: bad}}},
@@ -151,19 +152,6 @@ func TestFailedPlanLooksAtCustomResourcesAgain(t *testing.T) {
 	require.Equal(t, 30*time.Second, r.RequeueAfter)
 	in.CustomResources = olmcore.Found[installplan.ResourceVerdict]()
 	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
-}
-
-// TestResourcesInvalidBeforeRefuseNothing, nor does a webhook's schema.
-func TestResourcesInvalidBeforeRefuseNothing(t *testing.T) {
-	have := installed(crdObject("v1"), true)
-	have.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "older"
-	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(csv("a.v1"), have))
-	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: have.Name, Version: "v1", Name: "x", Old: []string{"bad"}, New: []string{"bad"}})
-	r := reconcile(t, in)
-	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
-	require.Equal(t, []string{installplan.ReasonExistingResourceInvalid}, reasons(r))
-	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: have.Name, Version: "v1", ReadError: "cannot list"})
-	require.Equal(t, []string{status}, describe(reconcile(t, in)))
 }
 
 // TestPlanWithAnAccountShowsNoValuesOfResources: findings about custom resources hold values of them, and whoever reads

@@ -145,13 +145,14 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := installed(other(crdObject("v1"), 0), true)
-			have.Labels = map[string]string{"olm.managed": "true"}
+			have.Labels = map[string]string{"olm.managed": "true", "theirs": "kept"}
 			have.Annotations = map[string]string{"theirs": "kept"}
 			for _, value := range c.have {
 				have.Annotations[prefix+alongsideHash(value)] = value
 			}
 			r := reconcile(t, input(plan(installing, []*v1alpha1.Step{crdStep(c.resolving, "v1")}, started(time.Second)), with(csv("a.v1"), have), with(c.observed...)))
 			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			require.Equal(t, have.Labels, r.Actions[0].(olmcore.Update).After.GetLabels())
 			got := r.Actions[0].(olmcore.Update).After.GetAnnotations()
 			require.NotEmpty(t, got[stepHash])
 			want := map[string]string{"theirs": "kept", stepHash: got[stepHash]}
@@ -318,12 +319,18 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			have := installed(c.have, true)
 			have.Annotations = recordedFor(c.newer.Namespace + "/" + c.newer.Name)
-			in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(csv("a.v1", versioned("1.0.0", c.own)), have, c.newer))
-			kept := false
-			for _, reason := range reasons(reconcile(t, in)) {
-				kept = kept || reason == installplan.ReasonNewerCRDKept
+			own := csv("a.v1", versioned("1.0.0", c.own))
+			in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(own, have, c.newer))
+			r := reconcile(t, in)
+			require.Equal(t, c.kept, slices.Contains(reasons(r), installplan.ReasonNewerCRDKept))
+			if !c.kept {
+				return
 			}
-			require.Equal(t, c.kept, kept)
+			after := r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition)
+			same(t, have.Spec, after.Spec)
+			require.Equal(t, recordedFor(c.newer.Namespace+"/"+c.newer.Name, "ops/a.v1"), after.Annotations)
+			in = input(in.InstallPlan, with(own, after, c.newer))
+			require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
 		})
 	}
 }
@@ -413,6 +420,8 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 		"from its creation":          {time.Hour, 58 * time.Second, nil, 2 * time.Second, text},
 		"from its last condition": {time.Hour, time.Hour, []apiextensionsv1.CustomResourceDefinitionCondition{
 			condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue, "no conflicts", 57*time.Second)}, 3 * time.Second, text},
+		"from the condition that says why": {time.Hour, time.Hour, []apiextensionsv1.CustomResourceDefinitionCondition{
+			condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse, "taken", 58*time.Second)}, 2 * time.Second, text + ": taken"},
 		"not from a condition about something else": {59 * time.Second, time.Hour, []apiextensionsv1.CustomResourceDefinitionCondition{
 			condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue, "x", 0)}, time.Second, text},
 	} {
@@ -424,6 +433,11 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 			r := reconcile(t, in)
 			require.Equal(t, c.message, statusOf(in, r).Message)
 			require.Equal(t, min(c.left, 5*time.Second), r.RequeueAfter)
+			in.InstallPlan.Status.Message, in.Now = c.message, noon.Add(c.left)
+			got := statusOf(in, reconcile(t, in))
+			require.Equal(t, failed, got.Phase)
+			require.Equal(t, c.message, got.Message)
+			require.Equal(t, []v1alpha1.StepStatus{waitingAPI}, statuses(got))
 
 			in.InstallPlan.Status.Phase, in.InstallPlan.Spec.Approval, in.InstallPlan.Spec.Approved = requiresApproval, v1alpha1.ApprovalManual, false
 			in.Now = noon.Add(time.Hour)
@@ -441,56 +455,6 @@ func TestSeveralLostVersionsAreNamedInOrder(t *testing.T) {
 		`new CRD removes version v0, v2 that is listed as a stored version on the existing CRD`, statusOf(in, reconcile(t, in)).Message)
 }
 
-// TestCustomResourceDefinitionsAreShared: what other namespaces and users put there stays.
-func TestCustomResourceDefinitionsAreShared(t *testing.T) {
-	prefix := "operatorframework.io/installed-alongside-"
-	have := installed(crdObject("v1"), true)
-	have.Labels = map[string]string{"theirs": "kept", "olm.managed": "true"}
-	have.Annotations = map[string]string{
-		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
-		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("there/gone.v1"): "there/gone.v1",
-	}
-	convertedBy("there", "b")(have)
-	neighbour := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) {
-		c.Namespace = "there"
-		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
-	}))
-	wider := crdObject("v1", "v2")
-	wider.Spec.Versions[0].Storage, wider.Spec.Versions[1].Storage = true, false
-	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", wider)
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, neighbour)))
-	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
-	got := r.Actions[0].(olmcore.Update).After.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
-	delete(got.Annotations, stepHash)
-	require.Equal(t, map[string]string{"theirs": "kept", "olm.managed": "true"}, got.Labels)
-	require.Equal(t, map[string]string{
-		"theirs": "kept", "cert-manager.io/inject-ca-from": "x",
-		prefix + alongsideHash("there/b.v1"): "there/b.v1", prefix + alongsideHash("ops/a.v1"): "ops/a.v1",
-	}, got.Annotations)
-	require.Len(t, got.Spec.Versions, 2)
-	require.Equal(t, apiextensionsv1.WebhookConverter, got.Spec.Conversion.Strategy, "the live version's webhook converts")
-}
-
-// TestNewerDefinitionIsKept: an older operator in another namespace takes nothing away.
-func TestNewerDefinitionIsKept(t *testing.T) {
-	prefix := "operatorframework.io/installed-alongside-"
-	have := installed(crdObject("v1", "v2"), true)
-	have.Annotations = map[string]string{prefix + alongsideHash("there/a.v2"): "there/a.v2"}
-	newer := csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
-	own := csv("a.v1", versioned("1.0.0"))
-	s := crdStep("a.v1", "v1")
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(own, have, newer))
-	r := reconcile(t, in)
-	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
-	require.Equal(t, []string{installplan.ReasonNewerCRDKept}, reasons(r))
-	after := r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition)
-	same(t, have.Spec, after.Spec)
-	require.Contains(t, after.Annotations, prefix+alongsideHash("ops/a.v1"))
-
-	in = input(in.InstallPlan, with(own, after, newer))
-	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
-}
-
 // TestUpdatedDefinitionIsNotRefusedAfterwards: judgements that come too late change nothing.
 func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
 	s := crdStep("a.v1", "v1")
@@ -498,26 +462,6 @@ func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), up))
 	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: up.Name, Version: "v1", Name: "x", New: []string{"bad"}})
 	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
-}
-
-// TestDefinitionHasAMinuteToBeServed.
-func TestDefinitionHasAMinuteToBeServed(t *testing.T) {
-	s := withStatus(waitingAPI, crdStep("a.v1", "v1"))
-	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
-	up.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
-		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Message: "taken", LastTransitionTime: *ago(58 * time.Second),
-	}}
-	const text = "waiting for CustomResourceDefinition things.example.com to be established: taken"
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Hour)), with(csv("a.v1"), up))
-	r := reconcile(t, in)
-	require.Equal(t, text, statusOf(in, r).Message)
-	require.Equal(t, 2*time.Second, r.RequeueAfter)
-	in.Now = noon.Add(2 * time.Second)
-	in.InstallPlan.Status.Message = text
-	r = reconcile(t, in)
-	require.Equal(t, failed, statusOf(in, r).Phase)
-	require.Equal(t, text, statusOf(in, r).Message)
-	require.Equal(t, []v1alpha1.StepStatus{waitingAPI}, statuses(statusOf(in, r)))
 }
 
 // TestAlongsideKeyIsBitIdentical: other namespaces' entries are recognised.

@@ -28,7 +28,8 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 		deletes  = "delete ConfigMap ops/" + bundleName + " (PlanDeleted)"
 		releases = "update InstallPlan ops/install-x (PlanDeleted)"
 	)
-	old := unpackedBundle(25 * time.Hour)
+	old, unmanaged, anothers := unpackedBundle(25*time.Hour), unpackedBundle(25*time.Hour), unpackedBundle(25*time.Hour)
+	unmanaged.Labels, anothers.OwnerReferences[0].APIVersion = nil, "example.com/v1"
 	other := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = reference() }, inNamespace("other"))
 	pending := numbered(1, installing, inNamespace("other"), func(p *v1alpha1.InstallPlan) {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Path: bundleImage, CatalogSourceRef: &corev1.ObjectReference{Namespace: ns, Name: "cool"}}}
@@ -47,6 +48,8 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 		"a bundle that is being looked up stays":     {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases}},
 		"a young bundle is left to the sweep":        {cms: []*corev1.ConfigMap{unpackedBundle(time.Hour)}, want: []string{releases}},
 		"a ConfigMap that is no bundle stays":        {cms: []*corev1.ConfigMap{{ObjectMeta: meta(bundleName)}}, want: []string{releases}},
+		"an unmanaged ConfigMap stays":               {cms: []*corev1.ConfigMap{unmanaged}, want: []string{releases}},
+		"one of another kind of CatalogSource stays": {cms: []*corev1.ConfigMap{anothers}, want: []string{releases}},
 		"nothing was read":                           {want: []string{releases}},
 		"a namespace that goes as a whole": {cms: []*corev1.ConfigMap{old}, change: func(in *installplan.Input) {
 			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(0)}})
@@ -99,20 +102,6 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 			require.Nil(t, fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name))
 			require.Equal(t, shared, fake.Find[*corev1.ConfigMap](c, "olm", bundleName) != nil)
 		})
-	}
-}
-
-// TestDeletedPlanKeepsConfigMapsThatAreNoUnpackedBundle.
-func TestDeletedPlanKeepsConfigMapsThatAreNoUnpackedBundle(t *testing.T) {
-	for name, change := range map[string]func(*corev1.ConfigMap){
-		"unmanaged":                     func(cm *corev1.ConfigMap) { cm.Labels = nil },
-		"of a CatalogSource of another": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
-	} {
-		cm := unpackedBundle(25 * time.Hour)
-		change(cm)
-		p := plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", "ConfigMap", "x", reference())}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
-		in := input(p, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](cm) })
-		require.IsType(t, olmcore.Update{}, reconcile(t, in).Actions[0], name)
 	}
 }
 

@@ -402,8 +402,7 @@ func operatorOf(pkg, v string) olmcore.Operator {
 }
 
 func planNamed(t *testing.T, c *fake.Cluster, name string) *v1alpha1.InstallPlan {
-	p, err := olmcore.Get[*v1alpha1.InstallPlan](context.Background(), c, ns, name)
-	require.NoError(t, err)
+	p := fake.Find[*v1alpha1.InstallPlan](c, ns, name)
 	require.NotNil(t, p)
 	return p
 }

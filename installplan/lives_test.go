@@ -223,17 +223,12 @@ func TestPublishedBundlesAreInstalled(t *testing.T) {
 			config := installplan.Config{MaxStatusBytes: 4 << 20}
 			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), config), plans(config)}}
 			require.NoError(t, d.Settle(t.Context()))
-			all, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, ns, nil)
-			require.NoError(t, err)
-			require.Len(t, all, 1)
-			p := all[0]
-			require.Equal(t, v1alpha1.InstallPlanPhaseComplete, p.Status.Phase, p.Status.Message)
+			p := onlyPlan(t, c)
+			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
 			require.Empty(t, p.Finalizers)
-			sub, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), c, ns, "sub")
-			require.NoError(t, err)
-			require.True(t, olmcore.OwnedBy(p, sub.UID))
+			require.True(t, olmcore.OwnedBy(p, fake.Find[*v1alpha1.Subscription](c, ns, "sub").UID))
 			for _, s := range p.Status.Plan {
-				require.Contains(t, []v1alpha1.StepStatus{v1alpha1.StepStatusCreated, v1alpha1.StepStatusPresent}, s.Status, s.Resource.Name)
+				require.Contains(t, []v1alpha1.StepStatus{created, present}, s.Status, s.Resource.Name)
 			}
 			before := c.ResourceVersion()
 			require.NoError(t, d.Settle(t.Context()))

@@ -382,21 +382,17 @@ func TestObjectListedBeforeItsVersion(t *testing.T) {
 	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, describe(reconcile(t, in)))
 }
 
-// TestObjectOfADeletedVersionIsNotMade is not made: it would go with it.
+// TestObjectOfADeletedVersionIsNotMade: it would go with it, and the cleanup of what is cluster-wide would be fought.
 func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
-	in := input(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)}, started(time.Second)),
-		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })))
-	r := reconcile(t, in)
-	require.Equal(t, []string{status}, describe(r))
-	require.Equal(t, "waiting for ClusterServiceVersion a.v1", statusOf(in, r).Message)
-}
-
-// TestDeletedVersionGetsNoClusterWideObjects: its cleanup would be fought.
-func TestDeletedVersionGetsNoClusterWideObjects(t *testing.T) {
-	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`)
-	going := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) })
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(going))
-	r := reconcile(t, in)
-	require.Equal(t, []string{status}, describe(r))
-	require.Equal(t, "waiting for ClusterServiceVersion a.v1 to finish deleting", statusOf(in, r).Message)
+	clusterRole := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)
+	going := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })
+	for want, steps := range map[string][]*v1alpha1.Step{
+		"waiting for ClusterServiceVersion a.v1":                    {roleStep("a.v1", "r"), clusterRole},
+		"waiting for ClusterServiceVersion a.v1 to finish deleting": {clusterRole},
+	} {
+		in := input(plan(installing, steps, started(time.Second)), with(going))
+		r := reconcile(t, in)
+		require.Equal(t, []string{status}, describe(r))
+		require.Equal(t, want, statusOf(in, r).Message)
+	}
 }

@@ -4,7 +4,6 @@ package installplan_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -97,16 +96,9 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 				c.observed.SetLabels(map[string]string{"olm.managed": "true"})
 			}
 			said := func(class olmcore.ErrorClass, objects ...olmcore.Object) v1alpha1.InstallPlanStatus {
-				if name == "pull Secret" {
-					pull := &corev1.Secret{ObjectMeta: inOLM("x"), Type: corev1.SecretTypeDockerConfigJson}
-					objects = nil
-					in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), func(in *installplan.Input) {
-						in.PullSecrets, in.CatalogSources = olmcore.Found[*corev1.Secret](pull), olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("x"))
-					})
-					in.LastRun = outcomes(t, in, class)
-					return statusOf(in, reconcile(t, in))
-				}
 				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), with(objects...))
+				in.PullSecrets = olmcore.Found(&corev1.Secret{ObjectMeta: inOLM("x"), Type: corev1.SecretTypeDockerConfigJson})
+				in.CatalogSources = olmcore.Found(pullCatalog("x"))
 				in.LastRun = outcomes(t, in, class)
 				return statusOf(in, reconcile(t, in))
 			}
@@ -439,44 +431,25 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 	require.Equal(t, installplan.StateFailed, assess(t, empty).State)
 }
 
-// TestFailedLookupWithoutAMessage.
-func TestFailedLookupWithoutAMessage(t *testing.T) {
-	in := input(plan(installing, nil, started(time.Second), func(p *v1alpha1.InstallPlan) {
-		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: corev1.ConditionTrue}}}}
-	}))
-	require.Equal(t, "retrying execution due to error: bundle img cannot be unpacked", statusOf(in, reconcile(t, in)).Message)
-}
-
 // TestMissingPermissionIsWaitedFor: for ever, and the plan goes on by itself.
 func TestMissingPermissionIsWaitedFor(t *testing.T) {
-	c := world(t, userSubscription("rich"))
-	allowed := false
-	c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
-		if target.Kind == "Service" && !allowed {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, target.Name, fmt.Errorf("it is not allowed"))
-		}
-		return nil
-	}
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+	c, problem, restarted := outage(t)
+	*problem = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "service", errors.New("it is not allowed"))
+	d := restarted()
 	require.NoError(t, d.RunFor(t.Context(), 4*time.Hour))
 	p := onlyPlan(t, c)
 	require.Equal(t, installing, p.Status.Phase)
 	require.Equal(t, `retrying execution due to error: error updating service: service: services "service" is forbidden: it is not allowed`, p.Status.Message)
-	allowed = true
+	*problem = nil
 	require.NoError(t, d.RunFor(t.Context(), time.Hour))
 	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
 }
 
 // TestRejectedWriteFailsThePlanAfterAMinute, not earlier.
 func TestRejectedWriteFailsThePlanAfterAMinute(t *testing.T) {
-	c := world(t, userSubscription("rich"))
-	c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
-		if target.Kind == "Service" {
-			return apierrors.NewBadRequest("it is broken")
-		}
-		return nil
-	}
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+	c, problem, restarted := outage(t)
+	*problem = apierrors.NewBadRequest("it is broken")
+	d := restarted()
 	require.NoError(t, d.RunFor(t.Context(), 59*time.Second))
 	require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
 	require.NoError(t, d.RunFor(t.Context(), time.Second))

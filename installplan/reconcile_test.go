@@ -181,22 +181,6 @@ func TestGates(t *testing.T) {
 				RequeueAfter: 30 * time.Second,
 			},
 		},
-		"more than one group": {
-			in: input(running, func(in *installplan.Input) {
-				in.OperatorGroups.Items = append(in.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name = "other" }))
-			}),
-			want: olmcore.Result{
-				Actions: stored(running, installplan.StateCheckFailed, failedCheck("more than one operator group(s) are managing this namespace count=2")),
-				Diagnostics: []olmcore.Diagnostic{diagnostic(running, olmcore.Warning, installplan.ReasonInstallCheckFailed, "",
-					"more than one operator group(s) are managing this namespace count=2")},
-				RequeueAfter: 30 * time.Second,
-			},
-		},
-		"a group that manages nothing does not count": {
-			in: input(pending, func(in *installplan.Input) {
-				in.OperatorGroups.Items = append(in.OperatorGroups.Items, group(func(g *operatorsv1.OperatorGroup) { g.Name, g.Status.Namespaces = "other", nil }))
-			}),
-		},
 		"the group's account is not there": {
 			in: input(running, func(in *installplan.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped" }),
 			want: olmcore.Result{
@@ -439,6 +423,8 @@ func TestPhases(t *testing.T) {
 			},
 		},
 		"without a change it stays failed": {in: input(scoped)},
+		"new permissions are nothing to a plan without an account": {in: input(plan(failed, missing(), func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }),
+			func(in *installplan.Input) { in.RBACChanged = true })},
 		"the cause of the failure is gone": {
 			in: input(healing, with(sub, csv("gone.v1"))),
 			want: olmcore.Result{

@@ -14,20 +14,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPullSecretIsCopied from the namespace of OLM.
-func TestPullSecretIsCopied(t *testing.T) {
-	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "pull", UID: "x", Annotations: map[string]string{"no": "no"}},
-		Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}})
-	in.CatalogSources = olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("pull"))
-	r := reconcile(t, in)
-	same(t, &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pull", Labels: map[string]string{"olm.managed": "true"}},
-		Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")},
-	}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
-}
-
 // TestPullSecretOfAnotherNamespaceIsNotCopied, whatever its name.
 func TestPullSecretOfAnotherNamespaceIsNotCopied(t *testing.T) {
 	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
@@ -58,24 +44,28 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-			in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: inOLM("pull"), Type: c.kind, Data: map[string][]byte{"key": []byte("secret")}})
+			source := inOLM("pull")
+			source.Annotations = map[string]string{"no": "no"}
+			in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: source, Type: c.kind, Data: map[string][]byte{"key": []byte("secret")}})
 			in.CatalogSources = olmcore.Found(c.catalogs...)
 			r := reconcile(t, in)
 			if c.copied {
 				require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(r))
+				same(t, &corev1.Secret{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pull", Labels: map[string]string{"olm.managed": "true"}},
+					Type:       c.kind, Data: map[string][]byte{"key": []byte("secret")},
+				}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
 			} else {
 				require.Equal(t, []string{status}, describe(r))
 				require.Equal(t, "retrying execution due to error: secret pull is no pull secret that a catalog of namespace olm lists", statusOf(in, r).Message)
 			}
 			in.Config.CopyAnySecret = true
 			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(reconcile(t, in)))
+
+			// What was copied before is enough.
+			in = input(in.InstallPlan, with(&corev1.Secret{ObjectMeta: meta("pull")}))
+			require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
 		})
 	}
-}
-
-// TestPullSecretWithoutItsSource: what was copied before is enough, also when what it was copied from is gone.
-func TestPullSecretWithoutItsSource(t *testing.T) {
-	s := step("", "", "v1", "Secret", "pull", "")
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(&corev1.Secret{ObjectMeta: meta("pull")}))
-	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
 }

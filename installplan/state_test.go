@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
@@ -195,26 +196,16 @@ func judged(u olmcore.Update, changes []installplan.SchemaChange) bool {
 
 // observes reports whether the object of a step is in the input.
 func observes(in installplan.Input, s *v1alpha1.Step) bool {
-	for _, o := range in.ClusterServiceVersions.Items {
-		if s.Resource.Kind == "ClusterServiceVersion" && o.Name == s.Resource.Name {
-			return true
-		}
-	}
-	for _, o := range in.CustomResourceDefinitions.Items {
-		if s.Resource.Kind == "CustomResourceDefinition" && o.Name == s.Resource.Name {
-			return true
-		}
-	}
-	for _, o := range in.Subscriptions.Items {
-		if s.Resource.Kind == "Subscription" && o.Name == s.Resource.Name {
-			return true
-		}
+	switch name := s.Resource.Name; s.Resource.Kind {
+	case "ClusterServiceVersion":
+		return versionIn(in, name) != nil
+	case "CustomResourceDefinition":
+		return slices.ContainsFunc(in.CustomResourceDefinitions.Items, func(o *apiextensionsv1.CustomResourceDefinition) bool { return o.Name == name })
+	case "Subscription":
+		return slices.ContainsFunc(in.Subscriptions.Items, func(o *v1alpha1.Subscription) bool { return o.Name == name })
 	}
 	kind := strings.TrimPrefix(s.Resource.Kind, "Bundle")
-	return slices.ContainsFunc(in.Objects.Items, func(o olmcore.Object) bool {
-		key := olmcore.KeyOf(o)
-		return key.Kind == kind && key.Name == s.Resource.Name
-	})
+	return slices.ContainsFunc(in.Objects.Items, func(o olmcore.Object) bool { return olmcore.KeyOf(o).Kind == kind && o.GetName() == s.Resource.Name })
 }
 
 // rulesOfActions are what must hold of a write to the object of a step.
@@ -298,15 +289,8 @@ func versionIn(in installplan.Input, name string) *v1alpha1.ClusterServiceVersio
 }
 
 func isManaged(o olmcore.Object) bool {
-	if o.GetLabels()[olmcore.LabelManaged] == "true" || o.GetLabels()[olmcore.LabelOwner] != "" {
-		return true
-	}
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind == "ClusterServiceVersion" {
-			return true
-		}
-	}
-	return false
+	return o.GetLabels()[olmcore.LabelManaged] == "true" || o.GetLabels()[olmcore.LabelOwner] != "" ||
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "ClusterServiceVersion" })
 }
 
 func edge(from, to v1alpha1.InstallPlanPhase, state installplan.State) olmcore.Edge[v1alpha1.InstallPlanPhase] {

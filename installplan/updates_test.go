@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func or(s, otherwise v1alpha1.StepStatus) v1alpha1.StepStatus {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// merged is the metadata of a managed object after an update.
+// mergedMeta is the metadata of a managed object after an update.
 func mergedMeta(name string) metav1.ObjectMeta {
 	m := meta(name)
 	m.Labels = map[string]string{"olm.managed": "true", "theirs": "kept", "ours": "new"}
@@ -134,7 +128,7 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 			delete(got.Annotations, stepHash)
 			got.TypeMeta = metav1.TypeMeta{}
 			same(t, c.want, got)
-			require.Equal(t, or(c.status, unknown), statusOf(in, r).Plan[0].Status)
+			require.Equal(t, cmp.Or(c.status, unknown), statusOf(in, r).Plan[0].Status)
 
 			// Once it is there the step is done, and nothing more is written.
 			after := got.DeepCopy()

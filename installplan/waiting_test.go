@@ -5,6 +5,7 @@ package installplan_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,12 +20,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPhaseChanges: what OLM's tests make of a plan in one phase, with and without an error. The whole status is
-// compared.
+// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared.
 //
-// OLM's cases: without error Installing becomes Complete, approved or not; an error when no time is left fails the
-// plan; an error while time is left: no condition; a plan of nothing keeps its phase; without a group Installing stays,
-// with the condition; no steps, nothing to do.
+// OLM's cases: without error it becomes Complete, approved or not; an error when no time is left fails it; an error
+// while time is left: no condition. TestGates and TestPhases have the others.
 func TestPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))} }
@@ -33,7 +32,6 @@ func TestPhaseChanges(t *testing.T) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Approved = approved }
 	}
 	brief := func(in *installplan.Input) { in.Config.InstallTimeout = time.Nanosecond }
-	nobody := func(in *installplan.Input) { in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]() }
 	completes := func(s *v1alpha1.InstallPlanStatus) {
 		s.Phase, s.Plan[0].Status = complete, created
 		s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionTrue, "", "")}
@@ -42,16 +40,11 @@ func TestPhaseChanges(t *testing.T) {
 		s.Phase, s.Message = failed, notFound
 		s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, notFound)}
 	}
-	stops := func(s *v1alpha1.InstallPlanStatus) {
-		s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed,
-			"no operator group found that is managing this namespace")}
-	}
 	for name, c := range map[string]struct {
 		in      installplan.Input
 		want    func(*v1alpha1.InstallPlanStatus)
 		requeue time.Duration
 	}{
-		"no error, approved":               {in: input(plan(installing, fine(), started(time.Second)), with(csv("a.v1"))), want: completes},
 		"no error, Automatic, approved no": {in: input(plan(installing, fine(), started(time.Second), approved(false)), with(csv("a.v1"))), want: completes},
 		"Automatic, approved no: it starts": {in: input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, approved(false)), with(csv("a.v1"))), requeue: 5 * time.Second,
 			want: func(s *v1alpha1.InstallPlanStatus) { s.StartTime = ago(0) }},
@@ -60,9 +53,6 @@ func TestPhaseChanges(t *testing.T) {
 		}), brief), want: fails},
 		"an error, and time is left": {in: input(plan(installing, broken(), started(0)), brief), requeue: time.Nanosecond,
 			want: func(s *v1alpha1.InstallPlanStatus) { s.Message = "retrying execution due to error: " + notFound }},
-		"neither steps nor lookups":  {in: input(plan(none, nil))},
-		"Installing without a group": {in: input(plan(installing, fine(), started(time.Second)), nobody), want: stops, requeue: 30 * time.Second},
-		"waiting without a group":    {in: input(plan(requiresApproval, fine(), approved(true)), nobody), want: stops, requeue: 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := c.in.InstallPlan.DeepCopy().Status
@@ -122,19 +112,19 @@ func TestMessageOfAWaitIsRemoved(t *testing.T) {
 	}
 }
 
-// TestPendingLookupsAreWaitedFor: what they did not unpack is waited for.
-func TestPendingLookupsAreWaitedFor(t *testing.T) {
-	lookup := func(kind v1alpha1.BundleLookupConditionType) *v1alpha1.InstallPlan {
-		return plan(installing, nil, started(time.Minute), func(p *v1alpha1.InstallPlan) {
-			p.Status.BundleLookups = []v1alpha1.BundleLookup{{Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: kind, Status: "True", Message: "it broke"}}}}
-		})
+// TestLookups: what they did not unpack is waited for, and what could not be unpacked fails the plan.
+func TestLookups(t *testing.T) {
+	for want, lookup := range map[string]v1alpha1.BundleLookup{
+		"bundle b.v1 is not unpacked":   {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupPending, Status: "True", Message: "it broke"}}},
+		"it broke":                      {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True", Message: "it broke"}}},
+		"bundle img cannot be unpacked": {Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True"}}},
+	} {
+		in := input(plan(installing, nil, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup} }))
+		got := statusOf(in, reconcile(t, in))
+		require.Equal(t, want, strings.TrimPrefix(got.Message, "retrying execution due to error: "))
+		in.InstallPlan.Status.Message, in.Now = got.Message, noon.Add(time.Minute)
+		require.Equal(t, lookup.Conditions[0].Type == v1alpha1.BundleLookupFailed, statusOf(in, reconcile(t, in)).Phase == failed)
 	}
-	in := input(lookup(v1alpha1.BundleLookupPending))
-	require.Equal(t, "bundle b.v1 is not unpacked", statusOf(in, reconcile(t, in)).Message)
-	in = input(lookup(v1alpha1.BundleLookupFailed))
-	in.InstallPlan.Status.Message = "retrying execution due to error: it broke"
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
-	require.Equal(t, "it broke", statusOf(in, reconcile(t, in)).Message)
 }
 
 // TestListsAreWrittenEmptyNotNull, as the API wants them.

@@ -3,7 +3,6 @@
 package installplan_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -89,8 +88,7 @@ func TestTheNumberOfStepsDoesNotCount(t *testing.T) {
 }
 
 func onlyPlan(t require.TestingT, c *fake.Cluster) *v1alpha1.InstallPlan {
-	all, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), c, ns, nil)
-	require.NoError(t, err)
+	all := everyPlan(t, c)
 	require.Len(t, all, 1)
 	return all[0]
 }
@@ -101,18 +99,13 @@ func TestAUsersObjectSurvives(t *testing.T) {
 	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
 	require.NoError(t, d.Settle(t.Context()))
 	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
-	service, err := olmcore.Get[*corev1.Service](t.Context(), c, ns, "service")
-	require.NoError(t, err)
+	service := fake.Find[*corev1.Service](c, ns, "service")
 	require.Empty(t, service.OwnerReferences)
 	require.Empty(t, service.Annotations)
 	require.Equal(t, map[string]string{"user": "yes"}, service.Labels)
 	require.Equal(t, map[string]string{"user": "yes"}, service.Spec.Selector)
-	config, err := olmcore.Get[*corev1.ConfigMap](t.Context(), c, ns, "config")
-	require.NoError(t, err)
-	require.Len(t, config.OwnerReferences, 1)
-	binding, err := olmcore.Get[*rbacv1.RoleBinding](t.Context(), c, ns, "binding")
-	require.NoError(t, err)
-	require.Equal(t, "role", binding.RoleRef.Name)
+	require.Len(t, fake.Find[*corev1.ConfigMap](c, ns, "config").OwnerReferences, 1)
+	require.Equal(t, "role", fake.Find[*rbacv1.RoleBinding](c, ns, "binding").RoleRef.Name)
 }
 
 // TestDeletingAPlanDeletesNoStep at any time of its life.
@@ -126,8 +119,7 @@ func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 			_, err := d.Round(t.Context())
 			require.NoError(t, err)
 		}
-		all, err := olmcore.List[*v1alpha1.InstallPlan](t.Context(), c, ns, nil)
-		require.NoError(t, err)
+		all := everyPlan(t, c)
 		if len(all) == 0 {
 			continue
 		}
@@ -198,8 +190,7 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 				}))
 			},
 			"": func(t *rapid.T) {
-				all, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), c, ns, nil)
-				require.NoError(t, err)
+				all := everyPlan(t, c)
 				for _, p := range all {
 					for _, ref := range p.OwnerReferences {
 						owned[p.Name+"/"+string(ref.UID)] = true
