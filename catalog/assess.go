@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -77,7 +78,7 @@ func assess(in Input, table []traits) Assessment {
 	for i := range r.pods.Items {
 		p := &r.pods.Items[i]
 		a.Pods = append(a.Pods, PodReport{
-			Name: p.name(), Node: p.node(), Serves: p.serves(), Candidate: p.Role == roleCandidate, Ready: p.Ready,
+			Name: p.Name, Node: p.node(), Serves: p.serves(), Candidate: p.Role == roleCandidate, Ready: p.Ready,
 			Class: p.Class, NodeState: p.Node, NodeSince: p.NodeSince, Reason: cmp.Or(p.Lost, p.Trouble),
 		})
 	}
@@ -140,16 +141,16 @@ func (r *report) diagnostics() (list []olmcore.Diagnostic) {
 	}
 	list = append(list, podConfigDoubts(r.CatalogSource)...)
 	needed, unread := &r.registry.Needed, r.registry.Unread
-	notRead := func(missing bool, o olmcore.Object) {
-		if known, _ := olmcore.KindOf(olmcore.GVKOf(o).GroupKind()); missing {
+	notRead := func(missing bool, group, kind string) {
+		if known, _ := olmcore.KindOf(schema.GroupKind{Group: group, Kind: kind}); missing {
 			say(olmcore.Info, ReasonNotRead, "", (&olmcore.NotReadError{Kind: known.GroupVersionKind, Unknown: known.Unknown}).Error())
 		}
 	}
-	notRead(!r.Nodes.Complete && !r.Config.IgnoreNodes, &corev1.Node{})
-	notRead(unread.NetworkPolicies, &networkingv1.NetworkPolicy{})
-	notRead(unread.Roles && needed.Role != nil, &rbacv1.Role{})
-	notRead(unread.RoleBindings && needed.RoleBinding != nil, &rbacv1.RoleBinding{})
-	notRead(unread.Budgets && needed.Budget != nil, &policyv1.PodDisruptionBudget{})
+	notRead(!r.Nodes.Complete && !r.Config.IgnoreNodes, corev1.GroupName, "Node")
+	notRead(unread.NetworkPolicies, networkingv1.GroupName, "NetworkPolicy")
+	notRead(unread.Roles && needed.Role != nil, rbacv1.GroupName, "Role")
+	notRead(unread.RoleBindings && needed.RoleBinding != nil, rbacv1.GroupName, "RoleBinding")
+	notRead(unread.Budgets && needed.Budget != nil, policyv1.GroupName, "PodDisruptionBudget")
 	if r.registry.AccountShared {
 		name := r.registry.Observed.Account.Name
 		say(olmcore.Info, ReasonServiceAccountShared, "", "the service account "+name+" is unmanaged or owned by another and is used as it is")

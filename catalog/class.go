@@ -91,7 +91,7 @@ var classes = []traits{{
 		return ReasonNodeLost
 	},
 }, {
-	Class: ClassTerminating, Is: func(p *registryPod) bool { return p.Object.DeletionTimestamp != nil },
+	Class: ClassTerminating, Is: func(p *registryPod) bool { return p.DeletionTimestamp != nil },
 	Rank: 2, Purpose: registry.PurposeRefill, Reason: ReasonPodTerminating, Remove: removeDisrupted,
 	Note: "terminating", Explanation: "it is being deleted",
 }, {
@@ -108,7 +108,7 @@ var classes = []traits{{
 	Class: ClassServing, Is: func(p *registryPod) bool { return p.Ready },
 	Live: true, Active: true, Present: true,
 }, {
-	Class: ClassUnhealthy, Is: func(p *registryPod) bool { return troubleOf(p.Object) != "" },
+	Class: ClassUnhealthy, Is: func(p *registryPod) bool { return troubleOf(p.Pod) != "" },
 	Live: true, Active: true, Present: true, Diagnosed: true,
 	Complaint: func(p *registryPod) string {
 		if p.Probe {

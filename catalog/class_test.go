@@ -24,7 +24,7 @@ import (
 // another node, removed, and named in the status.
 func TestOneRowAddsAClassOfPod(t *testing.T) {
 	reconcile, assess := catalog.With(catalog.Traits{
-		Class: "Quarantined", Is: func(p *catalog.RegistryPod) bool { return p.Object.Annotations["quarantine"] != "" },
+		Class: "Quarantined", Is: func(p *catalog.RegistryPod) bool { return p.Annotations["quarantine"] != "" },
 		Rank: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", AvoidNode: true, Remove: catalog.RemoveStuck,
 		Complaint: func(*catalog.RegistryPod) string { return "PodQuarantined" },
 		Note:      "in quarantine", Explanation: "it is in quarantine on {node}",

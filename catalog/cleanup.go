@@ -48,7 +48,7 @@ func (pl *planner) planCleanup() {
 func (pl *planner) removeLost(p *registryPod, forced bool) bool {
 	certain := p.Lost == ReasonNodeGone || p.Lost == ReasonNodeOutOfService
 	partial := pl.pods.Disruption == partialDisruption
-	if p.Object.DeletionTimestamp == nil {
+	if p.DeletionTimestamp == nil {
 		switch {
 		case certain && pl.Config.ForceDelete != ForceDeleteNever && !(forced && partial):
 			pl.delete(0, p.Lost, p.explain(), p)
@@ -82,7 +82,7 @@ func (pl *planner) forceAfter(p *registryPod, certain bool) (left time.Duration,
 	case policy == ForceDeleteNever:
 		return 0, false
 	case p.Lost == ReasonNodeUnreachable || p.Lost == ReasonNodeNotReady:
-		return pl.left(p.Object.DeletionTimestamp.Time, 0), true
+		return pl.left(p.DeletionTimestamp.Time, 0), true
 	case p.Lost != ReasonOverdue || policy == ForceDeleteUpstream:
 		return 0, true
 	case p.Node.doubtful():
@@ -111,7 +111,7 @@ func (pl *planner) dropOlderContent() {
 func (pl *planner) contentIsOrdered() bool {
 	second := pl.Now.Truncate(time.Second)
 	young := pl.pods.choose(func(p *registryPod) bool {
-		return p.Ready && p.Content != "" && p.Object.CreationTimestamp.Truncate(time.Second).Equal(second)
+		return p.Ready && p.Content != "" && p.CreationTimestamp.Truncate(time.Second).Equal(second)
 	})
 	if slices.ContainsFunc(young, func(p *registryPod) bool { return p.Content != young[0].Content }) {
 		pl.waitFor(second.Add(time.Second).Sub(pl.Now))

@@ -94,11 +94,11 @@ func (r *report) newAvailable() metav1.Condition {
 func (r *report) distribution() string {
 	var items []string
 	for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Role == roleServing && p.Owned }) {
-		item := p.name() + " (" + cmp.Or(p.node(), "no node")
+		item := p.Name + " (" + cmp.Or(p.node(), "no node")
 		if note := p.describe(); note != "" {
 			item += ", " + note
 		}
-		if why := clip(p.Object.Annotations[registry.KeyCause], 200); why != "" {
+		if why := clip(p.Annotations[registry.KeyCause], 200); why != "" {
 			item += "; " + why
 		}
 		items = append(items, item+")")
@@ -151,8 +151,13 @@ func (r *report) newProgressing() metav1.Condition {
 	case r.standing.reason != "":
 		return isFalse(r.standing.reason, r.standing.message)
 	case r.phase == ReasonNodeFailover:
-		_, complaints := r.pods.complaints()
-		return isTrue(r.phase, text+" "+listed(complaints[ReasonNodeLost], ", and more"))
+		lost := ""
+		for _, c := range r.pods.complaints() {
+			if c.reason == ReasonNodeLost {
+				lost = c.String()
+			}
+		}
+		return isTrue(r.phase, text+" "+lost)
 	case r.phase != "":
 		return isTrue(r.phase, text)
 	}
@@ -179,11 +184,10 @@ func (r *report) newDegraded() metav1.Condition {
 		add(s.reason, s.message)
 	}
 	add(ReasonPollIntervalInvalid, r.poll.Problem)
-	reasons, complaints := r.pods.complaints()
-	for _, reason := range reasons {
+	for _, c := range r.pods.complaints() {
 		// No Service of an address selects Pods: who runs the registry may label them.
-		if reason != ReasonForeignPod || s.mode != modeAddress {
-			add(reason, listed(complaints[reason], ", and more"))
+		if c.reason != ReasonForeignPod || s.mode != modeAddress {
+			add(c.reason, c.String())
 		}
 	}
 	add(ReasonNameConflict, r.taken)

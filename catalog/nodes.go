@@ -29,14 +29,11 @@ const (
 // nodeRecoveryWindow is how long the replacement is kept when a Node came back.
 const nodeRecoveryWindow = 120 * time.Second
 
-// doubtful reports whether the Node may be about to fail: then its grace period decides, and nothing else.
-func (s NodeState) doubtful() bool { return s == NodeUnreachable || s == NodeNotReady || s == NodeGone }
-
-// failed reports whether new Pods had better avoid the Node.
-func (s NodeState) failed() bool { return s.doubtful() || s == NodeOutOfService || s == NodeRecovering }
-
+// doubtful: the Node may be about to fail; its grace period decides, and nothing else. failed: new Pods had better avoid it.
 // word continues the sentence "node x ...".
-func (s NodeState) word() string { return nodeWords[s] }
+func (s NodeState) doubtful() bool { return s == NodeUnreachable || s == NodeNotReady || s == NodeGone }
+func (s NodeState) failed() bool   { return s.doubtful() || s == NodeOutOfService || s == NodeRecovering }
+func (s NodeState) word() string   { return nodeWords[s] }
 
 var nodeWords = map[NodeState]string{
 	NodeGone: "is gone", NodeOutOfService: "is out of service", NodeUnreachable: "is unreachable", NodeNotReady: "is not ready",

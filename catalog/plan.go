@@ -17,9 +17,9 @@ import (
 // plan is what shall happen to the Pods, before any object is built. It may be run in part: each step leaves the catalog
 // serving when it served before.
 type plan struct {
-	creates  []creation
+	creates  []registry.PodRequest
 	promotes []*registryPod
-	deletes  []deletion
+	deletes  []olmcore.Delete
 	// keep are finished Pods that remember how often the start failed.
 	keep []*registryPod
 	// phase is the Reason of ConditionProgressing while something is under way, halt the one that says why not.
@@ -33,36 +33,21 @@ type plan struct {
 	wait time.Duration
 }
 
-// creation is one Pod to make, for a reason.
-type creation struct {
-	registry.PodRequest
-	reason string
-}
-
-// deletion is one Pod to delete.
-type deletion struct {
-	pod   *registryPod
-	grace int64
-	cause olmcore.Cause
-}
-
-func (pl *plan) create(request registry.PodRequest, reason string) {
-	pl.creates = append(pl.creates, creation{request, reason})
-}
-
 func (pl *plan) promote(list ...*registryPod) { pl.promotes = append(pl.promotes, list...) }
 
 func (pl *plan) delete(grace int64, reason, why string, list ...*registryPod) {
 	for _, p := range list {
 		if !pl.dooms(p) {
-			pl.deletes = append(pl.deletes, deletion{p, grace, olmcore.Cause{Reason: reason, Message: why}})
+			// It names the version that was judged: one that changed since may serve by now.
+			cause := olmcore.Cause{Reason: reason, Message: why}
+			pl.deletes = append(pl.deletes, olmcore.Delete{Target: olmcore.RefOf(p.Pod), GracePeriodSeconds: new(grace), Cause: cause})
 		}
 	}
 }
 
 // dooms reports whether a Pod is to be deleted.
 func (pl *plan) dooms(p *registryPod) bool {
-	return slices.ContainsFunc(pl.deletes, func(d deletion) bool { return d.pod == p })
+	return slices.ContainsFunc(pl.deletes, func(d olmcore.Delete) bool { return d.Target.Name == p.Name })
 }
 
 // under sets what is under way, stop why nothing is.
@@ -104,7 +89,7 @@ func planPods(f *facts) plan {
 	pl.planCleanup()
 	pl.planSurplus()
 	for _, p := range f.pods.live(roleServing) {
-		if p.Object.Labels[olmcore.LabelManaged] != "true" && !pl.dooms(p) {
+		if p.Labels[olmcore.LabelManaged] != "true" && !pl.dooms(p) {
 			pl.promote(p) // the Service does not select it
 		}
 	}
@@ -220,15 +205,13 @@ func (pl *planner) goOnPolling() {
 	probe := registry.PodRequest{Candidate: true, Purpose: registry.PurposePoll, Attempt: 1}
 	switch v.Step {
 	case pollStart:
-		probe.Cause = "it is time to look for newer content of the image"
-		pl.create(probe, ReasonPollDue)
+		probe.Cause = olmcore.Cause{Reason: ReasonPollDue, Message: "it is time to look for newer content of the image"}
+		pl.creates = append(pl.creates, probe)
 	case pollAgain:
 		pl.under(ReasonContentUpdate)
 		pl.dropOlderContent()
-		probe.Cause = "the image has newer content"
-		for range pl.allowed(pl.Config.Replicas - l.Candidates) {
-			pl.create(probe, ReasonContentUpdate)
-		}
+		probe.Cause = olmcore.Cause{Reason: ReasonContentUpdate, Message: "the image has newer content"}
+		pl.creates = append(pl.creates, slices.Repeat([]registry.PodRequest{probe}, pl.allowed(pl.Config.Replicas-l.Candidates))...)
 	case pollPromote:
 		pl.under(ReasonContentUpdate)
 		pl.promote(l.readyCandidates()...)
@@ -243,25 +226,22 @@ func (pl *planner) goOnPolling() {
 
 // podActions turns the plan into actions: new Pods first, then those that take over, then those that go.
 func (r *report) podActions() (actions []olmcore.Action) {
-	if len(r.creates) > 0 {
-		avoided := avoided(r.pods)
-		for i, name := range r.registry.FreeNames(r.Pods.Items, len(r.creates)) {
-			c := r.creates[i]
-			actions = append(actions, olmcore.CreateOf(r.registry.Pod(name, c.PodRequest, avoided), olmcore.Cause{Reason: c.reason, Message: c.Cause}))
-		}
+	avoided := avoided(r.pods)
+	for i, name := range r.registry.FreeNames(r.Pods.Items, len(r.creates)) {
+		actions = append(actions, olmcore.CreateOf(r.registry.Pod(name, r.creates[i], avoided), r.creates[i].Cause))
 	}
 	for _, p := range r.promotes {
 		why := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the Pod takes over"}
 		if p.Role == roleServing {
 			why = olmcore.Cause{Reason: ReasonObjectDiffers, Message: "the Service does not select the Pod"}
 		}
-		actions = append(actions, olmcore.UpdateOf(p.Object, registry.Promoted(p.Object, r.CatalogSource.Name), why))
+		actions = append(actions, olmcore.UpdateOf(p.Pod, registry.Promoted(p.Pod, r.CatalogSource.Name), why))
 	}
-	for _, d := range slices.SortedStableFunc(slices.Values(r.deletes), func(a, b deletion) int {
-		return cmp.Or(int(b.grace-a.grace), strings.Compare(a.pod.name(), b.pod.name()))
-	}) {
-		// It names the version that was judged: one that changed since may serve by now.
-		actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(d.pod.Object), GracePeriodSeconds: &d.grace, Cause: d.cause})
+	slices.SortStableFunc(r.deletes, func(a, b olmcore.Delete) int {
+		return cmp.Or(cmp.Compare(*b.GracePeriodSeconds, *a.GracePeriodSeconds), strings.Compare(a.Target.Name, b.Target.Name))
+	})
+	for _, d := range r.deletes {
+		actions = append(actions, d)
 	}
 	return actions
 }

@@ -84,7 +84,7 @@ func (l podList) newest(keep func(*registryPod) bool) *registryPod {
 
 // byAge sorts the Pods that were made earlier first.
 func byAge(a, b *registryPod) int {
-	return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), strings.Compare(a.name(), b.name()))
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
 // live returns the Pods of a role that may serve now or soon.
@@ -118,29 +118,36 @@ var mostTelling = []string{
 	ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod,
 }
 
-// complaints returns the Reasons of ConditionDegraded that Pods give, the most telling first, and what each Pod that
-// gives one suffers from.
-func (l podList) complaints() (reasons []string, texts map[string][]string) {
-	texts = map[string][]string{}
+// complaint is a Reason of ConditionDegraded that Pods give, and what each of them suffers from.
+type complaint struct {
+	reason string
+	texts  []string
+}
+
+func (c complaint) String() string { return listed(c.texts, ", and more") }
+
+// complaints returns what Pods complain of, the most telling first.
+func (l podList) complaints() (list []complaint) {
 	for i := range l.Items {
 		p := &l.Items[i]
 		reason, text := p.complain()
 		if reason == "" {
 			continue
 		}
-		if texts[reason] == nil {
-			reasons = append(reasons, reason)
+		at := slices.IndexFunc(list, func(c complaint) bool { return c.reason == reason })
+		if at < 0 {
+			at, list = len(list), append(list, complaint{reason: reason})
 		}
-		item := p.name()
+		item := p.Name
 		if p.node() != "" {
 			item += " on " + p.node()
 		}
-		texts[reason] = append(texts[reason], item+": "+text)
+		list[at].texts = append(list[at].texts, item+": "+text)
 	}
-	slices.SortStableFunc(reasons, func(a, b string) int {
-		return cmp.Compare(uint(slices.Index(mostTelling, a)), uint(slices.Index(mostTelling, b))) // -1 is the largest
+	slices.SortStableFunc(list, func(a, b complaint) int { // an index of -1 is the largest
+		return cmp.Compare(uint(slices.Index(mostTelling, a.reason)), uint(slices.Index(mostTelling, b.reason)))
 	})
-	return reasons, texts
+	return list
 }
 
 // newestContent is that of the newest Pod that serves. Pods of the same second leave it to the number of those that stay.
@@ -154,6 +161,6 @@ func (l podList) newestContent() string {
 		staying[p.Content] += one(p.stays())
 	}
 	return slices.MaxFunc(serving, func(a, b *registryPod) int {
-		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), staying[a.Content]-staying[b.Content], byAge(a, b))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), staying[a.Content]-staying[b.Content], byAge(a, b))
 	}).Content
 }

@@ -47,8 +47,8 @@ func roleOf(pod *corev1.Pod, name string) role {
 // registryPod is one Pod, classified. It is read-only.
 type registryPod struct {
 	*traits
-	Object *corev1.Pod
-	Role   role
+	*corev1.Pod
+	Role role
 	// Owned: it has an owner reference to the CatalogSource. Finished: it will not run again. Current: it was made from
 	// the present spec. Ready: its condition Ready is True, and it has not finished.
 	Owned, Finished, Current, Ready bool
@@ -94,8 +94,8 @@ func (f *facts) observePods(table []traits) podList {
 		list.Items = append(list.Items, p)
 	}
 	slices.SortFunc(list.Items, func(a, b registryPod) int {
-		return cmp.Or(strings.Compare(a.name(), b.name()), strings.Compare(string(a.Object.UID), string(b.Object.UID)),
-			strings.Compare(b.Object.ResourceVersion, a.Object.ResourceVersion))
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)),
+			strings.Compare(b.ResourceVersion, a.ResourceVersion))
 	})
 	list.tally = list.count()
 	list.Content = list.newestContent()
@@ -107,7 +107,7 @@ func (f *facts) observePods(table []traits) podList {
 func (f *facts) inspect(pod *corev1.Pod, role role) registryPod {
 	attempt, _ := strconv.Atoi(pod.Annotations[registry.KeyAttempt])
 	p := registryPod{
-		Object: pod, Role: role, Owned: olmcore.OwnedBy(pod, f.CatalogSource.UID),
+		Pod: pod, Role: role, Owned: olmcore.OwnedBy(pod, f.CatalogSource.UID),
 		Current:  !f.standing.runsPods() || f.registry.Current(pod),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		MadeFor:  pod.Annotations[registry.KeyPurpose], Replaces: types.UID(pod.Annotations[registry.KeyReplaces]),
@@ -149,14 +149,14 @@ func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
 			return reason, 0
 		}
 	}
-	if p.Object.DeletionTimestamp == nil {
+	if p.DeletionTimestamp == nil {
 		return "", wait
 	}
-	if c := podCondition(p.Object, corev1.DisruptionTarget); !f.Nodes.Complete && c.Status == corev1.ConditionTrue &&
+	if c := podCondition(p.Pod, corev1.DisruptionTarget); !f.Nodes.Complete && c.Status == corev1.ConditionTrue &&
 		(c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC") {
 		return ReasonEvicted, wait
 	}
-	overdue := f.left(p.Object.DeletionTimestamp.Time, stuckTerminatingGrace)
+	overdue := f.left(p.DeletionTimestamp.Time, stuckTerminatingGrace)
 	if overdue <= 0 {
 		return ReasonOverdue, wait
 	}
@@ -171,42 +171,29 @@ func nearest(a, b time.Duration) time.Duration {
 	return a
 }
 
-func (p *registryPod) name() string { return p.Object.Name }
-
 // node is the name of its Node, empty for none.
-func (p *registryPod) node() string { return p.Object.Spec.NodeName }
+func (p *registryPod) node() string { return p.Spec.NodeName }
 
 // is reports whether a condition of the Pod is True.
 func (p *registryPod) is(kind corev1.PodConditionType) bool {
-	return podCondition(p.Object, kind).Status == corev1.ConditionTrue
+	return podCondition(p.Pod, kind).Status == corev1.ConditionTrue
 }
 
-// serves reports whether the Pod answers clients of the catalog.
-func (p *registryPod) serves() bool { return p.Role == roleServing && p.Ready && p.Live }
-
-// stays reports whether the Pod is ready and not about to be evicted.
-func (p *registryPod) stays() bool { return p.Ready && p.Present && !p.Leaves }
-
-// outdated reports whether the Pod may serve and was made from another spec.
-func (p *registryPod) outdated() bool { return p.Live && !p.Present }
-
-// usable reports whether a candidate may still take over.
-func (p *registryPod) usable() bool { return p.Present && !p.expired() }
-
-// expired reports whether the Pod did not become ready by its deadline.
-func (p *registryPod) expired() bool { return !p.Ready && p.Left <= 0 }
-
-// lostWithNode reports whether the Pod is lost because of its Node.
-func (p *registryPod) lostWithNode() bool { return p.Lost != "" && p.Lost != ReasonOverdue }
+func (p *registryPod) serves() bool       { return p.Role == roleServing && p.Ready && p.Live } // it answers clients of the catalog
+func (p *registryPod) stays() bool        { return p.Ready && p.Present && !p.Leaves }          // it is ready and not about to be evicted
+func (p *registryPod) outdated() bool     { return p.Live && !p.Present }                       // it may serve and was made from another spec
+func (p *registryPod) usable() bool       { return p.Present && !p.expired() }                  // as a candidate it may still take over
+func (p *registryPod) expired() bool      { return !p.Ready && p.Left <= 0 }                    // it did not become ready by its deadline
+func (p *registryPod) lostWithNode() bool { return p.Lost != "" && p.Lost != ReasonOverdue }    // it is lost because of its Node
 
 // held reports whether a finalizer keeps a finished Pod that has been deleted.
 func (p *registryPod) held() bool {
-	return p.Finished && p.Object.DeletionTimestamp != nil && len(p.Object.Finalizers) > 0
+	return p.Finished && p.DeletionTimestamp != nil && len(p.Finalizers) > 0
 }
 
 // forced reports whether a force delete has been accepted already: what holds the Pod now is a finalizer.
 func (p *registryPod) forced() bool {
-	return p.Object.DeletionGracePeriodSeconds != nil && *p.Object.DeletionGracePeriodSeconds == 0
+	return p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
 // madeToPoll reports whether the Pod was made to poll the image. OLM makes candidates for nothing else, and does not
@@ -302,13 +289,13 @@ func allContainers(pod *corev1.Pod) []corev1.ContainerStatus {
 // ran returns when the Pod's containers started last and when they finished. A Pod without that status finished when
 // it stopped being ready, or never began.
 func (p *registryPod) ran() (started, finished time.Time) {
-	for _, status := range allContainers(p.Object) {
+	for _, status := range allContainers(p.Pod) {
 		if t := status.State.Terminated; t != nil && t.FinishedAt.After(finished) {
 			started, finished = t.StartedAt.Time, t.FinishedAt.Time
 		}
 	}
 	if finished.IsZero() {
-		return time.Time{}, unreadySince(p.Object)
+		return time.Time{}, unreadySince(p.Pod)
 	}
 	return started, finished
 }

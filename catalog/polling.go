@@ -65,7 +65,7 @@ func (f *facts) observePoll() pollSchedule {
 	// not written anew with each look.
 	ahead := false
 	for _, p := range f.pods.choose(func(p *registryPod) bool { return p.Owned && p.madeToPoll() }) {
-		switch created := p.Object.CreationTimestamp.Time; {
+		switch created := p.CreationTimestamp.Time; {
 		case created.After(now):
 			s.Wait = nearest(s.Wait, created.Sub(now))
 			ahead = ahead || p.Role == roleCandidate
@@ -226,13 +226,13 @@ func (f *facts) startPoll(calm bool) pollVerdict {
 // Differs: one that waits for ever, or has finished, has failed too.
 func (f *facts) failedPoll() (v pollVerdict, wait time.Duration) {
 	for _, p := range f.pods.choose(func(p *registryPod) bool {
-		return p.Probe && (p.Present || p.Fails) && p.Object.DeletionTimestamp == nil
+		return p.Probe && (p.Present || p.Fails) && p.DeletionTimestamp == nil
 	}) {
 		why := ""
 		switch {
 		case p.Finished:
 			why = "has finished"
-		case p.Object.Status.Phase == corev1.PodUnknown:
+		case p.Status.Phase == corev1.PodUnknown:
 			why = "is in an unknown state"
 		case p.Ready && (p.Content != "" && f.pods.Content != "" || f.pods.Ready == 0):
 			continue
@@ -254,8 +254,8 @@ func (f *facts) failedPoll() (v pollVerdict, wait time.Duration) {
 
 // waitsInVain returns what a container waits for in vain, and how long it is until that is certain.
 func (f *facts) waitsInVain(p *registryPod) (why string, wait time.Duration) {
-	left := f.left(p.Object.CreationTimestamp.Time, lastingWait)
-	for _, status := range allContainers(p.Object) {
+	left := f.left(p.CreationTimestamp.Time, lastingWait)
+	for _, status := range allContainers(p.Pod) {
 		if status.State.Waiting == nil {
 			continue
 		}
@@ -275,7 +275,7 @@ func (f *facts) waitsInVain(p *registryPod) (why string, wait time.Duration) {
 // polled returns what became of the last poll, of a spec that asks for polls. recorded is the condition that says so, or nil.
 func (s pollSchedule) polled(spec *v1alpha1.CatalogSourceSpec, list podList, v pollVerdict, recorded *metav1.Condition) metav1.Condition {
 	lastServes := func(p *registryPod) bool {
-		created := p.Object.CreationTimestamp
+		created := p.CreationTimestamp
 		return p.serves() && p.madeToPoll() && !created.IsZero() && created.Time.Equal(s.Last)
 	}
 	switch {

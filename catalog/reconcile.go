@@ -140,8 +140,8 @@ func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
 	var unneeded []olmcore.Object
 	if address {
 		cause.Message = "the registry at spec.address serves now"
-		for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Owned && p.Object.DeletionTimestamp == nil }) {
-			unneeded = append(unneeded, p.Object)
+		for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Owned && p.DeletionTimestamp == nil }) {
+			unneeded = append(unneeded, p.Pod)
 		}
 	}
 	for _, o := range append(unneeded, r.registry.Leftovers()...) {

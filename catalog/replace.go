@@ -33,9 +33,8 @@ func (pl *planner) fill(missing int, candidates bool) {
 	for range pl.allowed(missing) {
 		gone := nextReplaced(pl.pods, replaced, pl.keep)
 		if gone == nil {
-			pl.create(registry.PodRequest{
-				Candidate: candidates, Purpose: registry.PurposeInitial, Attempt: 1, Cause: "fewer registry Pods exist than asked for",
-			}, ReasonPodMissing)
+			cause := olmcore.Cause{Reason: ReasonPodMissing, Message: "fewer registry Pods exist than asked for"}
+			pl.creates = append(pl.creates, registry.PodRequest{Candidate: candidates, Purpose: registry.PurposeInitial, Attempt: 1, Cause: cause})
 			continue
 		}
 		request, left := pl.replacement(gone)
@@ -44,24 +43,24 @@ func (pl *planner) fill(missing int, candidates bool) {
 			pl.hold(left, gone)
 			continue
 		}
-		pl.create(request, cmp.Or(gone.Reason, gone.Lost))
-		replaced[gone.Object.UID] = true
+		pl.creates = append(pl.creates, request)
+		replaced[gone.UID] = true
 	}
 }
 
 // replacement returns the Pod that replaces another, and how long it waits.
 func (pl *planner) replacement(gone *registryPod) (request registry.PodRequest, left time.Duration) {
-	cause := "replaces " + gone.name() + ": " + gone.explain()
-	request = registry.PodRequest{Purpose: gone.Purpose, Attempt: 1, Replaces: gone.Object.UID, Cause: cause}
+	cause := olmcore.Cause{Reason: cmp.Or(gone.Reason, gone.Lost), Message: "replaces " + gone.Name + ": " + gone.explain()}
+	request = registry.PodRequest{Purpose: gone.Purpose, Attempt: 1, Replaces: gone.UID, Cause: cause}
 	switch {
 	case gone.lostWithNode():
 		request.Purpose, request.Attempt = registry.PurposeFailover, gone.Attempt
 		for _, p := range pl.pods.choose(func(p *registryPod) bool { return p.Owned && p.MadeFor == registry.PurposeFailover }) {
-			left = max(left, pl.left(p.Object.CreationTimestamp.Time, failoverCooldown))
+			left = max(left, pl.left(p.CreationTimestamp.Time, failoverCooldown))
 		}
 	case gone.Lost != "":
 		request.Attempt = gone.Attempt
-	case gone.Fails && gone.Object.DeletionTimestamp != nil: // it was deleted, and did not fail
+	case gone.Fails && gone.DeletionTimestamp != nil: // it was deleted, and did not fail
 		request.Purpose = registry.PurposeRefill
 	case gone.Fails:
 		left, request.Attempt = pl.restartAfter(gone)
@@ -81,11 +80,9 @@ func (pl *planner) fillRollout(missing int) {
 			return
 		}
 	}
-	for range missing {
-		pl.create(registry.PodRequest{
-			Candidate: true, Purpose: registry.PurposeRollout, Attempt: attempt, Cause: "the registry Pods were made from another spec",
-		}, ReasonPodOutdated)
-	}
+	cause := olmcore.Cause{Reason: ReasonPodOutdated, Message: "the registry Pods were made from another spec"}
+	request := registry.PodRequest{Candidate: true, Purpose: registry.PurposeRollout, Attempt: attempt, Cause: cause}
+	pl.creates = append(pl.creates, slices.Repeat([]registry.PodRequest{request}, missing)...)
 }
 
 // hold waits with the replacement of a Pod; one that failed is kept to remember that.
@@ -112,7 +109,7 @@ func (pl *planner) allowed(missing int) int {
 // nextReplaced returns the Pod that the next new one replaces: of the serving role, of no more use, and not replaced yet.
 func nextReplaced(l podList, replaced map[types.UID]bool, keep []*registryPod) *registryPod {
 	list := l.choose(func(p *registryPod) bool {
-		return p.Role == roleServing && p.Rank > 0 && !replaced[p.Object.UID] && !slices.Contains(keep, p)
+		return p.Role == roleServing && p.Rank > 0 && !replaced[p.UID] && !slices.Contains(keep, p)
 	})
 	if len(list) == 0 {
 		return nil

@@ -3,11 +3,13 @@
 package catalog
 
 import (
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
@@ -33,12 +35,9 @@ func (r *report) status() v1alpha1.CatalogSourceStatus {
 			Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(r.Now),
 		}
 	}
-	if r.updatePolled == nil {
-		meta.RemoveStatusCondition(&s.Conditions, ConditionUpdatePolled)
-	}
-	if r.replicasSpread == nil {
-		meta.RemoveStatusCondition(&s.Conditions, ConditionReplicasSpread)
-	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool {
+		return c.Type == ConditionUpdatePolled && r.updatePolled == nil || c.Type == ConditionReplicasSpread && r.replicasSpread == nil
+	})
 	for _, condition := range r.conditions() {
 		condition.LastTransitionTime = olmcore.Timestamp(r.Now)
 		meta.SetStatusCondition(&s.Conditions, condition)
@@ -56,7 +55,7 @@ func (r *report) legacyReason() (v1alpha1.ConditionReason, string) {
 		return r.standing.legacy, r.standing.message
 	case failed != nil:
 		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " +
-			r.CatalogSource.Name + ": update pod " + failed.name() + " in a " + clip(string(failed.Object.Status.Phase), 20) + " state: deleted update pod"
+			r.CatalogSource.Name + ": update pod " + failed.Name + " in a " + clip(string(failed.Status.Phase), 20) + " state: deleted update pod"
 	case r.poll.Problem != "":
 		return v1alpha1.CatalogSourceIntervalInvalidError, r.poll.Problem
 	}
@@ -107,7 +106,7 @@ func (r *report) evidence() (at time.Time, bound olmcore.Bound) {
 		return at, bound
 	}
 	for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Owned && p.Role == roleServing && p.serves() == serves }) {
-		c := podCondition(p.Object, corev1.PodReady)
+		c := podCondition(p.Pod, corev1.PodReady)
 		switch since := c.LastTransitionTime.Time; {
 		case since.IsZero():
 		case serves && (at.IsZero() || since.Before(at)):

@@ -3,7 +3,6 @@
 package registry
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -32,20 +31,20 @@ type Objects struct {
 
 // objects returns the objects that are needed.
 func (r *Registry) objects() Objects {
-	name, managed := r.Source.Name, map[string]string{olmcore.LabelManaged: "true"}
+	name := r.Source.Name
 	o := Objects{
 		Account:      r.account(),
-		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed), Spec: r.serviceSpec()},
+		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: r.serviceSpec()},
 		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec()},
 		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec()},
 	}
 	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
 	if FromConfigMap(r.Source) {
-		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed), Rules: []rbacv1.PolicyRule{{
+		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed()), Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
 		}}}
 		o.RoleBinding = &rbacv1.RoleBinding{
-			ObjectMeta: r.meta(name+SuffixBinding, managed),
+			ObjectMeta: r.meta(name+SuffixBinding, managed()),
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name + SuffixAccount, Namespace: r.Source.Namespace}},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + SuffixRole},
 		}
@@ -53,7 +52,7 @@ func (r *Registry) objects() Objects {
 	if r.Replicas >= 2 {
 		// It keeps voluntary disruptions from taking more than one replica at a time. minAvailable must be a number: the
 		// Pods' owner has no scale, so that the disruption controller forbids everything for percentages and maxUnavailable.
-		o.Budget = &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(name), managed), Spec: policyv1.PodDisruptionBudgetSpec{
+		o.Budget = &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: new(intstr.FromInt32(int32(r.Replicas - 1))), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			Selector: &metav1.LabelSelector{MatchLabels: servingLabels(name)},
 		}}
@@ -61,19 +60,21 @@ func (r *Registry) objects() Objects {
 	return o
 }
 
+func managed() map[string]string { return map[string]string{olmcore.LabelManaged: "true"} }
+
 func (r *Registry) meta(name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: name, Namespace: r.Source.Namespace, Labels: maps.Clone(labels),
+		Name: name, Namespace: r.Source.Namespace, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(r.Source)},
 	}
 }
 
 func (r *Registry) account() *corev1.ServiceAccount {
 	if FromConfigMap(r.Source) {
-		return &corev1.ServiceAccount{ObjectMeta: r.meta(r.Source.Name+SuffixAccount, map[string]string{olmcore.LabelManaged: "true"})}
+		return &corev1.ServiceAccount{ObjectMeta: r.meta(r.Source.Name+SuffixAccount, managed())}
 	}
 	account := &corev1.ServiceAccount{
-		ObjectMeta:       r.meta(r.Source.Name, map[string]string{olmcore.LabelManaged: "true"}),
+		ObjectMeta:       r.meta(r.Source.Name, managed()),
 		ImagePullSecrets: slices.Clone(r.pullSecrets),
 	}
 	owner := &account.OwnerReferences[0]

@@ -29,9 +29,9 @@ type PodRequest struct {
 	Candidate bool
 	Purpose   string
 	Attempt   int
-	// Replaces is the UID of the Pod that it replaces, if any, and Cause says why.
+	// Replaces is the UID of the Pod that it replaces, if any.
 	Replaces types.UID
-	Cause    string
+	Cause    olmcore.Cause
 }
 
 // Pod returns a new Pod of a name, which had better run on none of the Nodes to avoid.
@@ -75,7 +75,7 @@ func (r *Registry) podAnnotations(request PodRequest) map[string]string {
 	annotations[KeyPurpose] = request.Purpose
 	if request.Replaces != "" {
 		annotations[KeyReplaces] = string(request.Replaces)
-		annotations[KeyCause] = request.Cause
+		annotations[KeyCause] = request.Cause.Message
 	}
 	return annotations
 }
