@@ -31,7 +31,7 @@ const connectionGrace = time.Minute
 func (f *facts) connectionRequest() ConnectionRequest {
 	s, address := f.standing, f.address()
 	switch {
-	case s.mode == modeDeleting, s.mode == modeInvalid && f.pods.Ready == 0, s.is(ReasonNameConflict):
+	case s.mode == modeDeleting, s.mode == modeInvalid && f.pods.Ready == 0, s.reason == ReasonNameConflict:
 		if f.Connection != nil {
 			return ConnectionRequest{Verb: ConnectionDrop}
 		}

@@ -39,9 +39,6 @@ type standing struct {
 // runsPods reports whether the catalog is served by Pods of its own.
 func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
 
-// is reports whether the CatalogSource is not carried out for a reason.
-func (s standing) is(reason string) bool { return s.reason == reason }
-
 // facts are an Input, observed and classified. They are read-only.
 type facts struct {
 	// Input is the caller's, with the annotations applied to Config, and without a ConfigMap that is not used.

@@ -136,17 +136,10 @@ func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
 	switch {
 	case p.Node == NodeOutOfService:
 		return ReasonNodeOutOfService, 0
-	case p.Node == NodeGone:
-		reason = ReasonNodeGone
 	// The node controller takes Ready from the Pods of a silent node. While a Pod still has it, it counts as serving.
-	case p.Node == NodeUnreachable && !p.Ready:
-		reason = ReasonNodeUnreachable
-	case p.Node == NodeNotReady && !p.Ready:
-		reason = ReasonNodeNotReady
-	}
-	if reason != "" {
+	case p.Node == NodeGone || p.Node.doubtful() && !p.Ready:
 		if wait = f.left(p.NodeSince, f.Config.grace(p.Node)); wait <= 0 {
-			return reason, 0
+			return "Node" + string(p.Node), 0 // ReasonNodeGone, ReasonNodeUnreachable or ReasonNodeNotReady
 		}
 	}
 	if p.DeletionTimestamp == nil {
@@ -163,12 +156,13 @@ func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
 	return "", nearest(wait, overdue)
 }
 
-// nearest returns the nearer of two deadlines; what is 0 or less is none.
-func nearest(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(b, 0)
+// nearest returns the nearest of some deadlines; what is 0 or less is none.
+func nearest(deadlines ...time.Duration) time.Duration {
+	var r olmcore.Result
+	for _, d := range deadlines {
+		r.Requeue(d)
 	}
-	return a
+	return r.RequeueAfter
 }
 
 // node is the name of its Node, empty for none.

@@ -299,13 +299,12 @@ func (s pollSchedule) polled(spec *v1alpha1.CatalogSourceSpec, list podList, v p
 	return c
 }
 
+var pollTexts = map[string]string{
+	ReasonUpToDate:       "the last poll found the content that is served",
+	ReasonUpdatePromoted: "the last poll found newer content, which is served now",
+}
+
 // message says what a poll came to.
 func (v pollVerdict) message() string {
-	switch v.Outcome {
-	case ReasonUpToDate:
-		return "the last poll found the content that is served"
-	case ReasonUpdatePromoted:
-		return "the last poll found newer content, which is served now"
-	}
-	return "the pod of the last poll " + v.Text
+	return cmp.Or(pollTexts[v.Outcome], "the pod of the last poll "+v.Text)
 }

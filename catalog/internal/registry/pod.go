@@ -3,10 +3,16 @@
 package registry
 
 import (
+	"cmp"
+	"maps"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -135,3 +141,176 @@ func Promoted(pod *corev1.Pod, name string) *corev1.Pod {
 	after.Labels[olmcore.LabelManaged] = "true"
 	return after
 }
+
+// The probes of registry Pods, which are all that differs between the Pod specs of OLM's releases. The hashes of all count as
+// current, so that adopting a cluster restarts nothing.
+var (
+	probeMain = corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}} // new Pods are made with it
+	probeV046 = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051", "-rpc-timeout=5s"}}}
+	probeV041 = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051"}}}
+)
+
+// StartupPeriod is the time between two startup probes, in seconds.
+const StartupPeriod = 10
+
+// shape is what the spec of a registry Pod is made from.
+type shape struct {
+	*Registry
+	container, image, serviceAccount string
+	readinessDelay, livenessDelay    int32
+	config                           *v1alpha1.GrpcPodConfig
+}
+
+func (r *Registry) shape() shape {
+	config := r.Source.Spec.GrpcPodConfig
+	if !FromConfigMap(r.Source) {
+		return shape{r, "registry-server", r.Source.Spec.Image, r.Source.Name, 5, 10, config}
+	}
+	// Differs: extractContent is left out; OLM makes Pods with empty image names of it, which API servers refuse.
+	if config != nil && config.ExtractContent != nil {
+		kept := *config
+		kept.ExtractContent = nil
+		config = &kept
+	}
+	return shape{r, "configmap-registry-server", r.ServerImage, "", 5, 5, config}
+}
+
+// podHash returns OLM's hash of a spec. No label has that of a spec that cannot be encoded, which no API server stores.
+func podHash(spec corev1.PodSpec) string {
+	hash, err := olmcore.Hash(spec)
+	if err != nil {
+		return "unknown"
+	}
+	return hash
+}
+
+// spec returns the Pod spec with a probe and without placement hints: the one that is hashed. It shares memory with the shape
+// and the probe.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler, Pod.
+// Differs: memoryTarget is not written to, and GOMEMLIMIT is always one that the Go runtime accepts.
+func (s shape) spec(probe corev1.ProbeHandler) corev1.PodSpec {
+	failures := s.StartupFailures
+	if probe.GRPC == nil {
+		failures = 10
+	}
+	spec := corev1.PodSpec{
+		ServiceAccountName: s.serviceAccount,
+		ImagePullSecrets:   s.pullSecrets,
+		NodeSelector:       map[string]string{corev1.LabelOSStable: "linux"},
+		Containers: []corev1.Container{{
+			Name: s.container, Image: s.image, ImagePullPolicy: pullPolicy(s.image),
+			Ports:                    []corev1.ContainerPort{{Name: GRPC, ContainerPort: port}},
+			Resources:                s.Resources,
+			ReadinessProbe:           &corev1.Probe{ProbeHandler: probe, InitialDelaySeconds: s.readinessDelay, TimeoutSeconds: 5},
+			LivenessProbe:            &corev1.Probe{ProbeHandler: probe, InitialDelaySeconds: s.livenessDelay, TimeoutSeconds: 5},
+			StartupProbe:             &corev1.Probe{ProbeHandler: probe, TimeoutSeconds: 5, PeriodSeconds: StartupPeriod, FailureThreshold: failures},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext:          &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)},
+		}},
+	}
+	if c := s.config; c != nil {
+		if c.NodeSelector != nil {
+			spec.NodeSelector = c.NodeSelector
+		}
+		if c.PriorityClassName != nil {
+			spec.PriorityClassName = *c.PriorityClassName
+		}
+		spec.Tolerations, spec.Affinity = c.Tolerations, c.Affinity
+		if c.MemoryTarget != nil {
+			setMemoryTarget(&spec.Containers[0], *c.MemoryTarget)
+		}
+		if c.ExtractContent != nil {
+			s.extract(&spec, c.ExtractContent)
+		}
+	}
+	spec.PriorityClassName = cmp.Or(s.Source.Annotations[annotationPriority], spec.PriorityClassName)
+	if s.Restricted {
+		restrict(&spec, s.UserID)
+	}
+	return spec
+}
+
+// extract makes the Pod serve files from the image with a known opm.
+func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
+	const (
+		utilities, content, temporary          = "utilities", "catalog-content", "tmpdir"
+		utilitiesPath, contentPath, copyBinary = "/utilities", "/extracted-catalog", "/utilities/copy-content"
+	)
+	volume := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	}
+	readOnly := func() *corev1.SecurityContext { return &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)} }
+	spec.Volumes = append(spec.Volumes, volume(utilities), volume(content))
+	args := []string{"--catalog.from=" + c.CatalogDir, "--catalog.to=" + contentPath + "/catalog"}
+	if c.CacheDir != "" {
+		args = append(args, "--cache.from="+c.CacheDir, "--cache.to="+contentPath+"/cache")
+	}
+	spec.InitContainers = append(spec.InitContainers, corev1.Container{
+		Name: "extract-utilities", Image: s.UtilImage, Command: []string{"cp"}, Args: []string{"/bin/copy-content", copyBinary},
+		VolumeMounts:    []corev1.VolumeMount{{Name: utilities, MountPath: utilitiesPath}},
+		SecurityContext: readOnly(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}, corev1.Container{
+		Name: "extract-content", Image: s.image, ImagePullPolicy: pullPolicy(s.image),
+		Command: []string{copyBinary}, Args: args,
+		VolumeMounts:    []corev1.VolumeMount{{Name: utilities, MountPath: utilitiesPath}, {Name: content, MountPath: contentPath}},
+		SecurityContext: readOnly(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	})
+	server := &spec.Containers[0]
+	server.Image, server.ImagePullPolicy = s.OPMImage, pullPolicy(s.OPMImage)
+	server.Command, server.Args = []string{"/bin/opm"}, []string{"serve", contentPath + "/catalog"}
+	server.SecurityContext.ReadOnlyRootFilesystem = new(true)
+	if c.CacheDir != "" {
+		server.Args = append(server.Args, "--cache-dir="+contentPath+"/cache")
+	} else {
+		spec.Volumes = append(spec.Volumes, volume(temporary))
+		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: temporary, MountPath: "/tmp/"})
+	}
+	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: content, MountPath: contentPath})
+}
+
+func restrict(spec *corev1.PodSpec, userID int64) {
+	spec.SecurityContext = &corev1.PodSecurityContext{
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if userID > 0 {
+		spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot = &userID, new(true)
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			containers[i].SecurityContext.AllowPrivilegeEscalation = new(false)
+			containers[i].SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+		}
+	}
+}
+
+func pullPolicy(image string) corev1.PullPolicy {
+	if strings.Contains(image, "@") {
+		return corev1.PullIfNotPresent
+	}
+	return corev1.PullAlways
+}
+
+// setMemoryTarget requests memory and sets GOMEMLIMIT: to the text that OLM would give where the Go runtime accepts it, else
+// the number of bytes, and the most that it accepts for more.
+func setMemoryTarget(c *corev1.Container, target resource.Quantity) {
+	requests := maps.Clone(c.Resources.Requests)
+	if requests == nil {
+		requests = corev1.ResourceList{}
+	}
+	requests[corev1.ResourceMemory] = target.DeepCopy()
+	c.Resources.Requests = requests
+	text := target.DeepCopy()
+	text.Format = resource.BinarySI
+	limit := text.String() + "B"
+	switch {
+	case target.CmpInt64(math.MaxInt64) > 0:
+		limit = strconv.FormatInt(math.MaxInt64, 10) + "B"
+	case !memoryLimit.MatchString(limit):
+		limit = strconv.FormatInt(target.Value(), 10) + "B"
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: limit})
+}
+
+// memoryLimit is what the Go runtime accepts.
+var memoryLimit = regexp.MustCompile(`^[0-9]+([KMGT]i)?B$`)

@@ -100,7 +100,7 @@ func (r *Registry) Complete() {
 	account := r.Observed.Account
 	r.AccountShared = account != nil && (len(account.OwnerReferences) == 0 || OfOthers(r.Source, account))
 	r.pullSecrets = r.accountSecrets(account)
-	r.podSpec = r.shape().spec(profileMain)
+	r.podSpec = r.shape().spec(probeMain)
 	r.podHash = podHash(r.podSpec)
 	if cm := r.ConfigMap; cm != nil {
 		r.contentHash, _ = olmcore.Hash(struct {
@@ -138,21 +138,21 @@ func (r *Registry) Current(pod *corev1.Pod) bool {
 	case label == "":
 		return false
 	case r.ConfigMap != nil && !knowsContent:
-		return r.madeOfVersion(pod) // OLM compares no hash of a config map server
-	case label != r.podHash && !slices.ContainsFunc(profiles[1:], func(p profile) bool { return podHash(r.shape().spec(p)) == label }):
+		return madeOfVersion(pod, r.ConfigMap) // OLM compares no hash of a config map server
+	case label != r.podHash && label != podHash(r.shape().spec(probeV046)) && label != podHash(r.shape().spec(probeV041)):
 		return false
 	}
 	return r.ConfigMap == nil || content == r.contentHash
 }
 
-// madeOfVersion reports whether a Pod that OLM made serves this version of the ConfigMap.
-func (r *Registry) madeOfVersion(pod *corev1.Pod) bool {
-	if pod.Labels[labelConfigMapVersion] != r.ConfigMap.ResourceVersion || len(pod.Spec.Containers) != 1 {
+// madeOfVersion reports whether a Pod that OLM made serves this version of a ConfigMap.
+func madeOfVersion(pod *corev1.Pod, cm *corev1.ConfigMap) bool {
+	if pod.Labels[labelConfigMapVersion] != cm.ResourceVersion || len(pod.Spec.Containers) != 1 {
 		return false
 	}
 	command := pod.Spec.Containers[0].Command
 	i := slices.Index(command, "-c")
-	return i >= 0 && i+1 < len(command) && command[i+1] == r.ConfigMap.Name
+	return i >= 0 && i+1 < len(command) && command[i+1] == cm.Name
 }
 
 const podSuffix = 10

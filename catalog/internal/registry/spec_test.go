@@ -44,25 +44,25 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	everything := shipped
 	everything.Registry = &pulls
 	for name, test := range map[string]struct {
-		shape   shape
-		profile profile
-		want    string
+		shape shape
+		probe corev1.ProbeHandler
+		want  string
 	}{
-		"plain":                 {plain, profileMain, "cBESV2Miwqi3TX1KELgXItd7j206e4q6b21BnP"},
-		"plain of v0.46":        {plain, profileV046, "KpDeU9UesY5GlqG7ZUg9deo8Jp7mEGdpBhGJn"},
-		"plain of v0.41":        {plain, profileV041, "8SbHWyYfjbRT8lLcfdZ5ofXNdC1GE6ayztILTF"},
-		"memory target":         {memory, profileMain, "22OBIOEoFxFjed27eJvvYzqL0TfdXsuapKoxsE"},
-		"extract, cache":        {extract(plain, "/tmp/cache"), profileMain, "30fzEky6rWPSaUHUtTN3mbl0SvE2PryXPIr090"},
-		"extract":               {extract(plain, ""), profileMain, "57eMKS6v8du5evWOTeBJEFYx7r5udVxvhEQpLB"},
-		"restricted":            {restricted, profileMain, "bfNQa9OTbkeciTpFoCgpKhNENGjVjY61PYAoYA"},
-		"extract, cache, restr": {extract(restricted, "/tmp/cache"), profileMain, "5CPn3qG7EdDS0mOX7AazM9Tt1RBtR6bjjMmmep"},
-		"extract, restricted":   {extract(restricted, ""), profileMain, "adSLBZw1o1geKStnSKaiQEubBnN4eqkHabCyHs"},
-		"shipped":               {shipped, profileMain, "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z"},
-		"shipped of v0.46":      {shipped, profileV046, "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa"},
-		"shipped of v0.41":      {shipped, profileV041, "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"},
-		"with everything":       {everything, profileMain, "aMCykuuUCl8qjO4Us8ZvytMPeNxzeUh9s3FRc8"},
+		"plain":                 {plain, probeMain, "cBESV2Miwqi3TX1KELgXItd7j206e4q6b21BnP"},
+		"plain of v0.46":        {plain, probeV046, "KpDeU9UesY5GlqG7ZUg9deo8Jp7mEGdpBhGJn"},
+		"plain of v0.41":        {plain, probeV041, "8SbHWyYfjbRT8lLcfdZ5ofXNdC1GE6ayztILTF"},
+		"memory target":         {memory, probeMain, "22OBIOEoFxFjed27eJvvYzqL0TfdXsuapKoxsE"},
+		"extract, cache":        {extract(plain, "/tmp/cache"), probeMain, "30fzEky6rWPSaUHUtTN3mbl0SvE2PryXPIr090"},
+		"extract":               {extract(plain, ""), probeMain, "57eMKS6v8du5evWOTeBJEFYx7r5udVxvhEQpLB"},
+		"restricted":            {restricted, probeMain, "bfNQa9OTbkeciTpFoCgpKhNENGjVjY61PYAoYA"},
+		"extract, cache, restr": {extract(restricted, "/tmp/cache"), probeMain, "5CPn3qG7EdDS0mOX7AazM9Tt1RBtR6bjjMmmep"},
+		"extract, restricted":   {extract(restricted, ""), probeMain, "adSLBZw1o1geKStnSKaiQEubBnN4eqkHabCyHs"},
+		"shipped":               {shipped, probeMain, "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z"},
+		"shipped of v0.46":      {shipped, probeV046, "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa"},
+		"shipped of v0.41":      {shipped, probeV041, "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"},
+		"with everything":       {everything, probeMain, "aMCykuuUCl8qjO4Us8ZvytMPeNxzeUh9s3FRc8"},
 	} {
-		require.Equal(t, test.want, podHash(test.shape.spec(test.profile)), name)
+		require.Equal(t, test.want, podHash(test.shape.spec(test.probe)), name)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	} {
 		quantity := resource.MustParse(target)
 		before := quantity.DeepCopy()
-		spec := shape{Registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(profileMain)
+		spec := shape{Registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(probeMain)
 		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}}, spec.Containers[0].Env, target)
 		require.Equal(t, before, quantity, "the spec was written to")
 	}
@@ -87,7 +87,9 @@ func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
 		if err != nil {
 			return
 		}
-		limit := memoryLimit(quantity)
+		var c corev1.Container
+		setMemoryTarget(&c, quantity)
+		limit := c.Env[0].Value
 		require.True(t, isMemoryLimit(limit), limit)
 		quantity.Format = resource.BinarySI
 		if upstream := quantity.String() + "B"; isMemoryLimit(upstream) {
