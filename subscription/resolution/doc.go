@@ -26,9 +26,8 @@
 // that is possible. The result is the first solution in that order: no Subscription gets less than its best candidate
 // for the sake of a dependency or of a younger Subscription. So equal inputs, in whatever order, give equal results.
 //
-// When a demand cannot be met, the search goes back to the latest selection that takes part in the conflict. Where it
-// goes back too often, a solver takes over that learns from each contradiction and decides in the same order: the
-// work grows with the problem, not with what could be combined, and the answer is the same. [Policy].MaxSteps bounds
+// When a demand cannot be met, what stands in its way is remembered, and the search goes back to the latest selection
+// that takes part in it: the work grows with the problem, not with what could be combined. [Policy].MaxSteps bounds
 // the work on each Subscription. One with which the others cannot be decided within that is left out alone, and its
 // [Core] says what was tried.
 //
