@@ -98,5 +98,6 @@ func finish(p *service, res *Result) {
 			strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
 	res.Stats = p.Stats
+	res.Stats.Reading += p.TakeSteps(len(res.Targets) * (16 + len(res.Operators)/8))
 	res.Stats.Steps, res.Stats.Explaining = p.limits.spent, p.limits.explaining.Spent+p.limits.heldBack.Spent
 }

@@ -62,7 +62,9 @@ func (s *service) look() (again bool) {
 	case s.waive(found):
 		return true
 	}
-	return s.leaveOut(explain.CoreOf(&s.View, found), found)
+	core := explain.CoreOf(&s.View, found)
+	s.limits.explaining.Spent += s.TakeSteps(0)
+	return s.leaveOut(core, found)
 }
 
 func (s *service) question() search.Question {

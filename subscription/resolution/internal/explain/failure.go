@@ -165,7 +165,9 @@ func CoreOf(p *View, set search.Contradiction) Core {
 func rulesOf(p *View, set search.Contradiction) []Rule {
 	var rules []Rule
 	for _, id := range set.Rules {
-		rules = append(rules, rule(p, p.Rules.Key(id)))
+		r := rule(p, p.Rules.Key(id))
+		p.Count(32 + len(r.Objects)/4)
+		rules = append(rules, r)
 	}
 	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Text, b.Text) })
 	return rules

@@ -30,7 +30,7 @@ func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 				part.Limit = budget.Left(budget.Limit) / waiting
 			}
 			list = append(list, whyNot(p, s, s.Choice.First(), &part))
-			budget.Spent += part.Spent
+			budget.Spent += part.Spent + p.TakeSteps(0)
 			waiting--
 		case s.PinnedOut != nil:
 			list = append(list, pinnedOut(p, s))

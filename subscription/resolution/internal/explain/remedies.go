@@ -111,7 +111,9 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 		if err != nil {
 			return false
 		}
-		if problem = model.Read(&in); problem.Blocked != "" || problem.Failure != "" {
+		problem = model.Read(&in)
+		budget.Spent += problem.Stats.Reading
+		if problem.Blocked != "" || problem.Failure != "" {
 			return false
 		}
 	}

@@ -37,7 +37,7 @@ func rule(p *View, key model.RuleKey) Rule {
 		q := n.Entry.Requirements[key.B]
 		r.Kind, r.Need, r.FailureMessage = model.BundleRequires, words(q.Predicate), q.Message
 		r.Text = fmt.Sprintf("bundle %s requires an operator %s", n.Entry.Name, q.Text())
-		r.Objects = identifiers(p, n.Choices[key.B].Offer)
+		r.Objects = p.Identifiers(n.Choices[key.B].Offer)
 	case model.RuleReplaces:
 		old := p.Identifier(p.NodeOf(key.B).Ref)
 		r.Kind, r.Objects, r.Text = model.Conflicts, []string{id, old}, id+" conflicts with "+old
@@ -100,20 +100,13 @@ func subscriptionRule(p *View, kind model.RuleID, s *model.Subscription) Rule {
 		r.Text = fmt.Sprintf("subscription %s keeps %s", name, r.Objects[0])
 		return r
 	}
-	r.Objects = identifiers(p, s.Choice.Offer)
+	r.Objects = p.Identifiers(s.Choice.Offer)
 	r.Kind, r.Text = model.SubscriptionRequires, fmt.Sprintf("subscription %s requires ", name)
 	if len(r.Objects) > 1 {
 		r.Text += "at least one of "
 	}
 	r.Text += enumerate(r.Objects, " or ")
 	return r
-}
-
-func identifiers(p *View, o *model.Offer) (list []string) {
-	for r := range o.Refs {
-		list = append(list, p.Identifier(r))
-	}
-	return list
 }
 
 func catalogKey(spec *v1alpha1.SubscriptionSpec) types.NamespacedName {
@@ -162,11 +155,15 @@ func message(p *View, rules []Rule) string {
 		}
 		message = messagePrefix + strings.Join(texts, ", ")
 	}
-	for len(texts) > 2 && limit >= 0 && len(message) > limit {
-		texts = texts[:len(texts)-1]
-		message = messagePrefix + strings.Join(texts, ", ") + fmt.Sprintf(", … (%d more)", len(rules)-len(texts))
-	}
 	if limit >= 0 {
+		more := ""
+		for size := len(message); len(texts) > 2 && size+len(more) > limit; more = fmt.Sprintf(", … (%d more)", len(rules)-len(texts)) {
+			size -= len(", ") + len(texts[len(texts)-1])
+			texts = texts[:len(texts)-1]
+		}
+		if more != "" {
+			message = messagePrefix + strings.Join(texts, ", ") + more
+		}
 		message = content.Cut(message, limit)
 	}
 	return message
@@ -175,7 +172,7 @@ func message(p *View, rules []Rule) string {
 // shorten replaces the middle of a rule's list of entries.
 func shorten(r Rule, keep int) string {
 	n := len(r.Objects)
-	if n <= keep {
+	if n <= keep || !strings.Contains(r.Text, r.Objects[0]) {
 		return r.Text
 	}
 	for _, last := range []string{" or ", " and "} {

@@ -80,11 +80,11 @@ const (
 	Unknown HeldBackCode = "Unknown"
 )
 
-// Stats are deterministic measures of the work done.
+// Stats are deterministic measures of the work done, in steps: looks at a candidate, or what takes as long.
 type Stats struct {
-	// Steps are looks at a candidate, or as much work, that deciding took; Explaining
-	// are those that reasons took. Policy.MaxSteps bounds both.
-	Steps, Explaining int
+	// Reading is for reading the input and writing the answer: it grows with both, and nothing bounds it. Steps are for
+	// deciding, Explaining for reasons; Policy.MaxSteps bounds both.
+	Reading, Steps, Explaining int
 	// Expanded are the entries whose requirements were looked up.
 	Expanded int
 	// Candidates are the candidates of all Subscriptions.

@@ -31,8 +31,9 @@ type Offer struct {
 	Segments []Segment
 	Total    int
 	// Group is the number of one that all candidates are in, -1 when there may be none.
-	Group int32
-	nodes []*Node // those that were looked at
+	Group       int32
+	nodes       []*Node  // those that were looked at
+	identifiers []string // of all, once they were asked for
 }
 
 // Candidate returns the node of a choice's candidate by its place, nil behind the last.
@@ -76,6 +77,18 @@ func (o *Offer) add(source int32, entries []*content.Entry) {
 		o.Segments = append(o.Segments, Segment{source, entries})
 		o.Total += len(entries)
 	}
+}
+
+// Identifiers returns how OLM names the candidates of an offer.
+func (p *Problem) Identifiers(o *Offer) []string {
+	if len(o.identifiers) < o.Total {
+		o.identifiers = make([]string, 0, o.Total)
+		for r := range o.Refs {
+			o.identifiers = append(o.identifiers, p.Identifier(r))
+		}
+		p.work += 8 * o.Total
+	}
+	return o.identifiers
 }
 
 // Choice is a demand that one of its candidates, the first possible, meets.
@@ -310,8 +323,15 @@ func (p *Problem) Expand(n *Node) {
 	}
 }
 
-// workPerStep is how much work is a step, workPerNode what looking at an entry for the first time is.
-const workPerStep, workPerNode = 16, 12
+const (
+	// workPerStep is how much work is a step: what takes a few nanoseconds counts one.
+	workPerStep = 16
+	// Looking at an entry for the first time, and reading an object.
+	workPerNode, workPerSubscription, workPerCSV = 12, 40, 60
+)
+
+// Count adds work that is not done here.
+func (p *Problem) Count(work int) { p.work += work }
 
 // TakeSteps returns the work since the last time, and some more, in steps.
 func (p *Problem) TakeSteps(more int) int {
@@ -327,11 +347,16 @@ func (p *Problem) Considered() []*Node {
 	if p.closure != nil {
 		return p.closure
 	}
-	seen := map[*Node]bool{}
+	seen, offered := map[*Node]bool{}, map[*Offer]bool{}
 	list := []*Node{}
-	add := func(offer *Offer, owner int32) {
-		for r := range offer.Refs {
-			if n := p.Node(r, owner); !seen[n] {
+	add := func(c *Choice, owner int32) {
+		c.Owner = owner
+		if offered[c.Offer] {
+			return
+		}
+		offered[c.Offer] = true
+		for i := range c.Total {
+			if n := p.Candidate(c, i); !seen[n] {
 				seen[n] = true
 				n.Owner = owner // whatever search met it first
 				list = append(list, n)
@@ -340,19 +365,18 @@ func (p *Problem) Considered() []*Node {
 	}
 	for _, c := range p.Existing {
 		if !c.LeftOut {
-			add(c.Choice.Offer, c.Choice.Owner)
+			add(&c.Choice, c.Choice.Owner)
 		}
 	}
 	for _, s := range p.Subs {
 		if s.Impossible == "" {
-			add(s.Choice.Offer, s.Index)
+			add(s.Choice, s.Index)
 		}
 	}
 	for i := 0; i < len(list); i++ {
 		p.Expand(list[i])
 		for j := range list[i].Choices {
-			list[i].Choices[j].Owner = list[i].Owner
-			add(list[i].Choices[j].Offer, list[i].Owner)
+			add(&list[i].Choices[j], list[i].Owner)
 		}
 	}
 	p.closure = list

@@ -10,7 +10,11 @@
 // they follow from, so that the last one of a search without solution says why there is none.
 package search
 
-import "github.com/olmcore/olm/subscription/resolution/internal/model"
+import (
+	"slices"
+
+	"github.com/olmcore/olm/subscription/resolution/internal/model"
+)
 
 // Verdict is how a search ended.
 type Verdict uint8
@@ -30,6 +34,9 @@ type Question struct {
 	Only model.Bitset
 	// Subs are the numbers of the Subscriptions that take part; nil is all.
 	Subs model.Bitset
+	// Prefer is a candidate that comes first wherever it can; nil is none. It is for questions of which only the verdict
+	// matters.
+	Prefer *model.Node
 	// Demands are more than the problem itself asks for; nil is no more.
 	Demands *Demands
 }
@@ -126,21 +133,29 @@ func (q *Question) roots(list []*model.Choice) (_ []*model.Choice, impossible []
 }
 
 // inForce returns which of the rules that have a number are.
-func (q *Question) inForce() (set model.Bitset) {
-	set = model.SetOf()
-	for id := range int32(q.Problem.Rules.Len()) {
-		key := q.Problem.Rules.Key(id)
-		switch key.Kind {
-		case model.RuleSubscription:
-			if !q.serves(q.Problem.Subs[key.A]) {
-				continue
-			}
-		case model.RuleKeeps, model.RuleDemanded:
-			if n, asked := q.demanded(q.Problem.Subs[key.A]); n == nil || asked != key {
-				continue
+func (q *Question) inForce() model.Bitset {
+	rules := &q.Problem.Rules
+	if q.Only != nil {
+		set := slices.Clone(q.Only)
+		if q.Demands != nil && q.Demands.Hard != nil {
+			_, key := q.demanded(q.Demands.Hard)
+			if id, ok := rules.Known(key); ok {
+				set.Add(id)
 			}
 		}
-		if key.Kind == model.RuleDemanded || q.enabled(key) {
+		return set
+	}
+	set := model.SetOf()
+	for id := range int32(rules.Len()) {
+		key, holds := rules.Key(id), true
+		switch key.Kind {
+		case model.RuleSubscription:
+			holds = q.serves(q.Problem.Subs[key.A])
+		case model.RuleKeeps, model.RuleDemanded:
+			n, asked := q.demanded(q.Problem.Subs[key.A])
+			holds = n != nil && asked == key
+		}
+		if holds && !q.Scope.Waived(key) {
 			set.Add(id)
 		}
 	}

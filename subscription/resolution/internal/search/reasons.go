@@ -100,6 +100,11 @@ func (r *reducer) fewerRules(conflict model.Bitset) (_ model.Bitset, ok bool) {
 			continue
 		}
 		conflict.Remove(rule)
+		r.q.Prefer = nil
+		switch key := rules.Key(rule); key.Kind {
+		case model.RuleBundle, model.RuleBlocked, model.RuleReplaces:
+			r.q.Prefer = r.q.Problem.NodeOf(key.A) // without the rule it may be possible
+		}
 		switch answer := r.ask(conflict, subs); answer.Verdict {
 		case Satisfiable:
 			conflict.Add(rule)

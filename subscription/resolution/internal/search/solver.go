@@ -30,6 +30,7 @@ type Solver struct {
 // frame is the state of one choice of the queue. Its index is its level.
 type frame struct {
 	selected *model.Node // nil: the choice was met already
+	first    *model.Node // candidate that comes before all others
 	next     int         // candidate
 	queued   int         // how long the queue and
 	trail    int         // the trail were before
@@ -38,6 +39,9 @@ type frame struct {
 
 // Decide looks for the first solution.
 func (s *Solver) Decide(q Question, budget *Budget) Answer {
+	if budget.Left(1) == 0 {
+		return Answer{Verdict: Exhausted}
+	}
 	s.reset(&q, budget)
 	roots, impossible := q.roots(s.queue[:0])
 	for _, key := range impossible {
@@ -86,7 +90,10 @@ func (s *Solver) recall() (never bool) {
 		return false
 	}
 	force := s.inForce()
-	s.work += s.p.Rules.Len() / 4
+	s.work += len(force)
+	if s.Only == nil {
+		s.work += s.p.Rules.Len() / 4
+	}
 	for _, g := range s.nogoods {
 		s.work += 1 + len(g.rules)/8
 		switch {
@@ -144,6 +151,9 @@ func (s *Solver) enter() {
 	s.frames = slices.Grow(s.frames, 1)[:level+1]
 	f := &s.frames[level]
 	*f = frame{queued: len(s.queue), trail: len(s.trail), forbids: f.forbids[:0]}
+	if c := s.queue[level]; s.Prefer != nil && s.sole(c) == nil && c.Contains(s.Prefer.Ref) {
+		f.first = s.Prefer
+	}
 }
 
 // unwind goes back to a level and takes its selection back.
@@ -204,12 +214,16 @@ func (s *Solver) candidates(c *model.Choice) iter.Seq[*model.Node] {
 // advance selects the next possible candidate of a level. Unsatisfiable: conflict says why that does not work.
 func (s *Solver) advance(level int) Verdict {
 	for c := s.queue[level]; ; {
-		n := s.candidate(c, s.frames[level].next)
+		f := &s.frames[level]
+		n := f.first
+		if f.first = nil; n == nil {
+			n = s.candidate(c, f.next)
+			f.next++
+		}
 		if n == nil {
 			s.blameChoice(c)
 			return Unsatisfiable
 		}
-		s.frames[level].next++
 		s.p.Expand(n)
 		s.work += workPerLook
 		if !s.pay() {
