@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
 // Catalogs is what is known of the catalogs that a namespace is resolved from.
@@ -100,7 +101,7 @@ func newCatalogs(in *Catalogs) *catalogs {
 		return nil
 	}
 	c := &catalogs{sources: make([]source, 0, len(in.Sources.Items)), entries: map[Entry]Entry{}}
-	for _, s := range in.Sources.Items {
+	for _, s := range relation.Sorted(in.Sources.Items) {
 		state, next := s.Status.GRPCConnectionState, source{CatalogSource: s, known: true}
 		switch p, ok := in.Probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; {
 		case s.Status.Reason == v1alpha1.CatalogSourceSpecInvalidError:
@@ -111,7 +112,6 @@ func newCatalogs(in *Catalogs) *catalogs {
 		}
 		c.sources = append(c.sources, next)
 	}
-	slices.SortFunc(c.sources, func(a, b source) int { return compareSources(a.CatalogSource, b.CatalogSource) })
 	for _, e := range slices.Backward(slices.SortedFunc(slices.Values(in.Entries), compareEntries)) {
 		key := Entry{Catalog: e.Catalog, Package: e.Package, Bundle: e.Bundle}
 		c.entries[key] = e
@@ -119,10 +119,6 @@ func newCatalogs(in *Catalogs) *catalogs {
 		c.entries[key] = e
 	}
 	return c
-}
-
-func compareSources(a, b *v1alpha1.CatalogSource) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // unprobed reports the sources of which it is not known whether they serve.

@@ -135,6 +135,5 @@ func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global str
 		}
 		sources = olmcore.Found(slices.Concat(sources.Items, others.Items)...)
 	}
-	slices.SortFunc(sources.Items, compareSources)
-	return &Catalogs{Sources: sources}, nil
+	return &Catalogs{Sources: olmcore.Found(relation.Sorted(sources.Items)...)}, nil
 }

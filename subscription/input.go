@@ -200,29 +200,28 @@ func (in *Input) validate() error {
 		return err
 	}
 	if in.Catalogs != nil {
-		if err := required("Catalogs.Sources", in.Catalogs.Sources, hasNamespace); err != nil {
+		if err := required("Catalogs.Sources", in.Catalogs.Sources, func(o olmcore.Object) (field, problem string) {
+			if o.GetNamespace() == "" {
+				return ".metadata.namespace", "is empty"
+			}
+			return "", ""
+		}); err != nil {
 			return err
 		}
 	}
-	for i, o := range in.Components {
-		if olmcore.KeyOf(o).Name == "" {
-			return &olmcore.InputError{Field: fmt.Sprintf("Components[%d]", i), Problem: "is nil or has no name"}
-		}
+	if err := relation.ValidateNames("Components", in.Components); err != nil {
+		return err
 	}
 	for i := range in.Observations {
 		if in.Observations[i].Plan == nil {
 			return &olmcore.InputError{Field: fmt.Sprintf("Observations[%d].Plan", i), Problem: "is nil"}
 		}
 	}
-	return in.Resolution.validate()
-}
-
-func (r *Resolved) validate() error {
-	if r == nil {
+	if in.Resolution == nil {
 		return nil
 	}
 	seen := map[string]bool{}
-	for _, d := range r.Resolution.Decisions {
+	for _, d := range in.Resolution.Resolution.Decisions {
 		if seen[d.Name] {
 			return &olmcore.InputError{Field: "Resolution.Resolution.Decisions", Problem: "holds " + d.Name + " twice"}
 		}
@@ -240,11 +239,4 @@ func required[O olmcore.Object](field string, list olmcore.Observed[O], checks .
 		return &olmcore.InputError{Field: field, Problem: "was not read"}
 	}
 	return nil
-}
-
-func hasNamespace(o olmcore.Object) (field, problem string) {
-	if o.GetNamespace() == "" {
-		return ".metadata.namespace", "is empty"
-	}
-	return "", ""
 }

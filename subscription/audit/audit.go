@@ -48,9 +48,7 @@ func Find(in subscription.Input) ([]Finding, error) {
 	a.pairs()
 	a.labels(in.Components, in.PreviousPackages)
 	for _, p := range a.plans {
-		if p.DeletionTimestamp == nil {
-			a.plan(p)
-		}
+		a.plan(p)
 	}
 	a.planPairs()
 	slices.SortStableFunc(a.findings, func(x, y Finding) int {
@@ -65,7 +63,7 @@ type audit struct {
 	namespace  string
 	reinstalls bool
 	subs       []*v1alpha1.Subscription // by name, as the plans
-	plans      []*v1alpha1.InstallPlan
+	plans      []*v1alpha1.InstallPlan  // but those that are being deleted
 	csvs       map[string]*v1alpha1.ClusterServiceVersion
 	byUID      map[types.UID]*v1alpha1.Subscription
 	byName     map[string]*v1alpha1.Subscription
@@ -79,8 +77,9 @@ func newAudit(in subscription.Input) *audit {
 	a := &audit{
 		now: in.Now, namespace: in.Namespace, reinstalls: in.Config.ReinstallMissingCSV,
 		subs: relation.Sorted(in.Subscriptions.Items), byName: relation.ByName(in.Subscriptions.Items),
-		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
-		csvs: relation.ByName(in.ClusterServiceVersions.Items), byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[string]string{},
+		plans:     slices.DeleteFunc(relation.Sorted(in.InstallPlans.Items), func(p *v1alpha1.InstallPlan) bool { return p.DeletionTimestamp != nil }),
+		planNamed: relation.ByName(in.InstallPlans.Items),
+		csvs:      relation.ByName(in.ClusterServiceVersions.Items), byUID: map[types.UID]*v1alpha1.Subscription{}, keys: map[string]string{},
 	}
 	for _, s := range a.subs {
 		a.byUID[s.UID] = s
@@ -107,23 +106,33 @@ func (f *Finding) repair(safe bool, actions ...olmcore.Action) { f.Repair, f.Saf
 
 // pairs audits what Subscriptions have in common with each other.
 func (a *audit) pairs() {
-	packages, installed := map[string]string{}, map[string]int{}
+	packages, keys, installed := map[string]*v1alpha1.Subscription{}, map[string]*v1alpha1.Subscription{}, map[string]int{}
 	for _, s := range a.subs {
 		if s.Spec != nil && s.Spec.Package != "" {
-			if other, found := packages[s.Spec.Package]; found {
-				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s follows package %s too", other, s.Spec.Package)
+			key, pkg := a.keys[s.Name], s.Spec.Package
+			if other := packages[pkg]; other != nil {
+				a.add(s, olmcore.Warning, time.Time{}, SamePackage, "spec.name", "Subscription %s follows package %s too", other.Name, pkg)
 			} else {
-				packages[s.Spec.Package] = s.Name
+				packages[pkg] = s
+			}
+			if other := keys[key]; key != "" && other != nil && other.Spec.Package != pkg {
+				a.add(s, olmcore.Warning, time.Time{}, LabelKeyCollision, "spec.name", "package %s has the same label key as package %s", pkg, other.Spec.Package)
+			}
+			keys[key] = s
+		}
+		if csv := s.Status.InstalledCSV; csv != "" {
+			if installed[csv]++; installed[csv] == 2 {
+				_, shared := subscription.EffectiveConfig(a.subs, a.namespace, csv)
+				a.repeat(shared)
 			}
 		}
-		csv := s.Status.InstalledCSV
-		if installed[csv]++; csv == "" || installed[csv] != 2 {
-			continue
-		}
-		_, shared := subscription.EffectiveConfig(a.subs, a.namespace, csv)
-		for _, d := range shared {
-			a.findings = append(a.findings, Finding{Diagnostic: d})
-		}
+	}
+}
+
+// repeat takes over what is said elsewhere.
+func (a *audit) repeat(said []olmcore.Diagnostic) {
+	for _, d := range said {
+		a.findings = append(a.findings, Finding{Diagnostic: d})
 	}
 }
 
@@ -132,9 +141,7 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 	out := component.Labels(component.LabelsInput{
 		Now: a.now, Namespace: a.namespace, Subscriptions: a.subs, ClusterServiceVersions: a.csvs, Owned: owned, PreviousPackages: previous,
 	})
-	for _, d := range out.Diagnostics {
-		a.findings = append(a.findings, Finding{Diagnostic: d})
-	}
+	a.repeat(out.Diagnostics)
 	for _, action := range out.Actions {
 		update := action.(olmcore.Update)
 		reason, message := LabelMissing, "a component label is missing"
@@ -142,16 +149,5 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 			reason, message = LabelStale, "the component label is that of an earlier package"
 		}
 		a.add(update.Before, olmcore.Warning, time.Time{}, reason, "metadata.labels", "%s", message).repair(true, action)
-	}
-	keys := map[string]*v1alpha1.Subscription{}
-	for _, s := range a.subs {
-		key := a.keys[s.Name]
-		if key == "" {
-			continue
-		}
-		if other := keys[key]; other != nil && other.Spec.Package != s.Spec.Package {
-			a.add(s, olmcore.Warning, time.Time{}, LabelKeyCollision, "spec.name", "package %s has the same label key as package %s", s.Spec.Package, other.Spec.Package)
-		}
-		keys[key] = s
 	}
 }

@@ -19,19 +19,36 @@ import (
 // plan audits one plan: its owners, labels and use. What may be done about it is for a person to decide; the rest is
 // package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
-	created := p.CreationTimestamp.Time
-	live := a.owners(p)
-	referenced, latest := false, ""
+	created, isOver, isManual := p.CreationTimestamp.Time, relation.Over(p), p.Spec.Approval == v1alpha1.ApprovalManual
+	isOwned := a.owners(p)
+	referenced, latest, newest, isOvertaken := false, "", p, true
 	for _, s := range a.subs {
-		if relation.Refers(s, p) {
+		refers, contributes, owns := relation.Refers(s, p), relation.Contributes(s, p), olmcore.OwnedBy(p, s.UID)
+		a.association(s, p, refers, contributes, isOwned)
+		if refers {
 			referenced = true
 			if s.Status.State == v1alpha1.SubscriptionStateAtLatest {
 				latest = s.Name
 			}
 		}
-		a.association(s, p, live)
+		if ref := s.Status.InstallPlanRef; ref != nil && (contributes || owns) {
+			other := a.planNamed[ref.Name]
+			if other == nil || !relation.Refers(s, other) || other.Spec.Generation <= p.Spec.Generation {
+				isOvertaken = false
+			} else if other.Spec.Generation > newest.Spec.Generation {
+				newest = other
+			}
+		}
+		switch asks := asksForApproval(s); {
+		case isOver || !refers:
+		case asks && !isManual:
+			a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval", "the plan runs although Subscription %s asks for approvals by now", s.Name)
+		case !asks && isManual && len(a.manual) > 0:
+			a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
+				"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(a.manual, ", "))
+		}
 	}
-	if relation.Over(p) {
+	if isOver {
 		return
 	}
 	if relation.Statusless(p) && a.now.Sub(created) >= subscription.AuditGrace {
@@ -40,125 +57,63 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 			f.repair(false, removalOf(p)...)
 		}
 	}
-	switch names, newer := p.Spec.ClusterServiceVersionNames, a.newerThan(p); {
-	case newer != "":
-		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "InstallPlan %s is newer, and every Subscription that this plan is for refers to a newer one", newer).
+	switch names := p.Spec.ClusterServiceVersionNames; {
+	case isOvertaken && newest != p:
+		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "InstallPlan %s is newer, and every Subscription that this plan is for refers to a newer one", newest.Name).
 			repair(false, removalOf(p)...)
 	case latest != "":
 		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "Subscription %s refers to the plan and has what it brings", latest)
 	case len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return a.csvs[name] == nil }):
 		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "all that the plan brings is there")
 	}
-	if !referenced && len(live) == 0 {
+	if !referenced && !isOwned {
 		a.add(p, olmcore.Warning, created, OrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it").
 			repair(false, removalOf(p)...)
 	}
-	a.approval(p, referenced)
+	if isManual && referenced && !p.Spec.Approved && len(a.manual) == 0 {
+		a.add(p, olmcore.Warning, created, ApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more").
+			repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
+	}
 }
 
-// newerThan returns the newest plan that a Subscription for which a plan was made refers to instead; empty unless all
-// of them do.
-func (a *audit) newerThan(p *v1alpha1.InstallPlan) string {
-	newest := p
-	for _, s := range a.subs {
-		if !relation.Contributes(s, p) && !olmcore.OwnedBy(p, s.UID) || s.Status.InstallPlanRef == nil {
-			continue
-		}
-		other := a.planNamed[s.Status.InstallPlanRef.Name]
-		if other == nil || !relation.Refers(s, other) || other.Spec.Generation <= p.Spec.Generation {
-			return ""
-		}
-		if other.Spec.Generation > newest.Spec.Generation {
-			newest = other
-		}
-	}
-	if newest == p {
-		return ""
-	}
-	return newest.Name
-}
-
-// owners audits the references of a plan to Subscriptions, and returns the UIDs of those that own it.
-func (a *audit) owners(p *v1alpha1.InstallPlan) map[types.UID]bool {
+// owners audits the references of a plan to Subscriptions, and reports whether one that exists owns it.
+func (a *audit) owners(p *v1alpha1.InstallPlan) (isOwned bool) {
 	const path = "metadata.ownerReferences"
-	created := p.CreationTimestamp.Time
-	live, others, names := map[types.UID]bool{}, map[types.UID]bool{}, map[string]bool{}
-	var dangling []string
+	created, seen := p.CreationTimestamp.Time, map[types.UID]bool{}
+	isOwned = slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return a.byUID[r.UID] != nil })
 	for _, r := range p.OwnerReferences {
-		if live[r.UID] || others[r.UID] {
+		switch s := a.byUID[r.UID]; {
+		case seen[r.UID]:
 			a.add(p, olmcore.Warning, created, OwnerDuplicate, path, "the reference to %s is there more than once", r.Name)
-			continue
-		}
-		names[r.Name] = names[r.Name] || r.Kind == v1alpha1.SubscriptionKind
-		s := a.byUID[r.UID]
-		if s == nil {
-			others[r.UID] = true
-			if a.isDangling(p, &r) {
-				dangling = append(dangling, r.Name)
-			}
-			continue
-		}
-		live[r.UID] = true
-		if !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)) {
+		case s != nil && !olmcore.SameOwnerReference(r, olmcore.OwnerReferenceTo(s)):
 			a.add(p, olmcore.Warning, created, OwnerMalformed, path, "the reference to %s has wrong fields", s.Name)
+		case a.isDangling(p, &r):
+			f := a.add(p, olmcore.Info, created, OwnerDangling, path, "the Subscription %s that owns the plan does not exist any more", r.Name)
+			if isOwned {
+				f.repair(false, changeOf(p, a.disown)...)
+			}
 		}
+		seen[r.UID] = true
 	}
-	for _, name := range dangling {
-		f := a.add(p, olmcore.Info, created, OwnerDangling, path, "the Subscription %s that owns the plan does not exist any more", name)
-		if len(live) > 0 {
-			f.repair(false, changeOf(p, a.disown)...)
-		}
-	}
-	for _, s := range a.subs {
-		if live[s.UID] || !relation.Contributes(s, p) {
-			continue
-		}
+	return isOwned
+}
+
+// association compares the ways in which a plan belongs to a Subscription: its reference, owner references and labels.
+func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, refers, contributes, isOwned bool) {
+	created, owns, key := p.CreationTimestamp.Time, olmcore.OwnedBy(p, s.UID), a.keys[s.Name]
+	if !owns && contributes {
 		reason := OwnerMissing
-		if names[s.Name] {
+		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {
 			reason = OwnerStaleUID
 		}
-		a.add(p, olmcore.Warning, created, reason, path, "the plan is for Subscription %s, which does not own it", s.Name)
+		a.add(p, olmcore.Warning, created, reason, "metadata.ownerReferences", "the plan is for Subscription %s, which does not own it", s.Name)
 	}
-	return live
-}
-
-// association compares the two ways in which a plan belongs to a Subscription; live are the owners that exist.
-func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, live map[types.UID]bool) {
-	key := a.keys[s.Name]
-	if key == "" {
-		return
-	}
-	_, labelled := p.Labels[key]
-	switch {
-	case relation.Refers(s, p) && !labelled:
-		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, LabelMissing, "metadata.labels", "the component label of Subscription %s is missing", s.Name)
-	case labelled && len(live) > 0 && !live[s.UID] && !relation.Refers(s, p):
-		a.add(p, olmcore.Info, p.CreationTimestamp.Time, AssociationDisagree, "metadata.labels", "the plan carries the label of Subscription %s, which does not own it", s.Name)
-	}
-}
-
-// approval audits whom a plan makes wait.
-func (a *audit) approval(p *v1alpha1.InstallPlan, referenced bool) {
-	for _, s := range a.subs {
-		if asksForApproval(s) && p.Spec.Approval != v1alpha1.ApprovalManual && relation.Refers(s, p) {
-			a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval", "the plan runs although Subscription %s asks for approvals by now", s.Name)
-		}
-	}
-	if p.Spec.Approval != v1alpha1.ApprovalManual {
-		return
-	}
-	if len(a.manual) == 0 {
-		if referenced && !p.Spec.Approved {
-			a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more").
-				repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
-		}
-		return
-	}
-	for _, s := range a.subs {
-		if relation.Refers(s, p) && !asksForApproval(s) {
-			a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
-				"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(a.manual, ", "))
-		}
+	switch _, labelled := p.Labels[key]; {
+	case key == "":
+	case refers && !labelled:
+		a.add(p, olmcore.Warning, created, LabelMissing, "metadata.labels", "the component label of Subscription %s is missing", s.Name)
+	case labelled && isOwned && !owns && !refers:
+		a.add(p, olmcore.Info, created, AssociationDisagree, "metadata.labels", "the plan carries the label of Subscription %s, which does not own it", s.Name)
 	}
 }
 
@@ -170,9 +125,6 @@ func asksForApproval(s *v1alpha1.Subscription) bool {
 func (a *audit) planPairs() {
 	generations, versions := map[int]string{}, map[string][]*v1alpha1.InstallPlan{}
 	for _, p := range a.plans {
-		if p.DeletionTimestamp != nil {
-			continue
-		}
 		if other, found := generations[p.Spec.Generation]; found && p.Spec.Generation > 0 {
 			a.add(p, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation", "InstallPlan %s has generation %d too", other, p.Spec.Generation)
 		} else {
@@ -198,22 +150,20 @@ func (a *audit) planPairs() {
 // withoutDuplicate deletes a plan that brings the same as others, or else all the others; nothing when a Subscription
 // refers to one of either, or it is approved.
 func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.InstallPlan) []olmcore.Action {
-	if a.isUnwanted(p) {
+	isWanted := func(p *v1alpha1.InstallPlan) bool {
+		return p.Spec.Approved || slices.ContainsFunc(a.subs, func(s *v1alpha1.Subscription) bool { return relation.Refers(s, p) })
+	}
+	if !isWanted(p) && relation.Writable(p) {
 		return removalOf(p)
 	}
 	var actions []olmcore.Action
 	for _, o := range others {
-		if !a.isUnwanted(o) {
+		if isWanted(o) || !relation.Writable(o) {
 			return nil
 		}
 		actions = append(actions, removalOf(o)...)
 	}
 	return actions
-}
-
-func (a *audit) isUnwanted(p *v1alpha1.InstallPlan) bool {
-	return relation.Writable(p) && !p.Spec.Approved &&
-		!slices.ContainsFunc(a.subs, func(s *v1alpha1.Subscription) bool { return relation.Refers(s, p) })
 }
 
 // disown takes the references to Subscriptions that do not exist off a plan.

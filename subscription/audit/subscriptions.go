@@ -25,16 +25,12 @@ var repeated = map[string]bool{
 
 // subscription audits one Subscription's status.
 func (a *audit) subscription(v *subscription.Verdict) {
-	sub := v.Subscription
-	s := &sub.Status
-	updated := s.LastUpdated.Time
+	sub, s, updated := v.Subscription, &v.Subscription.Status, v.Subscription.Status.LastUpdated.Time
 	for _, d := range v.Diagnostics {
-		isRepaired, isFinding := repeated[d.Reason]
-		if !isFinding {
-			continue
-		}
-		if f := a.add(sub, d.Severity, updated, d.Reason, d.Path, "%s", d.Message); isRepaired && v.Writes {
-			f.repair(true, a.write(v))
+		if isRepaired, isFinding := repeated[d.Reason]; isFinding {
+			if f := a.add(sub, d.Severity, updated, d.Reason, d.Path, "%s", d.Message); isRepaired && v.Writes {
+				f.repair(true, a.write(v))
+			}
 		}
 	}
 	if sub.Spec == nil {
@@ -80,18 +76,15 @@ func (a *audit) forget(v *subscription.Verdict) olmcore.Action {
 // without is a Verdict whose status lacks conditions.
 func without(v *subscription.Verdict, types ...v1alpha1.SubscriptionConditionType) subscription.Verdict {
 	next := *v
-	next.Status.Conditions = slices.DeleteFunc(slices.Clone(v.Status.Conditions), func(c v1alpha1.SubscriptionCondition) bool {
-		return slices.Contains(types, c.Type)
-	})
+	next.Status.RemoveConditions(types...)
 	return next
 }
 
 // reference audits status.installPlanRef and what repeats it.
 func (a *audit) reference(v *subscription.Verdict) {
 	const path = "status.installPlanRef"
-	sub := v.Subscription
-	s := &sub.Status
-	ref, updated := s.InstallPlanRef, s.LastUpdated.Time
+	sub, s, updated := v.Subscription, &v.Subscription.Status, v.Subscription.Status.LastUpdated.Time
+	ref := s.InstallPlanRef
 	switch {
 	case v.Plan.Invalid:
 		reason := subscription.ReasonRefInvalid

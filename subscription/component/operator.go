@@ -56,10 +56,8 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	if in.Name == "" {
 		return olmcore.Result{}, &olmcore.InputError{Field: "Name", Problem: "is empty"}
 	}
-	for i, o := range in.Components {
-		if olmcore.KeyOf(o).Name == "" {
-			return olmcore.Result{}, &olmcore.InputError{Field: fmt.Sprintf("Components[%d]", i), Problem: "is nil or has no name"}
-		}
+	if err := relation.ValidateNames("Components", in.Components); err != nil {
+		return olmcore.Result{}, err
 	}
 	target := olmcore.Ref{APIVersion: operatorsv1.GroupVersion.String(), Kind: "Operator", Name: in.Name}
 	key := olmcore.ComponentLabelPrefix + in.Name
@@ -78,18 +76,18 @@ func Reconcile(in Input) (olmcore.Result, error) {
 			Reason: ReasonOperatorMissing, Message: fmt.Sprintf("%d objects carry the label %s", len(members), key),
 		})}}, nil
 	}
-	listed := members[:min(len(members), MaxRefs)]
-	refs, isCut := references(listed)
 	var out olmcore.Result
 	report := func(format string, args ...any) {
 		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonOperatorRefsCut, target, "status.components.refs", format, args...))
 	}
+	listed := members[:min(len(members), MaxRefs)]
 	if cut := len(members) - len(listed); cut > 0 {
 		report("%d components are not listed", cut)
 	}
 	if !relation.Writable(in.Operator) {
 		return out, nil
 	}
+	refs, isCut := references(listed)
 	if isCut {
 		report("the conditions of some components are not listed, as they are too long together")
 	}
@@ -126,16 +124,10 @@ func references(components []olmcore.Object) (refs []operatorsv1.RichReference, 
 
 // members returns what carries the label and counts, in order, each once.
 func (in *Input) members(key string) []olmcore.Object {
-	var list []olmcore.Object
-	for _, o := range in.Components {
-		if _, labelled := o.GetLabels()[key]; !labelled {
-			continue
-		}
-		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok && c.IsCopied() {
-			continue
-		}
-		list = append(list, o)
-	}
+	list := slices.DeleteFunc(slices.Clone(in.Components), func(o olmcore.Object) bool {
+		c, isCSV := o.(*v1alpha1.ClusterServiceVersion)
+		return !has(o, key) || isCSV && c.IsCopied()
+	})
 	slices.SortFunc(list, func(a, b olmcore.Object) int {
 		x, y := olmcore.RefOf(a), olmcore.RefOf(b)
 		return cmp.Or(strings.Compare(x.Kind, y.Kind), strings.Compare(x.APIVersion, y.APIVersion), strings.Compare(x.Namespace, y.Namespace),

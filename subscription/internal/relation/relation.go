@@ -5,6 +5,8 @@
 package relation
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -156,10 +158,12 @@ func ByName[O olmcore.Object](list []O) map[string]O {
 	return index
 }
 
-// Sorted returns the objects of one namespace by name.
+// Sorted returns objects by namespace and name.
 func Sorted[O olmcore.Object](list []O) []O {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(list, func(a, b O) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
 	return list
 }
 
@@ -169,4 +173,14 @@ func Mirrors(install *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference
 		return install == nil && ref == nil
 	}
 	return *install == *v1alpha1.NewInstallPlanReference(ref)
+}
+
+// ValidateNames returns an *olmcore.InputError for a list of objects of any kind of which one is nil or has no name.
+func ValidateNames(field string, list []olmcore.Object) error {
+	for i, o := range list {
+		if olmcore.KeyOf(o).Name == "" {
+			return &olmcore.InputError{Field: fmt.Sprintf("%s[%d]", field, i), Problem: "is nil or has no name"}
+		}
+	}
+	return nil
 }
