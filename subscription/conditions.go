@@ -134,7 +134,7 @@ func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool)
 		if ours[i] = after; after != before {
 			isChanged, held = true, held || !row.OfCatalogs
 			if !row.OfPlan {
-				moved = append(moved, j.moved(before, after))
+				moved = append(moved, conditionMoved(olmcore.Moved(olmcore.RefOf(j.Subscription), string(row.Type), "", "", j.now), before, after))
 			}
 		}
 	}
@@ -163,15 +163,14 @@ func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool)
 	return moved, held
 }
 
-// moved is the transition of a condition; nil is none.
-func (j *judgement) moved(before, after *v1alpha1.SubscriptionCondition) olmcore.Transition {
-	t := olmcore.Moved(olmcore.RefOf(j.Subscription), "", "", "", j.now)
+// conditionMoved completes the transition of a condition; nil is none.
+func conditionMoved(t olmcore.Transition, before, after *v1alpha1.SubscriptionCondition) olmcore.Transition {
 	t.Bound = olmcore.NotAfter
 	if before != nil {
-		t.Type, t.From = string(before.Type), string(before.Status)
+		t.From = string(before.Status)
 	}
 	if after != nil {
-		t.Type, t.To, t.Status, t.Reason, t.Message = string(after.Type), string(after.Status), metav1.ConditionStatus(after.Status), after.Reason, after.Message
+		t.To, t.Status, t.Reason, t.Message = string(after.Status), metav1.ConditionStatus(after.Status), after.Reason, after.Message
 	}
 	return t
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -73,9 +72,9 @@ func (t *tracker) report(severity olmcore.Severity, reason, path, format string,
 	t.Diagnostics = append(t.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(t.Subscription), path, format, args...))
 }
 
-// look observes the plan that a reference names; nil is no plan.
-func (t *tracker) look(ref *corev1.ObjectReference) {
-	p := &t.Plan
+// look observes the plan that the Subscription is to refer to.
+func (t *tracker) look() {
+	p, ref := &t.Plan, t.Status.InstallPlanRef
 	*p = PlanState{Stage: StageNoPlan, Recorded: p.Recorded, RecordedAt: p.RecordedAt, Outlived: p.Outlived}
 	if ref == nil {
 		return
@@ -94,11 +93,15 @@ func (t *tracker) look(ref *corev1.ObjectReference) {
 	t.after.MissingSince = time.Time{}
 	p.Plan, p.UID, p.Replaced = plan, plan.UID, other
 	if other {
+		t.refer(plan)
 		t.report(olmcore.Warning, ReasonRefUIDMismatch, "status.installPlanRef", "InstallPlan %s is another object than the one referred to", plan.Name)
 	}
 	if p.Stage = t.believe(); p.Stage == StageUnknown {
 		t.Requeue(unknownRetry)
 		t.report(olmcore.Warning, ReasonUnknownPhase, "status.conditions", "InstallPlan %s has the unknown phase %s", plan.Name, plan.Status.Phase)
+	}
+	if p.Stage != StageUnverified {
+		t.Status.InstallPlanGeneration = max(t.Status.InstallPlanGeneration, plan.Spec.Generation)
 	}
 }
 

@@ -14,10 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// publish decides which stage the conditions are to show, and remembers it. ref is what the Subscription is to refer
-// to.
-func (t *tracker) publish(ref *corev1.ObjectReference) {
-	p, status := &t.Plan, &t.Subscription.Status
+// publish decides which stage the conditions are to show, and remembers it.
+func (t *tracker) publish() {
+	p, status, ref := &t.Plan, &t.Subscription.Status, t.Status.InstallPlanRef
 	p.Shown = p.Stage
 	switch {
 	case ref == nil || p.Invalid:
@@ -85,19 +84,18 @@ func (t *tracker) recorded() origin {
 
 // trace returns the transitions of the plan's stage, and remembers where they end: all that are new to a caller who
 // remembers, else those up to what the status is made to show by this very result. To a caller who remembers, a plan is
-// reported once it is seen to be referred to: the write of the reference may be lost, and a cache be stale. refers: the
-// write changes the reference, to ref; moves: it changes that or the state.
-func (t *tracker) trace(ref *corev1.ObjectReference, refers, moves bool) []olmcore.Transition {
+// reported once it is seen to be referred to: the write of the reference may be lost, and a cache be stale.
+func (t *tracker) trace() []olmcore.Transition {
 	p, h := &t.Plan, &t.before
 	from := t.recorded()
-	isNew := moves || p.Shown != StageUnverified && p.Shown != from.stage
+	isNew := t.isMoved() || t.Status.State != t.Subscription.Status.State || p.Shown != StageUnverified && p.Shown != from.stage
 	if t.known {
 		from = origin{h.LastStage, h.LastAt, h.PlanUID, h.PlanName, h.LastInstalledUpdate, true}
 	}
 	switch {
 	case p.Stage == StageUnverified, !t.kept && !(t.Writes && isNew):
 		return nil
-	case t.kept && refers && ref != nil:
+	case t.kept && t.isMoved() && t.Status.InstallPlanRef != nil:
 		if !t.known {
 			t.after.LastStage, t.after.LastAt, t.after.PlanUID, t.after.PlanName = from.stage, instant(from.at), from.uid, from.name
 		}
@@ -105,7 +103,7 @@ func (t *tracker) trace(ref *corev1.ObjectReference, refers, moves bool) []olmco
 	case t.known && t.isQuiet(&from):
 		t.reportMessage(nil)
 		return nil
-	case !t.kept && ref == nil && p.Stage != StageNoPlan && p.Stage != StageMissing:
+	case !t.kept && t.Status.InstallPlanRef == nil && p.Stage != StageNoPlan && p.Stage != StageMissing:
 		return nil // the end of the plan that is forgotten was shown before
 	}
 	c := t.path(from)

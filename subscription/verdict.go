@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
@@ -44,10 +45,28 @@ func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus 
 	return olmcore.UpdateStatusOf(v.Subscription, after, why)
 }
 
+// isMoved reports whether the Subscription is to refer to another plan, or to none any more.
+func (v *Verdict) isMoved() bool {
+	return v.Status.InstallPlanRef != v.Subscription.Status.InstallPlanRef
+}
+
+// refer makes the Subscription refer to an observed plan.
+func (v *Verdict) refer(p *v1alpha1.InstallPlan) {
+	have := v.Subscription.Status.InstallPlanRef
+	if have == nil || have.Name != p.Name || have.UID != p.UID || have.Namespace != p.Namespace {
+		have = &corev1.ObjectReference{
+			APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind,
+			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+		}
+	}
+	v.Status.InstallPlanRef = have
+}
+
 // judgement is a Verdict that is being made, in the order of the steps of judge.
 type judgement struct {
 	tracker
-	follows following
+	// cause says why the Subscription is to follow another plan or version; zero where it is not.
+	cause olmcore.Cause
 }
 
 // judge decides one Subscription's status.
@@ -63,10 +82,10 @@ func (n *namespace) judge(v *Verdict) {
 	case spec.Package == "" || spec.CatalogSource == "" || spec.CatalogSourceNamespace == "":
 		j.report(olmcore.Error, ReasonInvalidSpec, "spec", "the Subscription lacks package, source or sourceNamespace")
 	}
-	if j.follows = n.answered(v.Subscription); j.follows.ref == nil {
+	if j.followAnswer(); v.Status.InstallPlanRef == nil {
 		j.adopt()
 	}
-	j.observe()
+	j.look()
 	j.state()
 	if j.CSV == nil {
 		j.followReplacement()
@@ -75,23 +94,129 @@ func (n *namespace) judge(v *Verdict) {
 	if j.CSV == nil {
 		j.stuck()
 	}
-	j.publish(j.follows.ref)
+	j.publish()
 	j.status()
-	if j.kept && j.after != j.before {
-		after := j.after
+	if after := j.after; j.kept && after != j.before {
 		v.history = &after
 	}
 }
 
-// observe looks at the plan that the Subscription follows.
-func (j *judgement) observe() {
-	j.look(j.follows.ref)
-	if j.Plan.Replaced {
-		j.follows.to(j.Plan.Plan)
+// waitFor makes the Subscription wait for a version that a plan brings.
+func (j *judgement) waitFor(csv string, p *v1alpha1.InstallPlan, reason, message string) {
+	j.refer(p)
+	j.Status.CurrentCSV, j.Status.State = csv, v1alpha1.SubscriptionStateUpgradePending
+	j.Status.InstallPlanGeneration = max(j.Status.InstallPlanGeneration, p.Spec.Generation)
+	j.cause = olmcore.Cause{Reason: reason, Message: message}
+}
+
+// forget makes the Subscription forget its plan, so that the namespace is resolved again.
+func (j *judgement) forget() {
+	j.Status.InstallPlanRef, j.Status.CurrentCSV, j.Status.State = nil, "", v1alpha1.SubscriptionStateNone
+	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more"}
+}
+
+// followAnswer carries the answer out.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: the reference is
+// written before the plan has content, so no plan runs ahead of it; the conditions go from every Subscription as soon
+// as the resolution succeeded.
+func (j *judgement) followAnswer() {
+	a, s := &j.answer, &j.Status
+	d := a.decisions[j.Subscription.Name]
+	switch {
+	case j.blocked != "", a.failed, a.speaks && (d == nil || d.Failure != nil):
+	case !a.applies || j.Subscription.DeletionTimestamp != nil || d == nil || !d.Changed || d.CurrentCSV == "":
+		j.catchUp()
+	case a.plan == nil:
+		s.CurrentCSV = d.CurrentCSV
+	case s.CurrentCSV == d.CurrentCSV && s.InstallPlanRef != nil && relation.SamePlan(s.InstallPlanRef, a.plan.UID, a.plan.Name): // carried out
+	default:
+		j.waitFor(d.CurrentCSV, a.plan, ReasonReferenceWritten, "InstallPlan "+a.plan.Name+" brings "+d.CurrentCSV)
 	}
-	if j.Plan.Plan != nil && j.Plan.Stage != StageUnverified {
-		j.follows.generation = max(j.follows.generation, j.Plan.Plan.Spec.Generation)
+}
+
+// catchUp moves a Subscription that waits for a version to the plan of the answer when that one brings the version too
+// and the plan that it refers to does not run: one that never got its content, one that waits for its approval, one
+// that failed. No later resolution decides about it again, and of two plans that wait the newer one has what the older
+// one may not have any more: the versions of all others.
+func (j *judgement) catchUp() {
+	plan, ref, csv := j.answer.plan, j.Status.InstallPlanRef, j.Status.CurrentCSV
+	if plan == nil || !j.answer.applies || ref == nil || csv == "" || j.Subscription.DeletionTimestamp != nil ||
+		relation.SamePlan(ref, plan.UID, plan.Name) || !slices.Contains(plan.Spec.ClusterServiceVersionNames, csv) {
+		return
 	}
+	old := j.planNamed[ref.Name]
+	if old == nil || !relation.SamePlan(ref, old.UID, old.Name) {
+		return
+	}
+	if why := j.overtaken(old, csv); why != "" {
+		j.waitFor(csv, plan, ReasonReferenceWritten, "InstallPlan "+plan.Name+" brings "+csv+" instead of "+ref.Name+", which "+why)
+	}
+}
+
+// overtaken says why the plan of the answer takes the place of an older one that was to bring the same version; empty
+// when it does not.
+func (n *namespace) overtaken(old *v1alpha1.InstallPlan, csv string) string {
+	plan, s := n.answer.plan, stageOf(old)
+	switch {
+	case relation.Statusless(old):
+		return "never got its steps"
+	case !n.answer.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || n.csvs[csv] != nil:
+	case s == StageFailed:
+		return "failed"
+	case (s == StageNotYetReconciled || s == StageRequiresApproval) && !old.Spec.Approved: // else it is about to run
+		return "is older and waits for its approval"
+	}
+	return ""
+}
+
+// adopt makes a Subscription that a plan's step created, and that refers to no plan, refer to that one.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureSubscriptionInstallPlanState. Differs: a
+// plan that can bring nothing any more is not adopted, and one that is not there stops no other Subscription.
+func (j *judgement) adopt() {
+	const path = "metadata.annotations"
+	s, name := j.Subscription, j.Subscription.Annotations[relation.AnnotationGeneratedBy]
+	if s.Status.Install != nil || s.DeletionTimestamp != nil || name == "" {
+		return
+	}
+	plan := j.planNamed[name]
+	if plan == nil {
+		j.report(olmcore.Info, ReasonGeneratedByDangling, path, "the plan %s that generated this Subscription is not there", name)
+	} else if csv := j.stillBrings(plan); csv == "" {
+		j.report(olmcore.Info, ReasonGeneratedByStale, path, "the plan %s that generated this Subscription can bring nothing any more", name)
+	} else {
+		j.waitFor(csv, plan, ReasonPlanAdopted, "InstallPlan "+name+" created this Subscription")
+	}
+}
+
+// stillBrings returns the version that the plan which generated a Subscription brings, or brought, to it; empty for
+// none.
+func (j *judgement) stillBrings(plan *v1alpha1.InstallPlan) string {
+	csv, stage := j.Subscription.Spec.StartingCSV, stageOf(plan)
+	switch {
+	case stage == StageFailed && j.failForward:
+		return csv
+	case stage == StageFailed || stage == StageUnknown || j.Status.InstalledCSV != "":
+	case stage == StageComplete:
+		c := j.csvs[csv]
+		if c == nil {
+			c = j.replacements[csv]
+		}
+		if c != nil && !c.IsCopied() && csv != "" {
+			return c.Name
+		}
+	case plan.DeletionTimestamp == nil:
+		return csv
+	}
+	return ""
+}
+
+// bringer returns the newest plan that brings the version which a Subscription waits for, nil for none.
+func (j *judgement) bringer(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
+	return j.newestPlan(func(p *v1alpha1.InstallPlan) bool {
+		return p.Spec.Generation >= j.Subscription.Status.InstallPlanGeneration && slices.Contains(p.Spec.ClusterServiceVersionNames, j.Status.CurrentCSV) && meets(p)
+	})
 }
 
 // state sets the state that follows from the CSV (subscription states UpgradePending, UpgradeFailed and AtLatestKnown).
@@ -100,28 +225,28 @@ func (j *judgement) observe() {
 // installedCSV is set whenever the CSV is there, not only when the state changes; a copied CSV does not count; a plan
 // that cannot be judged leaves the state alone.
 func (j *judgement) state() {
-	f := &j.follows
-	if f.csv == "" {
+	f := &j.Status
+	if f.CurrentCSV == "" {
 		return
 	}
-	j.CSV = j.csvs[f.csv]
+	j.CSV = j.csvs[f.CurrentCSV]
 	if j.CSV != nil && j.CSV.IsCopied() {
-		j.report(olmcore.Warning, ReasonCopiedCSVReferenced, "status.currentCSV", "CSV %s is a copy and satisfies nothing in this namespace", f.csv)
+		j.report(olmcore.Warning, ReasonCopiedCSVReferenced, "status.currentCSV", "CSV %s is a copy and satisfies nothing in this namespace", f.CurrentCSV)
 		j.CSV = nil
 	}
 	switch {
 	case j.CSV != nil:
-		f.state, f.installed = v1alpha1.SubscriptionStateAtLatest, f.csv
+		f.State, f.InstalledCSV = v1alpha1.SubscriptionStateAtLatest, f.CurrentCSV
 		if phase := j.CSV.Status.Phase; phase == v1alpha1.CSVPhaseNone {
-			j.report(olmcore.Info, ReasonCSVNotSucceeded, "status.currentCSV", "CSV %s exists but its phase is not set", f.csv)
+			j.report(olmcore.Info, ReasonCSVNotSucceeded, "status.currentCSV", "CSV %s exists but its phase is not set", f.CurrentCSV)
 		} else if phase != v1alpha1.CSVPhaseSucceeded {
-			j.report(olmcore.Info, ReasonCSVNotSucceeded, "status.currentCSV", "CSV %s exists but its phase is %s", f.csv, phase)
+			j.report(olmcore.Info, ReasonCSVNotSucceeded, "status.currentCSV", "CSV %s exists but its phase is %s", f.CurrentCSV, phase)
 		}
 	case j.failForward && j.Plan.Stage == StageUnverified:
 	case j.failForward && j.Plan.Stage == StageFailed:
-		f.state = v1alpha1.SubscriptionStateFailed
+		f.State = v1alpha1.SubscriptionStateFailed
 	default:
-		f.state = v1alpha1.SubscriptionStateUpgradePending
+		f.State = v1alpha1.SubscriptionStateUpgradePending
 	}
 }
 
@@ -132,17 +257,17 @@ func (j *judgement) state() {
 //
 // Source: none. Differs: OLM leaves the Subscription UpgradePending, and a user deletes the CSV.
 func (j *judgement) followReplacement() {
-	f, p := &j.follows, &j.Plan
+	f, p := &j.Status, &j.Plan
 	isOver := p.Stage == StageComplete || p.Stage == StageFailed || p.Stage == StageMissing && p.Lasting
-	next := j.replacements[f.csv]
-	if f.csv == "" || f.ref == nil || f.isMoved() || !isOver || next == nil {
+	next := j.replacements[f.CurrentCSV]
+	if f.CurrentCSV == "" || f.InstallPlanRef == nil || j.isMoved() || !isOver || next == nil {
 		return
 	}
-	f.cause = olmcore.Cause{Reason: ReasonReplacementFollowed, Message: "ClusterServiceVersion " + next.Name + " replaced " + f.csv}
-	f.csv = next.Name
+	j.cause = olmcore.Cause{Reason: ReasonReplacementFollowed, Message: "ClusterServiceVersion " + next.Name + " replaced " + f.CurrentCSV}
+	f.CurrentCSV = next.Name
 	if plan := j.bringer(func(*v1alpha1.InstallPlan) bool { return true }); plan != nil {
-		f.to(plan)
-		j.observe()
+		j.refer(plan)
+		j.look()
 	}
 	j.state()
 }
@@ -157,33 +282,33 @@ func (j *judgement) followReplacement() {
 // witnessed, first.
 func (j *judgement) forgetMissing() {
 	const pending = v1alpha1.SubscriptionStateUpgradePending
-	f := &j.follows
-	if !j.Plan.Lasting || f.state != pending || j.Subscription.Status.State != pending || j.Plan.Outlived {
+	f := &j.Status
+	if !j.Plan.Lasting || f.State != pending || j.Subscription.Status.State != pending || j.Plan.Outlived {
 		return
 	}
 	next := j.bringer(func(p *v1alpha1.InstallPlan) bool {
-		return !relation.SamePlan(f.ref, p.UID, p.Name) && olmcore.OwnedBy(p, f.sub.UID)
+		return !relation.SamePlan(f.InstallPlanRef, p.UID, p.Name) && olmcore.OwnedBy(p, j.Subscription.UID)
 	})
 	if next == nil {
-		f.forget()
+		j.forget()
 		return
 	}
-	f.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + f.csv +
-		" instead of " + f.ref.Name + ", which is gone"}
-	f.to(next)
-	j.observe()
+	j.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + f.CurrentCSV +
+		" instead of " + f.InstallPlanRef.Name + ", which is gone"}
+	j.refer(next)
+	j.look()
 }
 
 // stuck looks at Subscriptions without their CSV that wait for something that cannot come.
 func (j *judgement) stuck() {
-	f, plan := &j.follows, j.Plan.Plan
-	if f.state != v1alpha1.SubscriptionStateUpgradePending || f.ref == nil || f.isMoved() {
+	f, plan := &j.Status, j.Plan.Plan
+	if f.State != v1alpha1.SubscriptionStateUpgradePending || f.InstallPlanRef == nil || j.isMoved() {
 		return
 	}
 	switch {
 	case j.Plan.Stage == StageFailed && !relation.IsRetried(plan):
 		j.report(olmcore.Warning, ReasonFailedPlanWedge, "status.installPlanRef", "InstallPlan %s failed and holds this Subscription until it is deleted", plan.Name)
-	case j.Plan.Stage == StageComplete && f.csv != "":
+	case j.Plan.Stage == StageComplete && f.CurrentCSV != "":
 		j.removed("InstallPlan %[2]s is complete but CSV %[1]s is gone; delete the plan to install it again")
 	case j.Plan.Stage == StageMissing && j.Plan.Outlived:
 		j.removed("CSV %[1]s and its InstallPlan are gone; create the Subscription again to install it")
@@ -194,7 +319,7 @@ func (j *judgement) stuck() {
 // says otherwise.
 func (j *judgement) removed(format string) {
 	start := j.Subscription.Status.LastUpdated.Time
-	if j.Subscription.Status.State != j.follows.state {
+	if j.Subscription.Status.State != j.Status.State {
 		start = j.now // it was there until now
 	}
 	left := AuditGrace - since(relation.Latest(start, relation.InstalledAt(j.Plan.Plan)), j.now)
@@ -202,50 +327,48 @@ func (j *judgement) removed(format string) {
 	case left > 0:
 		j.Requeue(left)
 	case j.reinstalls:
-		j.follows.forget()
+		j.forget()
 	default:
-		j.report(olmcore.Warning, ReasonWedgedUpgradePending, "status.currentCSV", format, j.follows.csv, j.Plan.Name)
+		j.report(olmcore.Warning, ReasonWedgedUpgradePending, "status.currentCSV", format, j.Status.CurrentCSV, j.Plan.Name)
 	}
 }
 
 // status builds the desired status, compares it with the observed one, and reports what changes: the plan's stages, the
 // state, the conditions.
 func (j *judgement) status() {
-	f, s, facts := &j.follows, &j.Subscription.Status, j.facts()
+	is, was, facts := &j.Status, &j.Subscription.Status, j.facts()
 	if j.catalogs != nil {
 		health := j.catalogs.health(j.Subscription, j.now)
-		facts.catalogs, facts.deprecation = &health, j.catalogs.deprecation(j.Subscription.Spec, f.installed)
-		j.Status.CatalogHealth, j.Writes = health.list, health.changed
+		facts.catalogs, facts.deprecation = &health, j.catalogs.deprecation(j.Subscription.Spec, is.InstalledCSV)
+		is.CatalogHealth, j.Writes = health.list, health.changed
 		j.reportCatalogs(&health, facts.deprecation.known)
 	}
-	mirrors := relation.Mirrors(s.Install, f.ref)
+	mirrors := relation.Mirrors(was.Install, is.InstallPlanRef)
 	if !mirrors {
-		j.Status.Install = nil
-		if f.ref != nil {
-			j.Status.Install = v1alpha1.NewInstallPlanReference(f.ref)
+		if is.Install = nil; is.InstallPlanRef != nil {
+			is.Install = v1alpha1.NewInstallPlanReference(is.InstallPlanRef)
+		}
+		if !j.isMoved() {
+			j.report(olmcore.Info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
 		}
 	}
-	j.Status.CurrentCSV, j.Status.InstalledCSV, j.Status.State = f.csv, f.installed, f.state
-	j.Status.InstallPlanGeneration, j.Status.InstallPlanRef = f.generation, f.ref
-	changed := f.csv != s.CurrentCSV || f.installed != s.InstalledCSV || f.state != s.State || f.generation != s.InstallPlanGeneration || f.isMoved() || !mirrors
 	moved, held := j.conditions(&facts)
-	j.held, j.Writes = changed || held, changed || j.Writes
-	if !mirrors && !f.isMoved() {
-		j.report(olmcore.Info, ReasonRefMirrorMismatch, "status.installplan", "status.installplan did not repeat status.installPlanRef")
-	}
+	j.held = held || !mirrors || j.isMoved() || is.CurrentCSV != was.CurrentCSV || is.InstalledCSV != was.InstalledCSV ||
+		is.State != was.State || is.InstallPlanGeneration != was.InstallPlanGeneration
+	j.Writes = j.Writes || j.held
 	j.Waits = j.waits()
-	if f.cause.Reason == "" && j.Writes {
-		f.cause = j.observedCause(facts.resolution)
+	if j.cause.Reason == "" && j.Writes {
+		j.cause = j.observedCause(facts.resolution)
 	}
-	j.Transitions = j.trace(f.ref, f.isMoved(), f.isMoved() || f.state != s.State)
-	if f.state != s.State {
-		t := olmcore.Moved(olmcore.RefOf(j.Subscription), TransitionState, string(s.State), string(f.state), j.now)
-		t.Status, t.Reason, t.Bound = metav1.ConditionTrue, f.cause.Reason, olmcore.NotAfter
+	j.Transitions = j.trace()
+	if is.State != was.State {
+		t := olmcore.Moved(olmcore.RefOf(j.Subscription), TransitionState, string(was.State), string(is.State), j.now)
+		t.Status, t.Reason, t.Bound = metav1.ConditionTrue, j.cause.Reason, olmcore.NotAfter
 		j.Transitions = append(j.Transitions, t)
 	}
 	j.Transitions = append(j.Transitions, moved...)
 	if j.Writes {
-		j.Actions = []olmcore.Action{j.Update(j.now, f.cause)}
+		j.Actions = []olmcore.Action{j.Update(j.now, j.cause)}
 	}
 }
 
@@ -265,7 +388,7 @@ func (j *judgement) reportCatalogs(h *catalogsHealth, known bool) {
 		return r.OfCatalogs && r.Type != v1alpha1.SubscriptionCatalogSourcesUnhealthy && newest(j.Subscription.Status.Conditions, r.Type) != nil
 	}
 	if !known && slices.ContainsFunc(j.table, isOfContent) {
-		j.report(olmcore.Info, ReasonDeprecationUnknown, "status.conditions", "the catalog has no entry for %s", j.follows.installed)
+		j.report(olmcore.Info, ReasonDeprecationUnknown, "status.conditions", "the catalog has no entry for %s", j.Status.InstalledCSV)
 	}
 }
 
@@ -278,7 +401,7 @@ func (j *judgement) waits() bool {
 	if j.Subscription.DeletionTimestamp != nil || j.Plan.Stage == StageUnverified {
 		return true
 	}
-	return j.follows.ref != nil && !j.Plan.Invalid && j.follows.state == v1alpha1.SubscriptionStateUpgradePending &&
+	return j.Status.InstallPlanRef != nil && !j.Plan.Invalid && j.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
 		(j.Plan.Plan == nil || !relation.Statusless(j.Plan.Plan))
 }
 
