@@ -119,8 +119,10 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	}
 	scope := &model.Scope{}
 	for _, s := range v.Subs {
-		other := problem.SubscriptionNamed(s.Object.Name)
-		if other != nil && v.Scope.Failed(s) && !slices.Contains(t.subs, s) {
+		if !v.Scope.Failed(s) || slices.Contains(t.subs, s) {
+			continue
+		}
+		if other := problem.SubscriptionNamed(s.Object.Name); other != nil {
 			scope.LeaveOut(other)
 		}
 	}

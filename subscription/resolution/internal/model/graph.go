@@ -326,8 +326,8 @@ func (p *Problem) Expand(n *Node) {
 const (
 	// workPerStep is how much work is a step: what takes a few nanoseconds counts one.
 	workPerStep = 16
-	// Looking at an entry for the first time, and reading an object.
-	workPerNode, workPerSubscription, workPerCSV = 12, 40, 60
+	// Looking at an entry for the first time, a call without anything, and reading an object.
+	workPerNode, workPerCall, workPerSubscription, workPerCSV = 12, 128, 40, 60
 )
 
 // Count adds work that is not done here.

@@ -28,6 +28,7 @@ type Problem struct {
 	Sources  []Source // visible and available, most preferred first
 	Missing  []Source // visible, without content
 	Subs     []*Subscription
+	named    map[string]*Subscription
 	Existing []*CSV
 	ByName   map[string]*CSV
 
@@ -214,15 +215,15 @@ func readSubscriptions(p *Problem) {
 	slices.SortStableFunc(objects, func(a, b *v1alpha1.Subscription) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
 	})
-	seen := make(map[string]bool, len(objects))
+	p.named = make(map[string]*Subscription, len(objects))
 	store := make([]Subscription, len(objects))
 	p.Subs = make([]*Subscription, 0, len(objects))
 	for i, s := range objects {
-		if seen[s.Name] {
+		if p.named[s.Name] != nil {
 			p.Report(olmcore.Warning, content.ReasonSkippedObject, olmcore.RefOf(s), "", "Subscription %s is there twice; the first counts", s.Name)
 			continue
 		}
-		seen[s.Name] = true
+		p.named[s.Name] = &store[i]
 		store[i] = Subscription{Object: s, Index: int32(len(p.Subs)), Source: NoSource}
 		p.Subs = append(p.Subs, &store[i])
 	}
@@ -254,10 +255,4 @@ func (p *Problem) Identifier(r Ref) string {
 }
 
 // SubscriptionNamed returns a Subscription, nil when there is none of the name.
-func (p *Problem) SubscriptionNamed(name string) *Subscription {
-	i := slices.IndexFunc(p.Subs, func(s *Subscription) bool { return s.Object.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return p.Subs[i]
-}
+func (p *Problem) SubscriptionNamed(name string) *Subscription { return p.named[name] }

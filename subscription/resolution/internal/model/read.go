@@ -21,7 +21,7 @@ func Read(in *Input) *Problem {
 	if p.Blocked == "" {
 		p.Failure = readRest(p)
 	}
-	p.Stats.Reading = p.TakeSteps(workPerSubscription*len(p.Subs) + workPerCSV*len(p.Existing) + p.Stats.Candidates)
+	p.Stats.Reading = p.TakeSteps(workPerCall + workPerSubscription*len(p.Subs) + workPerCSV*len(p.Existing) + p.Stats.Candidates)
 	return p
 }
 

@@ -4,8 +4,8 @@ package search
 
 import "github.com/olmcore/olm/subscription/resolution/internal/model"
 
-// crowdedEach is after how many conflicts a search looks for a crowd.
-const crowdedEach = 16
+// A search looks for a crowd after some conflicts, and then after each so many.
+const crowdedFirst, crowdedEach = 16, 64
 
 // crowd is a matching of demands to what only one operator can have. That a hundred demands need operators of
 // ninety-nine exclusive APIs is seen at once here, while conflicts would go through each way to distribute them.

@@ -137,7 +137,7 @@ func (s *Solver) run() Verdict {
 			return Exhausted
 		}
 		conflicts++
-		for again := true; again; again = conflicts%crowdedEach == 0 && s.crowded() {
+		for again := true; again; again = conflicts%crowdedEach == crowdedFirst && s.crowded() {
 			if level = s.turnBack(); level < 0 {
 				return Unsatisfiable
 			}
