@@ -210,8 +210,11 @@ func (e *entry) check(schema string) finding {
 // looseVersions returns the versions that are not as semver.org has them, but can be understood.
 func looseVersions(properties []olmcore.Property) (odd []finding) {
 	for i, p := range properties {
+		if p.Type != resolution.PropertyPackage {
+			continue
+		}
 		var value struct{ Version string }
-		if p.Type != resolution.PropertyPackage || json.Unmarshal(p.Value, &value) != nil {
+		if json.Unmarshal(p.Value, &value) != nil {
 			continue
 		}
 		if _, err := semver.Parse(value.Version); err == nil {

@@ -45,14 +45,17 @@ type builder struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// contentPath names a place in a catalog's content.
-func contentPath(pkg, channel, bundle string) string {
-	path := fmt.Sprintf("packages[%q]", pkg)
-	if channel != "" {
-		path += fmt.Sprintf(".channels[%q]", channel)
+// place is a place in a catalog's content.
+type place struct{ pkg, channel, bundle string }
+
+// String is the place as the Path of a Diagnostic.
+func (p place) String() string {
+	path := fmt.Sprintf("packages[%q]", p.pkg)
+	if p.channel != "" {
+		path += fmt.Sprintf(".channels[%q]", p.channel)
 	}
-	if bundle != "" {
-		path += fmt.Sprintf(".bundles[%q]", bundle)
+	if p.bundle != "" {
+		path += fmt.Sprintf(".bundles[%q]", p.bundle)
 	}
 	return path
 }
@@ -60,20 +63,20 @@ func contentPath(pkg, channel, bundle string) string {
 // MaxDiagnostic bounds what is said of one piece, in bytes: it quotes content.
 const MaxDiagnostic = 4 << 10
 
-func (b *builder) report(severity olmcore.Severity, reason, path, format string, args ...any) {
+func (b *builder) report(severity olmcore.Severity, reason string, at place, format string, args ...any) {
 	b.diagnostics = append(b.diagnostics, olmcore.Diagnostic{
-		Severity: severity, Reason: reason, Path: path, Message: Cut(fmt.Sprintf(format, args...), MaxDiagnostic),
+		Severity: severity, Reason: reason, Path: at.String(), Message: Cut(fmt.Sprintf(format, args...), MaxDiagnostic),
 	})
 }
 
 func (b *builder) addPackage(in *Package) {
-	path := contentPath(in.Name, "", "")
+	at := place{pkg: in.Name}
 	if in.Name == "" {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "a package without a name is left out")
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "a package without a name is left out")
 		return
 	}
 	if b.catalog.ByName[in.Name] != nil {
-		b.report(olmcore.Warning, ReasonDuplicateContent, path, "a second package %s is left out", in.Name)
+		b.report(olmcore.Warning, ReasonDuplicateContent, at, "a second package %s is left out", in.Name)
 		return
 	}
 	p := &PackageIndex{Name: in.Name, deprecations: in.Deprecations}
@@ -86,7 +89,7 @@ func (b *builder) addPackage(in *Package) {
 	for i := range in.Channels {
 		ch := &in.Channels[i]
 		if seen[ch.Name] {
-			b.report(olmcore.Warning, ReasonDuplicateContent, contentPath(in.Name, ch.Name, ""), "a second channel %q is left out", ch.Name)
+			b.report(olmcore.Warning, ReasonDuplicateContent, place{pkg: in.Name, channel: ch.Name}, "a second channel %q is left out", ch.Name)
 			continue
 		}
 		seen[ch.Name] = true
@@ -94,13 +97,13 @@ func (b *builder) addPackage(in *Package) {
 	}
 	switch {
 	case len(p.Channels) == 0:
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "package %s has no channels", in.Name)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "package %s has no channels", in.Name)
 	case !seen[in.DefaultChannel]:
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "package %s has no channel %q, its default channel; its channels are ordered by name", in.Name, in.DefaultChannel)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "package %s has no channel %q, its default channel; its channels are ordered by name", in.Name, in.DefaultChannel)
 	}
 	for name, bundle := range bundles {
 		if !used[bundle] {
-			b.report(olmcore.Info, ReasonInvalidContent, contentPath(in.Name, "", name), "bundle %s is in no channel and cannot be chosen", name)
+			b.report(olmcore.Info, ReasonInvalidContent, place{pkg: in.Name, bundle: name}, "bundle %s is in no channel and cannot be chosen", name)
 		}
 	}
 	slices.SortFunc(p.Channels, compareChannels)
@@ -116,35 +119,35 @@ func (b *builder) bundles(in *Package) map[string]*ParsedBundle {
 	versions := make(map[string]string, len(in.Bundles))
 	for i := range in.Bundles {
 		source := &in.Bundles[i]
-		path := contentPath(in.Name, "", source.Name)
+		at := place{pkg: in.Name, bundle: source.Name}
 		switch {
 		case source.Name == "":
-			b.report(olmcore.Warning, ReasonInvalidContent, path, "a bundle of package %s without a name is left out", in.Name)
+			b.report(olmcore.Warning, ReasonInvalidContent, at, "a bundle of package %s without a name is left out", in.Name)
 			continue
 		case bundles[source.Name] != nil:
-			b.report(olmcore.Warning, ReasonDuplicateContent, path, "a second bundle %s is left out", source.Name)
+			b.report(olmcore.Warning, ReasonDuplicateContent, at, "a second bundle %s is left out", source.Name)
 			continue
 		}
 		out := &store[i]
-		b.fill(out, in.Name, source, path)
+		b.fill(out, in.Name, source, at)
 		bundles[source.Name] = out
 		if first, twice := versions[out.VersionText]; twice && out.HasVersion {
-			b.report(olmcore.Info, ReasonDuplicateContent, path, "bundles %s and %s have the same version %s", first, source.Name, out.VersionText)
+			b.report(olmcore.Info, ReasonDuplicateContent, at, "bundles %s and %s have the same version %s", first, source.Name, out.VersionText)
 		}
 		versions[out.VersionText] = source.Name
 	}
 	return bundles
 }
 
-func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, path string) {
+func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, at place) {
 	*out = ParsedBundle{Name: source.Name, Pkg: pkg, Image: source.Image, Objects: source.Objects}
 	out.Facts = b.parser.Facts(source.Properties, func(problem string) {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "%s: %s", source.Name, problem)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "%s: %s", source.Name, problem)
 	})
 	mine := slices.IndexFunc(out.Packages, func(f PackageFact) bool { return f.Name == pkg })
 	switch {
 	case len(out.Packages) == 0:
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has no valid olm.package property and no version", source.Name)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "bundle %s has no valid olm.package property and no version", source.Name)
 		out.Packages = []PackageFact{{Name: pkg}}
 		// What is installed has to say which package it is of.
 		value, _ := json.Marshal(map[string]string{"packageName": pkg, "version": ""})
@@ -152,15 +155,15 @@ func (b *builder) fill(out *ParsedBundle, pkg string, source *Bundle, path strin
 	case mine < 0:
 		out.Invalid = cmp.Or(out.Invalid, fmt.Sprintf("its olm.package property names package %s", out.Packages[0].Name))
 	default:
-		b.version(out, &out.Packages[mine], path)
+		b.version(out, &out.Packages[mine], at)
 	}
 	if out.Invalid != "" {
 		b.catalog.Invalid++
-		b.report(olmcore.Warning, ReasonInvalidBundle, path, "bundle %s cannot be chosen: %s", source.Name, out.Invalid)
+		b.report(olmcore.Warning, ReasonInvalidBundle, at, "bundle %s cannot be chosen: %s", source.Name, out.Invalid)
 	}
 }
 
-func (b *builder) version(out *ParsedBundle, fact *PackageFact, path string) {
+func (b *builder) version(out *ParsedBundle, fact *PackageFact, at place) {
 	if fact.Strict {
 		out.Version, out.HasVersion, out.VersionText = fact.Version, true, fact.Version.String()
 		return
@@ -168,53 +171,53 @@ func (b *builder) version(out *ParsedBundle, fact *PackageFact, path string) {
 	version, err := semver.ParseTolerant(fact.Text)
 	out.Version, out.HasVersion, out.VersionText = version, err == nil, fact.Text
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "bundle %s has the version %q, which is none: it is in no version range", out.Name, fact.Text)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "bundle %s has the version %q, which is none: it is in no version range", out.Name, fact.Text)
 	}
 }
 
 func (b *builder) channel(p *PackageIndex, in *Channel, defaultChannel string, bundles map[string]*ParsedBundle, used map[*ParsedBundle]bool) *ChannelIndex {
 	ch := &ChannelIndex{Pkg: p, Name: b.parser.intern(in.Name), isDefault: in.Name == defaultChannel, ByName: make(map[string]*Entry, len(in.Entries))}
-	path := contentPath(p.Name, in.Name, "")
+	at := place{pkg: p.Name, channel: in.Name}
 	entries := make([]*Entry, 0, len(in.Entries))
 	store := make([]Entry, len(in.Entries))
 	for i := range in.Entries {
 		source := &in.Entries[i]
 		content := bundles[source.Name]
-		entryPath := contentPath(p.Name, in.Name, source.Name)
+		entryAt := place{p.Name, in.Name, source.Name}
 		switch {
 		case ch.ByName[source.Name] != nil:
-			b.report(olmcore.Warning, ReasonDuplicateContent, entryPath, "a second entry %s is left out", source.Name)
+			b.report(olmcore.Warning, ReasonDuplicateContent, entryAt, "a second entry %s is left out", source.Name)
 			continue
 		case content == nil:
 			// It keeps its place in the chain: the others must not change their order.
-			b.report(olmcore.Warning, ReasonInvalidContent, entryPath, "entry %s has no bundle and cannot be chosen", source.Name)
+			b.report(olmcore.Warning, ReasonInvalidContent, entryAt, "entry %s has no bundle and cannot be chosen", source.Name)
 			content = &ParsedBundle{Name: source.Name, Pkg: p.Name, Facts: Facts{Invalid: "the catalog has no bundle of this name"}}
 			b.catalog.Invalid++
 		}
 		used[content] = true
 		e := &store[i]
 		*e = Entry{ParsedBundle: content, Channel: ch, Replaces: b.parser.intern(source.Replaces), Skips: source.Skips, Position: -1}
-		b.edges(e, source, entryPath)
+		b.edges(e, source, entryAt)
 		ch.ByName[content.Name] = e
 		entries = append(entries, e)
 	}
 	if ch.Chain, ch.Malformed = sortChain(p.Name, in.Name, entries, ch.ByName); ch.Malformed != "" {
-		b.report(olmcore.Warning, ReasonMalformedChannel, path, "channel %q of package %s cannot be used: %s", in.Name, p.Name, ch.Malformed)
+		b.report(olmcore.Warning, ReasonMalformedChannel, at, "channel %q of package %s cannot be used: %s", in.Name, p.Name, ch.Malformed)
 	}
 	for _, e := range entries {
 		if e.Stranded {
-			b.report(olmcore.Warning, ReasonInvalidContent, contentPath(p.Name, in.Name, e.Name), "entry %s is stranded: the head of its channel does not lead to it, so it cannot be chosen", e.Name)
+			b.report(olmcore.Warning, ReasonInvalidContent, place{p.Name, in.Name, e.Name}, "entry %s is stranded: the head of its channel does not lead to it, so it cannot be chosen", e.Name)
 		}
 	}
 	if len(entries) == 0 {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "channel %q of package %s has no usable entries", in.Name, p.Name)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "channel %q of package %s has no usable entries", in.Name, p.Name)
 	}
 	return ch
 }
 
-func (b *builder) edges(e *Entry, source *ChannelEntry, path string) {
+func (b *builder) edges(e *Entry, source *ChannelEntry, at place) {
 	if source.Replaces == source.Name || slices.Contains(source.Skips, source.Name) {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s replaces or skips itself; that edge is ignored", source.Name)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "entry %s replaces or skips itself; that edge is ignored", source.Name)
 		if source.Replaces == source.Name {
 			e.Replaces = ""
 		}
@@ -224,7 +227,7 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, path string) {
 	}
 	in, err := b.parser.parseRange(source.SkipRange)
 	if err != nil {
-		b.report(olmcore.Warning, ReasonInvalidContent, path, "entry %s stays, but no version upgrades by its skipRange %q, which is no version range: %v", source.Name, Cut(source.SkipRange, 200), err)
+		b.report(olmcore.Warning, ReasonInvalidContent, at, "entry %s stays, but no version upgrades by its skipRange %q, which is no version range: %v", source.Name, Cut(source.SkipRange, 200), err)
 		return
 	}
 	e.Skip = in

@@ -112,12 +112,12 @@ func (p *Parser) fact(f *Facts, required map[*Requirement]bool, property *olmcor
 		if err != nil {
 			return err
 		}
-		same := func(g PackageFact) bool {
-			return g.Name == fact.Name && g.Strict == fact.Strict && g.Version.Equals(fact.Version)
+		for _, g := range f.Packages {
+			if g.Name == fact.Name && g.Strict == fact.Strict && g.Version.Equals(fact.Version) {
+				return nil
+			}
 		}
-		if !slices.ContainsFunc(f.Packages, same) {
-			f.Packages = append(f.Packages, fact)
-		}
+		f.Packages = append(f.Packages, fact)
 	case PropertyGVK:
 		api, err := p.api(property.Value)
 		if err != nil {
@@ -156,10 +156,11 @@ func (p *Parser) packageFact(value json.RawMessage) (PackageFact, error) {
 	return PackageFact{Name: p.intern(v.PackageName), Text: v.Version, Version: version, Strict: err == nil}, nil
 }
 
-func (p *Parser) api(value json.RawMessage) (g API, err error) {
+func (p *Parser) api(value json.RawMessage) (API, error) {
 	if known, ok := p.apis[string(value)]; ok {
 		return known, nil
 	}
+	var g API
 	if err := unmarshalObject(value, &g); err != nil {
 		return API{}, err
 	}
