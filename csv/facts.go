@@ -13,7 +13,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/status"
 )
 
 type (
@@ -81,7 +80,7 @@ func (f *facts) isLeaving() bool {
 // hasRun reports whether the operator ran before: the history says so, which forgets after twenty entries, or it runs
 // still.
 func (f *facts) hasRun() bool {
-	return status.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
+	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
 		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -84,8 +84,8 @@ func permissionsRefused(f *facts) (decision, bool) {
 		return again("Cluster resources changed state")
 	}
 	s := &f.csv.Status
-	tries := status.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailedNoRetry)
-	left := refusedRetry.After(tries) - status.Since(s.LastTransitionTime, f.Now)
+	tries := owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailedNoRetry)
+	left := refusedRetry.After(tries) - owned.Since(s.LastTransitionTime, f.Now)
 	if left <= 0 || s.LastTransitionTime == nil {
 		return again("trying again, as permissions may have been granted unnoticed")
 	}

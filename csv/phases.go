@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -209,7 +208,7 @@ func install(f *facts) (decision, bool) {
 		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure)
 		d.rule = "InstallRefused"
 	case todo.Failure != "":
-		tries := status.CountSinceSuccess(&f.csv.Status, v1alpha1.CSVReasonComponentFailed) + 1
+		tries := owned.CountSinceSuccess(&f.csv.Status, v1alpha1.CSVReasonComponentFailed) + 1
 		d = fail(v1alpha1.CSVReasonComponentFailed,
 			fmt.Sprintf("install strategy failed: %s (attempt %d, next retry in %s)", todo.Failure, tries, installRetry.After(tries)))
 		d.rule, d.requeue = "InstallFailed", installRetry.After(tries)
@@ -279,7 +278,7 @@ func stillFailed(f *facts) (decision, bool) {
 	case state == deployment.Waiting:
 		return fail(v1alpha1.CSVReasonComponentUnhealthy, "installing: "+why), true
 	case state != deployment.Healthy && s.Reason == v1alpha1.CSVReasonComponentFailed:
-		tries := status.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)
+		tries := owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)
 		if left := installRetry.After(tries) - f.sinceTransition(); left > 0 {
 			return f.waitFor(left), true
 		}
@@ -298,7 +297,7 @@ func olderVersions(f *facts) (decision, bool) {
 }
 
 func successorInstalls(f *facts) (decision, bool) {
-	return f.waitFor(status.Wait(f.sinceTransition(), retryLimit)), f.Successor != nil
+	return f.waitFor(owned.Wait(f.sinceTransition(), retryLimit)), f.Successor != nil
 }
 
 // successorGone goes back, whatever comes before this version: a predecessor waits for it, so that neither would ever

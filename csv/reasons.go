@@ -5,7 +5,7 @@ package csv
 import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/csv/internal/owned"
 )
 
 // Reasons of this package's Causes: why an action is asked for.
@@ -17,7 +17,7 @@ const (
 	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its operators provide. Nothing to do.
 	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
 	// ReasonStatusChanged: the status follows what was observed. Nothing to do.
-	ReasonStatusChanged = status.ReasonChanged
+	ReasonStatusChanged = owned.ReasonStatusChanged
 	// ReasonInstall: a Deployment of the install strategy is created or brought up to date. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
 	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more. Nothing to do.

@@ -12,7 +12,6 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -102,14 +101,14 @@ func (f *facts) result(d decision) olmcore.Result {
 	if d.refresh && !said {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
-		status.SetPhase(&after.Status, d.phase, d.reason, d.message, f.Now)
+		owned.SetPhase(&after.Status, d.phase, d.reason, d.message, f.Now)
 	}
 	if reported {
 		after.Status.RequirementStatus = report
 	}
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
 	if moved {
-		res.Transitions = []olmcore.Transition{status.Moved(f.csv, &after.Status)}
+		res.Transitions = []olmcore.Transition{owned.Moved(f.csv, &after.Status)}
 		if f.InCycle {
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonReplacesCycle, olmcore.RefOf(f.csv), "spec.replaces",
 				"following spec.replaces from %s leads back to it; the newest version counts as the head", f.csv.Name))

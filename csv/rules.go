@@ -9,7 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
-	"github.com/olmcore/olm/csv/internal/status"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -180,12 +180,12 @@ func (f *facts) retry(d decision) decision {
 	if d.phase == f.csv.Status.Phase {
 		elapsed = f.sinceTransition()
 	}
-	d.requeue = status.Wait(elapsed, retryLimit)
+	d.requeue = owned.Wait(elapsed, retryLimit)
 	return d
 }
 
 func (f *facts) sinceTransition() time.Duration {
-	return status.Since(f.csv.Status.LastTransitionTime, f.Now)
+	return owned.Since(f.csv.Status.LastTransitionTime, f.Now)
 }
 
 // reporting adds the report on the requirements.

@@ -14,7 +14,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -74,7 +73,7 @@ type facts struct {
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		Input: in, c: c, age: status.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
+		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
 		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in),
 		ours: map[Stage][]olmcore.Object{}, others: map[Stage][]skipped{},
 	}

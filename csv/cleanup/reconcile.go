@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -146,7 +145,7 @@ func hold(f *facts, p progress) Outcome {
 	if len(p.unread)+len(p.ask) > 0 {
 		out.Requeue(unreadPace)
 	} else {
-		out.Requeue(status.Wait(f.age, time.Minute))
+		out.Requeue(owned.Wait(f.age, time.Minute))
 		if !paused {
 			report(f, p, &out)
 		}
@@ -169,19 +168,19 @@ func report(f *facts, p progress, out *Outcome) {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
 		started = s.Reason == v1alpha1.CSVReasonWaitingForCleanupToComplete
-		status.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.Now)
+		owned.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.Now)
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
 	if !moved && s.Message == after.Status.Message && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup) {
 		return
 	}
-	if pause := statusPace - status.Since(s.LastUpdateTime, f.Now); started && s.LastUpdateTime != nil && pause > 0 {
+	if pause := statusPace - owned.Since(s.LastUpdateTime, f.Now); started && s.LastUpdateTime != nil && pause > 0 {
 		out.Requeue(pause)
 		return
 	}
 	out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.c, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: message}))
 	if moved {
-		out.Transitions = []olmcore.Transition{status.Moved(f.c, &after.Status)}
+		out.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
 	}
 	if !started {
 		out.say(f, olmcore.Info, ReasonCleanupStarted, "%s", message)

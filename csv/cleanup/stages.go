@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -168,7 +168,7 @@ func (l limits) judge(f *facts, t target) target {
 	last, tried := f.LastRun[t.ref.Key()]
 	switch {
 	case t.deleted != nil:
-		left := l.terminating - status.Since(t.deleted, f.Now)
+		left := l.terminating - owned.Since(t.deleted, f.Now)
 		if l.terminating > 0 && left <= 0 {
 			t.why, t.leftBehind = "still Terminating", true
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -123,7 +122,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			continue
 		}
 		created := o.GetCreationTimestamp()
-		if left := minAge - status.Since(&created, in.Now); left > 0 {
+		if left := minAge - owned.Since(&created, in.Now); left > 0 {
 			young.Requeue(left)
 			continue
 		}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/status"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -77,7 +76,7 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 		case have.DeletionTimestamp == nil:
 			todo.Actions = append(todo.Actions, update(have, want, as))
 		default: // the next one is made once it is gone
-			todo.RequeueAfter = status.Wait(status.Since(have.DeletionTimestamp, now), time.Minute)
+			todo.RequeueAfter = owned.Wait(owned.Since(have.DeletionTimestamp, now), time.Minute)
 		}
 	}
 	return todo
