@@ -8,6 +8,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/component"
@@ -58,9 +59,15 @@ func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, un
 // gatherCSVs reads the CSVs that Subscriptions name, and those that replace a version which is gone. The names of these
 // are not known, so that all CSVs are looked at, which is seldom needed.
 func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Observed[*v1alpha1.ClusterServiceVersion], error) {
+	named, read := sets.New[string](), map[string]bool{}
+	for _, s := range in.Subscriptions.Items {
+		named.Insert(s.Status.CurrentCSV, s.Status.InstalledCSV)
+		if s.Spec != nil && s.Annotations[relation.AnnotationGeneratedBy] != "" {
+			named.Insert(s.Spec.StartingCSV)
+		}
+	}
 	found := olmcore.Found[*v1alpha1.ClusterServiceVersion]()
-	read := map[string]bool{}
-	for _, name := range csvNames(in.Subscriptions.Items) {
+	for _, name := range sets.List(named.Delete("")) {
 		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, name)
 		if err != nil {
 			return olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}, olmcore.Needed(err, "what is installed")
@@ -80,23 +87,6 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 		}
 	}
 	return found, err
-}
-
-// csvNames returns the CSVs that the Subscriptions name, sorted.
-func csvNames(subs []*v1alpha1.Subscription) []string {
-	names := make([]string, 0, len(subs))
-	for _, s := range subs {
-		for _, name := range [...]string{s.Status.CurrentCSV, s.Status.InstalledCSV} {
-			if name != "" {
-				names = append(names, name)
-			}
-		}
-		if s.Spec != nil && s.Spec.StartingCSV != "" && s.Annotations[relation.AnnotationGeneratedBy] != "" {
-			names = append(names, s.Spec.StartingCSV)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // goneVersions returns the versions that Subscriptions follow, whose plan is over or gone, and that are not there.

@@ -3,19 +3,21 @@
 package subscription
 
 import (
-	"encoding/json"
+	"cmp"
 	"hash/fnv"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 // History is what a caller remembers of one Subscription between two calls. An Outcome carries the entries that
-// changed; store them before running the actions, by UID, and hand all of them back. Losing them costs exactness, never
+// changed; store them before running the actions, by UID, e.g. as JSON in an annotation, and hand all of them back. Losing them costs exactness, never
 // correctness.
 type History struct {
 	// Seq counts the transitions that were reported.
@@ -44,27 +46,6 @@ type History struct {
 	// SuspectStage was seen first at SuspectSince and is not believed yet.
 	SuspectStage Stage     `json:"suspectStage,omitempty"`
 	SuspectSince time.Time `json:"suspectSince,omitzero"`
-}
-
-// Encode returns the history as one JSON string, e.g. for an annotation.
-func (h History) Encode() string {
-	data, err := json.Marshal(h)
-	if err != nil { // a year beyond 9999: such a history is worth nothing
-		return "{}"
-	}
-	return string(data)
-}
-
-// DecodeHistory is the inverse of History.Encode. The error is an *olmcore.InputError; go on without the history then.
-func DecodeHistory(text string) (History, error) {
-	var h History
-	if err := json.Unmarshal([]byte(text), &h); err != nil {
-		return History{}, &olmcore.InputError{Field: "history", Problem: "cannot be decoded: " + err.Error()}
-	}
-	if !h.isValid() {
-		return History{}, &olmcore.InputError{Field: "history.lastStage", Problem: "is no stage"}
-	}
-	return h, nil
 }
 
 // isValid reports whether the last stage is one that is remembered.
@@ -97,3 +78,110 @@ func instant(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // since returns the time from then to now, never a negative one: clocks go back.
 func since(then, now time.Time) time.Duration { return max(0, now.Sub(then)) }
+
+// window is the Observations of one namespace, those of each plan oldest first.
+type window struct {
+	namespace string
+	list      []Observation
+}
+
+// newWindow returns the Observations with the versions of each plan in the order in which they were written, which the
+// resourceVersions tell. Versions that cannot be compared stay where they arrived; times order nothing, because clocks
+// are set back.
+func newWindow(namespace string, arrived []Observation) window {
+	w := window{namespace, slices.Clone(arrived)}
+	slots := map[olmcore.Ref][]int{}
+	for i, o := range arrived {
+		if _, ok := compareVersions(o.Plan.ResourceVersion, o.Plan.ResourceVersion); ok {
+			id := olmcore.Ref{Namespace: o.Plan.Namespace, Name: o.Plan.Name, UID: o.Plan.UID}
+			slots[id] = append(slots[id], i)
+		}
+	}
+	for _, at := range slots {
+		sorted := slices.Clone(at)
+		slices.SortStableFunc(sorted, func(i, j int) int {
+			order, _ := compareVersions(arrived[i].Plan.ResourceVersion, arrived[j].Plan.ResourceVersion)
+			return cmp.Or(order, cmp.Compare(i, j))
+		})
+		for i, from := range sorted {
+			w.list[at[i]] = arrived[from]
+		}
+	}
+	return w
+}
+
+// shows reports whether an Observation shows a plan that exists.
+func (w *window) shows(o *Observation, uid types.UID, name string) bool {
+	return !o.Deleted && o.Plan.Namespace == w.namespace && o.Plan.Name == name && (uid == "" || o.Plan.UID == uid)
+}
+
+// last returns the newest Observation of a plan that exists, nil for none.
+func (w *window) last(uid types.UID, name string) *Observation {
+	for i := len(w.list) - 1; i >= 0; i-- {
+		if w.shows(&w.list[i], uid, name) {
+			return &w.list[i]
+		}
+	}
+	return nil
+}
+
+// holds reports whether the window has a version.
+func (w *window) holds(plan *v1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(w.list, func(o Observation) bool {
+		return w.shows(&o, plan.UID, plan.Name) && sameVersion(o.Plan, plan)
+	})
+}
+
+// isForeign reports whether an Observation is of another namespace.
+func (w *window) isForeign(o Observation) bool {
+	return o.Plan.Namespace != w.namespace && o.Plan.Namespace != ""
+}
+
+// gone reports whether the deletion of a plan was witnessed. Without a UID the last word about the name counts.
+func (w *window) gone(uid types.UID, name string) bool {
+	gone := false
+	for _, o := range w.list {
+		switch {
+		case w.isForeign(o):
+		case uid != "" && o.Plan.UID == uid && o.Deleted:
+			return true
+		case uid == "" && name != "" && o.Plan.Name == name:
+			gone = o.Deleted
+		}
+	}
+	return gone
+}
+
+// sameVersion compares more than the resourceVersion, which may not be known.
+func sameVersion(a, b *v1alpha1.InstallPlan) bool {
+	return a.ResourceVersion == b.ResourceVersion && a.Generation == b.Generation && a.Status.Phase == b.Status.Phase &&
+		relation.InstalledAt(a).Equal(relation.InstalledAt(b))
+}
+
+// isStale reports whether a version of a plan must be older than another one: the resourceVersions tell, and where they
+// do not, what is in it.
+func isStale(a, b *v1alpha1.InstallPlan) bool {
+	if order, ok := compareVersions(a.ResourceVersion, b.ResourceVersion); ok && order != 0 {
+		return order < 0
+	}
+	from, to, at, then := stageOf(a), stageOf(b), relation.InstalledAt(a), relation.InstalledAt(b)
+	if from == StageFailed && to == StageInstalling && relation.HasFailed(b) && at.Equal(then) {
+		return true // b carries the failure that a is
+	}
+	return a.Generation < b.Generation || at.Before(then) || from != to && reachable(from, to) && !reachable(to, from)
+}
+
+// compareVersions compares two resourceVersions of InstallPlans; ok is false where that cannot be done.
+func compareVersions(a, b string) (order int, ok bool) {
+	if a == "" || b == "" {
+		return 0, false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return order, err == nil
+}
+
+// isOlderVersion reports whether a resourceVersion is older than another one for certain.
+func isOlderVersion(a, b string) bool {
+	order, ok := compareVersions(a, b)
+	return ok && order < 0
+}

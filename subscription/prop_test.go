@@ -322,9 +322,7 @@ func TestStoredObjectsGiveTheSameResult(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, toJSON(t, one), toJSON(t, two))
 		for _, h := range one.Histories {
-			back, err := subscription.DecodeHistory(h.Encode())
-			require.NoError(t, err)
-			require.Equal(t, h, back)
+			require.Equal(t, h, *stored(t, &h))
 		}
 	})
 }

@@ -4,12 +4,10 @@ package subscription_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -37,20 +35,4 @@ func TestAStageIsShownByItsCondition(t *testing.T) {
 		require.Zero(t, subscription.ConditionOf(none, &v1alpha1.InstallPlan{}))
 	}
 	require.Equal(t, subscription.StageUnknown, subscription.StageOf(&v1alpha1.InstallPlan{Status: v1alpha1.InstallPlanStatus{Phase: "Odd"}}))
-}
-
-func TestHistoryIsOneString(t *testing.T) {
-	now := time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC)
-	h := subscription.History{
-		Seq: 4, PlanUID: "p-uid", PlanName: "p", LastStage: subscription.StageInstalling, LastAt: now,
-		MissingSince: now, SuspectStage: subscription.StageFailed, SuspectSince: now.Add(time.Nanosecond),
-	}
-	back, err := subscription.DecodeHistory(h.Encode())
-	require.NoError(t, err)
-	require.Equal(t, h, back)
-	require.Equal(t, "{}", subscription.History{}.Encode())
-	for _, text := range []string{"", "x", `{"lastStage":"Dancing"}`, `[1]`} {
-		_, err := subscription.DecodeHistory(text)
-		require.ErrorIs(t, err, olmcore.ErrInvalidInput, text)
-	}
 }

@@ -126,13 +126,12 @@ func (n *namespace) health(v *subscription.Verdict) Health {
 		if v.CSV == nil && !(v.Plan.Stage == subscription.StageMissing && v.Status.InstallPlanRef != nil && v.Plan.Outlived) {
 			return resolving(v)
 		}
+	case subscription.StageInstalling, subscription.StagePlanning, subscription.StageFailed, subscription.StageUnknown:
+		return n.plan(v)
 	case subscription.StageUnverified, subscription.StageNotYetReconciled, subscription.StageRequiresApproval: // an operator that runs does not depend on its plan
 		if v.CSV == nil {
 			return n.plan(v)
 		}
-	case subscription.StageComplete:
-	default:
-		return n.plan(v)
 	}
 	return n.version(v)
 }
@@ -271,10 +270,8 @@ func (n *namespace) version(v *subscription.Verdict) Health {
 		return n.absent(v)
 	}
 	h := Health{
-		Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Blocking: olmcore.RefOf(c).Unversioned(), Since: c.CreationTimestamp.Time,
-	}
-	if at := c.Status.LastTransitionTime; at != nil {
-		h.Since = at.Time
+		Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Blocking: olmcore.RefOf(c).Unversioned(),
+		Since: cmp.Or(c.Status.LastTransitionTime, &c.CreationTimestamp).Time,
 	}
 	replaced := n.csvs[c.Spec.Replaces]
 	if replaced != nil {
@@ -390,17 +387,13 @@ func listed(names []string) string {
 // unmet names the requirements of a CSV that are not met.
 func unmet(c *v1alpha1.ClusterServiceVersion) []string {
 	var names []string
-	for i := range c.Status.RequirementStatus {
-		r := &c.Status.RequirementStatus[i]
+	for _, r := range c.Status.RequirementStatus {
 		if r.Status == v1alpha1.RequirementStatusReasonPresent {
 			continue
 		}
 		name := r.Kind + " " + r.Name + " is " + string(r.Status)
-		for j := range r.Dependents {
-			if r.Dependents[j].Status == v1alpha1.DependentStatusReasonNotSatisfied {
-				name += " (" + r.Dependents[j].Kind + ": " + r.Dependents[j].Message + ")"
-				break
-			}
+		if i := slices.IndexFunc(r.Dependents, func(d v1alpha1.DependentStatus) bool { return d.Status == v1alpha1.DependentStatusReasonNotSatisfied }); i >= 0 {
+			name += " (" + r.Dependents[i].Kind + ": " + r.Dependents[i].Message + ")"
 		}
 		names = append(names, name)
 	}
