@@ -3,18 +3,25 @@
 package installplan_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -113,5 +120,151 @@ func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 		unpacked = unpacked.DeepCopy()
 		unpacked.Data["x.json"] = text
 		require.Len(t, versions(refers, unpacked), 6, "a bundle may name any version")
+	}
+}
+
+// keeper is a Reader that keeps indexes.
+type keeper struct {
+	*olmcore.Snapshot
+	kept map[string]any
+}
+
+func (k keeper) Index(key string, build func() any) any {
+	if k.kept[key] == nil {
+		k.kept[key] = build()
+	}
+	return k.kept[key]
+}
+
+// TestReconcileDecidesTheSameWithAnIndex: of plans that are done and of others.
+func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		objects, others := drawRelations(t)
+		snapshot, err := olmcore.NewSnapshot(append(objects, others...), olmcore.Everything)
+		require.NoError(t, err)
+		indexed := keeper{snapshot, map[string]any{}}
+		for _, name := range []string{"p0", "p1"} {
+			decide := func(r olmcore.Reader) (olmcore.Result, int) {
+				in, err := installplan.Gather(t.Context(), r, types.NamespacedName{Namespace: "ns", Name: name}, installplan.Config{})
+				require.NoError(t, err)
+				in.Now = noon
+				result, err := reconcileResult(in)
+				require.NoError(t, err)
+				return result, len(in.Subscriptions.Items)
+			}
+			want, _ := decide(snapshot)
+			got, looked := decide(indexed)
+			require.Empty(t, cmp.Diff(want, got))
+			require.LessOrEqual(t, looked, 4, "the others have nothing to do with the plan")
+		}
+	})
+}
+
+func TestAffected(t *testing.T) {
+	inNamespace, everywhere := []types.NamespacedName{{Namespace: ns}}, []types.NamespacedName{{}}
+	named := metav1.ObjectMeta{Namespace: ns, Name: "x"}
+	thing := func(kind, namespace string) olmcore.Object {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
+		u.SetNamespace(namespace)
+		u.SetName("x")
+		return u
+	}
+	owning := csv("x", versioned("1.0.0"))
+	for name, c := range map[string]struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		"a plan":                            {plan(complete, nil), []types.NamespacedName{key}},
+		"a namespace":                       {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, inNamespace},
+		"a Subscription":                    {subscription("x"), inNamespace},
+		"a group":                           {group(), inNamespace},
+		"a version":                         {csv("x"), inNamespace},
+		"a version that owns definitions":   {owning, everywhere},
+		"an account":                        {&corev1.ServiceAccount{ObjectMeta: named}, inNamespace},
+		"a role":                            {&rbacv1.Role{ObjectMeta: named}, inNamespace},
+		"a role of the cluster":             {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, everywhere},
+		"a definition":                      {crdObject("v1"), everywhere},
+		"registry credentials":              {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeDockerConfigJson}, everywhere},
+		"a catalog that lists pull Secrets": {pullCatalog("pull"), everywhere},
+		"a catalog without":                 {pullCatalog(), nil},
+		"a token":                           {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
+		"something of a namespace":          {thing("ServiceMonitor", ns), inNamespace},
+		"something of the cluster":          {thing("ConsoleLink", ""), everywhere},
+		"a Pod":                             {&corev1.Pod{ObjectMeta: named}, nil},
+		"nothing":                           {nil, nil},
+		"a nil plan in an interface value":  {(*v1alpha1.InstallPlan)(nil), nil},
+	} {
+		t.Run(name, func(t *testing.T) { same(t, c.want, installplan.Affected(c.object)) })
+	}
+}
+
+// TestWhateverChangesADecisionIsAffected: taking any object away changes the result only of plans that Affected names.
+func TestWhateverChangesADecisionIsAffected(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := eitherInput(t)
+		want, err := reconcileResult(in)
+		require.NoError(t, err)
+		differs := func(less installplan.Input, o olmcore.Object) {
+			got, err := reconcileResult(less)
+			require.NoError(t, err)
+			if fmt.Sprint(describe(want), reasons(want), statusOf(in, want)) == fmt.Sprint(describe(got), reasons(got), statusOf(in, got)) {
+				return
+			}
+			known := []types.NamespacedName{key}
+			require.Contains(t, olmcore.ExpandKeys(installplan.Affected(o), known), key, "%s", olmcore.KeyOf(o))
+		}
+		for i := range in.Objects.Items {
+			less := in
+			less.Objects = without(in.Objects, i)
+			differs(less, in.Objects.Items[i])
+		}
+		for i := range in.Subscriptions.Items {
+			less := in
+			less.Subscriptions = without(in.Subscriptions, i)
+			differs(less, in.Subscriptions.Items[i])
+		}
+		for i := range in.ClusterServiceVersions.Items {
+			less := in
+			less.ClusterServiceVersions = without(in.ClusterServiceVersions, i)
+			differs(less, in.ClusterServiceVersions.Items[i])
+		}
+		for _, crd := range in.CustomResourceDefinitions.Items {
+			less := in
+			less.CustomResourceDefinitions = olmcore.Found[*apiextensionsv1.CustomResourceDefinition]()
+			differs(less, crd)
+		}
+		for _, g := range in.OperatorGroups.Items {
+			less := in
+			less.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
+			differs(less, g)
+		}
+	})
+}
+
+// TestEveryKindOfStepIsReadAndWatched reports what a new row of the table of kinds of steps lacks elsewhere.
+func TestEveryKindOfStepIsReadAndWatched(t *testing.T) {
+	for _, table := range []kinds.Table{kinds.Known, kinds.Supported} {
+		for name, k := range table {
+			if k.GVK.Empty() {
+				continue // a CustomResourceDefinition defines it
+			}
+			known, ok := olmcore.KindOf(k.GVK.GroupKind())
+			require.True(t, ok, "%s is no row of olmcore's table of kinds", name)
+			require.Equal(t, known.Namespaced, k.Namespaced, name)
+			require.False(t, k.Owned && k.Labelled || k.Owned && !k.Namespaced, "%s: who owns it?", name)
+			o := olmcore.NewObject(k.GVK)
+			o.SetName("x")
+			if k.Namespaced {
+				o.SetNamespace(ns)
+			}
+			require.NotEmpty(t, installplan.Affected(o), "%s: no plan is affected", name)
+			if _, ok := kinds.Known[name]; ok {
+				require.Contains(t, known.ReadBy, "installplan", "%s: olmcore's table of kinds does not say who reads it", name)
+				_, untyped := o.(*unstructured.Unstructured)
+				require.False(t, untyped, "%s has no Go type", name)
+				require.NotEmpty(t, k.Word, name)
+			}
+		}
 	}
 }

@@ -3,20 +3,27 @@
 package installplan_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -216,5 +223,312 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 		p := onlyPlan(t, c)
 		require.Equal(t, complete, p.Status.Phase)
 		require.Len(t, p.OwnerReferences, 2)
+	})
+}
+
+// TestFaultsOnlyDelay: lost writes, lost answers, conflicts and crashes change nothing in the end, and on the way no
+// step object appears before the plan says that it started.
+func TestFaultsOnlyDelay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		objects, written := []olmcore.Object{userSubscription("rich")}, map[string]string{"Service": "service", "ConfigMap": "config"}
+		if maybe(t, "over objects that are there") {
+			objects = append(objects, existing()...)
+			delete(written, "Service") // the user's
+		}
+		c, err := newWorld(objects...)
+		require.NoError(t, err)
+		faults(t, c)
+		started := false
+		watch := func(controller fake.Controller) fake.Controller {
+			inner := controller.Reconcile
+			controller.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+				result, err := inner(ctx, r, key, now, last)
+				plans, _ := olmcore.List[*v1alpha1.InstallPlan](ctx, c, ns, nil)
+				for _, p := range plans {
+					started = started || p.Status.StartTime != nil && p.Status.Phase == installing
+				}
+				for _, a := range result.Actions {
+					if _, target, _ := a.Describe(); target.Kind != "InstallPlan" && target.Kind != "Subscription" {
+						require.True(t, started, "%s before the start was stored", target)
+					}
+				}
+				return result, err
+			}
+			return controller
+		}
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), watch(plans(things))}}
+		require.NoError(t, d.RunFor(context.Background(), 3*time.Minute))
+		c.Recover()
+		require.NoError(t, d.RunFor(context.Background(), 3*time.Minute))
+		p := onlyPlan(t, c)
+		require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+		require.Empty(t, p.Finalizers)
+		require.Equal(t, "", p.Status.Message)
+		for kind, name := range written {
+			o, err := c.Get(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: kind}, ns, name)
+			require.NoError(t, err)
+			require.NotEmpty(t, o.GetAnnotations()[stepHash])
+		}
+	})
+}
+
+// without returns a list without the entry at an index.
+func without[T any](list olmcore.Observed[T], i int) olmcore.Observed[T] {
+	return olmcore.Found(slices.Delete(slices.Clone(list.Items), i, i+1)...)
+}
+
+func everyPlan(t require.TestingT, c *fake.Cluster) []*v1alpha1.InstallPlan {
+	all, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), c, ns, nil)
+	require.NoError(t, err)
+	return all
+}
+
+// kept are the kinds that the users of the storm do not delete.
+var kept = []string{"Namespace", "OperatorGroup", "Subscription", "CatalogSource", "CustomResourceDefinition"}
+
+// interferences are what users do to a namespace while it is installed into.
+func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*rapid.T) {
+	anyObject := func(t *rapid.T) olmcore.Object { return rapid.SampledFrom(c.Objects()).Draw(t, "object") }
+	edits := 0
+	// What does not exist any more is not edited, and that is no error here.
+	return map[string]func(*rapid.T){
+		"run": func(t *rapid.T) { run(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second) },
+		"approve": func(t *rapid.T) {
+			approved := maybe(t, "approved")
+			for _, p := range everyPlan(t, c) {
+				_ = fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = approved })
+			}
+		},
+		"change approval": func(t *rapid.T) {
+			approval := rapid.SampledFrom([]v1alpha1.Approval{"Manual", "Automatic", ""}).Draw(t, "approval")
+			_ = fake.Edit(c, ns, rapid.SampledFrom([]string{"rich", "b"}).Draw(t, "who"), func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval })
+		},
+		"delete": func(t *rapid.T) {
+			if o := anyObject(t); !slices.Contains(kept, olmcore.KeyOf(o).Kind) && o.GetName() != bundleName {
+				_ = c.Delete(olmcore.RefOf(o).Unversioned())
+			}
+		},
+		"lose the bundle": func(*rapid.T) {
+			_ = fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
+		},
+		"edit": func(t *rapid.T) {
+			edits++
+			_ = c.Edit(olmcore.KeyOf(anyObject(t)), func(o olmcore.Object) { o.SetAnnotations(map[string]string{"edit": fmt.Sprint(edits)}) })
+		},
+		"wipe": func(t *rapid.T) {
+			for _, p := range everyPlan(t, c) {
+				_ = c.Edit(olmcore.KeyOf(p), func(o olmcore.Object) {
+					o.SetOwnerReferences(nil)
+					o.SetLabels(nil)
+				})
+			}
+		},
+	}
+}
+
+// TestUsersMayInterfere: they approve and take it back, delete and edit whatever they like while writes fail; once they
+// leave it alone, every plan that a Subscription refers to is Complete and owned by it.
+func TestUsersMayInterfere(t *testing.T) {
+	inline := rich()
+	image, bundle := imageOf(t, inline)
+	bundle.UID, bundle.ResourceVersion, bundle.CreationTimestamp = "", "", metav1.Time{}
+	config := things
+	config.OPMImage, config.UtilImage = images.OPMImage, images.UtilImage
+	rapid.Check(t, func(t *rapid.T) {
+		objects := []olmcore.Object{&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, bundle,
+			userSubscription("rich"), userSubscription("b", manual)}
+		if maybe(t, "over objects that are there") {
+			objects = append(objects, existing()...)
+		}
+		c, err := newWorld(objects...)
+		require.NoError(t, err)
+		faults(t, c)
+		o := inline
+		if maybe(t, "from an image") {
+			o = image
+		}
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o, operator("b")), config), unpackingAgain(config), sweeps(config)}}
+		run := func(duration time.Duration) { require.NoError(t, d.RunFor(context.Background(), duration)) }
+		t.Repeat(interferences(c, run))
+
+		c.Recover()
+		require.NoError(t, fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) { cm.Annotations, cm.BinaryData = bundle.Annotations, bundle.BinaryData }))
+		for range 3 {
+			for _, p := range everyPlan(t, c) {
+				require.NoError(t, fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+			}
+			run(10 * time.Minute)
+		}
+		run(10 * time.Minute)
+		for _, p := range everyPlan(t, c) {
+			for _, name := range []string{"rich", "b"} {
+				if s := fake.Find[*v1alpha1.Subscription](c, ns, name); s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == p.UID {
+					require.Equal(t, complete, p.Status.Phase, "%s: %s", p.Name, p.Status.Message)
+					require.True(t, olmcore.OwnedBy(p, s.UID), "%s does not own %s", name, p.Name)
+				}
+			}
+		}
+	})
+}
+
+// sweeps is the controller that keeps a namespace in order.
+func sweeps(config installplan.Config) fake.Controller {
+	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
+	return fake.Controller{
+		Name: "sweep", Kind: kind.GroupKind(), Keys: fake.NamespacesOf(kind),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+			in, err := sweep.Gather(ctx, r, key.Namespace, config)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now = now
+			return sweepResult(in)
+		},
+	}
+}
+
+func controllers() []fake.Controller {
+	return []fake.Controller{makers(installs(rich()), things), plans(things), sweeps(things)}
+}
+
+// endState is every object of a cluster without what differs from run to run: numbers, times, and whether a step's
+// object was there before we looked.
+func endState(t require.TestingT, c *fake.Cluster) map[string]any {
+	names := map[string]string{}
+	for _, o := range c.Objects() {
+		names[string(o.GetUID())] = "uid of " + olmcore.KeyOf(o).String()
+	}
+	out := map[string]any{}
+	for _, o := range c.Objects() {
+		values, err := olmcore.ToMap(o)
+		require.NoError(t, err)
+		out[olmcore.KeyOf(o).String()] = masked(values, names)
+	}
+	return out
+}
+
+func masked(v any, names map[string]string) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for key, value := range x {
+			switch key {
+			case "resourceVersion", "generation", "clusterIP", "clusterIPs", "observedGeneration":
+				delete(x, key)
+			default:
+				x[key] = masked(value, names)
+			}
+		}
+	case []any:
+		for i := range x {
+			x[i] = masked(x[i], names)
+		}
+	case string:
+		if name, isUID := names[x]; isUID {
+			return name
+		}
+		if x == string(present) {
+			return string(created)
+		}
+		if _, err := time.Parse(time.RFC3339, x); err == nil {
+			return "a time"
+		}
+	}
+	return v
+}
+
+func historyWorld(t require.TestingT, over bool) *fake.Cluster {
+	objects := []olmcore.Object{userSubscription("rich")}
+	if over {
+		objects = append(objects, existing()...)
+	}
+	c, err := newWorld(objects...)
+	require.NoError(t, err)
+	return c
+}
+
+// undisturbed are the end states of worlds in which nothing goes wrong.
+var undisturbed = sync.OnceValue(func() map[bool]map[string]any {
+	out := map[bool]map[string]any{}
+	for _, over := range []bool{false, true} {
+		t := panicking{}
+		c := historyWorld(t, over)
+		d := &fake.Driver{Cluster: c, Controllers: controllers()}
+		require.NoError(t, d.RunFor(context.Background(), 15*time.Minute))
+		require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+		out[over] = endState(t, c)
+	}
+	return out
+})
+
+type panicking struct{}
+
+func (panicking) Errorf(string, ...any) {}
+func (panicking) FailNow()              { panic("the undisturbed world fails") }
+
+// disturbed is what becomes of a reconcile's actions: they run whole, up to any one, without any one, with any one
+// twice, or not at all.
+func disturbed(t *rapid.T, actions []olmcore.Action) []olmcore.Action {
+	if len(actions) == 0 {
+		return nil
+	}
+	i := rapid.IntRange(0, len(actions)-1).Draw(t, "action")
+	switch rapid.SampledFrom([]string{"run", "run", "cut", "drop", "repeat"}).Draw(t, "how") {
+	case "cut":
+		return actions[:i]
+	case "drop":
+		return append(append([]olmcore.Action{}, actions[:i]...), actions[i+1:]...)
+	case "repeat":
+		return append(append([]olmcore.Action{}, actions[:i+1]...), actions[i:]...)
+	}
+	return actions
+}
+
+// TestAnyHistoryEndsTheSame: an executor that stops anywhere, loses or repeats writes, reads a cache that is behind and
+// forgets what it knew changes nothing in the end.
+func TestAnyHistoryEndsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		over := maybe(t, "over objects that are there")
+		c := historyWorld(t, over)
+		view := c.View("stale")
+		all := controllers()
+		memory := map[string]olmcore.LastResults{}
+		for range rapid.IntRange(1, 25).Draw(t, "rounds") {
+			for _, controller := range all {
+				if !maybe(t, "runs") {
+					continue
+				}
+				for _, key := range controller.Keys(view) {
+					name := controller.Name + key.String()
+					result, err := controller.Reconcile(t.Context(), view, key, c.Now(), memory[name])
+					if err != nil {
+						continue // gone in the meantime
+					}
+					actions := disturbed(t, result.Actions)
+					err = olmcore.Run(t.Context(), c, actions)
+					memory[name] = olmcore.LastResultsOf(memory[name], actions, err, c.Now())
+				}
+			}
+			switch rapid.SampledFrom([]string{"sync", "lag", "settle", "restart", "later"}).Draw(t, "then") {
+			case "sync":
+				view.Sync()
+			case "lag":
+				for _, gvk := range view.Behind() {
+					if maybe(t, "sees") {
+						view.Next(gvk)
+					}
+				}
+			case "settle":
+				require.NoError(t, c.Settle())
+			case "restart":
+				clear(memory)
+			case "later":
+				c.Advance(time.Second)
+			}
+		}
+		d := &fake.Driver{Cluster: c, Controllers: all}
+		require.NoError(t, d.RunFor(context.Background(), 15*time.Minute))
+		if diff := cmp.Diff(undisturbed()[over], endState(t, c)); diff != "" {
+			t.Fatalf("the end differs (-undisturbed +this):\n%s", diff)
+		}
 	})
 }
