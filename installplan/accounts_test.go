@@ -174,8 +174,7 @@ func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
 	}
 	service := written(t, "a.v1", `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}`)
 	p := executed(t, c, "install-x", csvStep("a.v1"), crdStep("a.v1", "v1"), service)
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}
-	require.NoError(t, d.RunFor(t.Context(), time.Hour))
+	d := driven(t, c, time.Hour, plans(installplan.Config{}))
 
 	p = fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name)
 	require.Equal(t, installing, p.Status.Phase)
@@ -276,8 +275,7 @@ func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
 		p.UID, p.Spec.Approval, p.Spec.Approved = "", v1alpha1.ApprovalManual, false
 	})))
 	before := onlyPlan(t, c).Status
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}
-	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	d := driven(t, c, time.Minute, plans(installplan.Config{}))
 	require.Len(t, onlyPlan(t, c).Status.Conditions, 1)
 	require.Equal(t, v1alpha1.InstallPlanReasonInstallCheckFailed, onlyPlan(t, c).Status.Conditions[0].Reason)
 

@@ -35,8 +35,7 @@ func referenceIn(namespace string) *v1alpha1.Step {
 // filledPlan returns the plan that Create fills for the operator of an image.
 func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha1.InstallPlan {
 	c := world(t, cm, userSubscription(o.Package))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{})}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, makers(installs(o), installplan.Config{}))
 	return onlyPlan(t, c)
 }
 
@@ -55,8 +54,7 @@ func TestLostBundleIsUnpackedAgain(t *testing.T) {
 			c := world(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, cm, userSubscription("rich", manual))
 			config := things
 			config.OPMImage, config.UtilImage = "opm:1", "util:1"
-			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), config), unpackingAgain(config)}}
-			require.NoError(t, d.Settle(t.Context()))
+			d := driven(t, c, 0, makers(installs(o), config), unpackingAgain(config))
 			p := onlyPlan(t, c)
 			require.Equal(t, requiresApproval, p.Status.Phase)
 			require.Len(t, p.Status.BundleLookups, 1)
@@ -272,7 +270,7 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
 			})...)
 			for _, one := range []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})} {
-				require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{one}}).Settle(t.Context()))
+				driven(t, c, 0, one)
 			}
 			p := onlyPlan(t, c)
 			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
@@ -286,11 +284,10 @@ func TestPlanGoesOnWhenItsBundleIsBack(t *testing.T) {
 	o, cm := imageOf(t, rich())
 	c := world(t, cm, userSubscription("rich"))
 	making := makers(installs(o), things)
-	require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{making}}).Settle(t.Context()))
+	driven(t, c, 0, making)
 	back := fake.Find[*corev1.ConfigMap](c, "olm", bundleName).DeepCopy()
 	require.NoError(t, c.Delete(olmcore.RefOf(back).Unversioned()))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(things)}}
-	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	d := driven(t, c, 2*time.Minute, plans(things))
 	require.Equal(t, failed, onlyPlan(t, c).Status.Phase)
 	require.Contains(t, onlyPlan(t, c).Status.Message, "error finding unpacked bundle configmap")
 
@@ -388,8 +385,7 @@ func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
 func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
 	contents := func(o olmcore.Operator, objects ...olmcore.Object) map[string]any {
 		c := world(t, append(objects, userSubscription("rich"))...)
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), things), plans(things)}}
-		require.NoError(t, d.Settle(t.Context()))
+		driven(t, c, 0, makers(installs(o), things), plans(things))
 		require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
 		all := endState(t, c)
 		for key := range all {
@@ -418,8 +414,7 @@ func TestImageThatIsReplaced(t *testing.T) {
 	cm.UID, cm.ResourceVersion = "", ""
 	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("a"))
 	run := func(o olmcore.Operator) {
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
-		require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
+		driven(t, c, 10*time.Minute, makers(installs(o), installplan.Config{}), plans(installplan.Config{}))
 	}
 	before := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy()
 	run(bad)

@@ -108,32 +108,59 @@ func statusOf(in installplan.Input, r olmcore.Result) v1alpha1.InstallPlanStatus
 
 // plans is the controller of this package alone.
 func plans(config installplan.Config) fake.Controller {
+	return plansWith(config, func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error { return nil })
+}
+
+// plansWith is plans with what is done about an outcome besides.
+func plansWith(config installplan.Config, besides func(context.Context, olmcore.Reader, time.Time, *installplan.Outcome) error) fake.Controller {
+	kind := v1alpha1.SchemeGroupVersion.WithKind("InstallPlan")
 	return fake.Controller{
-		Name: "installplan", Kind: v1alpha1.SchemeGroupVersion.WithKind("InstallPlan").GroupKind(),
-		Keys: fake.KeysOf(v1alpha1.SchemeGroupVersion.WithKind("InstallPlan")),
+		Name: "installplan", Kind: kind.GroupKind(), Keys: fake.KeysOf(kind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := installplan.Gather(ctx, r, key, config)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Now, in.LastRun = now, last
-			return reconcileResult(in)
+			out, err := installplan.Reconcile(in)
+			if err == nil {
+				err = besides(ctx, r, now, &out)
+			}
+			return out.Result, err
 		},
 	}
+}
+
+// driven lets controllers run over a cluster for a time, for 0 until nothing is left to do.
+func driven(t require.TestingT, c *fake.Cluster, d time.Duration, controllers ...fake.Controller) *fake.Driver {
+	driver := &fake.Driver{Cluster: c, Controllers: controllers}
+	if d == 0 {
+		require.NoError(t, driver.Settle(context.Background()))
+	} else {
+		require.NoError(t, driver.RunFor(context.Background(), d))
+	}
+	return driver
 }
 
 // makers creates plans of one resolution, and writes the references of its Subscriptions as the package that owns them
 // does.
 func makers(resolution func(subs []*v1alpha1.Subscription) olmcore.Resolution, config installplan.Config) fake.Controller {
+	return makersOf(config, func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error) {
+		subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, namespace, nil)
+		return resolution(subs), err
+	})
+}
+
+func makersOf(config installplan.Config, resolve func(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Resolution, error)) fake.Controller {
+	kind := v1alpha1.SchemeGroupVersion.WithKind("Subscription")
 	return fake.Controller{
-		Name: "maker", Kind: v1alpha1.SchemeGroupVersion.WithKind("Subscription").GroupKind(),
-		Keys: fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind("Subscription")),
+		Name: "maker", Kind: kind.GroupKind(), Keys: fake.NamespacesOf(kind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-			subs, err := olmcore.List[*v1alpha1.Subscription](ctx, r, key.Namespace, nil)
+			resolution, err := resolve(ctx, r, key.Namespace)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
-			in, err := create.Gather(ctx, r, key.Namespace, resolution(subs), config)
+			in, err := create.Gather(ctx, r, key.Namespace, resolution, config)
 			if err != nil {
 				return olmcore.Result{}, err
 			}
@@ -177,7 +204,7 @@ func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Ste
 	t.Helper()
 	p := plan(installing, steps, func(p *v1alpha1.InstallPlan) { p.Name, p.UID = name, "" })
 	require.NoError(t, c.Load(p))
-	require.NoError(t, (&fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(installplan.Config{})}}).RunFor(t.Context(), 2*time.Minute))
+	driven(t, c, 2*time.Minute, plans(installplan.Config{}))
 	return fake.Find[*v1alpha1.InstallPlan](c, ns, name)
 }
 
@@ -208,34 +235,22 @@ func ran(name string) olmcore.LastResults {
 
 // unpackingAgain is the controller of plans, with what unpacks lost bundles.
 func unpackingAgain(config installplan.Config) fake.Controller {
-	c := plans(config)
-	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-		in, err := installplan.Gather(ctx, r, key, config)
-		if err != nil {
-			return olmcore.Result{}, err
-		}
-		in.Now, in.LastRun = now, last
-		result, err := reconcileResult(in)
-		if err != nil {
-			return olmcore.Result{}, err
-		}
-		lost, err := lostBundles(in)
-		for _, lookup := range lost {
-			in, err := unpack.Gather(ctx, r, key.Namespace, lookup, config)
+	return plansWith(config, func(ctx context.Context, r olmcore.Reader, now time.Time, plan *installplan.Outcome) error {
+		for _, lookup := range plan.LostBundles {
+			in, err := unpack.Gather(ctx, r, ns, lookup, config)
 			if err != nil {
-				return olmcore.Result{}, err
+				return err
 			}
 			in.Now = now
 			out, err := unpack.Bundle(in)
 			if err != nil {
-				return olmcore.Result{}, err
+				return err
 			}
-			result.Actions = append(result.Actions, out.Actions...)
-			result.Requeue(out.RequeueAfter)
+			plan.Actions = append(plan.Actions, out.Actions...)
+			plan.Requeue(out.RequeueAfter)
 		}
-		return result, err
-	}
-	return c
+		return nil
+	})
 }
 
 const stepHash = "olmcore/step-hash"

@@ -471,8 +471,7 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 	old := crdObject("v0")
 	old.Labels = map[string]string{"olm.managed": "true"}
 	c := world(t, userSubscription("a"), old)
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
-	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	d := driven(t, c, 2*time.Minute, makers(installs(o), installplan.Config{}), plans(installplan.Config{}))
 	p := onlyPlan(t, c)
 	require.Equal(t, failed, p.Status.Phase)
 	require.Contains(t, p.Status.Message, "new CRD removes version v0")
@@ -620,8 +619,7 @@ func TestCompletePlanIsAtRest(t *testing.T) {
 		}
 		return inner
 	}
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), watch(plans(things)), watch(sweeps(things))}}
-	require.NoError(t, d.RunFor(t.Context(), time.Hour))
+	driven(t, c, time.Hour, makers(installs(rich()), things), watch(plans(things)), watch(sweeps(things)))
 	require.True(t, held[0], "it is there from the creation")
 	require.False(t, slices.Contains(held[slices.Index(held, false):], true), "once gone it stays away")
 	p := onlyPlan(t, c)
@@ -635,8 +633,7 @@ func TestPlanWithoutStatusIsLeftAlone(t *testing.T) {
 	bare.OwnerReferences = nil
 	c := world(t, bare)
 	before := onlyPlan(t, c)
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(things), sweeps(things)}}
-	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	d := driven(t, c, time.Minute, plans(things), sweeps(things))
 	require.Equal(t, before.ResourceVersion, onlyPlan(t, c).ResourceVersion)
 
 	given := before.DeepCopy()

@@ -59,8 +59,7 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := world(t, userSubscription("a"))
 			run := func(o olmcore.Operator) {
-				d := &fake.Driver{Cluster: cluster, Controllers: []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})}}
-				require.NoError(t, d.Settle(t.Context()))
+				driven(t, cluster, 0, makers(installs(o), installplan.Config{}), plans(installplan.Config{}))
 				version := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, o.Name)
 				require.Equal(t, o.Name, version.Spec.DisplayName)
 				require.Equal(t, o.Replaces, version.Spec.Replaces)
@@ -108,8 +107,7 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 // OLM's case: a pending plan that is deleted is made anew.
 func TestDeletedPlanIsMadeAgain(t *testing.T) {
 	c := world(t, userSubscription("a", manual))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{}), plans(installplan.Config{})}}
-	require.NoError(t, d.Settle(t.Context()))
+	d := driven(t, c, 0, makers(installs(operator("a")), installplan.Config{}), plans(installplan.Config{}))
 	first := onlyPlan(t, c)
 	require.Equal(t, requiresApproval, first.Status.Phase)
 	require.NoError(t, c.Delete(olmcore.RefOf(first).Unversioned()))
@@ -147,8 +145,7 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 		require.Len(t, r.Actions, 1)
 		_ = olmcore.Run(t.Context(), c, r.Actions) // nine of them exist already
 	}
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{making}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, making)
 	p := onlyPlan(t, c)
 	require.Equal(t, 1, p.Spec.Generation)
 	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a")
@@ -164,8 +161,7 @@ func TestGenerationThatIsTaken(t *testing.T) {
 	foreign := plan(installing, []*v1alpha1.Step{csvStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
 	c := world(t, userSubscription("a"), foreign)
 	before := fake.Find[*v1alpha1.InstallPlan](c, ns, foreign.Name).DeepCopy()
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operator("a")), installplan.Config{})}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, makers(installs(operator("a")), installplan.Config{}))
 	same(t, before, fake.Find[*v1alpha1.InstallPlan](c, ns, foreign.Name))
 	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a")
 	require.Equal(t, 2, sub.Status.InstallPlanGeneration)
@@ -181,8 +177,7 @@ func TestVersionIsNamedOnce(t *testing.T) {
 	o, cm := imageOf(t, rich())
 	cm.UID, cm.ResourceVersion = "", ""
 	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("rich"), userSubscription("b"))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o, operator("b")), things)}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, makers(installs(o, operator("b")), things))
 	p := onlyPlan(t, c)
 	require.Len(t, p.Status.BundleLookups, 1)
 	require.Equal(t, "rich.v1", p.Status.BundleLookups[0].Identifier)
@@ -196,8 +191,7 @@ func TestStepsNameTheirCatalog(t *testing.T) {
 	a, b := operator("a", crdObject("v1")), operator("b")
 	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}
 	c := world(t, userSubscription("a"), userSubscription("b"))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(a, b), installplan.Config{})}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, makers(installs(a, b), installplan.Config{}))
 	p := onlyPlan(t, c)
 	var got []string
 	for _, s := range p.Status.Plan {
@@ -221,8 +215,7 @@ func TestPublishedBundlesAreInstalled(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
 			})...)
 			config := installplan.Config{MaxStatusBytes: 4 << 20}
-			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), config), plans(config)}}
-			require.NoError(t, d.Settle(t.Context()))
+			d := driven(t, c, 0, makers(installs(o), config), plans(config))
 			p := onlyPlan(t, c)
 			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
 			require.Empty(t, p.Finalizers)
@@ -243,8 +236,7 @@ func TestNothingIsInstalledWithoutApproval(t *testing.T) {
 		c, err := newWorld(userSubscription("rich", manual), userSubscription("b"))
 		require.NoError(t, err)
 		faults(t, c)
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich(), operator("b")), things), plans(things), sweeps(things)}}
-		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
+		d := driven(t, c, 20*time.Minute, makers(installs(rich(), operator("b")), things), plans(things), sweeps(things))
 		c.Recover()
 		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
 		require.Equal(t, requiresApproval, onlyPlan(t, c).Status.Phase)

@@ -277,8 +277,7 @@ func TestMissingOwnerFailsThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := world(t)
 			require.NoError(t, cluster.Load(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r")}, func(p *v1alpha1.InstallPlan) { p.UID = "" })))
-			d := &fake.Driver{Cluster: cluster, Controllers: []fake.Controller{plans(installplan.Config{})}}
-			require.NoError(t, d.RunFor(t.Context(), 50*time.Second))
+			d := driven(t, cluster, 50*time.Second, plans(installplan.Config{}))
 			require.Equal(t, installing, onlyPlan(t, cluster).Status.Phase)
 			require.Nil(t, fake.Find[*rbacv1.Role](cluster, ns, "r"))
 			if c.comes > 0 {

@@ -558,8 +558,7 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(fake.Find[*v1alpha1.CatalogSource](c, "olm", "cool"))}
 			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			require.NoError(t, c.Create(cm))
-			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o), things), plans(things)}}
-			require.NoError(t, d.Settle(t.Context()))
+			d := driven(t, c, 0, makers(installs(o), things), plans(things))
 			p := onlyPlan(t, c)
 			if shared {
 				twin := p.DeepCopy()

@@ -174,8 +174,7 @@ func TestSubscriptionOfADependencyIsAnOwner(t *testing.T) {
 		return olmcore.Resolution{}
 	}
 	c := world(t, userSubscription("a"))
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(resolve, installplan.Config{}), plans(installplan.Config{})}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, makers(resolve, installplan.Config{}), plans(installplan.Config{}))
 	p := onlyPlan(t, c)
 	require.Equal(t, complete, p.Status.Phase, p.Status.Message)
 	require.Len(t, p.OwnerReferences, 2)
@@ -357,13 +356,11 @@ func TestGoingBackToAnOlderVersionIsANewPlan(t *testing.T) {
 	sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
 	c := world(t, sub)
 	for _, v := range []string{"v2", "v3", "v2"} {
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(operatorOf("a", v)), things)}}
-		require.NoError(t, d.RunFor(t.Context(), time.Minute))
+		driven(t, c, time.Minute, makers(installs(operatorOf("a", v)), things))
 	}
 	require.Len(t, everyPlan(t, c), 3)
 	require.Equal(t, 3, fake.Find[*v1alpha1.Subscription](c, ns, "a").Status.InstallPlanGeneration)
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(things)}}
-	require.NoError(t, d.RunFor(t.Context(), time.Minute))
+	driven(t, c, time.Minute, plans(things))
 	phases := map[int]v1alpha1.InstallPlanPhase{}
 	for _, p := range everyPlan(t, c) {
 		phases[p.Spec.Generation] = p.Status.Phase

@@ -8,12 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/scenario"
@@ -25,7 +23,7 @@ import (
 // TestScenarios tells what users met: see the files.
 func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{
-		Controllers: []fake.Controller{resolver(), plans(installplan.Config{})},
+		Controllers: []fake.Controller{makersOf(installplan.Config{}, wanted), plans(installplan.Config{})},
 		Commands: map[string]scenario.Command{
 			"creator": creator,
 			"owners":  owners,
@@ -57,26 +55,6 @@ func wanted(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Re
 		}
 	}
 	return installs(operators...)(subs), nil
-}
-
-func resolver() fake.Controller {
-	return fake.Controller{
-		Name: "maker", Kind: v1alpha1.SchemeGroupVersion.WithKind("Subscription").GroupKind(),
-		Keys: fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind("Subscription")),
-		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
-			resolution, err := wanted(ctx, r, key.Namespace)
-			if err != nil {
-				return olmcore.Result{}, err
-			}
-			in, err := create.Gather(ctx, r, key.Namespace, resolution, installplan.Config{})
-			if err != nil {
-				return olmcore.Result{}, err
-			}
-			in.Now = now
-			out, err := create.Plan(in)
-			return refer(in, out), err
-		},
-	}
 }
 
 // creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of create.Plan by a controller that sees these Subscriptions

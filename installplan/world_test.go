@@ -103,8 +103,7 @@ func onlyPlan(t require.TestingT, c *fake.Cluster) *v1alpha1.InstallPlan {
 // TestAUsersObjectSurvives: it is used as it is.
 func TestAUsersObjectSurvives(t *testing.T) {
 	c := world(t, append(existing(), userSubscription("rich"))...)
-	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
-	require.NoError(t, d.Settle(t.Context()))
+	driven(t, c, 0, makers(installs(rich()), things), plans(things))
 	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 	service := fake.Find[*corev1.Service](c, ns, "service")
 	require.Empty(t, service.OwnerReferences)
@@ -119,8 +118,7 @@ func TestAUsersObjectSurvives(t *testing.T) {
 func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 	for rounds := range maxRounds {
 		c := world(t, userSubscription("rich"))
-		making := makers(installs(rich()), things)
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{making, plans(things)}}
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
 		for range rounds {
 			require.NoError(t, c.Settle())
 			_, err := d.Round(t.Context())
@@ -135,8 +133,7 @@ func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 			before[olmcore.KeyOf(o)] = true
 		}
 		require.NoError(t, c.Delete(olmcore.RefOf(all[0]).Unversioned()))
-		d.Controllers = d.Controllers[1:]
-		require.NoError(t, (&fake.Driver{Cluster: c, Controllers: d.Controllers}).Settle(t.Context()))
+		driven(t, c, 0, plans(things))
 		delete(before, olmcore.KeyOf(all[0]))
 		for _, o := range c.Objects() {
 			delete(before, olmcore.KeyOf(o))
@@ -218,8 +215,7 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 		})
 		c.Recover()
 		c.Advance(time.Minute)
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{making, reconciling}}
-		require.NoError(t, d.Settle(t.Context()))
+		driven(t, c, 0, making, reconciling)
 		p := onlyPlan(t, c)
 		require.Equal(t, complete, p.Status.Phase)
 		require.Len(t, p.OwnerReferences, 2)
@@ -256,8 +252,7 @@ func TestFaultsOnlyDelay(t *testing.T) {
 			}
 			return controller
 		}
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), watch(plans(things))}}
-		require.NoError(t, d.RunFor(context.Background(), 3*time.Minute))
+		d := driven(t, c, 3*time.Minute, makers(installs(rich()), things), watch(plans(things)))
 		c.Recover()
 		require.NoError(t, d.RunFor(context.Background(), 3*time.Minute))
 		p := onlyPlan(t, c)
