@@ -204,13 +204,22 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 // only carry manifests. Then what was parsed of the bundle is what the annotation says. It compares text: a false no
 // costs time alone.
 func Projects(text string, properties []olmcore.Property) bool {
-	var list []string
+	var b strings.Builder
+	b.Grow(len(text) + 1)
+	separator := `{"properties":[`
 	for _, p := range properties {
 		if p.Type != PropertyBundleObject && p.Type != PropertyCSVMetadata {
-			list = append(list, `{"type":"`+p.Type+`","value":`+string(p.Value)+`}`)
+			b.WriteString(separator)
+			b.WriteString(`{"type":"`)
+			b.WriteString(p.Type)
+			b.WriteString(`","value":`)
+			b.Write(p.Value)
+			b.WriteByte('}')
+			separator = ","
 		}
 	}
-	return len(list) > 0 && strings.TrimSpace(text) == `{"properties":[`+strings.Join(list, ",")+"]}"
+	b.WriteString("]}")
+	return strings.TrimSpace(text) == b.String()
 }
 
 // VersionRange is a parsed range with its text.
