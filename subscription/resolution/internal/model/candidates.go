@@ -61,8 +61,7 @@ func candidatesOf(p *Problem, s *Subscription) {
 	}
 }
 
-// locate finds the catalog and the package of a Subscription. A code says what
-// is missing, with OLM's text.
+// locate finds the catalog and the package of a Subscription. A code says what is missing, with OLM's text.
 func locate(p *Problem, s *Subscription) (code HeldBackCode, text string) {
 	spec, name := s.Object.Spec, s.Object.Name
 	switch {
@@ -124,8 +123,8 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 	return offerCatalog(p, s)
 }
 
-// offerCatalog adds the catalog's candidates to the choice: the one whose plan is on
-// its way first, and without what a version range does not allow.
+// offerCatalog adds the catalog's candidates to the choice: the one whose plan is on its way first, and without what a
+// version range does not allow.
 func offerCatalog(p *Problem, s *Subscription) (code HeldBackCode, text string) {
 	withinPins(s)
 	if bundle := p.In.InFlight[s.Object.Name]; bundle != "" {
@@ -171,11 +170,11 @@ func upgrades(p *Problem, s *Subscription, channels []*content.ChannelIndex) {
 	}
 }
 
-// upgradesFrom reports whether there is an upgrade edge from an installed
-// operator to e. ordered: the chain of e's channel says that e is newer.
+// upgradesFrom reports whether there is an upgrade edge from an installed operator to e. ordered: the chain of e's
+// channel says that e is newer.
 //
-// Differs: unless the policy says otherwise, a skipRange never leads to the
-// installed operator itself or to an older one.
+// Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older
+// one.
 func upgradesFrom(p *Problem, e, installed *content.Entry, ordered bool) bool {
 	if (e.Replaces != "" && e.Replaces == installed.Name) || slices.Contains(e.Skips, installed.Name) {
 		return true

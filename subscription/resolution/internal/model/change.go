@@ -14,21 +14,19 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Change is a change of a namespace or its catalogs that may be made. Each field that
-// is not zero is one.
+// Change is a change of a namespace or its catalogs that may be made. Each field that is not zero is one.
 type Change struct {
 	// Subscription is the one that the fields up to Adopt are about.
 	Subscription string
-	// Package, Channel and Catalog are what it follows instead. With a Package, an empty
-	// Channel is all of its channels, and there is no startingCSV.
+	// Package, Channel and Catalog are what it follows instead. With a Package, an empty Channel is all of its
+	// channels, and there is no startingCSV.
 	Package, Channel string
 	Catalog          types.NamespacedName
 	// StartingCSV is where it starts; a pointer to "" is the best.
 	StartingCSV *string
 	// VersionRange is the only range that holds it; a pointer to "" takes all away.
 	VersionRange *string
-	// Adopt is an existing ClusterServiceVersion that becomes the one that it has
-	// installed.
+	// Adopt is an existing ClusterServiceVersion that becomes the one that it has installed.
 	Adopt string
 	// Remove: the Subscription is gone; what it has installed stays.
 	Remove bool
@@ -38,9 +36,8 @@ type Change struct {
 	Content *CatalogState `json:"-"` // what it holds is no JSON, and may be large
 }
 
-// Changed returns the Input after changes, one after the other. in stays as it is.
-// The error is an *olmcore.InputError that names what a change is about and the
-// Input does not have.
+// Changed returns the Input after changes, one after the other. in stays as it is. The error is an *olmcore.InputError
+// that names what a change is about and the Input does not have.
 func Changed(in Input, changes ...Change) (Input, error) {
 	for i := range changes {
 		if problem := changes[i].apply(&in); problem != "" {

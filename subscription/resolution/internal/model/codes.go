@@ -23,15 +23,14 @@ const (
 	OnePerPackage RuleKind = "OnePerPackage"
 	// OnePerAPI: at most one operator that provides an API.
 	OnePerAPI RuleKind = "OnePerAPI"
-	// OnePerName: at most one operator of a name, whatever packages they are of:
-	// both would be one ClusterServiceVersion.
+	// OnePerName: at most one operator of a name, whatever packages they are of: both would be one
+	// ClusterServiceVersion.
 	OnePerName RuleKind = "OnePerName"
 	// BundleDeprecated: a bundle with the property olm.deprecated.
 	BundleDeprecated RuleKind = "BundleDeprecated"
 	// BundleInvalid: a bundle with a requirement that cannot be read.
 	BundleInvalid RuleKind = "BundleInvalid"
-	// BundleExcluded: a bundle that Input.Exclude or a version range of a Subscription
-	// forbids.
+	// BundleExcluded: a bundle that Input.Exclude or a version range of a Subscription forbids.
 	BundleExcluded RuleKind = "BundleExcluded"
 	// KeepsCandidate: an earlier Subscription keeps the candidate that it prefers.
 	KeepsCandidate RuleKind = "KeepsCandidate"
@@ -52,19 +51,16 @@ const (
 	PackageConflict HeldBackCode = "PackageConflict"
 	// NameConflict: another package's operator has the candidate's name.
 	NameConflict HeldBackCode = "NameConflict"
-	// CandidateDeprecated, CandidateInvalid, CandidateExcluded: the candidate must not be
-	// selected.
+	// CandidateDeprecated, CandidateInvalid, CandidateExcluded: the candidate must not be selected.
 	CandidateDeprecated HeldBackCode = "CandidateDeprecated"
 	CandidateInvalid    HeldBackCode = "CandidateInvalid"
 	CandidateExcluded   HeldBackCode = "CandidateExcluded"
-	// BlockedBySubscription: an earlier Subscription keeps a candidate that
-	// excludes this one.
+	// BlockedBySubscription: an earlier Subscription keeps a candidate that excludes this one.
 	BlockedBySubscription HeldBackCode = "BlockedBySubscription"
-	// NoUpgradeEdge: the installed operator is not the head of its channel, and
-	// nothing upgrades from it.
+	// NoUpgradeEdge: the installed operator is not the head of its channel, and nothing upgrades from it.
 	NoUpgradeEdge HeldBackCode = "NoUpgradeEdge"
-	// CatalogMissing, PackageMissing, ChannelMissing: what the Subscription follows
-	// is gone; the installed operator stays.
+	// CatalogMissing, PackageMissing, ChannelMissing: what the Subscription follows is gone; the installed operator
+	// stays.
 	CatalogMissing HeldBackCode = "CatalogMissing"
 	PackageMissing HeldBackCode = "PackageMissing"
 	ChannelMissing HeldBackCode = "ChannelMissing"

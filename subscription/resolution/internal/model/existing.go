@@ -34,8 +34,7 @@ type CSV struct {
 // Deleting reports whether it is being deleted.
 func (e *CSV) Deleting() bool { return e.Object.DeletionTimestamp != nil }
 
-// isCopied reports whether a ClusterServiceVersion is a copy of one in another
-// namespace.
+// isCopied reports whether a ClusterServiceVersion is a copy of one in another namespace.
 //
 // Source: operator-framework/api ClusterServiceVersion.IsCopied.
 // Differs: the label olm.copiedFrom with the namespace itself is no copy.
@@ -50,8 +49,7 @@ func isCopied(c *v1alpha1.ClusterServiceVersion) bool {
 	return ok && home != c.Namespace
 }
 
-// readObjects collects the existing ClusterServiceVersions, by name, and ties the
-// Subscriptions to them.
+// readObjects collects the existing ClusterServiceVersions, by name, and ties the Subscriptions to them.
 func readObjects(p *Problem) {
 	objects := make([]*v1alpha1.ClusterServiceVersion, 0, len(p.In.CSVs))
 	for i, c := range p.In.CSVs {
@@ -163,8 +161,8 @@ func dropUncompiled(p *Problem, c *CSV, unreadable func(string)) {
 	}
 }
 
-// publishedAs returns the catalog's bundle of an owned ClusterServiceVersion.
-// Its parsed properties can be shared when the annotation says the same.
+// publishedAs returns the catalog's bundle of an owned ClusterServiceVersion. Its parsed properties can be shared when
+// the annotation says the same.
 func publishedAs(p *Problem, c *CSV) *content.ParsedBundle {
 	for _, s := range c.Owners {
 		spec := s.Object.Spec

@@ -10,12 +10,11 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Fingerprint is the same for inputs that Resolve answers alike, apart from the
-// Subscriptions, their plans, and what the caller sets itself: OperatorGroups,
-// existing ClusterServiceVersions, catalogs, and version ranges. Whoever hands an answer back to
-// package subscription keeps it with its answer, and drops the answer when it
-// changes: nothing else tells that an operator went away which an upgrade waited
-// for. What of a Subscription matters is in the answer's Observed.
+// Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what
+// the caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, and version ranges. Whoever hands
+// an answer back to package subscription keeps it with its answer, and drops the answer when it changes: nothing else
+// tells that an operator went away which an upgrade waited for. What of a Subscription matters is in the answer's
+// Observed.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {
@@ -48,8 +47,7 @@ func (in *Input) Fingerprint() string {
 	return d.Sum()
 }
 
-// versionRangeOf returns the version range of a Subscription, whose generation does not
-// change with it.
+// versionRangeOf returns the version range of a Subscription, whose generation does not change with it.
 func versionRangeOf(s *v1alpha1.Subscription, namespace string) (text string, held bool) {
 	if s == nil || s.Namespace != namespace {
 		return "", false

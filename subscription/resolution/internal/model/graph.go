@@ -109,19 +109,17 @@ type Choice struct {
 type Node struct {
 	Ref
 	ID int32
-	// Owner is the Subscription, or after them the existing CSV, that it was looked
-	// at for.
+	// Owner is the Subscription, or after them the existing CSV, that it was looked at for.
 	Owner int32
-	// Groups are the numbers of what only one operator can have: its packages, its
-	// APIs and, for an entry of a catalog, its name.
+	// Groups are the numbers of what only one operator can have: its packages, its APIs and, for an entry of a catalog,
+	// its name.
 	Groups []int32
 	// Over are existing ClusterServiceVersions that it would replace; of one of those, what would replace it.
 	Over []*Node
 	// Blocked is why it must never be selected, with its text.
 	Blocked     RuleKind
 	BlockedText string
-	// Choices are its requirements, once expanded; Dead is the first of them without
-	// any candidate, or -1.
+	// Choices are its requirements, once expanded; Dead is the first of them without any candidate, or -1.
 	Choices  []Choice
 	Dead     int
 	expanded bool
@@ -226,8 +224,8 @@ func groupsOf(p *Problem, r Ref) []int32 {
 	return slices.Clip(list)
 }
 
-// findReplaced finds the existing operators that a catalog entry cannot stay
-// beside: what it would upgrade, and what has its name.
+// findReplaced finds the existing operators that a catalog entry cannot stay beside: what it would upgrade, and what
+// has its name.
 //
 // Differs: OLM looks at names only within a package.
 func findReplaced(p *Problem, n *Node) {
@@ -341,8 +339,8 @@ func (p *Problem) TakeSteps(more int) int {
 	return steps
 }
 
-// Considered returns every entry that could take part: existing operators, the
-// candidates of Subscriptions, and what their requirements lead to.
+// Considered returns every entry that could take part: existing operators, the candidates of Subscriptions, and what
+// their requirements lead to.
 func (p *Problem) Considered() []*Node {
 	if p.closure != nil {
 		return p.closure

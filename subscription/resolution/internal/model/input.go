@@ -13,32 +13,26 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Input is everything Resolve looks at: one namespace and the catalogs that it
-// can see. Resolve writes to none of it. The order of the slices does not
-// matter, nil elements and objects of other namespaces are skipped.
+// Input is everything Resolve looks at: one namespace and the catalogs that it can see. Resolve writes to none of it.
+// The order of the slices does not matter, nil elements and objects of other namespaces are skipped.
 type Input struct {
-	// Namespace is what to resolve; GlobalCatalogNamespace holds the
-	// CatalogSources that every namespace sees. They may be equal; the latter may
-	// be empty.
+	// Namespace is what to resolve; GlobalCatalogNamespace holds the CatalogSources that every namespace sees. They may
+	// be equal; the latter may be empty.
 	Namespace, GlobalCatalogNamespace string
-	// OperatorGroups, Subscriptions and CSVs of the namespace, all of them,
-	// copied CSVs included.
+	// OperatorGroups, Subscriptions and CSVs of the namespace, all of them, copied CSVs included.
 	OperatorGroups []*operatorsv1.OperatorGroup
 	Subscriptions  []*v1alpha1.Subscription
 	CSVs           []*v1alpha1.ClusterServiceVersion
 	// Catalogs has one entry for each CatalogSource of both namespaces.
 	Catalogs []CatalogState
-	// InFlight names, by Subscription, the bundle whose InstallPlan is on its way
-	// and has not failed; the Subscription keeps that bundle while it still may.
+	// InFlight names, by Subscription, the bundle whose InstallPlan is on its way and has not failed; the Subscription
+	// keeps that bundle while it still may.
 	InFlight map[string]string
-	// Pins hold Subscriptions inside version ranges, beside the annotation
-	// AnnotationVersionRange of their own.
+	// Pins hold Subscriptions inside version ranges, beside the annotation AnnotationVersionRange of their own.
 	Pins []Pin
-	// Exclude is asked about each catalog entry before it is selected; nil
-	// excludes nothing.
+	// Exclude is asked about each catalog entry before it is selected; nil excludes nothing.
 	Exclude Excluder
-	// CEL compiles the rules of CEL constraints. Without it a bundle with such a
-	// constraint is never chosen.
+	// CEL compiles the rules of CEL constraints. Without it a bundle with such a constraint is never chosen.
 	CEL    CELCompiler
 	Policy Policy
 }
@@ -56,63 +50,57 @@ type CatalogState struct {
 	Problem string
 }
 
-// Excluder forbids catalog entries for reasons of its own, such as the version
-// of the platform. It must answer the same for the same entry.
+// Excluder forbids catalog entries for reasons of its own, such as the version of the platform. It must answer the same
+// for the same entry.
 type Excluder interface {
 	// Exclude returns why the entry must not be selected, "" when it may be.
 	Exclude(candidate olmcore.Operator) (reason string)
 }
 
-// CELCompiler compiles CEL rules. Package resolution has no implementation: it
-// would bring a CEL library to everyone.
+// CELCompiler compiles CEL rules. Package resolution has no implementation: it would bring a CEL library to everyone.
 type CELCompiler interface {
 	Compile(rule string) (CELProgram, error)
 }
 
 // CELProgram is a compiled CEL rule of type bool.
 type CELProgram interface {
-	// Satisfied evaluates the rule over the variable "properties": a list of maps
-	// with the keys type and value. Errors count as not satisfied.
+	// Satisfied evaluates the rule over the variable "properties": a list of maps with the keys type and value. Errors
+	// count as not satisfied.
 	Satisfied(properties []olmcore.Property) bool
 }
 
-// Policy selects behaviour. The zero value is what we recommend; UpstreamPolicy
-// is what OLM does.
+// Policy selects behaviour. The zero value is what we recommend; UpstreamPolicy is what OLM does.
 type Policy struct {
-	// FailOnUnavailableCatalog: a visible catalog without content stops the whole
-	// namespace. Otherwise only Subscriptions that it could affect.
+	// FailOnUnavailableCatalog: a visible catalog without content stops the whole namespace. Otherwise only
+	// Subscriptions that it could affect.
 	FailOnUnavailableCatalog bool
 	// RefuseStaleContent: stale content counts as no content.
 	RefuseStaleContent bool
-	// FailOnMissingCatalog: an installed operator whose catalog, package or channel
-	// is gone has no solution. Otherwise it stays as it is and is held back.
+	// FailOnMissingCatalog: an installed operator whose catalog, package or channel is gone has no solution. Otherwise
+	// it stays as it is and is held back.
 	FailOnMissingCatalog bool
-	// FailOnMalformedChannel and FailOnInvalidBundle: one that could be considered
-	// stops the whole namespace. Otherwise it is left out.
+	// FailOnMalformedChannel and FailOnInvalidBundle: one that could be considered stops the whole namespace. Otherwise
+	// it is left out.
 	FailOnMalformedChannel, FailOnInvalidBundle bool
-	// AllowBackwardSkipRange: a skipRange may lead to the installed version itself,
-	// or to an older one.
+	// AllowBackwardSkipRange: a skipRange may lead to the installed version itself, or to an older one.
 	AllowBackwardSkipRange bool
-	// TransitionAsFreestanding: the old CSV of an upgrade in progress counts as an
-	// operator of its own, so that nothing can be resolved meanwhile. Otherwise the
-	// Subscription stays where it is until the upgrade is done.
+	// TransitionAsFreestanding: the old CSV of an upgrade in progress counts as an operator of its own, so that nothing
+	// can be resolved meanwhile. Otherwise the Subscription stays where it is until the upgrade is done.
 	TransitionAsFreestanding bool
 	// AllOrNothing: one Subscription without a solution stops all others.
 	AllOrNothing bool
-	// IndependentPackageVersion: name and version of a required package may come
-	// from two different properties of a bundle.
+	// IndependentPackageVersion: name and version of a required package may come from two different properties of a
+	// bundle.
 	IndependentPackageVersion bool
-	// AdoptSameBundle: a Subscription without an operator may take over an existing
-	// CSV that no Subscription names and that equals an entry of its channel.
+	// AdoptSameBundle: a Subscription without an operator may take over an existing CSV that no Subscription names and
+	// that equals an entry of its channel.
 	AdoptSameBundle bool
 	// OmitHeldBack: do not look for the reasons of Result.HeldBack.
 	OmitHeldBack bool
-	// MaxSteps bounds the work on each Subscription in steps: looks at a candidate, or
-	// as much work; a million take about half a second. Reasons have a budget of their
-	// own of that size. 0 is DefaultMaxSteps, negative is no bound.
+	// MaxSteps bounds the work on each Subscription in steps: looks at a candidate, or as much work; a million take
+	// about half a second. Reasons have a budget of their own of that size. 0 is DefaultMaxSteps, negative is no bound.
 	MaxSteps int
-	// MessageLimit bounds failure messages in bytes. 0 is DefaultMessageLimit,
-	// negative is no bound.
+	// MessageLimit bounds failure messages in bytes. 0 is DefaultMessageLimit, negative is no bound.
 	MessageLimit int
 }
 

@@ -10,19 +10,17 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// AnnotationVersionRange is on Subscriptions and holds their operators inside a range of
-// versions: what an upgrade or a new installation brings is in the range. It never allows
-// what the spec does not, what is installed stays whatever its version, and a plan that
-// was made before is not taken back.
+// AnnotationVersionRange is on Subscriptions and holds their operators inside a range of versions: what an upgrade or a
+// new installation brings is in the range. It never allows what the spec does not, what is installed stays whatever its
+// version, and a plan that was made before is not taken back.
 const AnnotationVersionRange = olmcore.KeyPrefix + "version-range"
 
-// Pin does for a Subscription what the annotation AnnotationVersionRange does; all that
-// there are have to agree.
+// Pin does for a Subscription what the annotation AnnotationVersionRange does; all that there are have to agree.
 type Pin struct {
 	// Subscription is its name.
 	Subscription string
-	// Range is a version range as in a bundle's skipRange: "1.2.0" stays at that version,
-	// "<=1.2.0" goes no further, ">=1.2.0 <2.0.0" stays inside, "!=1.3.0" leaves one out.
+	// Range is a version range as in a bundle's skipRange: "1.2.0" stays at that version, "<=1.2.0" goes no further,
+	// ">=1.2.0 <2.0.0" stays inside, "!=1.3.0" leaves one out.
 	Range string
 }
 
@@ -71,8 +69,7 @@ func readPin(p *Problem, s *Subscription, text, from string) {
 	p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(s.Object.Name), path, "%s; nothing is installed or upgraded for the Subscription", s.invalidPin)
 }
 
-// Outside says which range keeps a Subscription from a catalog's entry, "" when none
-// does.
+// Outside says which range keeps a Subscription from a catalog's entry, "" when none does.
 func (s *Subscription) Outside(e *content.Entry) string {
 	if s.invalidPin != "" {
 		return s.invalidPin
@@ -97,8 +94,7 @@ func withinPins(s *Subscription) {
 	}
 }
 
-// pinned says which Subscription of an entry's package must not have it: nothing else
-// may bring it either. "" is none.
+// pinned says which Subscription of an entry's package must not have it: nothing else may bring it either. "" is none.
 func pinned(p *Problem, e *content.Entry) string {
 	for _, s := range p.pinned {
 		if s.Object.Spec.Package == e.Channel.Pkg.Name {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is one namespace as a problem to solve: the catalogs that it sees, its
-// Subscriptions with their candidates, what exists, and who can provide what. [Read]
-// makes a [Problem]; after that only what it looks up on demand is added.
+// Package model is one namespace as a problem to solve: the catalogs that it sees, its Subscriptions with their
+// candidates, what exists, and who can provide what. [Read] makes a [Problem]; after that only what it looks up on
+// demand is added.
 package model
 
 import (
@@ -103,8 +103,7 @@ func catalogRef(key types.NamespacedName) olmcore.Ref {
 	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.CatalogSourceKind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// readGroup returns the text that blocks the namespace, "" when exactly one
-// OperatorGroup is there.
+// readGroup returns the text that blocks the namespace, "" when exactly one OperatorGroup is there.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, the check before resolution.
 func readGroup(p *Problem) (blocked string) {
@@ -123,8 +122,7 @@ func readGroup(p *Problem) (blocked string) {
 
 const exclusionAnnotation = "olm.operatorframework.io/exclude-global-namespace-resolution"
 
-// readCatalogs sorts the visible catalogs by preference: priority, then those of the
-// namespace itself, then by name.
+// readCatalogs sorts the visible catalogs by preference: priority, then those of the namespace itself, then by name.
 func readCatalogs(p *Problem) {
 	exclude := p.Group.Annotations[exclusionAnnotation]
 	if exclude != "" && exclude != "true" && exclude != "false" {
@@ -154,8 +152,7 @@ func readCatalogs(p *Problem) {
 	slices.SortFunc(p.Missing, func(a, b Source) int { return compareSources(p, a, b) })
 }
 
-// compareStates decides between two states of one catalog, in whatever order they
-// came.
+// compareStates decides between two states of one catalog, in whatever order they came.
 func compareStates(a, b *CatalogState) int {
 	no := func(is bool) int {
 		if is {
@@ -229,8 +226,7 @@ func readSubscriptions(p *Problem) {
 	}
 }
 
-// sourceOf returns the index of a visible catalog, and whether it is known to
-// be there without content.
+// sourceOf returns the index of a visible catalog, and whether it is known to be there without content.
 func (p *Problem) sourceOf(key types.NamespacedName) (index int32, unavailable *Source) {
 	for i := range p.Sources {
 		if p.Sources[i].Key == key {

@@ -9,15 +9,14 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// offerKey identifies who can meet a requirement: it depends on whose catalog
-// comes first.
+// offerKey identifies who can meet a requirement: it depends on whose catalog comes first.
 type offerKey struct {
 	requirement string
 	source      int32
 }
 
-// offerFor returns the candidates for a requirement of an entry of a source, in
-// order of preference: existing operators, the source's own catalog, the others.
+// offerFor returns the candidates for a requirement of an entry of a source, in order of preference: existing
+// operators, the source's own catalog, the others.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, getBundleVariables and sortBundles.
 // Differs: each existing ClusterServiceVersion is a candidate of its own.
@@ -83,8 +82,8 @@ func catalogOffers(p *Problem, s *Source, q *content.Requirement) []*content.Ent
 	return entries
 }
 
-// lookup returns a superset of the entries that satisfy a predicate, in order of
-// preference; exact: it is no more than those.
+// lookup returns a superset of the entries that satisfy a predicate, in order of preference; exact: it is no more than
+// those.
 func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, exact bool) {
 	switch q.Kind {
 	case content.IsGVK:
@@ -146,8 +145,7 @@ func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
 
 // satisfiesPackage compares name and version.
 //
-// Differs: unless the policy says otherwise, an entry with several packages must
-// have name and version in one of them.
+// Differs: unless the policy says otherwise, an entry with several packages must have name and version in one of them.
 func satisfiesPackage(p *Problem, e *content.Entry, q *content.Predicate) bool {
 	named, versioned := e.Pkg == q.Name, e.HasVersion && q.In.Contains(e.Version)
 	if named && versioned && len(e.Packages) < 2 {

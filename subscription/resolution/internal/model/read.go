@@ -10,8 +10,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Read turns an input into the problem to solve. What stops the namespace before
-// any search is in Blocked and Failure.
+// Read turns an input into the problem to solve. What stops the namespace before any search is in Blocked and Failure.
 func Read(in *Input) *Problem {
 	p := &Problem{In: in, Policy: in.Policy}
 	p.nodes, p.packages, p.apis, p.names = map[Ref]*Node{}, map[string]int32{}, map[content.API]int32{}, map[string]int32{}
@@ -48,8 +47,8 @@ func readRest(p *Problem) (failure string) {
 	return unusable(p)
 }
 
-// unusable returns the text of a malformed channel or an invalid bundle that
-// could be considered, when the policy lets it stop the namespace.
+// unusable returns the text of a malformed channel or an invalid bundle that could be considered, when the policy lets
+// it stop the namespace.
 func unusable(p *Problem) string {
 	if p.Policy.FailOnMalformedChannel && slices.ContainsFunc(p.Sources, func(s Source) bool { return len(s.Content.Malformed) > 0 }) {
 		if text := malformedTouched(p); text != "" {
@@ -72,8 +71,8 @@ func unusable(p *Problem) string {
 	return ""
 }
 
-// malformedTouched finds a malformed channel that a Subscription follows or that
-// would offer something for a requirement.
+// malformedTouched finds a malformed channel that a Subscription follows or that would offer something for a
+// requirement.
 func malformedTouched(p *Problem) string {
 	for _, s := range p.Subs {
 		spec := s.Object.Spec
@@ -109,8 +108,7 @@ func offersIn(p *Problem, ch *content.ChannelIndex, q *content.Requirement) bool
 	return false
 }
 
-// CatalogError is OLM's text about catalogs without content. Differs: several are
-// sorted.
+// CatalogError is OLM's text about catalogs without content. Differs: several are sorted.
 func CatalogError(missing []Source) string {
 	texts := make([]string, len(missing))
 	for i, m := range missing {

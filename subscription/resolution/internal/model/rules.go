@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// RuleKey names a rule inside one call: a kind and the numbers of what it is
-// about.
+// RuleKey names a rule inside one call: a kind and the numbers of what it is about.
 type RuleKey struct {
 	Kind RuleID
 	A, B int32
@@ -31,8 +30,8 @@ const (
 	RuleBlocked                        // A: node
 )
 
-// RuleTable numbers the rules that conflicts were made of. Owner is the
-// Subscription that a rule serves, for the order in which rules are given up.
+// RuleTable numbers the rules that conflicts were made of. Owner is the Subscription that a rule serves, for the order
+// in which rules are given up.
 type RuleTable struct {
 	ids   map[RuleKey]int32
 	keys  []RuleKey

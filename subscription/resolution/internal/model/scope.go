@@ -8,8 +8,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Scope is which part of a problem is to be solved: Subscriptions that failed are
-// left out, and what they have installed stays. Its zero value is the whole.
+// Scope is which part of a problem is to be solved: Subscriptions that failed are left out, and what they have
+// installed stays. Its zero value is the whole.
 type Scope struct {
 	failed map[*Subscription]bool
 	kept   map[*content.Entry]*Subscription
@@ -19,8 +19,8 @@ type Scope struct {
 // Failed reports whether a Subscription is left out.
 func (s *Scope) Failed(sub *Subscription) bool { return s.failed[sub] }
 
-// Kept returns the Subscription for which an existing operator must stay although
-// that Subscription failed, nil when it stays for no such reason.
+// Kept returns the Subscription for which an existing operator must stay although that Subscription failed, nil when it
+// stays for no such reason.
 func (s *Scope) Kept(e *content.Entry) *Subscription { return s.kept[e] }
 
 // Waived reports whether a rule is given up.
@@ -31,9 +31,8 @@ func (s *Scope) Freestanding(c *CSV) bool {
 	return !c.LeftOut && (len(c.Owners) == 0 || s.kept[c.Entry] != nil)
 }
 
-// SideBySide reports whether both exist already and at least one of them is only
-// kept because its Subscription failed: whatever they have in common, it is no
-// reason to stop the others.
+// SideBySide reports whether both exist already and at least one of them is only kept because its Subscription failed:
+// whatever they have in common, it is no reason to stop the others.
 func (s *Scope) SideBySide(a, b *Node) bool {
 	if len(s.kept) == 0 || a.Source != ExistingSource || b.Source != ExistingSource {
 		return false

@@ -12,12 +12,11 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// readTransitions finds out which existing ClusterServiceVersions are on their way
-// out, and which Subscriptions have to wait for that.
+// readTransitions finds out which existing ClusterServiceVersions are on their way out, and which Subscriptions have to
+// wait for that.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, fail_forward.go.
-// Differs: an upgrade in progress holds its own Subscription only; a broken
-// chain is a Diagnostic.
+// Differs: an upgrade in progress holds its own Subscription only; a broken chain is a Diagnostic.
 func readTransitions(p *Problem) (failure string) {
 	successor := successors(p)
 	if len(successor) == 0 {
@@ -44,8 +43,7 @@ func readTransitions(p *Problem) (failure string) {
 	return ""
 }
 
-// successors maps each name to the existing ClusterServiceVersion that replaces
-// it.
+// successors maps each name to the existing ClusterServiceVersion that replaces it.
 func successors(p *Problem) map[string]*CSV {
 	var successor map[string]*CSV
 	for _, c := range p.Existing {
@@ -69,8 +67,7 @@ func successors(p *Problem) map[string]*CSV {
 	return successor
 }
 
-// lastOf walks up the chain of replacements. broken says where it does not hold
-// together.
+// lastOf walks up the chain of replacements. broken says where it does not hold together.
 func lastOf(p *Problem, c *CSV, successor map[string]*CSV) (last *CSV, broken string) {
 	seen := map[*CSV]bool{}
 	for {
@@ -111,8 +108,7 @@ func failForward(p *Problem, successor map[string]*CSV) (failure string) {
 	return ""
 }
 
-// upgrading reports whether an upgrade to current is in progress, and leaves
-// what it replaces out.
+// upgrading reports whether an upgrade to current is in progress, and leaves what it replaces out.
 func upgrading(p *Problem, current *CSV, successor map[string]*CSV) bool {
 	seen := map[*CSV]bool{current: true}
 	found := false
@@ -132,9 +128,8 @@ func upgrading(p *Problem, current *CSV, successor map[string]*CSV) bool {
 	}
 }
 
-// leftBehind leaves out what a failed upgrade of more than one step left behind,
-// but for the newest: together they would contradict each other, and so stop
-// everybody; one is enough to stop its Subscription.
+// leftBehind leaves out what a failed upgrade of more than one step left behind, but for the newest: together they
+// would contradict each other, and so stop everybody; one is enough to stop its Subscription.
 func leftBehind(p *Problem, current *CSV, successor map[string]*CSV) {
 	last, _ := lastOf(p, current, successor)
 	if last == nil || last.Object.Status.Phase != v1alpha1.CSVPhaseFailed {
@@ -154,8 +149,7 @@ func leftBehind(p *Problem, current *CSV, successor map[string]*CSV) {
 	}
 }
 
-// leaving reports whether old makes way for next: its phase says so, or next is
-// too young for old to have noticed.
+// leaving reports whether old makes way for next: its phase says so, or next is too young for old to have noticed.
 func leaving(old, next *CSV) bool {
 	switch old.Object.Status.Phase {
 	case v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting:

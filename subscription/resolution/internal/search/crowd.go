@@ -21,8 +21,8 @@ type demand struct {
 	groups []int32
 }
 
-// crowded makes a conflict of demands that need more groups than there are; false when every demand can have one of
-// its own.
+// crowded makes a conflict of demands that need more groups than there are; false when every demand can have one of its
+// own.
 func (s *Solver) crowded() bool {
 	c := crowd{Solver: s, holder: map[int32]int{}}
 	taken := map[*model.Node]bool{}

@@ -14,8 +14,8 @@ type atom int32
 func selected(n *model.Node) atom { return atom(n.ID) << 1 }
 func needed(o *model.Offer) atom  { return atom(o.ID)<<1 | 1 }
 
-// nogood is atoms that cannot all be true while some rules are in force. The first two are watched: as long as
-// neither is true, nothing follows.
+// nogood is atoms that cannot all be true while some rules are in force. The first two are watched: as long as neither
+// is true, nothing follows.
 type nogood struct {
 	atoms []atom
 	rules model.Bitset
@@ -108,8 +108,8 @@ func (s *Solver) propagate(a atom, level int32) (complete *nogood) {
 	return complete
 }
 
-// learn makes a nogood of the conflict of which the first atom is the only one of the last level that takes part in
-// it, and the second of the level before that. It returns both; -1: there is none.
+// learn makes a nogood of the conflict of which the first atom is the only one of the last level that takes part in it,
+// and the second of the level before that. It returns both; -1: there is none.
 func (s *Solver) learn() (g *nogood, last, before int32) {
 	c := &s.conflict
 	slices.Sort(c.atoms)

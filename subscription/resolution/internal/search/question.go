@@ -3,11 +3,11 @@
 // Package search finds the first solution of a problem in the order of preference, or the rules that exclude every
 // solution.
 //
-// [Solver.Decide] takes one demand after the other, as package resolution describes it, and selects the first
-// candidate that is possible. A demand without one is a conflict: what stands in the way of its candidates cannot all
-// be. The search remembers that (nogood.go), goes back to the last selection that takes part in it, and never runs
-// into it again: the work grows with the problem, not with what could be combined. Conflicts also name the rules that
-// they follow from, so that the last one of a search without solution says why there is none.
+// [Solver.Decide] takes one demand after the other, as package resolution describes it, and selects the first candidate
+// that is possible. A demand without one is a conflict: what stands in the way of its candidates cannot all be. The
+// search remembers that (nogood.go), goes back to the last selection that takes part in it, and never runs into it
+// again: the work grows with the problem, not with what could be combined. Conflicts also name the rules that they
+// follow from, so that the last one of a search without solution says why there is none.
 package search
 
 import (
@@ -34,8 +34,8 @@ type Question struct {
 	Only model.Bitset
 	// Subs are the numbers of the Subscriptions that take part; nil is all.
 	Subs model.Bitset
-	// Prefer is a candidate that comes first wherever it can; nil is none. It is for questions of which only the verdict
-	// matters.
+	// Prefer is a candidate that comes first wherever it can; nil is none. It is for questions of which only the
+	// verdict matters.
 	Prefer *model.Node
 	// Demands are more than the problem itself asks for; nil is no more.
 	Demands *Demands

@@ -11,8 +11,7 @@ import (
 
 // Contradiction is rules that exclude each other.
 type Contradiction struct {
-	// Rules are their numbers; none when there is a solution, or when the budget ran
-	// out before any were found.
+	// Rules are their numbers; none when there is a solution, or when the budget ran out before any were found.
 	Rules []int32
 	// Minimal: none of them can be left out.
 	Minimal bool
@@ -20,7 +19,8 @@ type Contradiction struct {
 
 // Reasons returns a minimal set of rules that exclude each other, starting with those of a conflict; nil is not known.
 // It names as few Subscriptions as can be, too: the others shall not fail for it. Those of later Subscriptions are
-// given up first, so that the earlier ones explain the result. On Exhausted the Contradiction is what was known by then.
+// given up first, so that the earlier ones explain the result. On Exhausted the Contradiction is what was known by
+// then.
 func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
@@ -66,8 +66,8 @@ func (r *reducer) ask(only, subs model.Bitset) Answer {
 	return r.solver.Decide(q, r.budget)
 }
 
-// fewerSubscriptions leaves out one Subscription of a conflict after the other,
-// with all rules for the rest in force. false: the budget ran out.
+// fewerSubscriptions leaves out one Subscription of a conflict after the other, with all rules for the rest in force.
+// false: the budget ran out.
 func (r *reducer) fewerSubscriptions(conflict model.Bitset) (_ model.Bitset, ok bool) {
 	subs := r.subscriptionsOf(conflict)
 	for i := int32(len(r.q.Problem.Subs)) - 1; i >= 0; i-- {
@@ -118,8 +118,7 @@ func (r *reducer) fewerRules(conflict model.Bitset) (_ model.Bitset, ok bool) {
 	return conflict, true
 }
 
-// subscriptionsOf returns the numbers of the Subscriptions in a set of rules; it
-// is never nil.
+// subscriptionsOf returns the numbers of the Subscriptions in a set of rules; it is never nil.
 func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 	subs := model.SetOf()
 	for id := range rules.All {
