@@ -101,6 +101,8 @@ type Choice struct {
 	Index int
 	// Offer is shared by all demands that the same candidates meet.
 	*Offer
+	// Last is the candidate that was selected for it last.
+	Last *Node
 	// Owner is the Subscription, or after them the existing CSV, that it serves.
 	Owner int32
 }

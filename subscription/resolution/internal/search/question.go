@@ -34,9 +34,9 @@ type Question struct {
 	Only model.Bitset
 	// Subs are the numbers of the Subscriptions that take part; nil is all.
 	Subs model.Bitset
-	// Prefer is a candidate that comes first wherever it can; nil is none. It is for questions of which only the
-	// verdict matters.
-	Prefer *model.Node
+	// AnyOrder: only the verdict matters, so what comes first is Prefer, wherever it can, and what was selected last.
+	AnyOrder bool
+	Prefer   *model.Node
 	// Demands are more than the problem itself asks for; nil is no more.
 	Demands *Demands
 }

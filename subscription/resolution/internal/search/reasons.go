@@ -31,9 +31,16 @@ func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Con
 		}
 		conflict = answer.Conflict
 	}
-	conflict, ok := r.fewerSubscriptions(conflict)
+	var subscriptions []int32
+	for id := range conflict.All {
+		if q.Problem.Rules.Key(id).Kind == model.RuleSubscription {
+			subscriptions = append(subscriptions, id)
+		}
+	}
+	slices.SortFunc(subscriptions, func(a, b int32) int { return cmp.Compare(q.Problem.Rules.Key(b).A, q.Problem.Rules.Key(a).A) })
+	conflict, ok := r.without(conflict, subscriptions, true)
 	if ok {
-		conflict, ok = r.fewerRules(conflict)
+		conflict, ok = r.without(conflict, r.order(conflict), false)
 	}
 	found := Contradiction{Rules: conflict.Members(), Minimal: ok}
 	if !ok {
@@ -52,70 +59,59 @@ type reducer struct {
 // first asks the question itself. Most demands fail by themselves, whatever the Subscriptions ask for.
 func (r *reducer) first() Answer {
 	if d := r.q.Demands; d != nil && d.Keep == nil {
-		if answer := r.ask(nil, model.SetOf()); answer.Verdict != Satisfiable {
+		q := r.q
+		q.Subs = model.SetOf()
+		if answer := r.solver.Decide(q, r.budget); answer.Verdict != Satisfiable {
 			return answer
 		}
 	}
 	return r.solver.Decide(r.q, r.budget)
 }
 
-// ask asks the question with fewer rules and Subscriptions.
-func (r *reducer) ask(only, subs model.Bitset) Answer {
-	q := r.q
-	q.Only, q.Subs = only, subs
-	return r.solver.Decide(q, r.budget)
-}
-
-// fewerSubscriptions leaves out one Subscription of a conflict after the other, with all rules for the rest in force.
-// false: the budget ran out.
-func (r *reducer) fewerSubscriptions(conflict model.Bitset) (_ model.Bitset, ok bool) {
-	subs := r.subscriptionsOf(conflict)
-	for i := int32(len(r.q.Problem.Subs)) - 1; i >= 0; i-- {
-		if !subs.Has(i) {
-			continue
-		}
-		subs.Remove(i)
-		switch answer := r.ask(nil, subs); answer.Verdict {
-		case Satisfiable:
-			subs.Add(i)
-		case Unsatisfiable:
-			conflict = answer.Conflict
-			subs = r.subscriptionsOf(conflict)
-		case Exhausted:
-			return conflict, false
-		}
-	}
-	return conflict, true
-}
-
-// fewerRules leaves out one rule after the other. false: the budget ran out.
-func (r *reducer) fewerRules(conflict model.Bitset) (_ model.Bitset, ok bool) {
-	rules, subs := &r.q.Problem.Rules, r.subscriptionsOf(conflict)
-	order := conflict.Members()
-	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(weight(rules.Key(a)), weight(rules.Key(b))), cmp.Compare(rules.Owner(a), rules.Owner(b)))
-	})
-	for _, rule := range slices.Backward(order) {
+// without leaves out of a conflict one rule after the other, and asks again. With each Subscription that is left out,
+// all rules for the rest are in force; else only those of the conflict. false: the budget ran out.
+func (r *reducer) without(conflict model.Bitset, order []int32, subscriptions bool) (_ model.Bitset, ok bool) {
+	for _, rule := range order {
 		if !conflict.Has(rule) {
 			continue
 		}
-		conflict.Remove(rule)
-		r.q.Prefer = nil
-		switch key := rules.Key(rule); key.Kind {
-		case model.RuleBundle, model.RuleBlocked, model.RuleReplaces:
-			r.q.Prefer = r.q.Problem.NodeOf(key.A) // without the rule it may be possible
+		q := r.q
+		q.Only, q.Subs, q.AnyOrder = slices.Clone(conflict), r.subscriptionsOf(conflict), true
+		q.Only.Remove(rule)
+		key := q.Problem.Rules.Key(rule)
+		switch {
+		case subscriptions:
+			q.Only = nil
+			q.Subs.Remove(key.A)
+		case key.Kind == model.RuleBundle || key.Kind == model.RuleBlocked || key.Kind == model.RuleReplaces:
+			q.Prefer = q.Problem.NodeOf(key.A) // without the rule it may be possible
 		}
-		switch answer := r.ask(conflict, subs); answer.Verdict {
-		case Satisfiable:
-			conflict.Add(rule)
+		switch answer := r.solver.Decide(q, r.budget); answer.Verdict {
 		case Unsatisfiable:
 			conflict = answer.Conflict
 		case Exhausted:
-			conflict.Add(rule)
 			return conflict, false
 		}
 	}
 	return conflict, true
+}
+
+// order sorts the rules of a conflict: what is given up first comes first. Those by which earlier Subscriptions keep
+// their candidates come before all others, then those that serve the later Subscriptions.
+func (r *reducer) order(conflict model.Bitset) []int32 {
+	rules := &r.q.Problem.Rules
+	keeps := func(id int32) int {
+		if rules.Key(id).Kind == model.RuleKeeps {
+			return 1
+		}
+		return 0
+	}
+	order := conflict.Members()
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(keeps(a), keeps(b)), cmp.Compare(rules.Owner(a), rules.Owner(b)))
+	})
+	slices.Reverse(order)
+	return order
 }
 
 // subscriptionsOf returns the numbers of the Subscriptions in a set of rules; it is never nil.
@@ -127,14 +123,6 @@ func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 		}
 	}
 	return subs
-}
-
-// weight puts the rules that are given up first behind the others.
-func weight(key model.RuleKey) int {
-	if key.Kind == model.RuleKeeps {
-		return 1
-	}
-	return 0
 }
 
 // OneByOne adds one Subscription after the other, the oldest first, each within its share of steps beside what the

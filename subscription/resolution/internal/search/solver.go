@@ -30,8 +30,7 @@ type Solver struct {
 // frame is the state of one choice of the queue. Its index is its level.
 type frame struct {
 	selected *model.Node // nil: the choice was met already
-	first    *model.Node // candidate that comes before all others
-	next     int         // candidate
+	next     int         // candidate; negative: what comes first in any order
 	queued   int         // how long the queue and
 	trail    int         // the trail were before
 	forbids  []atom      // that are forbidden from here on
@@ -151,8 +150,8 @@ func (s *Solver) enter() {
 	s.frames = slices.Grow(s.frames, 1)[:level+1]
 	f := &s.frames[level]
 	*f = frame{queued: len(s.queue), trail: len(s.trail), forbids: f.forbids[:0]}
-	if c := s.queue[level]; s.Prefer != nil && s.sole(c) == nil && c.Contains(s.Prefer.Ref) {
-		f.first = s.Prefer
+	if s.AnyOrder && s.sole(s.queue[level]) == nil {
+		f.next = -2
 	}
 }
 
@@ -211,15 +210,24 @@ func (s *Solver) candidates(c *model.Choice) iter.Seq[*model.Node] {
 	}
 }
 
+// next returns the candidate of a choice that is to be looked at now.
+func (s *Solver) next(c *model.Choice, f *frame) *model.Node {
+	f.next++
+	switch {
+	case f.next == -1 && s.Prefer != nil && c.Contains(s.Prefer.Ref):
+		return s.Prefer
+	case f.next <= 0 && c.Last != nil:
+		f.next = 0
+		return c.Last
+	}
+	f.next = max(f.next, 1)
+	return s.candidate(c, f.next-1)
+}
+
 // advance selects the next possible candidate of a level. Unsatisfiable: conflict says why that does not work.
 func (s *Solver) advance(level int) Verdict {
 	for c := s.queue[level]; ; {
-		f := &s.frames[level]
-		n := f.first
-		if f.first = nil; n == nil {
-			n = s.candidate(c, f.next)
-			f.next++
-		}
+		n := s.next(c, &s.frames[level])
 		if n == nil {
 			s.blameChoice(c)
 			return Unsatisfiable
@@ -251,7 +259,7 @@ func (s *Solver) pay() bool {
 
 // push selects an entry. false: that contradicts something, and conflict says what.
 func (s *Solver) push(n *model.Node, level int32) bool {
-	s.frames[level].selected = n
+	s.frames[level].selected, s.queue[level].Last = n, n
 	s.claims.claim(n)
 	s.set(selected(n), level)
 	for i := range n.Choices {
