@@ -28,12 +28,12 @@ const (
 	DefaultUtilImage               = "quay.io/operator-framework/olm:latest"
 	DefaultWorkloadUserID          = 1001
 	DefaultStartupFailureThreshold = 15
+
+	// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the image or the platform.
+	NoWorkloadUser = -1
+
+	maxReplicas = 5
 )
-
-// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the image or the platform.
-const NoWorkloadUser = -1
-
-const maxReplicas = 5
 
 // Config holds what is the same for all CatalogSources of a controller. Zero means the Default constant, a negative
 // value is an InputError.
@@ -93,15 +93,12 @@ type ForceDeletePolicy string
 
 // Force delete policies. A force delete is only hygiene: no replacement waits for it.
 const (
-	// ForceDeleteNever: none.
-	ForceDeleteNever ForceDeletePolicy = "Never"
-	// ForceDeleteNodeGone: Pods of nodes that are deleted or out of service.
-	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly"
+	ForceDeleteNever    ForceDeletePolicy = "Never"        // none
+	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly" // Pods of nodes that are deleted or out of service
 	// ForceDeleteNodeLost: also Pods that are past their deletion time on a node that is unreachable or not ready, and
 	// stuck ones unless their node is known to be healthy.
 	ForceDeleteNodeLost ForceDeletePolicy = "NodeLost"
-	// ForceDeleteUpstream: also each Pod with the condition DisruptionTarget, as OLM does it.
-	ForceDeleteUpstream ForceDeletePolicy = "Upstream"
+	ForceDeleteUpstream ForceDeletePolicy = "Upstream" // also each Pod with the condition DisruptionTarget, as OLM does it
 )
 
 func (p ForceDeletePolicy) known() bool {

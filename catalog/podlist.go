@@ -87,17 +87,14 @@ func byAge(a, b *registryPod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// live returns the Pods of a role that may serve now or soon.
+// live returns the Pods of a role that may serve now or soon, readyCandidates the candidates that may take over now, oldSpec
+// the Pods of the serving role that were made from another spec.
 func (l podList) live(r role) []*registryPod {
 	return l.choose(func(p *registryPod) bool { return p.Role == r && p.Live })
 }
-
-// readyCandidates returns the candidates that may take over now.
 func (l podList) readyCandidates() []*registryPod {
 	return l.choose(func(p *registryPod) bool { return p.Role == roleCandidate && p.Ready && p.usable() })
 }
-
-// oldSpec returns the Pods of the serving role that were made from another spec.
 func (l podList) oldSpec() []*registryPod {
 	return l.choose(func(p *registryPod) bool { return p.Role == roleServing && p.outdated() })
 }

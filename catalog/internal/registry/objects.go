@@ -37,13 +37,14 @@ type Objects struct {
 func (r *Registry) objects() Objects {
 	name := r.Source.Name
 	o := Objects{
-		Account:      r.account(),
+		Account:      &corev1.ServiceAccount{ObjectMeta: r.meta(name, managed()), ImagePullSecrets: slices.Clone(r.pullSecrets)},
 		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: r.serviceSpec()},
 		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec()},
 		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec()},
 	}
 	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
 	if FromConfigMap(r.Source) {
+		o.Account.Name = name + SuffixAccount
 		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed()), Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
 		}}}
@@ -51,6 +52,12 @@ func (r *Registry) objects() Objects {
 			ObjectMeta: r.meta(name+SuffixBinding, managed()),
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name + SuffixAccount, Namespace: r.Source.Namespace}},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + SuffixRole},
+		}
+	} else {
+		owner := &o.Account.OwnerReferences[0]
+		owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
+		if ours := ownPullSecrets(r.Source); len(ours) > 0 {
+			o.Account.Annotations = map[string]string{keyPullSecrets: strings.Join(ours, ",")}
 		}
 	}
 	if r.Replicas >= 2 {
@@ -71,22 +78,6 @@ func (r *Registry) meta(name string, labels map[string]string) metav1.ObjectMeta
 		Name: name, Namespace: r.Source.Namespace, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(r.Source)},
 	}
-}
-
-func (r *Registry) account() *corev1.ServiceAccount {
-	if FromConfigMap(r.Source) {
-		return &corev1.ServiceAccount{ObjectMeta: r.meta(r.Source.Name+SuffixAccount, managed())}
-	}
-	account := &corev1.ServiceAccount{
-		ObjectMeta:       r.meta(r.Source.Name, managed()),
-		ImagePullSecrets: slices.Clone(r.pullSecrets),
-	}
-	owner := &account.OwnerReferences[0]
-	owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
-	if ours := ownPullSecrets(r.Source); len(ours) > 0 {
-		account.Annotations = map[string]string{keyPullSecrets: strings.Join(ours, ",")}
-	}
-	return account
 }
 
 // ownPullSecrets are those of spec.secrets.
