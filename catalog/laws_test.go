@@ -213,18 +213,16 @@ func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
 func TestTimeZonesDoNotMatter(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	zone := time.FixedZone("far away", 9*3600+1800)
-	for _, cases := range []map[string]reconcileCase{reconcileCases, pollCases} {
-		for name, test := range cases {
-			in := invariant.Clone(base)
-			test.change(&in)
-			want, err := catalog.Reconcile(in)
-			require.NoError(t, err)
-			moved := invariant.Clone(in)
-			moveTimes(reflect.ValueOf(&moved).Elem(), zone)
-			got, err := catalog.Reconcile(moved)
-			require.NoError(t, err)
-			require.Equal(t, describe(t, want), describe(t, got), name)
-		}
+	for name, change := range everyCase() {
+		in := invariant.Clone(base)
+		change(&in)
+		want, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		moved := invariant.Clone(in)
+		moveTimes(reflect.ValueOf(&moved).Elem(), zone)
+		got, err := catalog.Reconcile(moved)
+		require.NoError(t, err)
+		require.Equal(t, describe(t, want), describe(t, got), name)
 	}
 }
 

@@ -491,25 +491,23 @@ func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
 func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	differ := map[string]bool{}
-	for _, cases := range []map[string]reconcileCase{reconcileCases, pollCases} {
-		for name, test := range cases {
-			in := invariant.Clone(base)
-			test.change(&in)
-			want, err := catalog.Reconcile(in)
-			require.NoError(t, err)
-			for i, node := range in.Nodes.Items {
-				if !isReady(node) || len(in.Nodes.Items) < 2 || !isReady(in.Nodes.Items[1-i]) {
-					continue
-				}
-				for _, status := range []corev1.ConditionStatus{corev1.ConditionUnknown, corev1.ConditionFalse} {
-					doubtful := invariant.Clone(in)
-					c := readyOf(doubtful.Nodes.Items[i])
-					c.Status, c.LastTransitionTime = status, metav1.NewTime(in.Now.Add(-10*time.Second))
-					got, err := catalog.Reconcile(doubtful)
-					require.NoError(t, err)
-					if !slices.Equal(done(want), done(got)) {
-						differ[name] = true
-					}
+	for name, change := range everyCase() {
+		in := invariant.Clone(base)
+		change(&in)
+		want, err := catalog.Reconcile(in)
+		require.NoError(t, err)
+		for i, node := range in.Nodes.Items {
+			if !isReady(node) || len(in.Nodes.Items) < 2 || !isReady(in.Nodes.Items[1-i]) {
+				continue
+			}
+			for _, status := range []corev1.ConditionStatus{corev1.ConditionUnknown, corev1.ConditionFalse} {
+				doubtful := invariant.Clone(in)
+				c := readyOf(doubtful.Nodes.Items[i])
+				c.Status, c.LastTransitionTime = status, metav1.NewTime(in.Now.Add(-10*time.Second))
+				got, err := catalog.Reconcile(doubtful)
+				require.NoError(t, err)
+				if !slices.Equal(done(want), done(got)) {
+					differ[name] = true
 				}
 			}
 		}
