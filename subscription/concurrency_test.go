@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/controllers"
@@ -127,25 +126,6 @@ func checkForeign(t require.TestingT, c *fake.Cluster, count int) {
 	}
 }
 
-// resolveAll brings version 1 of its package to every Subscription that has none.
-func resolveAll(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
-	r := olmcore.Resolution{Observed: request.Subscriptions}
-	for _, f := range request.Subscriptions {
-		d := olmcore.SubscriptionDecision{Name: f.Name, CurrentCSV: f.CurrentCSV}
-		if f.InstalledCSV == "" {
-			d.CurrentCSV, d.Changed = f.Name+".v1", f.CurrentCSV != f.Name+".v1"
-			csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: d.CurrentCSV}}
-			csv.Spec.InstallStrategy.StrategyName = "deployment"
-			r.Operators = append(r.Operators, olmcore.Operator{
-				Name: d.CurrentCSV, Package: f.Name, Channel: "stable", Version: "1.0.0", For: []string{f.Name},
-				Catalog: types.NamespacedName{Namespace: "olm", Name: "cool"}, Bundle: olmcore.Bundle{Objects: []olmcore.Object{csv}},
-			})
-		}
-		r.Decisions = append(r.Decisions, d)
-	}
-	return r, nil
-}
-
 // TestTwoWorkersRaceOnTheSameNamespace: a Manual Subscription waits, an Automatic one is added, perhaps the Manual one
 // is deleted and made again, and two workers with caches of their own age run in any interleaving, and may lose their
 // memory. In the end every plan is owned by every Subscription that refers to it and carries its label, no two plans in
@@ -177,7 +157,7 @@ func TestTwoWorkersRaceOnTheSameNamespace(t *testing.T) {
 			w.cache = snapshot
 		}
 		for _, w := range workers {
-			w.olm.Resolve = resolveAll
+			w.olm.Resolve = (&past{heads: map[string]int{"manual": 1, "automatic": 1}}).resolve
 			for _, controller := range w.olm.Controllers() {
 				if controller.Name == controllers.Subscription || controller.Name == controllers.InstallPlan {
 					w.all = append(w.all, controller)

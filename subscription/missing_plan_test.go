@@ -133,121 +133,83 @@ func TestAPlanOutOfSightDecidesNothingAboutAState(t *testing.T) {
 // TestPlanAndCSVGoneTogether is what an administrator leaves who removes both: the operator is installed again on
 // request only, after a grace, so that a cache that is behind loses nothing.
 func TestPlanAndCSVGoneTogether(t *testing.T) {
-	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), in: inputOf()}
-	s.look(60)
-	require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), s.sub.Status.State)
-	for _, at := range []int{70, 180, 100000} {
-		s.look(at)
-		require.NotNil(t, s.sub.Status.InstallPlanRef)
+	w := newWatcher(newSub("a", follows("p", "etcd.v1"), installed))
+	w.in.Histories = nil
+	for _, at := range []int{60, 70, 180, 100000} {
+		w.look(t, at, nil)
+		require.Equal(t, v1alpha1.SubscriptionState("UpgradePending"), w.status().State)
+		require.NotNil(t, w.status().InstallPlanRef)
 	}
-	s.in.Config.ReinstallMissingCSV = true
-	s.look(100001)
-	require.Nil(t, s.sub.Status.InstallPlanRef)
-	require.Empty(t, s.sub.Status.CurrentCSV)
+	w.in.Config.ReinstallMissingCSV = true
+	w.look(t, 100001, nil)
+	require.Nil(t, w.status().InstallPlanRef)
+	require.Empty(t, w.status().CurrentCSV)
 }
 
 func TestAPlanThatComesBack(t *testing.T) {
-	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), csv: newCSV("etcd.v1"), in: inputOf()}
-	s.in.Histories = map[types.UID]subscription.History{}
-	s.plan = newPlan("p", "Complete", started(3), done(9))
-	s.look(60)
-	s.plan = nil
-	s.in.Live = true
-	tr, _, shown := s.look(100)
-	require.Equal(t, "C>M", tr)
-	require.Equal(t, "Missing/ReferencedInstallPlanNotFound", shown)
-	s.in.Live, s.plan = false, newPlan("p", "Complete", started(3), done(9)) // a cache is believed too
-	tr, gap, shown := s.look(200)
-	require.Equal(t, "M>C", tr)
-	require.Empty(t, gap)
-	require.Empty(t, shown)
+	w, complete := newWatcher(newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1")), newPlan("p", "Complete", started(3), done(9))
+	w.look(t, 60, complete)
+	w.in.Live = true
+	require.Equal(t, "C>M||Missing/ReferencedInstallPlanNotFound", w.tell(t, 100, nil))
+	w.in.Live = false // a cache is believed too
+	require.Equal(t, "M>C||", w.tell(t, 200, complete))
 }
 
 // TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at
 // twice.
 func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
-	start := func() *story {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), installed), csv: newCSV("etcd.v1"), in: inputOf()}
-		s.in.Histories = map[types.UID]subscription.History{}
-		s.plan = newPlan("p", "Complete", started(3), done(9))
-		s.look(60)
-		return s
+	type step struct {
+		at   int
+		plan *v1alpha1.InstallPlan
+		want string
 	}
-	t.Run("an older version is ignored", func(t *testing.T) {
-		s := start()
-		s.plan = newPlan("p", "Failed", started(3), failed(8))
-		for at := 61; at < 70; at++ {
-			tr, _, shown := s.look(at)
-			require.Empty(t, tr+shown)
-		}
-	})
-	t.Run("an edit is believed when it stays", func(t *testing.T) {
-		s := start()
-		s.plan = newPlan("p", "")
-		tr, _, shown := s.look(61)
-		require.Empty(t, tr+shown)
-		tr, gap, shown := s.look(62)
-		require.Equal(t, "C>N!", tr)
-		require.Equal(t, "OutOfBandEdit", gap)
-		require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
-	})
-	t.Run("a cache that catches up leaves no trace", func(t *testing.T) {
-		s := start()
-		s.plan = newPlan("p", "RequiresApproval", manual(1))
-		tr, _, shown := s.look(61)
-		require.Empty(t, tr+shown)
-		s.plan = newPlan("p", "Complete", started(3), done(9))
-		tr, _, shown = s.look(62)
-		require.Empty(t, tr+shown)
-		require.Empty(t, s.in.Histories["a-uid"].SuspectStage)
-	})
-	t.Run("what another writer made the status say counts like memory", func(t *testing.T) {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), in: inputOf()}
-		s.in.Histories = map[types.UID]subscription.History{}
-		s.plan = newPlan("p", "RequiresApproval", manual(1))
-		tr, _, shown := s.look(60)
-		require.Empty(t, tr)
-		require.Equal(t, "Pending/Installing", shown)
-		s.plan = newPlan("p", "Installing", manual(2), started(5))
-		tr, _, _ = s.look(61)
-		require.Empty(t, tr, "the other one told it")
-		require.Empty(t, s.in.Histories["a-uid"].SuspectStage)
-	})
-	t.Run("an unknown phase is no step back", func(t *testing.T) {
-		s := start()
-		s.plan = newPlan("p", "Melting", started(3), done(9))
-		tr, _, _ := s.look(61)
-		require.Equal(t, "C>U", tr)
-		s.plan = newPlan("p", "Failed", started(3), failed(62))
-		tr, gap, _ := s.look(63)
-		require.Equal(t, "U>F", tr)
-		require.Equal(t, "UnknownPhase", gap)
-	})
-	t.Run("a watch is believed", func(t *testing.T) {
-		s := start()
-		s.plan = newPlan("p", "")
-		s.in.Observations = []subscription.Observation{{At: second(61).Time, Plan: s.plan}}
-		tr, _, shown := s.look(61)
-		require.Equal(t, "C>N!", tr)
-		require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
-	})
+	fresh, waiting, complete := newPlan("p", ""), newPlan("p", "RequiresApproval", manual(1)), newPlan("p", "Complete", started(3), done(9))
+	older := newPlan("p", "Failed", started(3), failed(8))
+	for name, tc := range map[string]struct {
+		steps   []step // after the plan was seen complete at second 60
+		watched bool   // the last version is in a window
+		sub     *v1alpha1.Subscription
+		suspect subscription.Stage
+	}{
+		"an older version is ignored":             {steps: []step{{61, older, "||"}, {62, older, "||"}, {65, older, "||"}, {69, older, "||"}}, suspect: "Failed"},
+		"an edit is believed when it stays":       {steps: []step{{61, fresh, "||"}, {62, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}},
+		"a cache that catches up leaves no trace": {steps: []step{{61, waiting, "||"}, {62, complete, "||"}}},
+		"an unknown phase is no step back": {steps: []step{
+			{61, newPlan("p", "Melting", started(3), done(9)), "C>U||"}, {63, newPlan("p", "Failed", started(3), failed(62)), "U>F|UnknownPhase|Failed/InstallComponentFailed"},
+		}},
+		"a watch is believed": {steps: []step{{61, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}, watched: true},
+		"what another writer made the status say counts like memory": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
+			{60, waiting, "||Pending/Installing"}, {61, newPlan("p", "Installing", manual(2), started(5)), "||Pending/Installing"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatcher(newSub("a", follows("p", "etcd.v1"), installed), newCSV("etcd.v1"))
+			if tc.sub != nil {
+				w = newWatcher(tc.sub)
+			} else {
+				w.look(t, 60, complete)
+			}
+			for _, s := range tc.steps {
+				if tc.watched {
+					w.in.Observations = []subscription.Observation{{At: second(s.at).Time, Plan: s.plan}}
+				}
+				require.Equal(t, s.want, w.tell(t, s.at, s.plan), "at second %d", s.at)
+			}
+			require.Equal(t, tc.suspect, w.in.Histories["a-uid"].SuspectStage)
+		})
+	}
 }
 
 func TestACacheBehindOurOwnWriteIsLeftAlone(t *testing.T) {
-	s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), in: inputOf()}
-	s.in.Histories = map[types.UID]subscription.History{}
-	s.plan = newPlan("p", "RequiresApproval", manual(1))
-	s.look(60)
-	before := s.sub
-	s.plan = newPlan("p", "Installing", manual(2), started(61))
-	_, _, shown := s.look(61)
-	require.Equal(t, "Pending/Installing", shown)
-	s.sub = before
-	s.plan = newPlan("p", "Complete", manual(2), started(61), done(61))
-	_, _, shown = s.look(61)
-	require.Equal(t, "Pending/RequiresApproval", shown, "no write")
-	_, _, shown = s.look(62)
-	require.Empty(t, shown, "the write was lost after all")
+	w := newWatcher(newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)))
+	w.look(t, 60, newPlan("p", "RequiresApproval", manual(1)))
+	before := w.in.Subscriptions.Items[0]
+	require.Contains(t, w.tell(t, 61, newPlan("p", "Installing", manual(2), started(61))), "|Pending/Installing")
+	w.in.Subscriptions.Items[0] = before
+	complete := newPlan("p", "Complete", manual(2), started(61), done(61))
+	require.Contains(t, w.tell(t, 61, complete), "|Pending/RequiresApproval", "no write")
+	w.look(t, 62, complete)
+	require.Empty(t, planConditions(w.status()), "the write was lost after all")
 }
 
 func TestADeletedCSVIsReportedAndOnRequestReinstalled(t *testing.T) {

@@ -90,22 +90,32 @@ type watcher struct {
 	gaps string
 }
 
-func newWatcher() *watcher {
-	w := &watcher{in: inputOf(newSub("a", follows("p", "etcd.v1")))}
+// newWatcher looks at a namespace; without objects at a Subscription that waits for its plan.
+func newWatcher(objects ...olmcore.Object) *watcher {
+	if len(objects) == 0 {
+		objects = append(objects, newSub("a", follows("p", "etcd.v1")))
+	}
+	w := &watcher{in: inputOf(objects...)}
 	w.in.Histories = map[types.UID]subscription.History{}
 	return w
 }
 
+// tell looks, and returns the transitions, the gaps, and what the conditions show then.
+func (w *watcher) tell(t require.TestingT, at int, plan *v1alpha1.InstallPlan) string {
+	out := w.look(t, at, plan)
+	return stages(out.Result) + "|" + gaps(out.Result) + "|" + planConditions(w.status())
+}
+
+func (w *watcher) status() v1alpha1.SubscriptionStatus { return w.in.Subscriptions.Items[0].Status }
+
 func (w *watcher) look(t require.TestingT, at int, plan *v1alpha1.InstallPlan) subscription.Outcome {
-	w.in.Now, w.in.InstallPlans.Items = second(at).Time, []*v1alpha1.InstallPlan{plan}
+	w.in.Now, w.in.InstallPlans.Items = second(at).Time, nil
+	if plan != nil {
+		w.in.InstallPlans.Items = []*v1alpha1.InstallPlan{plan}
+	}
 	out := reconcile(t, w.in)
 	checkSafety(t, w.in)
-	for uid, h := range out.Histories {
-		w.in.Histories[uid] = h
-	}
-	if after, ok := olmcore.StatusOf[*v1alpha1.Subscription](out.Actions); ok {
-		w.in.Subscriptions.Items = []*v1alpha1.Subscription{after}
-	}
+	carryOut(&w.in, out)
 	for _, tr := range out.Transitions {
 		if tr.Type == subscription.TransitionInstallPlan {
 			w.told = append(w.told, tr.To)

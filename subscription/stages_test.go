@@ -10,94 +10,31 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
-
-// story is a Subscription whose plan changes under the eyes of a caller.
-type story struct {
-	t    *testing.T
-	sub  *v1alpha1.Subscription
-	plan *v1alpha1.InstallPlan
-	csv  *v1alpha1.ClusterServiceVersion
-	in   subscription.Input
-}
-
-// look reconciles at a second, keeps the status and the history, and returns what was said and what the conditions
-// show.
-func (s *story) look(at int) (transitions, gap, shown string) {
-	s.t.Helper()
-	s.in.Now = second(at).Time
-	s.in.Subscriptions.Items, s.in.InstallPlans.Items = []*v1alpha1.Subscription{s.sub}, nil
-	if s.plan != nil {
-		s.in.InstallPlans.Items = []*v1alpha1.InstallPlan{s.plan}
-	}
-	if s.csv != nil {
-		s.in.ClusterServiceVersions.Items = []*v1alpha1.ClusterServiceVersion{s.csv}
-	}
-	out := reconcile(s.t, s.in)
-	for uid, h := range out.Histories {
-		s.in.Histories[uid] = h
-	}
-	if after, ok := olmcore.StatusOf[*v1alpha1.Subscription](out.Actions); ok {
-		s.sub = after
-	}
-	return stages(out.Result), gaps(out.Result), planConditions(s.sub.Status)
-}
 
 // TestASubscriptionFollowsItsPlanThroughEveryState edits the status of a plan out of band.
 func TestASubscriptionFollowsItsPlanThroughEveryState(t *testing.T) {
 	for name, histories := range map[string]map[types.UID]subscription.History{"with memory": {}, "without memory": nil} {
 		t.Run(name, func(t *testing.T) {
-			s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1")), csv: newCSV("etcd.v1")}
-			s.in = inputOf()
-			s.in.Live = true
-			if histories != nil {
-				s.in.Histories = map[types.UID]subscription.History{}
+			w := newWatcher()
+			w.in.Live, w.in.Histories, w.in.ClusterServiceVersions.Items = true, histories, []*v1alpha1.ClusterServiceVersion{newCSV("etcd.v1")}
+			for _, step := range []struct {
+				at   int
+				plan *v1alpha1.InstallPlan
+				want string
+			}{
+				{100, newPlan("p", "Complete", started(3), done(9)), "->N:Proven N>I:Proven I>C||"},
+				{200, newPlan("p", "", manual(1)), "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"},
+				{300, newPlan("p", "RequiresApproval", manual(1)), "N>A||Pending/RequiresApproval"},
+				{420, newPlan("p", "Complete", manual(2), started(305), done(410)), "A>I:Proven I>C||"},
+				{500, newPlan("p", "Failed"), "C>F!|OutOfBandEdit|Failed/InstallPlanFailed"},
+				{600, newPlan("p", "Failed", failed(590)), "||Failed/InstallComponentFailed"},
+				{700, nil, "F>M||Missing/ReferencedInstallPlanNotFound"},
+			} {
+				require.Equal(t, step.want, w.tell(t, step.at, step.plan), "at second %d", step.at)
+				require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), w.status().State)
 			}
-			s.plan = newPlan("p", "Complete", started(3), done(9))
-			tr, gap, shown := s.look(100)
-			require.Equal(t, "->N:Proven N>I:Proven I>C", tr)
-			require.Empty(t, gap)
-			require.Empty(t, shown)
-			require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State)
-
-			s.plan = newPlan("p", "", manual(1))
-			tr, gap, shown = s.look(200)
-			require.Equal(t, "C>N!", tr)
-			require.Equal(t, "OutOfBandEdit", gap)
-			require.Equal(t, "Pending/InstallPlanNotYetReconciled", shown)
-
-			s.plan = newPlan("p", "RequiresApproval", manual(1))
-			tr, gap, shown = s.look(300)
-			require.Equal(t, "N>A", tr)
-			require.Empty(t, gap)
-			require.Equal(t, "Pending/RequiresApproval", shown)
-
-			s.plan = newPlan("p", "Complete", manual(2), started(305), done(410))
-			tr, gap, shown = s.look(420)
-			require.Equal(t, "A>I:Proven I>C", tr)
-			require.Empty(t, gap)
-			require.Empty(t, shown)
-
-			s.plan = newPlan("p", "Failed")
-			tr, gap, shown = s.look(500)
-			require.Equal(t, "C>F!", tr)
-			require.Equal(t, "OutOfBandEdit", gap)
-			require.Equal(t, "Failed/InstallPlanFailed", shown)
-
-			s.plan = newPlan("p", "Failed", failed(590))
-			tr, gap, shown = s.look(600)
-			require.Empty(t, tr)
-			require.Empty(t, gap)
-			require.Equal(t, "Failed/InstallComponentFailed", shown)
-
-			s.plan = nil
-			tr, gap, shown = s.look(700)
-			require.Equal(t, "F>M", tr)
-			require.Empty(t, gap)
-			require.Equal(t, "Missing/ReferencedInstallPlanNotFound", shown)
-			require.Equal(t, v1alpha1.SubscriptionState("AtLatestKnown"), s.sub.Status.State)
 		})
 	}
 }
@@ -121,10 +58,7 @@ func TestAWindowOfObservationsLosesNothing(t *testing.T) {
 			require.Equal(t, "->N:Proven N>A A>I I>F F>I I>C", stages(out.Result))
 			require.Empty(t, gaps(out.Result))
 
-			in.Subscriptions.Items[0], _ = olmcore.StatusOf[*v1alpha1.Subscription](out.Actions)
-			for uid, h := range out.Histories {
-				in.Histories[uid] = h
-			}
+			carryOut(&in, out)
 			require.Empty(t, stages(reconcile(t, in).Result), "the window may hold what was told already")
 		})
 	}

@@ -4,6 +4,8 @@ package subscription_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -158,69 +160,49 @@ func TestTombstonesOfOtherNamespacesAreOthers(t *testing.T) {
 // TestAnotherLeadersClockHoldsNothingUp: a version with an older time than was seen already is a stale one, until it
 // was seen directly or has stayed for the grace.
 func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
-	start := func() *story {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 41)), in: inputOf()}
-		h := known("Failed")
+	const still = "||Failed/InstallComponentFailed"
+	plan := newPlan("p", "Complete", started(3), done(38))
+	start := func() *watcher {
+		w, h := newWatcher(newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanFailed", "InstallComponentFailed", "step broke", 41))), known("Failed")
 		h.LastInstalledUpdate = second(40).Time
-		s.in.Histories = map[types.UID]subscription.History{"a-uid": h}
-		s.plan = newPlan("p", "Complete", started(3), done(38))
-		return s
+		w.in.Histories["a-uid"] = h
+		return w
 	}
-	s := start()
+	w := start()
 	for at := 60; at < 70; at++ {
-		tr, _, shown := s.look(at)
-		require.Empty(t, tr)
-		require.Equal(t, "Failed/InstallComponentFailed", shown)
+		require.Equal(t, still, w.tell(t, at, plan))
 	}
-	tr, _, shown := s.look(70)
-	require.Equal(t, "F>I:Proven I>C", tr)
-	require.Empty(t, shown)
+	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 70, plan))
 
-	s = start()
-	s.in.Observations = []subscription.Observation{sawAt(60, s.plan)}
-	tr, _, _ = s.look(60)
-	require.Equal(t, "F>I:Proven I>C", tr, "a direct read ends the doubt")
+	w = start()
+	w.in.Observations = []subscription.Observation{sawAt(60, plan)}
+	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 60, plan), "a direct read ends the doubt")
 }
 
 // TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth nothing, and what lasts is counted
 // anew.
 func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 	future := now.Add(time.Hour)
-	remember := func(h subscription.History) map[types.UID]subscription.History {
-		return map[types.UID]subscription.History{"a-uid": h}
-	}
-	t.Run("a plan that is out of sight", func(t *testing.T) {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), in: inputOf()}
-		h := known("Installing")
-		h.MissingSince = future
-		s.in.Histories = remember(h)
-		for _, at := range []int{60, 69} {
-			tr, _, _ := s.look(at)
-			require.Empty(t, tr)
+	for name, tc := range map[string]struct {
+		shown  string
+		change func(*subscription.History)
+		plan   *v1alpha1.InstallPlan
+		want   map[int]string // by second
+	}{
+		"a plan that is out of sight": {shown: "Installing", change: func(h *subscription.History) { h.MissingSince = future },
+			want: map[int]string{60: "||Pending/Installing", 69: "||Pending/Installing", 70: "I>M:Inferred|DeletedBeforeObserved|"}},
+		"a suspicion": {shown: "Installing", change: func(h *subscription.History) { h.SuspectStage, h.SuspectSince = "RequiresApproval", future },
+			plan: newPlan("p", "RequiresApproval", manual(1)), want: map[int]string{60: "||Pending/Installing", 61: "I>A!|OutOfBandEdit|Pending/RequiresApproval"}},
+		"our own write": {shown: "RequiresApproval", change: func(h *subscription.History) { h.PublishedAt = future },
+			plan: newPlan("p", "Installing", manual(2), started(20)), want: map[int]string{60: "||Pending/Installing"}},
+	} {
+		w, h := newWatcher(newSub("a", follows("p", "etcd.v1"), pending(tc.shown, 6))), known("Installing")
+		tc.change(&h)
+		w.in.Histories["a-uid"] = h
+		for _, at := range slices.Sorted(maps.Keys(tc.want)) {
+			require.Equal(t, tc.want[at], w.tell(t, at, tc.plan), "%s, at second %d", name, at)
 		}
-		tr, _, _ := s.look(70)
-		require.Equal(t, "I>M:Inferred", tr)
-	})
-	t.Run("a suspicion", func(t *testing.T) {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), in: inputOf()}
-		h := known("Installing")
-		h.SuspectStage, h.SuspectSince = "RequiresApproval", future
-		s.in.Histories = remember(h)
-		s.plan = newPlan("p", "RequiresApproval", manual(1))
-		tr, _, _ := s.look(60)
-		require.Empty(t, tr)
-		tr, _, _ = s.look(61)
-		require.Equal(t, "I>A!", tr)
-	})
-	t.Run("our own write", func(t *testing.T) {
-		s := &story{t: t, sub: newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6)), in: inputOf()}
-		h := known("Installing")
-		h.PublishedAt = future
-		s.in.Histories = remember(h)
-		s.plan = newPlan("p", "Installing", manual(2), started(20))
-		_, _, shown := s.look(60)
-		require.Equal(t, "Pending/Installing", shown)
-	})
+	}
 }
 
 // TestAConditionWithoutATimeIsTheOldest, whatever the order.
