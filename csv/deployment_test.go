@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"math/big"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -166,27 +165,6 @@ func TestWhichConfigApplies(t *testing.T) {
 	require.NotContains(t, wanted(t, in).Spec.Template.Annotations, "olm.operatorNamespace")
 }
 
-func TestInstalledAsTheGroupsServiceAccount(t *testing.T) {
-	in := input(installReady, "AllRequirementsMet", "")
-	ref := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
-	in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", ref
-	out := reconciled(t, in)
-	require.Equal(t, ref, out.Actions[0].Identity())
-}
-
-// TestAGroupsStatusChoosesNoOtherAccount: nothing is installed under an account that the group's spec does not name.
-func TestAGroupsStatusChoosesNoOtherAccount(t *testing.T) {
-	for _, ref := range []*corev1.ObjectReference{{Namespace: "kube-system", Name: "limited"}, {Namespace: "ns", Name: "admin"}} {
-		in := input(installReady, "AllRequirementsMet", "")
-		in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", ref
-		out := reconciled(t, in)
-		for _, a := range out.Actions {
-			require.IsType(t, olmcore.UpdateStatus{}, a)
-		}
-		require.Equal(t, 10*time.Second, out.RequeueAfter)
-	}
-}
-
 func TestTakingADeploymentOver(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "")
 	deploy(t, &in)
@@ -236,49 +214,6 @@ func TestCertificatesThatOLMInstalledStay(t *testing.T) {
 	require.Equal(t, "Installed", assess(t, in).Rule)
 	d.Labels["olm.owner"] = "cool.v0"
 	require.Equal(t, "Install", assess(t, in).Rule, "the old version's is taken over")
-}
-
-func TestACheckpointSparesTheWork(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
-	for _, o := range []metav1.Object{in.ServiceAccounts.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]} {
-		o.SetResourceVersion("1")
-	}
-	in.Checkpoint = checkpointOf(in)
-	require.NotNil(t, in.Checkpoint)
-	check(t, in, olmcore.Result{})
-	for name, change := range map[string]func(in *csv.Input){
-		"a new version of an object": func(in *csv.Input) {
-			d := in.Deployments.Items[0].DeepCopy()
-			d.ResourceVersion, d.Status.Conditions = "21", nil
-			in.Deployments = olmcore.Found(d)
-		},
-		"another server":            func(in *csv.Input) { in.ClusterServiceVersion = withMinimum(in); in.KubernetesVersion = "v1.1.0" },
-		"an object is gone":         func(in *csv.Input) { in.Deployments = olmcore.Found[*appsv1.Deployment]() },
-		"a list was not read":       func(in *csv.Input) { in.Deployments = olmcore.Observed[*appsv1.Deployment]{} },
-		"another list was not read": func(in *csv.Input) { unread(&in.Roles) },
-		"it is being deleted": func(in *csv.Input) {
-			c := in.ClusterServiceVersion.DeepCopy()
-			c.DeletionTimestamp, c.ResourceVersion = ago(0), "11"
-			in.ClusterServiceVersion = c
-		},
-	} {
-		changed := in
-		change(&changed)
-		with := reconciled(t, changed)
-		changed.Checkpoint = nil
-		without := reconciled(t, changed)
-		require.Equal(t, without, with, name)
-		require.NotEqual(t, csv.Outcome{}, with, name)
-	}
-	in.ClusterServiceVersion.ResourceVersion = ""
-	require.Nil(t, checkpointOf(in), "without versions nothing can be recognised")
-}
-
-func withMinimum(in *csv.Input) *v1alpha1.ClusterServiceVersion {
-	c := in.ClusterServiceVersion.DeepCopy()
-	c.ResourceVersion, c.Spec.MinKubeVersion = "11", "1.20.0"
-	return c
 }
 
 // goldenHash is the hash of goldenSpec.

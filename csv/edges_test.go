@@ -6,19 +6,16 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
@@ -296,77 +293,6 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 			require.Contains(t, a.Message, "deployment changed old hash=")
 		})
 	}
-}
-
-// TestObjectsWithoutAGenerationAreLookedAtWhole: what cannot be trusted is compared in full, and not written again and
-// again.
-func TestObjectsWithoutAGenerationAreLookedAtWhole(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "s"},
-		Spec:       &v1alpha1.SubscriptionSpec{Config: &v1alpha1.SubscriptionConfig{NodeSelector: map[string]string{"x": "y"}}},
-		Status:     v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
-	})
-	deploy(t, &in)
-	check(t, in, olmcore.Result{})
-	in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
-	require.Equal(t, installReady, assess(t, in).Phase)
-}
-
-// TestACheckpointLooksAtEveryList: another version of any object, one less, and a list that was not read, are no longer
-// what it remembers.
-func TestACheckpointLooksAtEveryList(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
-	meta := metav1.ObjectMeta{Namespace: "ns", Name: "another", UID: "another", ResourceVersion: "1"}
-	neighbour, foreign := operator("another.v1", 1), otherGroup("X.v1.x", "other")
-	neighbour.Spec.CustomResourceDefinitions.Owned, neighbour.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil, nil
-	foreign.ResourceVersion = "1"
-	in.OtherGroups, in.OtherProviders, in.Neighbours = olmcore.Found(foreign), olmcore.Found(neighbour), olmcore.Found(neighbour)
-	in.Subscriptions, in.APIServices = olmcore.Found(&v1alpha1.Subscription{ObjectMeta: meta}), olmcore.Found(&apiregistrationv1.APIService{ObjectMeta: meta})
-	in.ClusterRoles, in.ClusterRoleBindings = olmcore.Found(&rbacv1.ClusterRole{ObjectMeta: meta}), olmcore.Found(&rbacv1.ClusterRoleBinding{ObjectMeta: meta})
-	for _, o := range []metav1.Object{in.ServiceAccounts.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]} {
-		o.SetResourceVersion("1")
-	}
-	in.OperatorConditions = olmcore.Found(&operatorsv2.OperatorCondition{ObjectMeta: meta})
-	in.Checkpoint = checkpointOf(in)
-	require.NotNil(t, in.Checkpoint)
-	require.Same(t, in.Checkpoint, checkpointOf(in))
-	ill := in.Deployments.Items[0].DeepCopy()
-	ill.Status = appsv1.DeploymentStatus{}
-	same := in
-	same.Deployments = olmcore.Found(ill)
-	check(t, same, olmcore.Result{}) // of the same version: it is not looked into
-	same.Checkpoint = nil
-	require.Equal(t, failed, assess(t, same).Phase)
-	lists := 0
-	fields := reflect.TypeOf(in)
-	for i := range fields.NumField() {
-		if fields.Field(i).Type.Kind() != reflect.Struct {
-			continue
-		}
-		if items, ok := fields.Field(i).Type.FieldByName("Items"); !ok || items.Type.Elem().Kind() != reflect.Pointer {
-			continue
-		}
-		lists++
-		name := fields.Field(i).Name
-		list := func(in *csv.Input) reflect.Value { return reflect.ValueOf(in).Elem().Field(i) }
-		for what, change := range map[string]func(in *csv.Input){
-			"unread":   func(in *csv.Input) { list(in).FieldByName("Complete").SetBool(false) },
-			"one less": func(in *csv.Input) { list(in).FieldByName("Items").SetZero() },
-			"another version": func(in *csv.Input) {
-				items := list(in).FieldByName("Items")
-				o := items.Index(0).Interface().(olmcore.Object).DeepCopyObject().(olmcore.Object)
-				o.SetResourceVersion("99")
-				items.Set(reflect.Append(reflect.MakeSlice(items.Type(), 0, 1), reflect.ValueOf(o)))
-			},
-		} {
-			changed := in
-			change(&changed)
-			require.NotSame(t, in.Checkpoint, checkpointOf(changed), "%s: %s", name, what)
-		}
-	}
-	require.Equal(t, 14, lists)
 }
 
 // TestAMiddleVersionStaysWhileALaterOneRuns, though the one between is on its way out: its predecessor goes first.

@@ -405,14 +405,7 @@ func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
 func TestALongAnnotationIsReadOnce(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	in.OtherGroups = olmcore.Found(otherGroup(strings.Repeat("Cool.", 50_000), ""))
-	done := make(chan string)
-	go func() { done <- assess(t, in).Rule }()
-	select {
-	case rule := <-done:
-		require.Equal(t, "Health", rule)
-	case <-time.After(5 * time.Second):
-		t.Fatal("an annotation of 250,000 characters takes more than five seconds")
-	}
+	require.Equal(t, "Health", assess(t, in).Rule, "an annotation of 250,000 characters: the square of them would not end")
 	in.OtherGroups = olmcore.Found(otherGroup("Coolest,XCool.v1.example.com, "+coolAPI+" ", ""))
 	in.OtherProviders = olmcore.Found(competitor(succeeded, 1000*time.Hour))
 	require.Equal(t, "RemoveProvidedAPIs", assess(t, in).Rule, "an entry after others that hold its kind")

@@ -296,13 +296,3 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 		})
 	}
 }
-
-// TestAssessOfAnInvalidInputIsAnError, of the field that is wrong.
-func TestAssessOfAnInvalidInputIsAnError(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "")
-	in.ClusterServiceVersion = &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}}
-	_, err := csv.Assess(in)
-	var wrong *olmcore.InputError
-	require.ErrorAs(t, err, &wrong)
-	require.Equal(t, "ClusterServiceVersion.metadata.uid", wrong.Field)
-}

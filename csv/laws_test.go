@@ -596,9 +596,13 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	}
 	require.NotZero(t, given)
 	in := converged(t, small(t), 3)
+	in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup("X.v1.x", "other")), olmcore.Found(competitor(succeeded, time.Hour))
+	in.OperatorConditions = olmcore.Found(&operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "x", ResourceVersion: "1"}})
 	require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))
 	// While the CSV is not being deleted, nothing looks at Deletion.
 	require.NoError(t, invariant.CheckpointCovers(csv.Reconcile, in, "Deletion"))
+	in.ClusterServiceVersion.ResourceVersion = ""
+	require.Nil(t, checkpointOf(in), "without versions nothing can be recognised")
 }
 
 func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {

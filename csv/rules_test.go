@@ -270,16 +270,6 @@ func ownersOf(o olmcore.Object) (list []string) {
 	return list
 }
 
-// TestAGroupThatCannotBeUsedIsWaitedFor in every phase that needs it.
-func TestTheGroupsAccountIsWaitedForInEveryPhase(t *testing.T) {
-	for _, phase := range []phaseName{installReady, installing, succeeded, failed} {
-		in := input(phase, "SomeReason", "words")
-		in.Deployments.Items = []*appsv1.Deployment{installed()}
-		in.OperatorGroups.Items[0].Spec = operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}, ServiceAccountName: "limited"}
-		check(t, in, requeue(moves(in, phase, "SomeReason", "waiting for OperatorGroup service account limited"), 10*time.Second))
-	}
-}
-
 // TestRowsThatHoldInSeveralPhases: the rows of the transition table that are the same wherever the strategy or the
 // group's account is needed.
 func TestRowsThatHoldInSeveralPhases(t *testing.T) {
@@ -309,15 +299,6 @@ func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 		"Installing, no account":         {installing, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: installing, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
 		"Succeeded, no account":          {succeeded, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: succeeded, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
 		"Failed, no account":             {failed, "ComponentUnhealthy", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: failed, Reason: "ComponentUnhealthy", Message: waits, RequeueAfter: 10 * time.Second}},
-		"not a second before its time": {installing, "InstallSucceeded", func(in *csv.Input) {
-			in.ClusterServiceVersion.Status.LastTransitionTime = ago(5*time.Minute - time.Second)
-		}, csv.Assessment{Rule: "Health", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: time.Second}},
-		"at its time": {installing, "InstallSucceeded", func(in *csv.Input) {
-			in.ClusterServiceVersion.Status.LastTransitionTime = ago(5 * time.Minute)
-		}, csv.Assessment{Rule: "InstallTimeout", Phase: failed, Reason: "InstallCheckFailed", Message: "install timeout"}},
-		"the clock went back": {installing, "InstallSucceeded", func(in *csv.Input) {
-			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
-		}, csv.Assessment{Rule: "Health", Phase: installing, Reason: "InstallWaiting", Message: "installing: missing deployment with name=cool", RequeueAfter: 5 * time.Minute}},
 		"fail-forward needs a successor": {failed, "InstallCheckFailed", func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 		}, csv.Assessment{Rule: "Health", Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=cool"}},

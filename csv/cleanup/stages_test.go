@@ -15,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -49,14 +48,6 @@ func TestStages(t *testing.T) {
 		"an APIService goes before the operator": {func(in *cleanup.Input) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, &apiregistrationv1.APIService{ObjectMeta: ours("v1.api")}}
 		}, []string{"delete APIService v1.api"}},
-		"a dead conversion webhook is taken out": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
-			in.CustomResourceDefinitions.Items[0].Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-				Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "cool-service"},
-				}},
-			}
-		}, []string{"update CustomResourceDefinition cools.example.com"}},
 		"other cluster-scoped objects go last": {func(in *cleanup.Input) {
 			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}}
 			m := ours("class")
@@ -99,10 +90,7 @@ func TestStages(t *testing.T) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, []string{"delete Deployment a", "delete Deployment cool"}},
 		"copies that were not read hold": {func(in *cleanup.Input) { in.Deletion.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
-		"a CRD is never deleted, whatever its labels": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ours("crd")}}
-		}, release},
-		"nor is a Namespace": {func(in *cleanup.Input) {
+		"a Namespace is never deleted, whatever its labels": {func(in *cleanup.Input) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}
 		}, release},
 		"a copy has nothing to clean up": {func(in *cleanup.Input) {
@@ -110,15 +98,8 @@ func TestStages(t *testing.T) {
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, release},
 		"a binding for serving certificates is ours by its name": {func(in *cleanup.Input) {
-			b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", Labels: map[string]string{"olm.managed": "true"}}}
-			b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}}
-			in.Deletion.WellKnown.Items, in.Deployments.Items = []olmcore.Object{b}, nil
+			in.Deletion.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil
 		}, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"but not when it binds another too": {func(in *cleanup.Input) {
-			b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cool-service-system:auth-delegator", UID: "d", Labels: map[string]string{"olm.managed": "true"}}}
-			b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}, {Kind: "ServiceAccount", Namespace: "other", Name: "cool"}}
-			in.Deletion.WellKnown.Items = []olmcore.Object{b}
-		}, release},
 		"deleted with orphan propagation": {func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Finalizers = append(in.ClusterServiceVersion.Finalizers, "orphan")
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
@@ -140,9 +121,6 @@ func TestStages(t *testing.T) {
 			in.ClusterServiceVersion.DeletionTimestamp = ago(30 * time.Second)
 			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, release},
-		"a name that is too long has labelled nothing": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.Name = "a234567890123456789012345678901234567890123456789012345678901234"
-		}, []string{"update ClusterServiceVersion a234567890123456789012345678901234567890123456789012345678901234"}},
 		"what was not read holds":                      {func(in *cleanup.Input) { in.Deletion.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
 		"without the finalizer there is nothing to do": {func(in *cleanup.Input) { in.ClusterServiceVersion.Finalizers = []string{"other"} }, nil},
 	} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,13 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("z", nil))
 			},
 			&operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)},
+		},
+		"a namespace is selected no more": {
+			func(in *operatorgroup.Input) {
+				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("x", selector.MatchLabels), namespace("y", nil))
+				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x", "y"}, LastUpdated: ago(time.Hour)}
+			},
+			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(0)},
 		},
 		"a selector without namespaces read": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.Selector = selector }, nil},
 		"nothing changed": {
@@ -128,6 +136,12 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 			res := reconciled(t, in).Result
 			after, ok := olmcore.StatusOf[*operatorsv1.OperatorGroup](res.Actions)
 			require.Equal(t, c.want != nil, ok)
+			if slices.Contains(in.OperatorGroup.Spec.TargetNamespaces, "") {
+				require.Equal(t, operatorgroup.ReasonInvalidTargets, res.Diagnostics[0].Reason)
+				require.Equal(t, "TargetNamespaces cannot contain NamespaceAll: [ns ]", res.Diagnostics[0].Message)
+				require.Len(t, res.Diagnostics, 1)
+				require.Empty(t, res.Actions)
+			}
 			if ok {
 				require.Equal(t, *c.want, after.Status)
 				in.OperatorGroup = after
@@ -242,6 +256,12 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		}, []string{"update Namespace a", "update Namespace ns"}},
 		"a role lost its labels": {func(in *operatorgroup.Input) { in.ClusterRoles.Items[1].Labels = nil }, []string{"update ClusterRole olm.og.group.edit-x"}},
 		"a role is not managed":  {func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.managed") }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role lost one label":  {func(in *operatorgroup.Input) { delete(in.ClusterRoles.Items[1].Labels, "olm.owner") }, []string{"update ClusterRole olm.og.group.edit-x"}},
+		"a role selects another value": {func(in *operatorgroup.Input) {
+			for key := range in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchLabels {
+				in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors[0].MatchLabels[key] = "false"
+			}
+		}, []string{"update ClusterRole olm.og.group.edit-x"}},
 		"a role selects too much": {func(in *operatorgroup.Input) {
 			s := &in.ClusterRoles.Items[1].AggregationRule.ClusterRoleSelectors
 			*s = append(*s, (*s)[0])
@@ -394,110 +414,6 @@ func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	require.Len(t, res.Actions, 3)
 	for _, a := range res.Actions {
 		require.Nil(t, a.(olmcore.Create).Object.(*rbacv1.ClusterRole).AggregationRule)
-	}
-}
-
-// TestATargetThatMeansAllIsRefused where others stand beside it: nothing is written.
-func TestATargetThatMeansAllIsRefused(t *testing.T) {
-	in := atRest(t, 0)["listed"]
-	in.OperatorGroup = in.OperatorGroup.DeepCopy()
-	in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""}
-	res := reconciled(t, in).Result
-	require.Empty(t, res.Actions)
-	require.Len(t, res.Diagnostics, 1)
-	require.Equal(t, operatorgroup.ReasonInvalidTargets, res.Diagnostics[0].Reason)
-	require.Equal(t, "TargetNamespaces cannot contain NamespaceAll: [ns ]", res.Diagnostics[0].Message)
-}
-
-// TestAGroupAtRestThatChangesHasWork: what is taken from a group at rest is put right, and its Checkpoint notices it.
-func TestAGroupAtRestThatChangesHasWork(t *testing.T) {
-	marked := func(in *operatorgroup.Input) {
-		in.Namespaces.Items = append(in.Namespaces.Items, namespace("x", map[string]string{"olm.operatorgroup.uid/" + string(in.OperatorGroup.UID): ""}))
-	}
-	targets := func(names ...string) func(*operatorgroup.Input) {
-		return func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = names }
-	}
-	member := func(change func(c *v1alpha1.ClusterServiceVersion)) func(*operatorgroup.Input) {
-		return func(in *operatorgroup.Input) {
-			c := in.ClusterServiceVersions.Items[0].DeepCopy()
-			c.ResourceVersion += "1"
-			change(c)
-			in.ClusterServiceVersions = olmcore.Found(c)
-		}
-	}
-	role := func(change func(r *rbacv1.ClusterRole)) func(*operatorgroup.Input) {
-		return func(in *operatorgroup.Input) {
-			r := in.ClusterRoles.Items[1].DeepCopy()
-			r.ResourceVersion += "1"
-			change(r)
-			in.ClusterRoles = with(in.ClusterRoles, r)
-		}
-	}
-	rest := atRest(t, 3)
-	for name, c := range map[string]struct {
-		group  string
-		change func(in *operatorgroup.Input)
-	}{
-		"a target is added, unsorted": {"listed, unsorted", targets("ns", "b", "a")},
-		"a target goes, unsorted":     {"listed, unsorted", targets("ns", "ns")},
-		"a target is added":           {"listed", targets("ns", "x")},
-		"another target":              {"listed", targets("x")},
-		"no target":                   {"listed", targets()},
-		"a target instead of all":     {"all namespaces", targets("ns")},
-		"a namespace is selected": {"selected", func(in *operatorgroup.Input) {
-			in.Namespaces.Items = append(in.Namespaces.Items, namespace("new", map[string]string{"team": "a"}))
-		}},
-		"one is selected no more": {"selected", func(in *operatorgroup.Input) {
-			for i, n := range in.Namespaces.Items {
-				if n.Labels["team"] == "a" {
-					in.Namespaces.Items[i] = namespace(n.Name, nil)
-				}
-			}
-		}},
-		"a first one is selected": {"selecting nothing", func(in *operatorgroup.Input) {
-			in.Namespaces.Items = append(in.Namespaces.Items, namespace("new", map[string]string{"team": "b"}))
-		}},
-		"the namespaces lost their marks": {"listed", func(in *operatorgroup.Input) {
-			for i, n := range in.Namespaces.Items {
-				in.Namespaces.Items[i] = namespace(n.Name, nil)
-			}
-		}},
-		"a namespace is marked that is no target":  {"listed", marked},
-		"a namespace is marked by a group for all": {"all namespaces", marked},
-		"its operator is gone": {"listed", func(in *operatorgroup.Input) {
-			in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
-		}},
-		"only a copy of its operator is there": {"listed", member(func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })},
-		"its operator was stopped":             {"listed", member(func(c *v1alpha1.ClusterServiceVersion) { fail(c, "InterOperatorGroupOwnerConflict") })},
-		"a role lost one label":                {"listed", role(func(r *rbacv1.ClusterRole) { delete(r.Labels, "olm.owner") })},
-		"a role selects another value": {"listed", role(func(r *rbacv1.ClusterRole) {
-			for key := range r.AggregationRule.ClusterRoleSelectors[0].MatchLabels {
-				r.AggregationRule.ClusterRoleSelectors[0].MatchLabels[key] = "false"
-			}
-		})},
-		"the account is gone": {"with an account", func(in *operatorgroup.Input) { in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]() }},
-		"the account is another one": {"with an account", func(in *operatorgroup.Input) {
-			a := in.ServiceAccounts.Items[0].DeepCopy()
-			a.UID = "x"
-			in.ServiceAccounts = olmcore.Found(a)
-		}},
-		"no account is prescribed": {"with an account", func(in *operatorgroup.Input) { in.OperatorGroup.Spec.ServiceAccountName = "" }},
-		"a second group": {"listed", func(in *operatorgroup.Input) {
-			in.Siblings = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "x", ResourceVersion: "1"}})
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := rest[c.group]
-			out := reconciled(t, in)
-			require.NotNil(t, out.Checkpoint)
-			in.Checkpoint = out.Checkpoint
-			in.OperatorGroup = in.OperatorGroup.DeepCopy()
-			in.OperatorGroup.ResourceVersion += "1"
-			in.Namespaces.Items = append([]*corev1.Namespace(nil), in.Namespaces.Items...)
-			c.change(&in)
-			res := reconciled(t, in).Result
-			require.NotEmpty(t, res.Actions)
-		})
 	}
 }
 
