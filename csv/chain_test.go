@@ -143,8 +143,7 @@ func TestAVersionAlwaysRuns(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
-		base, err := fromFiles("base.yaml", "v1.yaml")
-		require.NoError(t, err)
+		base := fromFiles("base.yaml", "v1.yaml")
 		require.NoError(t, c.Create(base[:3]...))
 		template := base[len(base)-1].(*v1alpha1.ClusterServiceVersion)
 		n := rapid.IntRange(2, 5).Draw(t, "versions")
@@ -231,8 +230,7 @@ func anyTrue(m map[string]bool) bool {
 // TestAFailingInstallationIsTriedEverMoreSeldom: the API server refuses the Deployment for ever.
 func TestAFailingInstallationIsTriedEverMoreSeldom(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
-	objects, err := fromFiles("base.yaml", "v1.yaml")
-	require.NoError(t, err)
+	objects := fromFiles("base.yaml", "v1.yaml")
 	require.NoError(t, cluster.Create(objects...))
 	start := cluster.Now()
 	var tries []time.Duration
@@ -347,8 +345,7 @@ func TestAnExcludedAnnotationRollsNothing(t *testing.T) {
 func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := newWorld(csv.Config{})
-	objects, err := fromFiles("base.yaml", "v1.yaml")
-	require.NoError(t, err)
+	objects := fromFiles("base.yaml", "v1.yaml")
 	v := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
 	v.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing"}}
 	require.NoError(t, cluster.Create(append(objects, &apiregistrationv1.APIService{
@@ -391,8 +388,7 @@ func TestThreeVersionsAtOnce(t *testing.T) {
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			cluster, driver := newWorld(csv.Config{})
-			objects, err := fromFiles("base.yaml", "v1.yaml")
-			require.NoError(t, err)
+			objects := fromFiles("base.yaml", "v1.yaml")
 			require.NoError(t, cluster.Create(objects[:3]...))
 			template := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
 			for _, i := range order {

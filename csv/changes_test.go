@@ -147,8 +147,7 @@ func editCSV(t *testing.T, c *fake.Cluster, change func(v *v1alpha1.ClusterServi
 // second creates the next version, changed, with the permissions that it needs.
 func second(change func(v *v1alpha1.ClusterServiceVersion)) func(t *testing.T, c *fake.Cluster) {
 	return func(t *testing.T, c *fake.Cluster) {
-		objects, err := fromFiles("rbac-v2.yaml", "v2.yaml")
-		require.NoError(t, err)
+		objects := fromFiles("rbac-v2.yaml", "v2.yaml")
 		change(objects[2].(*v1alpha1.ClusterServiceVersion))
 		require.NoError(t, c.Create(objects...))
 	}
@@ -292,8 +291,7 @@ func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, driver := newWorld(csv.Config{})
-			objects, err := fromFiles("base.yaml", "v1.yaml")
-			require.NoError(t, err)
+			objects := fromFiles("base.yaml", "v1.yaml")
 			c.lack(objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion))
 			require.NoError(t, cluster.Create(objects...))
 			require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
@@ -317,8 +315,7 @@ func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
-	objects, err := fromFiles("base.yaml", "v1.yaml")
-	require.NoError(t, err)
+	objects := fromFiles("base.yaml", "v1.yaml")
 	objects[0].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "limited"
 	require.NoError(t, cluster.Create(append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited"}})...))
 	allowed := false
@@ -359,8 +356,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, driver := newWorld(csv.Config{})
-			objects, err := fromFiles("base.yaml", "v1.yaml")
-			require.NoError(t, err)
+			objects := fromFiles("base.yaml", "v1.yaml")
 			require.NoError(t, cluster.Create(objects[:3]...))
 			template := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
 			template.Spec.InstallStrategy.StrategySpec.ClusterPermissions = nil

@@ -182,8 +182,7 @@ func TestTakingADeploymentOver(t *testing.T) {
 
 // OLM's case: only owned Deployments that the spec lacks are deleted.
 func TestARemovedDeploymentGoes(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
+	in := healthy(t)
 	old, foreign := in.Deployments.Items[0].DeepCopy(), in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"
 	foreign.Name, foreign.UID, foreign.OwnerReferences = "foreign", "foreign", nil
@@ -195,8 +194,7 @@ func TestARemovedDeploymentGoes(t *testing.T) {
 }
 
 func TestWordsOfTheSpecAreNoRollout(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
+	in := healthy(t)
 	in.ClusterServiceVersion.Generation = 9
 	in.ClusterServiceVersion.Spec.Description = "new words"
 	check(t, in, olmcore.Result{})

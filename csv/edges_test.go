@@ -85,8 +85,7 @@ func TestAnObjectListedTwiceIsRefused(t *testing.T) {
 		"Roles":         func(in *csv.Input) { in.Roles.Items = append(in.Roles.Items, in.Roles.Items...) },
 	} {
 		t.Run(field, func(t *testing.T) {
-			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-			deploy(t, &in)
+			in := healthy(t)
 			in.Subscriptions.Items = many(100)
 			reconciled(t, in)
 			twice(&in)
@@ -111,11 +110,7 @@ func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
 	for name, want := range map[string]int{"cool": 1, "warm": 0} {
 		other := other.DeepCopy()
 		other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = name
-		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, other, csvtest.Delegator(), namespace("ns", nil), group()}, olmcore.Everything)
-		require.NoError(t, err)
-		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-		require.NoError(t, err)
-		in.Now = now
+		in := gathered(t, c, other, csvtest.Delegator(), namespace("ns", nil), group())
 		require.Len(t, in.Neighbours.Items, want)
 		require.Len(t, in.Deletion.WellKnown.Items, 1)
 		out := reconciled(t, in)
@@ -223,18 +218,14 @@ func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
 	for owner, want := range map[string]int{"other.v1": 1, "third.v1": 0} {
 		d := d.DeepCopy()
 		d.Labels["olm.owner"] = owner
-		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, other, d}, olmcore.Everything)
-		require.NoError(t, err)
-		got, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-		require.NoError(t, err)
+		got := gathered(t, in.ClusterServiceVersion, other, d)
 		require.Len(t, got.Neighbours.Items, want, owner)
 	}
 }
 
 // TestAStoredReportThatIsUnmetIsRefreshed while Succeeded, without an entry in the history.
 func TestAStoredReportThatIsUnmetIsRefreshed(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
+	in := healthy(t)
 	in.ClusterServiceVersion.Status.RequirementStatus = metReport()
 	check(t, in, olmcore.Result{})
 	in.ClusterServiceVersion.Status.RequirementStatus[0].Status = "NotPresent"

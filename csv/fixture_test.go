@@ -223,6 +223,14 @@ func checkpointOf(in csv.Input) *olmcore.Checkpoint {
 	return out.Checkpoint
 }
 
+// healthy is input's CSV, installed.
+func healthy(t testing.TB) csv.Input {
+	t.Helper()
+	in := input(succeeded, "InstallSucceeded", wellDone)
+	deploy(t, &in)
+	return in
+}
+
 // deleted is an Input whose CSV was deleted ten seconds ago, with nothing to clean up after but its Deployments.
 func deleted(in csv.Input) csv.Input {
 	in.ClusterServiceVersion.DeletionTimestamp, in.Deletion = ago(10*time.Second), csvtest.Deletion()
@@ -231,8 +239,7 @@ func deleted(in csv.Input) csv.Input {
 
 // leaving is a healthy operator that was deleted.
 func leaving(t *testing.T) csv.Input {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
+	in := healthy(t)
 	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
 	return deleted(in)
 }
@@ -557,4 +564,19 @@ func clusterObjectsOf(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) 
 		}
 	}
 	return left
+}
+
+// gather is the Input of CSV ns/cool.v1.
+func gather(t require.TestingT, r olmcore.Reader) csv.Input {
+	in, err := csv.Gather(context.Background(), r, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	in.Now, in.KubernetesVersion = now, kubernetesVersion
+	return in
+}
+
+// gathered is that Input in a cluster that has nothing but these objects.
+func gathered(t require.TestingT, objects ...olmcore.Object) csv.Input {
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	require.NoError(t, err)
+	return gather(t, snapshot)
 }

@@ -168,11 +168,10 @@ func TestWhatChangesTheResultIsAffected(t *testing.T) {
 	}{
 		"installed": {func(*fake.Cluster, *fake.Driver) {}, 5},
 		"in mid-upgrade": {func(c *fake.Cluster, d *fake.Driver) {
-			more, err := fromFiles("rbac-v2.yaml", "v2.yaml")
-			require.NoError(t, err)
+			more := fromFiles("rbac-v2.yaml", "v2.yaml")
 			require.NoError(t, c.Create(more...))
 			for range 3 {
-				_, err = d.Round(context.Background())
+				_, err := d.Round(context.Background())
 				require.NoError(t, err)
 			}
 		}, 3},

@@ -134,8 +134,7 @@ func TestOneOperatorWinsAnAPI(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
-		objects, err := fromFiles("base.yaml", "v1.yaml")
-		require.NoError(t, err)
+		objects := fromFiles("base.yaml", "v1.yaml")
 		template := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
 		template.Spec.InstallStrategy.StrategySpec.ClusterPermissions = nil
 		template.Spec.InstallModes = []v1alpha1.InstallMode{{Type: "AllNamespaces", Supported: true}}
@@ -284,8 +283,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		}, "NotObserved", [2]string{}, "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-			deploy(t, &in)
+			in := healthy(t)
 			in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = c.own
 			if c.change != nil {
 				c.change(&in)
@@ -326,8 +324,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 }
 
 func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	deploy(t, &in)
+	in := healthy(t)
 	in.OperatorGroups.Items[0].Annotations = nil
 	in.OtherGroups = olmcore.Found(otherGroup(coolAPI, ""))
 	for name, change := range map[string]func(o *metav1.ObjectMeta){

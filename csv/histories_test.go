@@ -48,8 +48,7 @@ type history struct {
 
 func newHistory(t *rapid.T) *history {
 	c, d := newWorld(csv.Config{})
-	base, err := fromFiles("base.yaml", "v1.yaml")
-	require.NoError(t, err)
+	base := fromFiles("base.yaml", "v1.yaml")
 	require.NoError(t, c.Create(base[:3]...))
 	require.NoError(t, c.RunFor(time.Second)) // the CRD is established
 	h := &history{c: c, d: d, template: base[len(base)-1].(*v1alpha1.ClusterServiceVersion), forbidden: map[string]bool{}, seen: map[types.UID]*v1alpha1.ClusterServiceVersion{}}
@@ -551,13 +550,9 @@ func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) cs
 	for _, o := range world {
 		objects = append(objects, o)
 	}
-	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
-	require.NoError(t, err)
-	in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-	require.NoError(t, err)
-	in.Now, in.KubernetesVersion, in.Judged = now, kubernetesVersion, judged
-	out := reconciled(t, in)
-	return out
+	in := gathered(t, objects...)
+	in.Judged = judged
+	return reconciled(t, in)
 }
 
 // TestAFrozenVersionSeesWhatChanged: by content, whatever times the objects have.
@@ -659,8 +654,7 @@ func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 						in.Judged = nil
 					}
 				})
-				objects, err := fromFiles("base.yaml", "v1.yaml")
-				require.NoError(t, err)
+				objects := fromFiles("base.yaml", "v1.yaml")
 				objects[0].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "weak"
 				require.NoError(t, cluster.Create(append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "weak"}})...))
 				allowed := false

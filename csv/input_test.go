@@ -74,8 +74,7 @@ func TestEveryListThatIsNeededIsAskedFor(t *testing.T) {
 
 func TestGatherKeepsWhatMatters(t *testing.T) {
 	c, d := newWorld(csv.Config{})
-	objects, err := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml", "v2.yaml")
-	require.NoError(t, err)
+	objects := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml", "v2.yaml")
 	require.NoError(t, c.Create(objects...))
 	stranger := operator("stranger.v1", 1)
 	stranger.Spec.CustomResourceDefinitions.Owned = nil
@@ -207,9 +206,7 @@ func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 		}
 		snapshot, err := olmcore.NewSnapshot(objects, read...)
 		require.NoError(t, err)
-		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-		require.NoError(t, err)
-		in.Now, in.KubernetesVersion = now, kubernetesVersion
+		in := gather(t, snapshot)
 		out, err := outcome(in)
 		require.NoError(t, err)
 		a := assess(t, in)
@@ -277,9 +274,7 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 			}
 			snapshot, err := olmcore.NewSnapshot(objects, read...)
 			require.NoError(t, err)
-			in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-			require.NoError(t, err)
-			in.Now = now
+			in := gather(t, snapshot)
 			if without == "ClusterRole" {
 				in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 				in.ClusterServiceVersion.Spec.Cleanup.Enabled = false

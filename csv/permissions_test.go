@@ -3,7 +3,6 @@
 package csv_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
@@ -334,11 +332,7 @@ func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
 		addTo(&objects, in.RoleBindings.Items)
 		addTo(&objects, in.ClusterRoles.Items)
 		addTo(&objects, in.ClusterRoleBindings.Items)
-		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
-		require.NoError(t, err)
-		gathered, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-		require.NoError(t, err)
-		gathered.Now = in.Now
+		gathered := gathered(t, objects...)
 		if diff := cmp.Diff(want, assess(t, gathered).Requirements); diff != "" {
 			t.Fatalf("(-all +gathered):\n%s", diff)
 		}

@@ -249,8 +249,7 @@ func TestInstallModes(t *testing.T) {
 // TestADeploymentThatCannotBeDeletedIsAskedForAgain, as long as it is there.
 // OLM's case: a failed look-up decides nothing, a failed deletion is repeated.
 func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", wellDone)
-	deploy(t, &in)
+	in := healthy(t)
 	old := in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"
 	in.Deployments.Items = append(in.Deployments.Items, old)

@@ -62,8 +62,7 @@ func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 func TestALostServiceAccountComesBack(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := newWorld(csv.Config{})
-	base, err := fromFiles("base.yaml", "v1.yaml")
-	require.NoError(t, err)
+	base := fromFiles("base.yaml", "v1.yaml")
 	require.NoError(t, cluster.Create(base[0], base[1], base[len(base)-1]))
 	require.NoError(t, driver.RunUntilIdle(ctx, time.Minute))
 	v := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")

@@ -3,7 +3,6 @@
 package csv_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +16,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -46,11 +43,7 @@ func uninstalling(t *testing.T) []olmcore.Object {
 
 // deletes lists the custom resources that the clean-up deletes in a world.
 func deletes(t require.TestingT, world []olmcore.Object) []string {
-	snapshot, err := olmcore.NewSnapshot(world, olmcore.Everything)
-	require.NoError(t, err)
-	in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
-	require.NoError(t, err)
-	in.Now = now
+	in := gathered(t, world...)
 	out := reconciled(t, in)
 	require.Empty(t, out.Operands, "Gather answers what the clean-up asks for")
 	var found []string

@@ -3,6 +3,7 @@
 package csv_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -35,23 +36,22 @@ import (
 // up.
 const rounds = 16
 
-func fromFiles(names ...string) ([]olmcore.Object, error) {
-	var all []olmcore.Object
+// fromFiles returns the objects of files of testdata.
+func fromFiles(names ...string) (all []olmcore.Object) {
 	for _, name := range names {
-		f, err := os.Open("testdata/" + name)
+		data, err := os.ReadFile("testdata/" + name)
 		if err != nil {
-			return nil, err
+			panic(err)
 		}
-		found, err := manifest.Read(name, f)
-		_ = f.Close()
+		found, err := manifest.Read(name, bytes.NewReader(data))
 		if err != nil {
-			return nil, err
+			panic(err)
 		}
 		for _, o := range found {
 			all = append(all, o.Object)
 		}
 	}
-	return all, nil
+	return all
 }
 
 func world(steps func(c *fake.Cluster, d *fake.Driver) error, files ...string) invariant.World {
@@ -59,10 +59,7 @@ func world(steps func(c *fake.Cluster, d *fake.Driver) error, files ...string) i
 		Rounds: rounds,
 		New: func() (*fake.Cluster, error) {
 			c, d := newWorld(csv.Config{})
-			objects, err := fromFiles(files...)
-			if err != nil {
-				return nil, err
-			}
+			objects := fromFiles(files...)
 			if err := c.Create(objects...); err != nil {
 				return nil, err
 			}
@@ -89,10 +86,7 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 			if err := installed(c, d); err != nil {
 				return err
 			}
-			objects, err := fromFiles("rbac-v2.yaml", "v2.yaml")
-			if err != nil {
-				return err
-			}
+			objects := fromFiles("rbac-v2.yaml", "v2.yaml")
 			return c.Create(objects...)
 		}, "base.yaml", "v1.yaml"),
 		"both versions at once": world(asIs, "base.yaml", "rbac-v2.yaml", "v1.yaml", "v2.yaml"),
@@ -122,11 +116,9 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 func TestAnyChainEndsWithItsHead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
-		base, err := fromFiles("base.yaml")
-		require.NoError(t, err)
+		base := fromFiles("base.yaml")
 		require.NoError(t, c.Create(base...))
-		v1, err := fromFiles("v1.yaml")
-		require.NoError(t, err)
+		v1 := fromFiles("v1.yaml")
 		n := rapid.IntRange(1, 5).Draw(t, "versions")
 		cycle := rapid.Bool().Draw(t, "cycle")
 		order := rapid.Permutation(indices(n)).Draw(t, "order")
@@ -248,8 +240,7 @@ func TestTwoWorkersWithOldCaches(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
-		base, err := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml")
-		require.NoError(t, err)
+		base := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml")
 		for _, o := range base[3:] {
 			require.NoError(t, h.c.Create(o))
 		}
@@ -299,8 +290,7 @@ func TestTwoWorkersWithOldCaches(t *testing.T) {
 			"settle": func(t *rapid.T) { require.NoError(t, h.c.RunFor(time.Second)) },
 			"later":  func(t *rapid.T) { require.NoError(t, h.c.RunFor(time.Minute)) },
 			"upgrade": func(t *rapid.T) {
-				v2, err := fromFiles("v2.yaml")
-				require.NoError(t, err)
+				v2 := fromFiles("v2.yaml")
 				_ = h.c.Create(v2...)
 			},
 			"delete": func(t *rapid.T) {
@@ -363,8 +353,7 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster, driver := newWorld(csv.Config{})
-		base, err := fromFiles("base.yaml")
-		require.NoError(t, err)
+		base := fromFiles("base.yaml")
 		require.NoError(t, cluster.Create(base[1:]...))
 		require.NoError(t, cluster.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "target"}}))
 		require.NoError(t, cluster.RunFor(time.Second))
@@ -375,8 +364,7 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 			}
 			return nil
 		}
-		v1, err := fromFiles("v1.yaml")
-		require.NoError(t, err)
+		v1 := fromFiles("v1.yaml")
 		require.NoError(t, cluster.Create(v1...))
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			groups := groupsOf(cluster)
@@ -395,10 +383,8 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 					require.NoError(t, fake.Edit(cluster, "ns", groups[len(groups)-1].Name, func(g *operatorsv1.OperatorGroup) { g.Spec = spec }))
 				}
 			case 4:
-				if objects, err := fromFiles("rbac-v2.yaml", "v2.yaml"); err == nil {
-					for _, o := range objects {
-						require.NoError(t, ignoreExisting(cluster.Create(o)))
-					}
+				for _, o := range fromFiles("rbac-v2.yaml", "v2.yaml") {
+					require.NoError(t, ignoreExisting(cluster.Create(o)))
 				}
 			case 5:
 				cluster.Inject(fake.Fault{
@@ -450,8 +436,7 @@ func TestAClockThatJumpsHarmsNothing(t *testing.T) {
 			return fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", name)
 		}
 		bring := func(files ...string) {
-			objects, err := fromFiles(files...)
-			require.NoError(t, err)
+			objects := fromFiles(files...)
 			require.NoError(t, cluster.Create(objects...))
 			for range rapid.IntRange(0, 12).Draw(t, "rounds") {
 				_, err := driver.Round(ctx)
