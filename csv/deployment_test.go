@@ -277,11 +277,8 @@ func adoptions() map[string]adoption {
 			v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			affinity(nil), affinity(&corev1.Affinity{NodeAffinity: node}),
 		},
-		"a variable twice in the CSV": {env("A", "1", "A", "2"), v1alpha1.SubscriptionConfig{Env: variables("A", "3")}, env("A", "3", "A", "2"), env("A", "3")},
-		"a variable twice in the configuration": {
-			same, v1alpha1.SubscriptionConfig{Env: variables("A", "1", "A", "2")},
-			env("A", "1", "A", "2"), env("A", "2"),
-		},
+		"a variable twice in the CSV":           {env("A", "1", "A", "2"), v1alpha1.SubscriptionConfig{Env: variables("A", "3")}, env("A", "3", "A", "2"), env("A", "3")},
+		"a variable twice in the configuration": {same, v1alpha1.SubscriptionConfig{Env: variables("A", "1", "A", "2")}, env("A", "1", "A", "2"), env("A", "2")},
 		"a variable replaced after another was appended": {
 			env("A", "1"), v1alpha1.SubscriptionConfig{Env: variables("B", "2", "A", "3")},
 			env("A", "1", "B", "2"), env("A", "3", "B", "2"),

@@ -494,9 +494,7 @@ func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.
 			if !serves {
 				crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
 					Name: d.Version, Served: true, Storage: len(crd.Spec.Versions) == 0,
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-						Type: "object", XPreserveUnknownFields: new(true),
-					}},
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
 				})
 			}
 		}

@@ -269,15 +269,9 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns"))
 		}, "Health", [2]string{}, "-"},
-		"a static group cannot be added to": {"", func(in *csv.Input) {
-			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
-		}, "APIConflict", static, "-"},
-		"a static group that lists them": {coolAPI, func(in *csv.Input) {
-			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
-		}, "Health", [2]string{}, "-"},
-		"the other groups were not read": {coolAPI, func(in *csv.Input) {
-			in.OtherGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{}
-		}, "NotObserved", [2]string{}, "-"},
+		"a static group cannot be added to": {"", func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true }, "APIConflict", static, "-"},
+		"a static group that lists them":    {coolAPI, func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true }, "Health", [2]string{}, "-"},
+		"the other groups were not read":    {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, "NotObserved", [2]string{}, "-"},
 		"the other operators were not read": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		}, "NotObserved", [2]string{}, "-"},

@@ -99,9 +99,7 @@ func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
 		"the CSV names no group": {func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = map[string]string{"olm.targetNamespaces": ""}
 		}, []olmcore.Object{selecting("")}, []string{"ns/own"}},
-		"nothing was annotated": {func(c *v1alpha1.ClusterServiceVersion) {
-			delete(c.Annotations, "olm.targetNamespaces")
-		}, []olmcore.Object{selecting("")}, nil},
+		"nothing was annotated": {func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") }, []olmcore.Object{selecting("")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := uninstalling(t)
@@ -235,12 +233,7 @@ func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		ref  *corev1.ObjectReference
 		want *corev1.ObjectReference
-	}{
-		"the group's own":      {&own, &own},
-		"of another namespace": {&foreign, nil},
-		"of another name":      {&renamed, nil},
-		"none yet":             {nil, nil},
-	} {
+	}{"the group's own": {&own, &own}, "of another namespace": {&foreign, nil}, "of another name": {&renamed, nil}, "none yet": {nil, nil}} {
 		t.Run(name, func(t *testing.T) {
 			in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
 			in.OperatorGroups.Items[0].Spec.ServiceAccountName, in.OperatorGroups.Items[0].Status.ServiceAccountRef = "limited", c.ref

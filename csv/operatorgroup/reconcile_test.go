@@ -303,13 +303,9 @@ func TestLabelsRolesAndProvidedAPIs(t *testing.T) {
 		"a CSV that was stopped for its APIs provides nothing": {func(in *operatorgroup.Input) {
 			fail(in.ClusterServiceVersions.Items[0], "InterOperatorGroupOwnerConflict")
 		}, []string{"annotate Hot.v1.example.com"}},
-		"one that the group does not support keeps its APIs": {func(in *operatorgroup.Input) {
-			fail(in.ClusterServiceVersions.Items[0], "UnsupportedOperatorGroup")
-		}, nil},
-		"nor one without targets": {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces") }, nil},
-		"a copy provides nothing": {func(in *operatorgroup.Input) {
-			in.ClusterServiceVersions.Items[0].Status.Reason = "Copied"
-		}, []string{"annotate Hot.v1.example.com"}},
+		"one that the group does not support keeps its APIs": {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "UnsupportedOperatorGroup") }, nil},
+		"nor one without targets":                            {func(in *operatorgroup.Input) { fail(in.ClusterServiceVersions.Items[0], "NoTargetNamespaces") }, nil},
+		"a copy provides nothing":                            {func(in *operatorgroup.Input) { in.ClusterServiceVersions.Items[0].Status.Reason = "Copied" }, []string{"annotate Hot.v1.example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := groupInput(t)
