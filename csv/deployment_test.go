@@ -38,106 +38,6 @@ func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
 	return nil
 }
 
-// OLM's case: env: added, overwritten, emptied, in every container.
-func TestSubscriptionConfig(t *testing.T) {
-	affinity := func(node, pod, anti bool) *corev1.Affinity {
-		a := &corev1.Affinity{}
-		if node {
-			a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
-		}
-		if pod {
-			a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a"}}}
-		}
-		if anti {
-			a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "b"}}}
-		}
-		return a
-	}
-	env := func(pairs ...string) []corev1.EnvVar {
-		var list []corev1.EnvVar
-		for i := 0; i < len(pairs); i += 2 {
-			list = append(list, corev1.EnvVar{Name: pairs[i], Value: pairs[i+1]})
-		}
-		return list
-	}
-	condition := corev1.EnvVar{Name: "OPERATOR_CONDITION_NAME", Value: "cool.v1"}
-	toleration := corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}
-	for name, c := range map[string]struct {
-		pod    func(p *corev1.PodSpec)
-		config v1alpha1.SubscriptionConfig
-		want   func(p *corev1.PodSpec)
-	}{
-		"env is overridden in place, then appended": {
-			func(p *corev1.PodSpec) { p.Containers[0].Env = env("A", "1", "B", "2") },
-			v1alpha1.SubscriptionConfig{Env: env("C", "3", "A", "9")},
-			func(p *corev1.PodSpec) { p.Containers[0].Env = append(env("A", "9", "B", "2", "C", "3"), condition) },
-		},
-		"init containers keep their env": {
-			func(p *corev1.PodSpec) { p.InitContainers = []corev1.Container{{Name: "init"}} },
-			v1alpha1.SubscriptionConfig{Env: env("A", "1")},
-			func(p *corev1.PodSpec) { p.Containers[0].Env = append(env("A", "1"), condition) },
-		},
-		"tolerations are not repeated": {
-			func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{toleration} },
-			v1alpha1.SubscriptionConfig{Tolerations: []corev1.Toleration{toleration, {Key: "b"}}},
-			func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{toleration, {Key: "b"}} },
-		},
-		"volumes and mounts are replaced by name": {
-			func(p *corev1.PodSpec) {
-				p.Volumes = []corev1.Volume{{Name: "v"}}
-				p.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/old"}}
-			},
-			v1alpha1.SubscriptionConfig{
-				Volumes:      []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, {Name: "w"}},
-				VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/new"}},
-			},
-			func(p *corev1.PodSpec) {
-				p.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, {Name: "w"}}
-				p.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/new"}}
-			},
-		},
-		"resources and nodeSelector are replaced": {
-			func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"a": "b"} },
-			v1alpha1.SubscriptionConfig{
-				NodeSelector: map[string]string{}, Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
-			},
-			func(p *corev1.PodSpec) {
-				p.NodeSelector = map[string]string{}
-				p.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}
-			},
-		},
-		"an empty affinity removes all": {
-			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, true) }, v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{}},
-			func(p *corev1.PodSpec) { p.Affinity = nil },
-		},
-		"an empty part removes that part": {
-			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, true) },
-			v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
-			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, false) },
-		},
-		"a part replaces that part": {
-			func(p *corev1.PodSpec) { p.Affinity = affinity(true, false, false) }, v1alpha1.SubscriptionConfig{Affinity: affinity(false, true, false)},
-			func(p *corev1.PodSpec) { p.Affinity = affinity(true, true, false) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := input(installReady, "AllRequirementsMet", "")
-			pod := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
-			c.pod(pod)
-			want := pod.DeepCopy()
-			want.Containers[0].Env = append(want.Containers[0].Env, condition)
-			c.want(want)
-			in.Subscriptions = olmcore.Found(&v1alpha1.Subscription{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{Config: &c.config},
-				Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"},
-			})
-			if diff := cmp.Diff(*want, wanted(t, in).Spec.Template.Spec); diff != "" {
-				t.Errorf("Pod (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // OLM's case: annotations: never overwritten.
 func TestWhichConfigApplies(t *testing.T) {
 	sub := func(name, installed, current, value string) *v1alpha1.Subscription {
@@ -436,6 +336,10 @@ func TestConfigPartByPart(t *testing.T) {
 		"nothing is set": {same, config{}, same},
 		"env is added to every container": {same, config{Env: []env{{Name: "A", Value: "1"}}},
 			both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "1"}} })},
+		"init containers keep theirs": {func(p *corev1.PodSpec) { p.InitContainers = []corev1.Container{{Name: "init"}} }, config{Env: []env{{Name: "A", Value: "1"}}}, func(p *corev1.PodSpec) {
+			p.InitContainers = []corev1.Container{{Name: "init"}}
+			p.Containers[0].Env, p.Containers[1].Env = []env{{Name: "A", Value: "1"}}, []env{{Name: "A", Value: "1"}}
+		}},
 		"env is overwritten": {both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}} }), config{Env: []env{{Name: "A", Value: "9"}}},
 			both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "9"}, {Name: "B", Value: "2"}} })},
 		"env is emptied": {both(func(c *corev1.Container) { c.Env = []env{{Name: "A", Value: "1"}} }), config{Env: []env{{Name: "A"}}},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,41 +62,6 @@ func TestAPILabelsOfEverySort(t *testing.T) {
 	out = reconciled(t, in)
 	_, again := metadataOf(firstOf(out.Actions))
 	require.False(t, again, "they are as they should be")
-}
-
-// TestAnObjectListedTwiceIsRefused: a group that is there twice would be two groups, and which of two Deployments
-// counts depends on chance. The order of a list means nothing.
-func TestAnObjectListedTwiceIsRefused(t *testing.T) {
-	many := func(n int) (list []*v1alpha1.Subscription) {
-		for i := range n {
-			list = append(list, &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("s", n-i)}})
-		}
-		return list
-	}
-	for field, twice := range map[string]func(in *csv.Input){
-		"OperatorGroups": func(in *csv.Input) { in.OperatorGroups.Items = append(in.OperatorGroups.Items, group()) },
-		"Deployments": func(in *csv.Input) {
-			later := in.Deployments.Items[0].DeepCopy()
-			later.UID += "-later"
-			in.Deployments.Items = append([]*appsv1.Deployment{later}, in.Deployments.Items...)
-		},
-		"Subscriptions": func(in *csv.Input) { in.Subscriptions.Items = append(many(3), many(3)...) },
-		"Roles":         func(in *csv.Input) { in.Roles.Items = append(in.Roles.Items, in.Roles.Items...) },
-	} {
-		t.Run(field, func(t *testing.T) {
-			in := healthy(t)
-			in.Subscriptions.Items = many(100)
-			reconciled(t, in)
-			twice(&in)
-			_, err := csv.Reconcile(in)
-			var wrong *olmcore.InputError
-			require.ErrorAs(t, err, &wrong)
-			require.Regexp(t, "^"+field+`\[\d+\]$`, wrong.Field)
-			in.Subscriptions.Items = append(many(50), many(100)...)
-			_, err = csv.Assess(in)
-			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
-		})
-	}
 }
 
 // TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by then, so the strategies are
@@ -246,10 +210,6 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 			in.ClusterServiceVersion.Generation++
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(3))
 		},
-		"another incarnation": func(in *csv.Input) {
-			in.ClusterServiceVersion.UID = "next"
-			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(3))
-		},
 		"an annotation of the CSV went": func(in *csv.Input) { delete(in.ClusterServiceVersion.Annotations, "mine") },
 		"an annotation is excluded now": func(in *csv.Input) { in.Config.ExcludedAnnotations = []string{"mine"} },
 		"the proxy":                     func(in *csv.Input) { in.Config.ProxyEnv[0].Value = "q" },
@@ -257,15 +217,7 @@ func TestTheNoteNoticesEverySource(t *testing.T) {
 			in.Subscriptions.Items[0].Generation++
 			in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
 		},
-		"another Subscription": func(in *csv.Input) {
-			in.Subscriptions.Items[0].UID = "other"
-			in.Subscriptions.Items[0].Spec.Config.NodeSelector["x"] = "z"
-		},
 		"no Subscription": func(in *csv.Input) { in.Subscriptions.Items = nil },
-		"a CSV without generation": func(in *csv.Input) {
-			in.ClusterServiceVersion.Generation = 0
-			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = new(int32(3))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")

@@ -48,30 +48,6 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 	}
 }
 
-func TestEveryListThatIsNeededIsAskedFor(t *testing.T) {
-	for list, change := range map[string]func(in *csv.Input){
-		"ClusterServiceVersions":    func(in *csv.Input) { unread(&in.Neighbours) },
-		"CustomResourceDefinitions": func(in *csv.Input) { unread(&in.CustomResourceDefinitions) },
-		"ServiceAccounts":           func(in *csv.Input) { unread(&in.ServiceAccounts) },
-		"Roles":                     func(in *csv.Input) { unread(&in.Roles) },
-		"RoleBindings":              func(in *csv.Input) { unread(&in.RoleBindings) },
-		"ClusterRoles":              func(in *csv.Input) { unread(&in.ClusterRoles) },
-		"ClusterRoleBindings":       func(in *csv.Input) { unread(&in.ClusterRoleBindings) },
-		"Deployments":               func(in *csv.Input) { unread(&in.Deployments) },
-	} {
-		for _, phase := range []phaseName{pending, succeeded, failed} {
-			in := input(phase, "InstallSucceeded", "")
-			deploy(t, &in)
-			change(&in)
-			out := reconciled(t, in)
-			require.Len(t, out.Diagnostics, 1, "%s in %s", list, phase)
-			require.Equal(t, csv.ReasonNotObserved, out.Diagnostics[0].Reason)
-			require.Contains(t, out.Diagnostics[0].Message, "list of "+list+" ")
-			require.Empty(t, out.Transitions)
-		}
-	}
-}
-
 func TestGatherKeepsWhatMatters(t *testing.T) {
 	c, d := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml", "v2.yaml")

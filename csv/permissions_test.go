@@ -4,6 +4,7 @@ package csv_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,88 +81,6 @@ func account(in csv.Input) v1alpha1.RequirementStatus {
 	return v1alpha1.RequirementStatus{}
 }
 
-func TestPermissions(t *testing.T) {
-	pods := rule("get", "", "pods")
-	for name, c := range map[string]struct {
-		namespaced, cluster []rbacv1.PolicyRule
-		change              func(in *csv.Input)
-		status, message     string
-	}{
-		"a Role grants it":                   {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { grantInNamespace(in, pods) }, "Present", ""},
-		"a ClusterRole grants it":            {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { grantInCluster(in, pods) }, "Present", ""},
-		"a Role grants nothing cluster-wide": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) { grantInNamespace(in, pods) }, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"two Roles grant it together": {[]rbacv1.PolicyRule{rule("get list", "", "pods")}, nil, func(in *csv.Input) {
-			grantInNamespace(in, pods)
-			grantInNamespace(in, rule("list", "", "pods"))
-		}, "Present", ""},
-		"wildcards grant it":                      {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, "Present", ""},
-		"a wildcard is wanted and not granted":    {[]rbacv1.PolicyRule{rule("*", "", "pods")}, nil, func(in *csv.Input) { grantInNamespace(in, rule("get list watch create", "", "pods")) }, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"a subresource is granted by */sub":       {[]rbacv1.PolicyRule{rule("get", "", "pods/exec")}, nil, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "*/exec")) }, "Present", ""},
-		"a named resource is granted by all":      {[]rbacv1.PolicyRule{rule("get", "", "pods", "a")}, nil, func(in *csv.Input) { grantInNamespace(in, pods) }, "Present", ""},
-		"all resources are not granted by a name": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"a URL is granted":                        {nil, []rbacv1.PolicyRule{urlRule("get", "/osbs")}, func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs")) }, "Present", ""},
-		"a URL is granted by a prefix":            {nil, []rbacv1.PolicyRule{urlRule("get", "/osbs/x")}, func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, "Present", ""},
-		"a prefix needs the slash":                {nil, []rbacv1.PolicyRule{urlRule("get", "/osbs")}, func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"a RoleBinding grants no URL":             {[]rbacv1.PolicyRule{urlRule("get", "/osbs")}, nil, func(in *csv.Input) { grantInNamespace(in, urlRule("get", "/osbs")) }, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"a group of all accounts grants it": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
-			grantInNamespace(in, pods)
-			in.RoleBindings.Items[0].Subjects = []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts:ns"}}
-		}, "Present", ""},
-		"the account's user name grants it": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
-			grantInNamespace(in, pods)
-			in.RoleBindings.Items[0].Subjects = []rbacv1.Subject{{Kind: "User", Name: "system:serviceaccount:ns:cool"}}
-		}, "Present", ""},
-		"an aggregated ClusterRole without rules": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) {
-			grantInCluster(in)
-			in.ClusterRoles.Items[0].AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
-			in.ClusterRoles.Items = append(in.ClusterRoles.Items, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}})
-		}, "Present", ""},
-		"an aggregated ClusterRole takes in another one": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) {
-			grantInCluster(in)
-			all := &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
-			in.ClusterRoles.Items[0].AggregationRule, in.ClusterRoles.Items[0].Labels = all, map[string]string{"a": "b"}
-			part := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}, AggregationRule: all}
-			in.ClusterRoles.Items = append(in.ClusterRoles.Items, part)
-		}, "Present", ""},
-		"an aggregated ClusterRole with rules has those": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) {
-			grantInCluster(in, rule("list", "", "pods"))
-			in.ClusterRoles.Items[0].AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
-			in.ClusterRoles.Items = append(in.ClusterRoles.Items, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}})
-		}, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"a Role that goes with another CSV does not count": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
-			grantInNamespace(in, pods)
-			in.Roles.Items[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "other"}}
-		}, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"a Role with both owners counts": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
-			grantInNamespace(in, pods)
-			in.Roles.Items[0].OwnerReferences = []metav1.OwnerReference{
-				{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "other"},
-				{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "uid-cool.v1"},
-			}
-		}, "Present", ""},
-		"a ClusterRole labelled for the predecessor does not count": {nil, []rbacv1.PolicyRule{pods}, func(in *csv.Input) {
-			grantInCluster(in, pods)
-			in.ClusterRoles.Items[0].Labels = map[string]string{"olm.owner": "cool.v0", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"}
-		}, "PresentNotSatisfied", "Policy rule not satisfied for service account"},
-		"the account is missing": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) { in.ServiceAccounts = olmcore.Found[*corev1.ServiceAccount]() }, "NotPresent", "Service account does not exist"},
-		"the account is another CSV's": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
-			in.ServiceAccounts.Items[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", UID: "other"}}
-		}, "PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion"},
-		"the account is a ConfigMap's": {[]rbacv1.PolicyRule{pods}, nil, func(in *csv.Input) {
-			grantInNamespace(in, pods)
-			in.ServiceAccounts.Items[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", UID: "other"}}
-		}, "Present", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := permissionInput(c.namespaced, c.cluster)
-			c.change(&in)
-			r := account(in)
-			require.Equal(t, c.status, string(r.Status))
-			require.Equal(t, c.message, r.Message)
-		})
-	}
-}
-
 // reviews is a SubjectAccessReview for every part of a rule, one by one.
 func reviews(want rbacv1.PolicyRule, cluster, namespaced []rbacv1.PolicyRule) bool {
 	or := func(list []string) []string {
@@ -192,12 +111,7 @@ func reviews(want rbacv1.PolicyRule, cluster, namespaced []rbacv1.PolicyRule) bo
 
 func review(rules []rbacv1.PolicyRule, verb, url, group, resource, name string) bool {
 	has := func(list []string, value string) bool {
-		for _, x := range list {
-			if x == value || x == "*" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
 	for _, r := range rules {
 		if !has(r.Verbs, verb) {
@@ -213,18 +127,9 @@ func review(rules []rbacv1.PolicyRule, verb, url, group, resource, name string) 
 		}
 		resourceOK := has(r.Resources, resource)
 		if i := strings.Index(resource, "/"); i >= 0 {
-			resourceOK = resourceOK || contains(r.Resources, "*"+resource[i:])
+			resourceOK = resourceOK || slices.Contains(r.Resources, "*"+resource[i:])
 		}
-		if has(r.APIGroups, group) && resourceOK && (len(r.ResourceNames) == 0 || name != "" && contains(r.ResourceNames, name)) {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
+		if has(r.APIGroups, group) && resourceOK && (len(r.ResourceNames) == 0 || name != "" && slices.Contains(r.ResourceNames, name)) {
 			return true
 		}
 	}
@@ -412,6 +317,14 @@ func TestWhichRolesCount(t *testing.T) {
 			change(in)
 		}
 	}
+	aggregated := func(rules ...rbacv1.PolicyRule) func(in *csv.Input) {
+		return func(in *csv.Input) {
+			grantInCluster(in, rules...)
+			in.ClusterRoles.Items[0].AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
+			part := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"a": "b"}}, Rules: []rbacv1.PolicyRule{pods}}
+			in.ClusterRoles.Items = append(in.ClusterRoles.Items, part)
+		}
+	}
 	for name, c := range map[string]struct {
 		wanted rbacv1.PolicyRule
 		change func(in *csv.Input)
@@ -467,7 +380,26 @@ func TestWhichRolesCount(t *testing.T) {
 		"the user of the account":        {pods, subject("User", "system:serviceaccount:ns:cool"), true},
 		"the user of another account":    {pods, subject("User", "system:serviceaccount:ns:other"), false},
 		"a user of the account's name":   {pods, subject("User", "cool"), false},
-		"all verbs of all there is":      {rule("*", "*", "*"), func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
+		"a ClusterRole":                  {pods, func(in *csv.Input) { grantInCluster(in, pods) }, true},
+		"everything":                     {pods, func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
+		"one of them by its name":        {pods, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
+		"a URL by a prefix":              {urlRule("get", "/osbs/x"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, true},
+		"a Role for all namespaces": {pods, role(func(in *csv.Input) {
+			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
+			s.ClusterPermissions, s.Permissions = s.Permissions, nil
+		}), false},
+		"an aggregated ClusterRole without rules": {pods, aggregated(), true},
+		"an aggregated ClusterRole with rules":    {pods, aggregated(rule("list", "", "pods")), false},
+		"an aggregated ClusterRole takes in another one": {pods, func(in *csv.Input) {
+			aggregated()(in)
+			whole, part := in.ClusterRoles.Items[0], in.ClusterRoles.Items[1]
+			whole.Labels, part.AggregationRule = part.Labels, whole.AggregationRule
+		}, true},
+		"a ClusterRole labelled for the predecessor": {pods, func(in *csv.Input) {
+			grantInCluster(in, pods)
+			in.ClusterRoles.Items[0].Labels = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v0"}.Labels()
+		}, false},
+		"all verbs of all there is": {rule("*", "*", "*"), func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
 		"all is more than each by itself": {rule("*", "", "pods"), func(in *csv.Input) {
 			grantInNamespace(in, rule("get list watch create update patch delete", "", "pods"))
 		}, false},
@@ -513,12 +445,6 @@ func TestRequirements(t *testing.T) {
 	established := func(i int, to apiextensionsv1.ConditionStatus) func(*csv.Input) {
 		return func(in *csv.Input) { in.CustomResourceDefinitions.Items[0].Status.Conditions[i].Status = to }
 	}
-	alongside := func(value string) func(*csv.Input) {
-		return func(in *csv.Input) {
-			predecessorOf(in, replacing)
-			in.CustomResourceDefinitions.Items[0].Annotations = map[string]string{"operatorframework.io/installed-alongside-1": value}
-		}
-	}
 	requires := func(in *csv.Input) {
 		in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{
 			{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing"},
@@ -556,10 +482,6 @@ func TestRequirements(t *testing.T) {
 		"the kind is another": {"CustomResourceDefinition", func(in *csv.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Names.Kind = "Hot"
 		}, crd("Present", present, "crd")},
-		"a CRD came with the version before":   {"CustomResourceDefinition", alongside("ns/cool.v0"), crd("PresentNotSatisfied", "CRD installed alongside other CSV(s): cool.v0", "")},
-		"a CRD came with this version":         {"CustomResourceDefinition", alongside("ns/cool.v1"), crd("Present", present, "crd")},
-		"a CRD came with another namespace's":  {"CustomResourceDefinition", alongside("other/cool.v0"), crd("Present", present, "crd")},
-		"a CRD came with one that is gone":     {"CustomResourceDefinition", alongside("ns/gone"), crd("Present", present, "crd")},
 		"a required APIService is not found":   {"APIService", requires, apiService("NotPresent", "APIService v1.api.example.com not found", "")},
 		"a required APIService is unavailable": {"APIService", func(in *csv.Input) { offers(in, "False") }, apiService("NotPresent", "APIService v1.api.example.com is not available", "")},
 		"a required APIService is available":   {"APIService", func(in *csv.Input) { offers(in, "True") }, apiService("Present", "", "api")},
