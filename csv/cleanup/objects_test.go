@@ -58,34 +58,24 @@ func TestOthersObjectsStayInEveryMode(t *testing.T) {
 
 // TestBindingsForCertificatesAreOursByName, in kube-system as in the cluster.
 func TestBindingsForCertificatesAreOursByName(t *testing.T) {
+	labelled := func(key, value string) func(*rbacv1.RoleBinding, *cleanup.Input) {
+		return func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
+			o.Labels = ours("").Labels
+			o.Labels["olm.managed"], o.Labels[key] = "true", value
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(o *rbacv1.RoleBinding, in *cleanup.Input)
 		ours   bool
 	}{
-		"ours": {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
-		"labelled as ours": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.managed"] = "true"
-		}, true},
-		"labelled as another's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner"] = "cool.v2"
-			o.Labels["olm.managed"] = "true"
-		}, false},
-		"labelled in another namespace": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner.namespace"], o.Labels["olm.managed"] = "other", "true"
-		}, false},
-		"labelled as a group's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner.kind"], o.Labels["olm.managed"] = "OperatorGroup", "true"
-		}, false},
-		"labelled by another incarnation": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
-			o.Labels = ours("").Labels
-			o.Labels["olm.owner.uid"], o.Labels["olm.managed"] = "before", "true"
-		}, false},
-		"not managed":          {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
-		"another Deployment's": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Name = "hot-service-auth-reader" }, false},
+		"ours":                            {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
+		"labelled as ours":                {labelled("olm.owner", "cool.v1"), true},
+		"labelled as another's":           {labelled("olm.owner", "cool.v2"), false},
+		"labelled in another namespace":   {labelled("olm.owner.namespace", "other"), false},
+		"labelled as a group's":           {labelled("olm.owner.kind", "OperatorGroup"), false},
+		"labelled by another incarnation": {labelled("olm.owner.uid", "before"), false},
+		"not managed":                     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
+		"another Deployment's":            {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Name = "hot-service-auth-reader" }, false},
 		"another account too": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
 		}, false},

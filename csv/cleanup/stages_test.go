@@ -25,107 +25,78 @@ import (
 )
 
 func TestStages(t *testing.T) {
-	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}
+	role, binding := &rbacv1.ClusterRole{ObjectMeta: ours("role")}, &rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}
+	class := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}}
+	class.SetName("class")
+	class.SetLabels(ours("class").Labels)
+	csv := func(in *cleanup.Input) *v1alpha1.ClusterServiceVersion { return in.ClusterServiceVersion }
+	both := delegator()
+	both.Labels["olm.owner"], both.Labels["olm.owner.namespace"], both.Labels["olm.owner.kind"] = "cool.v1", "ns", "ClusterServiceVersion"
+	nothing := func(*cleanup.Input) {}
 	for name, c := range map[string]struct {
-		change func(in *cleanup.Input)
-		want   []string
+		objects []olmcore.Object // with owner labels
+		change  func(in *cleanup.Input)
+		want    []string
 	}{
-		"nothing outside the namespace: released at once": {func(*cleanup.Input) {}, release},
-		"the operator stops before its permissions go": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, binding}
-		}, []string{"delete Deployment cool"}},
-		"then the permissions, bindings first": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items, in.Deployments.Items = []olmcore.Object{role, binding}, nil
-		}, []string{"delete ClusterRoleBinding binding", "delete ClusterRole role"}},
-		"an operator that does not stop is not waited for long": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-			in.Deployments.Items[0].DeletionTimestamp = ago(30 * time.Second)
-		}, []string{"delete ClusterRole role"}},
-		"webhooks go before the operator": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ours("hook")}}
-		}, []string{"delete ValidatingWebhookConfiguration hook"}},
-		"an APIService goes before the operator": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role, &apiregistrationv1.APIService{ObjectMeta: ours("v1.api")}}
-		}, []string{"delete APIService v1.api"}},
-		"other cluster-scoped objects go last": {func(in *cleanup.Input) {
-			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}}
-			m := ours("class")
-			u.SetName(m.Name)
-			u.SetUID(m.UID)
-			u.SetLabels(m.Labels)
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{u}
-		}, []string{"delete PriorityClass class"}},
-		"copies go, and no others": {func(in *cleanup.Input) {
+		"nothing outside the namespace: released at once":       {nil, nothing, release},
+		"the operator stops before its permissions go":          {[]olmcore.Object{role, binding}, nothing, []string{"delete Deployment cool"}},
+		"then the permissions, bindings first":                  {[]olmcore.Object{role, binding}, func(in *cleanup.Input) { in.Deployments.Items = nil }, []string{"delete ClusterRoleBinding binding", "delete ClusterRole role"}},
+		"an operator that does not stop is not waited for long": {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Deployments.Items[0].DeletionTimestamp = ago(30 * time.Second) }, []string{"delete ClusterRole role"}},
+		"webhooks go before the operator": {
+			[]olmcore.Object{role, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ours("hook")}}, nothing, []string{"delete ValidatingWebhookConfiguration hook"},
+		},
+		"an APIService goes before the operator": {[]olmcore.Object{role, &apiregistrationv1.APIService{ObjectMeta: ours("v1.api")}}, nothing, []string{"delete APIService v1.api"}},
+		"other cluster-scoped objects go last":   {[]olmcore.Object{class}, nothing, []string{"delete PriorityClass class"}},
+		"copies go, and no others": {nil, func(in *cleanup.Input) {
 			original, another, leaving := copied("two"), copied("three"), copied("four")
 			original.Labels, original.Status.Reason, original.Annotations = nil, "InstallSucceeded", map[string]string{"olm.operatorNamespace": "two"}
 			another.Labels["olm.copiedFrom"] = "other"
 			leaving.DeletionTimestamp = ago(time.Hour)
 			renamed := copied("five")
 			renamed.Name = "cool.v2"
-			in.Deletion.Copies = olmcore.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
+			in.Copies = olmcore.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
-		"a copy on its way out is not waited for": {func(in *cleanup.Input) {
+		"a copy on its way out is not waited for": {nil, func(in *cleanup.Input) {
 			leaving := copied("four")
 			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
-			in.Deletion.Copies = olmcore.Found(leaving)
+			in.Copies = olmcore.Found(leaving)
 		}, release},
-		"copies that are made again and again hold for a minute": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+		"copies that are made again and again hold for a minute": {nil, func(in *cleanup.Input) {
+			csv(in).DeletionTimestamp = ago(10 * time.Minute)
 			late, early := copied("evil"), copied("one")
 			late.CreationTimestamp, early.CreationTimestamp = *ago(0), *ago(10*time.Minute - 30*time.Second)
-			in.Deletion.Copies = olmcore.Found(late, early)
+			in.Copies = olmcore.Found(late, early)
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
-		"copies that are made again after a minute hold no more": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+		"copies that are made again after a minute hold no more": {nil, func(in *cleanup.Input) {
+			csv(in).DeletionTimestamp = ago(10 * time.Minute)
 			late := copied("evil")
 			late.CreationTimestamp = *ago(0)
-			in.Deletion.Copies = olmcore.Found(late)
+			in.Copies = olmcore.Found(late)
 		}, release},
-		"bindings that were not read hold": {func(in *cleanup.Input) { in.Deletion.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
-		"two Deployments, in the order of their names": {func(in *cleanup.Input) {
+		"two Deployments, in the order of their names": {[]olmcore.Object{role}, func(in *cleanup.Input) {
 			second := in.Deployments.Items[0].DeepCopy()
 			second.Name, second.UID = "a", "a"
 			in.Deployments.Items = append(in.Deployments.Items, second)
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
 		}, []string{"delete Deployment a", "delete Deployment cool"}},
-		"copies that were not read hold": {func(in *cleanup.Input) { in.Deletion.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
-		"a Namespace is never deleted, whatever its labels": {func(in *cleanup.Input) {
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}
+		"bindings that were not read hold":                   {nil, func(in *cleanup.Input) { in.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
+		"copies that were not read hold":                     {nil, func(in *cleanup.Input) { in.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"what was not read holds":                            {nil, func(in *cleanup.Input) { in.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
+		"a Namespace is never deleted, whatever its labels":  {[]olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}, nothing, release},
+		"a copy has nothing to clean up":                     {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Labels["olm.copiedFrom"] = "other" }, release},
+		"a binding for serving certificates is ours by name": {nil, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"it may have owner labels, and goes once":            {[]olmcore.Object{both}, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{both}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"deleted with orphan propagation":                    {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Finalizers = append(csv(in).Finalizers, "orphan") }, release},
+		"abandoned by annotation":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon }, release},
+		"cleanup is switched off":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Config.Disabled = true }, release},
+		"the namespace goes: no drain":                       {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Namespaces.Items[0].DeletionTimestamp = ago(time.Second) }, []string{"delete ClusterRole role"}},
+		"the namespace goes: not held for long": {[]olmcore.Object{role}, func(in *cleanup.Input) {
+			in.Namespaces.Items[0].DeletionTimestamp, csv(in).DeletionTimestamp = ago(time.Second), ago(30*time.Second)
 		}, release},
-		"a copy has nothing to clean up": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.Labels["olm.copiedFrom"] = "other"
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-		}, release},
-		"a binding for serving certificates is ours by its name": {func(in *cleanup.Input) {
-			in.Deletion.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil
-		}, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"deleted with orphan propagation": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.Finalizers = append(in.ClusterServiceVersion.Finalizers, "orphan")
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-		}, release},
-		"abandoned by annotation": {func(in *cleanup.Input) {
-			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-		}, release},
-		"cleanup is switched off": {func(in *cleanup.Input) {
-			in.Config.Disabled = true
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-		}, release},
-		"the namespace goes: no drain": {func(in *cleanup.Input) {
-			in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Second)
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-		}, []string{"delete ClusterRole role"}},
-		"the namespace goes: not held for long": {func(in *cleanup.Input) {
-			in.Deletion.Namespaces.Items[0].DeletionTimestamp = ago(time.Second)
-			in.ClusterServiceVersion.DeletionTimestamp = ago(30 * time.Second)
-			in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
-		}, release},
-		"what was not read holds":                      {func(in *cleanup.Input) { in.Deletion.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
-		"without the finalizer there is nothing to do": {func(in *cleanup.Input) { in.ClusterServiceVersion.Finalizers = []string{"other"} }, nil},
+		"without the finalizer there is nothing to do": {nil, func(in *cleanup.Input) { csv(in).Finalizers = []string{"other"} }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
+			in.ClusterObjects.Items = c.objects
 			c.change(&in)
 			require.Equal(t, c.want, does(t, in))
 		})

@@ -33,49 +33,33 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "limited", UID: "sa"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "limited", UID: "sa", ResourceVersion: "1", Labels: map[string]string{"olm.managed": "true"}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	from := func(age time.Duration, targets ...string) *operatorsv1.OperatorGroupStatus {
+		return &operatorsv1.OperatorGroupStatus{Namespaces: targets, LastUpdated: ago(age)}
+	}
 	for name, c := range map[string]struct {
 		change func(in *operatorgroup.Input)
 		// want is the status to write, nil for none.
 		want *operatorsv1.OperatorGroupStatus
 	}{
-		"listed namespaces, sorted": {
-			func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} },
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"a", "b"}, LastUpdated: ago(0)},
-		},
-		"no selector means all": {func(*operatorgroup.Input) {}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)}},
-		"a selector": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Spec.Selector = selector
-				in.Namespaces = olmcore.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"x", "y"}, LastUpdated: ago(0)},
-		},
-		"a selector that matches nothing is not all": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("z", nil))
-			},
-			&operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)},
-		},
-		"a namespace is selected no more": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("x", selector.MatchLabels), namespace("y", nil))
-				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x", "y"}, LastUpdated: ago(time.Hour)}
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(0)},
-		},
+		"listed namespaces, sorted": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"b", "a", "b"} }, from(0, "a", "b")},
+		"no selector means all":     {func(*operatorgroup.Input) {}, from(0, "")},
+		"a selector": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.Selector = selector
+			in.Namespaces = olmcore.Found(namespace("y", selector.MatchLabels), namespace("x", selector.MatchLabels), namespace("z", nil))
+		}, from(0, "x", "y")},
+		"a selector that matches nothing is not all": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("z", nil))
+		}, &operatorsv1.OperatorGroupStatus{LastUpdated: ago(0)}},
+		"a namespace is selected no more": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.Selector, in.Namespaces = selector, olmcore.Found(namespace("x", selector.MatchLabels), namespace("y", nil))
+			in.OperatorGroup.Status = *from(time.Hour, "x", "y")
+		}, from(0, "x")},
 		"a selector without namespaces read": {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.Selector = selector }, nil},
-		"nothing changed": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour)}
-			}, nil,
-		},
-		"a change of targets keeps the account": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
-				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), ServiceAccountRef: ref},
-		},
+		"nothing changed":                    {func(in *operatorgroup.Input) { in.OperatorGroup.Status = *from(time.Hour, "") }, nil},
+		"a change of targets keeps the account": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
+			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"x"}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
+		}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0), ServiceAccountRef: ref}},
 		"the account is missing": {
 			func(in *operatorgroup.Input) {
 				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
@@ -85,13 +69,10 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 				Message: "ServiceAccount limited not found", LastTransitionTime: *ago(0),
 			}}},
 		},
-		"the account of a new group may not be in the cache yet": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.CreationTimestamp = *ago(9 * time.Second)
-				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(0)},
-		},
+		"the account of a new group may not be in the cache yet": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.CreationTimestamp = *ago(9 * time.Second)
+			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts.Complete = "limited", true
+		}, from(0, "")},
 		"there are two groups": {
 			func(in *operatorgroup.Input) {
 				other := group()
@@ -103,28 +84,19 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 				Message: "Multiple OperatorGroup found in the same namespace", LastTransitionTime: *ago(0),
 			}}},
 		},
-		"a target goes, unsorted": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", "a", "ns"}
-				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{"ns", "b", "a"}, LastUpdated: ago(time.Hour)}
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{"a", "ns"}, LastUpdated: ago(0)},
-		},
-		"the account is another one": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
-				old := *ref
-				old.UID = "before"
-				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &old}
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref},
-		},
-		"no account is prescribed any more": {
-			func(in *operatorgroup.Input) {
-				in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
-			},
-			&operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour)},
-		},
+		"a target goes, unsorted": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", "a", "ns"}
+			in.OperatorGroup.Status = *from(time.Hour, "ns", "b", "a")
+		}, from(0, "a", "ns")},
+		"the account is another one": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
+			old := *ref
+			old.UID = "before"
+			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &old}
+		}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}},
+		"no account is prescribed any more": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
+		}, from(time.Hour, "")},
 		"an empty target among others":  {func(in *operatorgroup.Input) { in.OperatorGroup.Spec.TargetNamespaces = []string{"ns", ""} }, nil},
 		"a group that is being deleted": {func(in *operatorgroup.Input) { in.OperatorGroup.DeletionTimestamp = ago(0) }, nil},
 	} {
