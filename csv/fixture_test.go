@@ -4,7 +4,6 @@ package csv_test
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -278,39 +277,25 @@ func typesUID(target olmcore.Ref) types.UID { return types.UID(target.Kind + "-"
 
 // put stores an object in the list of its kind.
 func put(t require.TestingT, in *csv.Input, o olmcore.Object) {
-	switch o := o.(type) {
-	case *v1alpha1.ClusterServiceVersion:
-		in.ClusterServiceVersion = o
-	case *operatorsv1.OperatorGroup:
-		in.OperatorGroups = putItem(in.OperatorGroups, o)
-	case *appsv1.Deployment:
-		in.Deployments = putItem(in.Deployments, o)
-	case *corev1.ServiceAccount:
-		in.ServiceAccounts = putItem(in.ServiceAccounts, o)
-	case *rbacv1.Role:
-		in.Roles = putItem(in.Roles, o)
-	case *rbacv1.RoleBinding:
-		in.RoleBindings = putItem(in.RoleBindings, o)
-	case *rbacv1.ClusterRole:
-		in.ClusterRoles = putItem(in.ClusterRoles, o)
-	case *rbacv1.ClusterRoleBinding:
-		in.ClusterRoleBindings = putItem(in.ClusterRoleBindings, o)
-	case *apiextensionsv1.CustomResourceDefinition:
-		in.CustomResourceDefinitions = putItem(in.CustomResourceDefinitions, o)
-	default:
-		require.Failf(t, "nobody writes such an object", "%T", o)
+	if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+		in.ClusterServiceVersion = c
+		return
 	}
-}
-
-func putItem[T olmcore.Object](list olmcore.Observed[T], o T) olmcore.Observed[T] {
-	list.Items = slices.Clone(list.Items)
-	i := slices.IndexFunc(list.Items, func(have T) bool { return olmcore.KeyOf(have) == olmcore.KeyOf(o) })
-	if i < 0 {
-		list.Items = append(list.Items, o)
-	} else {
-		list.Items[i] = o
+	for i := range reflect.TypeOf(*in).NumField() {
+		list := reflect.ValueOf(in).Elem().Field(i)
+		if list.Kind() != reflect.Struct || !list.FieldByName("Items").IsValid() || list.FieldByName("Items").Type().Elem() != reflect.TypeOf(o) {
+			continue
+		}
+		items := reflect.MakeSlice(list.FieldByName("Items").Type(), 0, 1)
+		for j := range list.FieldByName("Items").Len() {
+			if have := list.FieldByName("Items").Index(j); olmcore.KeyOf(have.Interface().(olmcore.Object)) != olmcore.KeyOf(o) {
+				items = reflect.Append(items, have)
+			}
+		}
+		list.FieldByName("Items").Set(reflect.Append(items, reflect.ValueOf(o)))
+		return
 	}
-	return list
+	require.Failf(t, "nobody writes such an object", "%T", o)
 }
 
 // take removes an object from the lists of what can be deleted.
@@ -448,27 +433,14 @@ func groupFor(c *v1alpha1.ClusterServiceVersion) *operatorsv1.OperatorGroup {
 
 // needs returns what a CSV requires and an InstallPlan would have created.
 func needs(c *v1alpha1.ClusterServiceVersion) []olmcore.Object {
-	var objects []olmcore.Object
-	seen := map[string]bool{}
-	lists := [][]v1alpha1.StrategyDeploymentPermissions{c.Spec.InstallStrategy.StrategySpec.Permissions, c.Spec.InstallStrategy.StrategySpec.ClusterPermissions}
-	for scope, list := range lists {
-		for i, p := range list {
-			if !seen[p.ServiceAccountName] {
-				seen[p.ServiceAccountName] = true
-				objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: p.ServiceAccountName}})
-			}
-			labels := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: c.Namespace, Name: c.Name}.Labels()
-			name := fmt.Sprintf("%s-%d", c.Name, i)
-			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: c.Namespace, Name: p.ServiceAccountName}}
-			if scope == 0 {
-				meta := metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: labels}
-				objects = append(objects, &rbacv1.Role{ObjectMeta: meta, Rules: p.Rules},
-					&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
-				continue
-			}
-			meta := metav1.ObjectMeta{Name: name, Labels: labels}
-			objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: p.Rules},
-				&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+	objects, err := olmcore.PermissionObjects(c)
+	if err != nil {
+		panic(err)
+	}
+	for _, o := range objects {
+		o.SetOwnerReferences(nil)
+		if _, ok := o.(*corev1.ServiceAccount); ok {
+			o.SetNamespace(c.Namespace)
 		}
 	}
 	return objects
@@ -487,15 +459,8 @@ func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.
 				byName[d.Name] = crd
 				list = append(list, crd)
 			}
-			serves := false
-			for _, v := range crd.Spec.Versions {
-				serves = serves || v.Name == d.Version
-			}
-			if !serves {
-				crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-					Name: d.Version, Served: true, Storage: len(crd.Spec.Versions) == 0,
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-				})
+			if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == d.Version }) {
+				serve(crd, d.Version)
 			}
 		}
 	}
@@ -506,13 +471,17 @@ func definition(group, kind, plural string, versions ...string) *apiextensionsv1
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group}}
 	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.NamespaceScoped
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"}
-	for i, v := range versions {
-		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: v, Served: true, Storage: i == 0,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-		})
+	for _, v := range versions {
+		serve(crd, v)
 	}
 	return crd
+}
+
+func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) {
+	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: version, Served: true, Storage: len(crd.Spec.Versions) == 0,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+	})
 }
 
 // install brings one CSV to rest in a world that offers what it requires.

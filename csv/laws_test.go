@@ -615,16 +615,10 @@ func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {
 
 // versioned gives the objects of a fixture a resourceVersion, as all have that were read.
 func versioned(in csv.Input) {
-	var objects []metav1.Object
-	for _, o := range in.ServiceAccounts.Items {
-		objects = append(objects, o)
-	}
-	for _, o := range in.Roles.Items {
-		objects = append(objects, o)
-	}
-	for _, o := range in.RoleBindings.Items {
-		objects = append(objects, o)
-	}
+	var objects []olmcore.Object
+	addTo(&objects, in.ServiceAccounts.Items)
+	addTo(&objects, in.Roles.Items)
+	addTo(&objects, in.RoleBindings.Items)
 	for _, o := range objects {
 		o.SetResourceVersion("1")
 	}

@@ -329,6 +329,7 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 		"we may not, and never will":        {olmcore.Forbidden, 20, 10 * time.Minute, release, 0},
 		"a webhook forbids it":              {olmcore.Webhook, 1, 0, nil, time.Second},
 		"an unknown class is a busy server": {"Odd", 1, 0, nil, time.Second},
+		"it went through, and it is there":  {olmcore.ClassNone, 1, 0, []string{"delete ClusterRole role"}, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()

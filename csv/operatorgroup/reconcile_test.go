@@ -94,6 +94,12 @@ func TestStatusOfAnOperatorGroup(t *testing.T) {
 			old.UID = "before"
 			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &old}
 		}, &operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}},
+		"the reference to the account has aged": {func(in *operatorgroup.Input) {
+			in.OperatorGroup.Spec.ServiceAccountName, in.ServiceAccounts = "limited", olmcore.Found(account)
+			aged := *ref
+			aged.ResourceVersion = "before"
+			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: &aged}
+		}, nil},
 		"no account is prescribed any more": {func(in *operatorgroup.Input) {
 			in.OperatorGroup.Status = operatorsv1.OperatorGroupStatus{Namespaces: []string{""}, LastUpdated: ago(time.Hour), ServiceAccountRef: ref}
 		}, from(time.Hour, "")},
