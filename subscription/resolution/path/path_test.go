@@ -151,6 +151,39 @@ func TestANamespaceThatCannotBeResolvedHasNoWay(t *testing.T) {
 	require.False(t, found.Reached)
 }
 
+func TestOnlyWhatIsOfTheNamespaceCounts(t *testing.T) {
+	s := newStory(t)
+	require.NoError(t, s.load("testdata/small.yaml"))
+	require.NoError(t, s.subscribe([]string{"cool", "cool", "slow"}))
+	want, err := path.Find(path.Question{Input: s.in})
+	require.NoError(t, err)
+	foreign := s.in.Subscriptions[0].DeepCopy()
+	foreign.Namespace, foreign.Status.InstalledCSV = "other", "cool.v1.1.0"
+	s.in.Subscriptions = append([]*v1alpha1.Subscription{nil, foreign, {ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "without"}}}, s.in.Subscriptions...)
+	s.in.CSVs = []*v1alpha1.ClusterServiceVersion{nil, {ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "cool.v1.1.0"}}}
+	got, err := path.Find(path.Question{Input: s.in})
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	require.NoError(t, s.subscribe([]string{"lost", "unheard-of", "slow"}))
+	s.in.Subscriptions[4].Status.InstalledCSV = "lost.v1.0.0"
+	got, err = path.Find(path.Question{Input: s.in})
+	require.NoError(t, err)
+	require.Equal(t, append(want.Stops, path.Stop{Subscription: "lost", At: "lost.v1.0.0", Code: resolution.Unresolved, Summary: got.Stops[1].Summary}), got.Stops)
+}
+
+func TestAMoveOfTwoSubscriptionsReplacesWhatOneOfThemHas(t *testing.T) {
+	s := newStory(t)
+	require.NoError(t, s.load("testdata/small.yaml"))
+	require.NoError(t, s.subscribe([]string{"cool", "cool", "slow", "has=cool.v1.0.0"}))
+	require.NoError(t, s.subscribe([]string{"later", "cool", "slow"}))
+	found, err := path.Find(path.Question{Input: s.in})
+	require.NoError(t, err)
+	require.Len(t, found.Hops, 1)
+	move := found.Hops[0].Moves[0]
+	require.Equal(t, []string{"cool.v1.0.0", "cool.v1.1.0", "cool,later"}, []string{move.From, move.To, strings.Join(move.Subscriptions, ",")})
+}
+
 func TestBuildMetadataOfATargetMeansNothing(t *testing.T) {
 	s := newStory(t)
 	content, _, err := fbc.Read("f", strings.NewReader(`

@@ -85,7 +85,7 @@ func (s state) after(res *resolution.Result) (next state, hop Hop) {
 		}
 		gone := []string{op.Name}
 		for _, t := range res.Targets {
-			if t.Target == op.Name && t.Current != "" && slices.Contains(op.For, t.Subscription) {
+			if t.Current != "" && slices.Contains(op.For, t.Subscription) {
 				move.From = t.Current
 				gone = append(gone, t.Current)
 			}
@@ -100,7 +100,7 @@ func (s state) after(res *resolution.Result) (next state, hop Hop) {
 			youngest = sub.CreationTimestamp
 		}
 		t := res.Standing(sub.Name).Target
-		if t.Target == "" || t.Target == sub.Status.InstalledCSV && t.Target == sub.Status.CurrentCSV {
+		if t.Target == "" {
 			continue
 		}
 		hop.Approval = hop.Approval || t.Target != t.Current && sub.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
