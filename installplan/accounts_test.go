@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -35,11 +37,11 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	}
 	again := olmReference("weak")
 	again.UID = "made again"
-	renewed := scoped("weak")
+	renewed := Scoped("weak")
 	renewed.Status.ServiceAccountRef = again
-	stolen := scoped("weak")
+	stolen := Scoped("weak")
 	stolen.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "kube-system", Name: "weak"}
-	otherName := scoped("weak")
+	otherName := Scoped("weak")
 	otherName.Status.ServiceAccountRef = olmReference("strong")
 	const (
 		anew        = "; delete the plan to have it made anew"
@@ -56,29 +58,29 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	}{
 		"the group is gone": {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))},
 			problem: "no operator group found that is managing this namespace"},
-		"another group without an account":                      {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{group()}, problem: gone},
-		"another group without an account, before it started":   {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{group()}, problem: gone},
-		"another account":                                       {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{scoped("strong")}, problem: replaced},
-		"another account, before it started":                    {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{scoped("strong")}, problem: replaced},
-		"the annotation was changed to the present account":     {plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{scoped("strong")}, problem: replaced},
-		"the annotation was removed":                            {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{group()}, problem: gone},
-		"the same account":                                      {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{scoped("weak")}, runsAs: "weak"},
+		"another group without an account":                      {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone},
+		"another group without an account, before it started":   {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Group()}, problem: gone},
+		"another account":                                       {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced},
+		"another account, before it started":                    {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Scoped("strong")}, problem: replaced},
+		"the annotation was changed to the present account":     {plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced},
+		"the annotation was removed":                            {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone},
+		"the same account":                                      {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{Scoped("weak")}, runsAs: "weak"},
 		"the account was deleted and made again":                {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak"},
-		"a plan of the controller gets an account":              {groups: groups{scoped("weak")}, runsAs: "weak"},
-		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
-		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
+		"a plan of the controller gets an account":              {groups: groups{Scoped("weak")}, runsAs: "weak"},
+		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
+		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
 		"a group whose status names an account elsewhere":       {groups: groups{stolen}, problem: unconfirmed},
 		"a group whose status names another account than asked": {groups: groups{otherName}, problem: unconfirmed},
 	} {
-		for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{installing: true, requiresApproval: true} {
+		for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{Installing: true, RequiresApproval: true} {
 			t.Run(name+", "+string(phase), func(t *testing.T) {
-				p := plan(phase, []*v1alpha1.Step{roleStep("", "r")}, c.plan...)
+				p := Plan(phase, []*v1alpha1.Step{RoleStep("", "r")}, c.plan...)
 				p.Spec.Approved = approved
-				if phase == installing {
-					p.Status.StartTime = ago(time.Second)
+				if phase == Installing {
+					p.Status.StartTime = Ago(time.Second)
 				}
 				in := input(p, func(in *installplan.Input) {
-					in.OperatorGroups, in.ServiceAccount = olmcore.Found(c.groups...), &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+					in.OperatorGroups, in.ServiceAccount = olmcore.Found(c.groups...), &corev1.ServiceAccount{ObjectMeta: Meta("weak")}
 				})
 				for range 3 {
 					r := reconcile(t, in)
@@ -87,9 +89,9 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 					in.InstallPlan = next
 					for _, a := range r.Actions {
 						if _, step := a.(olmcore.Create); step {
-							require.NotEmpty(t, c.runsAs, "%v", describe(r))
+							require.NotEmpty(t, c.runsAs, "%v", Describe(r))
 							require.Equal(t, c.runsAs, a.Identity().Name)
-							require.Equal(t, ns, a.Identity().Namespace)
+							require.Equal(t, NS, a.Identity().Namespace)
 						}
 					}
 				}
@@ -110,13 +112,13 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 // OLM's cases: two groups are counted in the condition; a group's account that is not there is asked for; whose account
 // a namespace's plans run as.
 func TestAccountThatAPlanRunsAs(t *testing.T) {
-	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped", UID: "uid-scoped"}
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped", UID: "uid-scoped"}
 	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
-		return group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta, g.Status.Namespaces = meta(name), namespaces })
+		return Group(func(g *operatorsv1.OperatorGroup) { g.ObjectMeta, g.Status.Namespaces = Meta(name), namespaces })
 	}
 	targeting := named("targets")
 	targeting.Spec.TargetNamespaces = []string{"elsewhere"}
-	asked, found := named("asked", ns), named("found", ns)
+	asked, found := named("asked", NS), named("found", NS)
 	asked.Spec.ServiceAccountName, found.Spec.ServiceAccountName = "scoped", "scoped"
 	found.Status.ServiceAccountRef = account
 	stray := named("stray")
@@ -131,24 +133,24 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 		"no group":                                   {problem: nobody},
 		"a group that targets another namespace":     {groups: groups{targeting}, problem: nobody},
 		"a group whose status has another namespace": {groups: groups{named("a", "elsewhere")}},
-		"two groups":                                 {groups: groups{named("a", ns), named("b", ns)}, problem: "more than one operator group(s) are managing this namespace count=2"},
-		"three groups, one manages nothing":          {groups: groups{named("a", ns), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2"},
-		"a group without account":                    {groups: groups{named("a", ns)}},
+		"two groups":                                 {groups: groups{named("a", NS), named("b", NS)}, problem: "more than one operator group(s) are managing this namespace count=2"},
+		"three groups, one manages nothing":          {groups: groups{named("a", NS), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2"},
+		"a group without account":                    {groups: groups{named("a", NS)}},
 		"an account that was not found":              {groups: groups{asked}, problem: "please make sure the service account exists. sa=scoped operatorgroup=ops/asked"},
 		"an account that was found":                  {groups: groups{found}, account: account},
 		"an account, beside one that does not count": {groups: groups{stray, found}, account: account},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+			in := input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 				p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
 			}))
 			in.OperatorGroups = olmcore.Found(c.groups...)
 			want := in.InstallPlan.DeepCopy().Status
 			want.AttenuatedServiceAccountRef = c.account
 			if c.problem != "" {
-				want.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, c.problem)}
+				want.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, c.problem)}
 			}
-			same(t, want, statusOf(in, reconcile(t, in)))
+			Same(t, want, statusOf(in, reconcile(t, in)))
 		})
 	}
 }
@@ -158,11 +160,11 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 //
 // OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
-	c := world(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}})
-	account := fake.Find[*corev1.ServiceAccount](c, ns, "scoped")
-	require.NoError(t, fake.Edit(c, ns, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "scoped" }))
-	g := fake.Find[*operatorsv1.OperatorGroup](c, ns, "group").DeepCopy()
-	g.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped", UID: account.UID}
+	c := World(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "scoped"}})
+	account := fake.Find[*corev1.ServiceAccount](c, NS, "scoped")
+	require.NoError(t, fake.Edit(c, NS, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "scoped" }))
+	g := fake.Find[*operatorsv1.OperatorGroup](c, NS, "group").DeepCopy()
+	g.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped", UID: account.UID}
 	require.NoError(t, c.UpdateStatus(g))
 	allowed := map[string]bool{"ClusterServiceVersion": true}
 	c.Authorize = func(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
@@ -170,54 +172,54 @@ func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
 			return nil
 		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, target.Name, fmt.Errorf(
-			"User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:ops:"+as.Name, verb, "services", "", ns))
+			"User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:ops:"+as.Name, verb, "services", "", NS))
 	}
 	service := written(t, "a.v1", `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}`)
-	p := executed(t, c, "install-x", csvStep("a.v1"), crdStep("a.v1", "v1"), service)
+	p := executed(t, c, "install-x", CSVStep("a.v1"), CRDStep("a.v1", "v1"), service)
 	d := driven(t, c, time.Hour, plans(installplan.Config{}))
 
-	p = fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name)
-	require.Equal(t, installing, p.Status.Phase)
+	p = fake.Find[*v1alpha1.InstallPlan](c, NS, p.Name)
+	require.Equal(t, Installing, p.Status.Phase)
 	require.Equal(t, g.Status.ServiceAccountRef, p.Status.AttenuatedServiceAccountRef)
 	require.Contains(t, p.Status.Message, `cannot create resource "services" in API group "" in the namespace "ops"`)
 	require.NotNil(t, fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com"))
-	require.Nil(t, fake.Find[*corev1.Service](c, ns, "s"))
-	require.Equal(t, []v1alpha1.StepStatus{created, created, notPresent}, statuses(p.Status))
+	require.Nil(t, fake.Find[*corev1.Service](c, NS, "s"))
+	require.Equal(t, []v1alpha1.StepStatus{Created, Created, NotPresent}, Statuses(p.Status))
 
 	allowed["Service"] = true
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
-	p = fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name)
-	require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+	p = fake.Find[*v1alpha1.InstallPlan](c, NS, p.Name)
+	require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 	require.Empty(t, p.Status.Message)
-	require.NotNil(t, fake.Find[*corev1.Service](c, ns, "s"))
+	require.NotNil(t, fake.Find[*corev1.Service](c, NS, "s"))
 }
 
 // TestUpdatesAndDeletesRunAsTheGroupsAccount: not only what is created.
 //
 // OLM's case: an account without rights: definitions yes, the rest once it may.
 func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
-	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"})
-	binding := step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
+	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"})
+	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
 	for want, c := range map[string]struct {
 		step *v1alpha1.Step
 		have olmcore.Object
 	}{
-		"create Role ops/r (StepAbsent) as scoped":                         {roleStep("", "r"), nil},
-		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":     {csvStep("a.v1"), nil},
-		"create CustomResourceDefinition things.example.com (StepAbsent)":  {crdStep("", "v1"), nil},
-		"update Role ops/r (StepDiffers) as scoped":                        {roleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: meta("r")})},
-		"delete RoleBinding ops/x (StepImmutable) as scoped":               {binding, managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}})},
-		"create Secret ops/pull (StepAbsent) as scoped":                    {step("", "", "v1", "Secret", "pull", ""), nil},
-		"update CustomResourceDefinition things.example.com (StepDiffers)": {crdStep("", "v1", "v2"), installed(crdObject("v1"), true)},
+		"create Role ops/r (StepAbsent) as scoped":                         {RoleStep("", "r"), nil},
+		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":     {CSVStep("a.v1"), nil},
+		"create CustomResourceDefinition things.example.com (StepAbsent)":  {CRDStep("", "v1"), nil},
+		"update Role ops/r (StepDiffers) as scoped":                        {RoleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: Meta("r")})},
+		"delete RoleBinding ops/x (StepImmutable) as scoped":               {binding, managed(&rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}})},
+		"create Secret ops/pull (StepAbsent) as scoped":                    {Step("", "", "v1", "Secret", "pull", ""), nil},
+		"update CustomResourceDefinition things.example.com (StepDiffers)": {CRDStep("", "v1", "v2"), Installed(CRDObject("v1"), true)},
 	} {
-		in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second), bound), scope)
-		in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
-		in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: meta("pull")}, &corev1.Secret{ObjectMeta: inOLM("pull"), Type: corev1.SecretTypeDockerConfigJson})
+		in := input(Plan(Installing, []*v1alpha1.Step{c.step}, Started(time.Second), bound), scope)
+		in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: Meta("scoped")}
+		in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: Meta("pull")}, &corev1.Secret{ObjectMeta: InOLM("pull"), Type: corev1.SecretTypeDockerConfigJson})
 		in.CatalogSources = olmcore.Found[*v1alpha1.CatalogSource](pullCatalog("pull"))
 		if c.have != nil {
 			with(c.have)(&in)
 		}
-		got := describe(reconcile(t, in))
+		got := Describe(reconcile(t, in))
 		require.Equal(t, want, got[len(got)-1])
 	}
 }
@@ -227,19 +229,19 @@ func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	steps := []*v1alpha1.Step{
-		csvStep("a.v1"), roleStep("", "r"), crdStep("a.v1", "v1"),
-		step("", rbac, "v1", "ClusterRole", "cr", `{"metadata":{"name":"cr"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}`),
-		step("", rbac, "v1", "ClusterRoleBinding", "crb", `{"metadata":{"name":"crb"},"roleRef":{"apiGroup":"`+rbac+`","kind":"ClusterRole","name":"cr"},"subjects":[{"kind":"User","name":"evil"}]}`),
-		step("", "", "v1", "ServiceAccount", "sa", `{"metadata":{"name":"sa","namespace":"kube-system"}}`),
-		step("", "", "v1", "BundleSecret", "token", `{"metadata":{"name":"token","namespace":"kube-system","annotations":{"kubernetes.io/service-account.name":"admin"}},"type":"kubernetes.io/service-account-token"}`),
-		step("", "scheduling.k8s.io", "v1", "PriorityClass", "pc", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"pc"},"value":1}`),
+		CSVStep("a.v1"), RoleStep("", "r"), CRDStep("a.v1", "v1"),
+		Step("", rbac, "v1", "ClusterRole", "cr", `{"metadata":{"name":"cr"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}`),
+		Step("", rbac, "v1", "ClusterRoleBinding", "crb", `{"metadata":{"name":"crb"},"roleRef":{"apiGroup":"`+rbac+`","kind":"ClusterRole","name":"cr"},"subjects":[{"kind":"User","name":"evil"}]}`),
+		Step("", "", "v1", "ServiceAccount", "sa", `{"metadata":{"name":"sa","namespace":"kube-system"}}`),
+		Step("", "", "v1", "BundleSecret", "token", `{"metadata":{"name":"token","namespace":"kube-system","annotations":{"kubernetes.io/service-account.name":"admin"}},"type":"kubernetes.io/service-account-token"}`),
+		Step("", "scheduling.k8s.io", "v1", "PriorityClass", "pc", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"pc"},"value":1}`),
 	}
-	p := plan(installing, steps, started(time.Second), func(p *v1alpha1.InstallPlan) {
+	p := Plan(Installing, steps, Started(time.Second), func(p *v1alpha1.InstallPlan) {
 		p.Status.AttenuatedServiceAccountRef = olmReference("weak")
 		p.Spec.Approved = true
 	})
-	in := input(p, with(csv("a.v1")), func(in *installplan.Input) {
-		in.OperatorGroups, in.ServiceAccount = olmcore.Found[*operatorsv1.OperatorGroup](scoped("weak")), &corev1.ServiceAccount{ObjectMeta: meta("weak")}
+	in := input(p, with(CSV("a.v1")), func(in *installplan.Input) {
+		in.OperatorGroups, in.ServiceAccount = olmcore.Found[*operatorsv1.OperatorGroup](Scoped("weak")), &corev1.ServiceAccount{ObjectMeta: Meta("weak")}
 	})
 	written := 0
 	for _, a := range reconcile(t, in).Actions {
@@ -252,8 +254,8 @@ func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 		written++
 		require.NotNil(t, a.Identity(), target)
 		require.Equal(t, "weak", a.Identity().Name)
-		require.Equal(t, ns, a.Identity().Namespace)
-		require.Contains(t, []string{"", ns}, target.Namespace)
+		require.Equal(t, NS, a.Identity().Namespace)
+		require.Contains(t, []string{"", NS}, target.Namespace)
 	}
 	require.Equal(t, 6, written)
 	forged := in
@@ -268,10 +270,10 @@ func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 //
 // OLM's case: no group, then one: the condition comes and goes.
 func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
-	c := world(t)
-	g := fake.Find[*operatorsv1.OperatorGroup](c, ns, "group").DeepCopy()
+	c := World(t)
+	g := fake.Find[*operatorsv1.OperatorGroup](c, NS, "group").DeepCopy()
 	require.NoError(t, c.Delete(olmcore.RefOf(g).Unversioned()))
-	require.NoError(t, c.Load(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+	require.NoError(t, c.Load(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 		p.UID, p.Spec.Approval, p.Spec.Approved = "", v1alpha1.ApprovalManual, false
 	})))
 	before := onlyPlan(t, c).Status
@@ -283,25 +285,25 @@ func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
 	require.NoError(t, c.Create(g))
 	require.NoError(t, c.UpdateStatus(g))
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
-	same(t, before, onlyPlan(t, c).Status)
-	require.NoError(t, fake.Edit(c, ns, "install-x", func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+	Same(t, before, onlyPlan(t, c).Status)
+	require.NoError(t, fake.Edit(c, NS, "install-x", func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
 // TestPullSecretOfAnotherNamespaceIsNotCopied, whatever its name.
 func TestPullSecretOfAnotherNamespaceIsNotCopied(t *testing.T) {
-	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: meta("pull")})
+	in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Secret", "pull", "")}, Started(time.Second)))
+	in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: Meta("pull")})
 	require.Equal(t, `retrying execution due to error: secret pull does not exist - secrets "pull" not found`, statusOf(in, reconcile(t, in)).Message)
 }
 
 // TestOnlyPullSecretsOfCatalogsAreCopied: a tenant's plan names no other Secret of OLM's namespace and gets it.
 func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 	going := pullCatalog("pull")
-	going.DeletionTimestamp = ago(0)
+	going.DeletionTimestamp = Ago(0)
 	tenants := pullCatalog("pull")
-	tenants.Namespace = ns
+	tenants.Namespace = NS
 	for name, c := range map[string]struct {
 		kind     corev1.SecretType
 		catalogs []*v1alpha1.CatalogSource
@@ -318,29 +320,29 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 		"registry credentials, no catalog at all": {corev1.SecretTypeDockerConfigJson, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Secret", "pull", "")}, started(time.Second)))
-			source := inOLM("pull")
+			in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Secret", "pull", "")}, Started(time.Second)))
+			source := InOLM("pull")
 			source.Annotations = map[string]string{"no": "no"}
 			in.PullSecrets = olmcore.Found[*corev1.Secret](&corev1.Secret{ObjectMeta: source, Type: c.kind, Data: map[string][]byte{"key": []byte("secret")}})
 			in.CatalogSources = olmcore.Found(c.catalogs...)
 			r := reconcile(t, in)
 			if c.copied {
-				require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(r))
-				same(t, &corev1.Secret{
+				require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, Describe(r))
+				Same(t, &corev1.Secret{
 					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-					ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pull", Labels: map[string]string{"olm.managed": "true"}},
+					ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "pull", Labels: map[string]string{"olm.managed": "true"}},
 					Type:       c.kind, Data: map[string][]byte{"key": []byte("secret")},
 				}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
 			} else {
-				require.Equal(t, []string{status}, describe(r))
+				require.Equal(t, []string{status}, Describe(r))
 				require.Equal(t, "retrying execution due to error: secret pull is no pull secret that a catalog of namespace olm lists", statusOf(in, r).Message)
 			}
 			in.Config.CopyAnySecret = true
-			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, describe(reconcile(t, in)))
+			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, Describe(reconcile(t, in)))
 
 			// What was copied before is enough.
-			in = input(in.InstallPlan, with(&corev1.Secret{ObjectMeta: meta("pull")}))
-			require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+			in = input(in.InstallPlan, with(&corev1.Secret{ObjectMeta: Meta("pull")}))
+			require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 		})
 	}
 }

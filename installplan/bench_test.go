@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
@@ -17,23 +19,23 @@ import (
 var sink olmcore.Result
 
 func configMapSteps(n int, status v1alpha1.StepStatus) []*v1alpha1.Step {
-	steps := []*v1alpha1.Step{withStatus(status, csvStep("a.v1"))}
+	steps := []*v1alpha1.Step{WithStatus(status, CSVStep("a.v1"))}
 	for i := 1; i < n; i++ {
 		name := fmt.Sprintf("c%d", i)
-		steps = append(steps, withStatus(status, step("a.v1", "", "v1", "ConfigMap", name, `{"metadata":{"name":"`+name+`"},"data":{"a":"1"}}`)))
+		steps = append(steps, WithStatus(status, Step("a.v1", "", "v1", "ConfigMap", name, `{"metadata":{"name":"`+name+`"},"data":{"a":"1"}}`)))
 	}
 	return steps
 }
 
 // converged is a finished plan with its Subscriptions in place, as made by Create, among many ClusterServiceVersions.
 func converged(steps, csvs int) installplan.Input {
-	a, b := subscription("a", refersTo("install-x")), subscription("b")
-	p := plan(complete, configMapSteps(steps, created), ownedBy(a, b), started(time.Hour), func(p *v1alpha1.InstallPlan) {
+	a, b := Subscription("a", RefersTo("install-x")), Subscription("b")
+	p := Plan(Complete, configMapSteps(steps, Created), OwnedBy(a, b), Started(time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Annotations = map[string]string{"olmcore/contributors": "uid-a,uid-b", "olmcore/packages": "a,b"}
 	})
 	in := input(p, with(a, b))
 	for i := range csvs {
-		in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, csv(fmt.Sprintf("v%d", i)))
+		in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, CSV(fmt.Sprintf("v%d", i)))
 	}
 	return in
 }
@@ -90,30 +92,30 @@ func BenchmarkCompleteCheckpoint(b *testing.B) {
 
 // beside is the input of a plan in a namespace that holds many versions of others, as Gather reads it.
 func beside(b *testing.B, csvs int, p *v1alpha1.InstallPlan, objects ...olmcore.Object) installplan.Input {
-	objects = append(objects, p, group(), csv("a.v1"))
+	objects = append(objects, p, Group(), CSV("a.v1"))
 	for i := range csvs {
-		objects = append(objects, csv(fmt.Sprintf("v%d", i)))
+		objects = append(objects, CSV(fmt.Sprintf("v%d", i)))
 	}
 	s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(b, err)
 	in, err := installplan.Gather(b.Context(), s, key, installplan.Config{})
 	require.NoError(b, err)
-	in.Now = noon
+	in.Now = Noon
 	return in
 }
 
 // BenchmarkInstalling is the last round of a plan: everything is there.
 func BenchmarkInstalling(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
-		fresh := input(plan(installing, configMapSteps(steps, unknown), started(time.Second)), with(csv("a.v1")))
+		fresh := input(Plan(Installing, configMapSteps(steps, Unknown), Started(time.Second)), with(CSV("a.v1")))
 		var objects []olmcore.Object
 		for _, a := range reconcile(b, fresh).Actions {
 			if c, ok := a.(olmcore.Create); ok {
 				objects = append(objects, seen(c.Object))
 			}
 		}
-		in := beside(b, csvs, plan(installing, configMapSteps(steps, created), started(time.Second)), objects...)
-		if got := statusOf(in, reconcile(b, in)).Phase; got != complete {
+		in := beside(b, csvs, Plan(Installing, configMapSteps(steps, Created), Started(time.Second)), objects...)
+		if got := statusOf(in, reconcile(b, in)).Phase; got != Complete {
 			b.Fatal(got)
 		}
 		for b.Loop() {
@@ -125,7 +127,7 @@ func BenchmarkInstalling(b *testing.B) {
 // BenchmarkFirstPass is the round that asks for the objects of every step.
 func BenchmarkFirstPass(b *testing.B) {
 	sizes(b, func(b *testing.B, steps, csvs int) {
-		in := beside(b, csvs, plan(installing, configMapSteps(steps, unknown), started(time.Second)))
+		in := beside(b, csvs, Plan(Installing, configMapSteps(steps, Unknown), Started(time.Second)))
 		for b.Loop() {
 			sink, _ = reconcileResult(in)
 		}
@@ -134,7 +136,7 @@ func BenchmarkFirstPass(b *testing.B) {
 
 // BenchmarkRequiresApproval is a plan that waits for approval.
 func BenchmarkRequiresApproval(b *testing.B) {
-	in := input(plan(requiresApproval, configMapSteps(100, unknown), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }))
+	in := input(Plan(RequiresApproval, configMapSteps(100, Unknown), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }))
 	b.ReportAllocs()
 	for b.Loop() {
 		sink, _ = reconcileResult(in)
@@ -146,9 +148,9 @@ func BenchmarkRequiresApproval(b *testing.B) {
 func BenchmarkBesideManyVersions(b *testing.B) {
 	for _, csvs := range []int{0, 1000, 10_000} {
 		b.Run(fmt.Sprintf("csvs=%d", csvs), func(b *testing.B) {
-			objects := []olmcore.Object{plan(installing, configMapSteps(1, unknown), started(time.Second)), group()}
+			objects := []olmcore.Object{Plan(Installing, configMapSteps(1, Unknown), Started(time.Second)), Group()}
 			for i := range csvs {
-				objects = append(objects, csv(fmt.Sprintf("v%d", i)))
+				objects = append(objects, CSV(fmt.Sprintf("v%d", i)))
 			}
 			s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 			require.NoError(b, err)
@@ -158,7 +160,7 @@ func BenchmarkBesideManyVersions(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				in.Now = noon
+				in.Now = Noon
 				sink, _ = reconcileResult(in)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -28,14 +30,14 @@ import (
 
 // referenceIn is a step that stands for an object of an unpacked bundle.
 func referenceIn(namespace string) *v1alpha1.Step {
-	return step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+bundleName+
+	return Step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+BundleName+
 		`","namespace":"`+namespace+`","catalogSourceName":"cool","catalogSourceNamespace":"`+namespace+`","replaces":"","properties":"{}"}`)
 }
 
 // filledPlan returns the plan that Create fills for the operator of an image.
 func filledPlan(t *testing.T, o olmcore.Operator, cm *corev1.ConfigMap) *v1alpha1.InstallPlan {
-	c := world(t, cm, userSubscription(o.Package))
-	driven(t, c, 0, makers(installs(o), installplan.Config{}))
+	c := World(t, cm, UserSubscription(o.Package))
+	driven(t, c, 0, makers(Installs(o), installplan.Config{}))
 	return onlyPlan(t, c)
 }
 
@@ -49,43 +51,43 @@ func TestLostBundleIsUnpackedAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, cm := imageOf(t, rich())
+			o, cm := ImageOf(t, Rich())
 			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
-			c := world(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, cm, userSubscription("rich", manual))
-			config := things
+			c := World(t, &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, cm, UserSubscription("rich", Manual))
+			config := Things
 			config.OPMImage, config.UtilImage = "opm:1", "util:1"
-			d := driven(t, c, 0, makers(installs(o), config), unpackingAgain(config))
+			d := driven(t, c, 0, makers(Installs(o), config), unpackingAgain(config))
 			p := onlyPlan(t, c)
-			require.Equal(t, requiresApproval, p.Status.Phase)
+			require.Equal(t, RequiresApproval, p.Status.Phase)
 			require.Len(t, p.Status.BundleLookups, 1)
-			require.Equal(t, bundleImage, p.Status.BundleLookups[0].Path)
+			require.Equal(t, BundleImage, p.Status.BundleLookups[0].Path)
 			require.Empty(t, p.Status.BundleLookups[0].Conditions, "it is unpacked")
 
-			require.NoError(t, lose(c, fake.Find[*corev1.ConfigMap](c, "olm", bundleName)))
+			require.NoError(t, lose(c, fake.Find[*corev1.ConfigMap](c, "olm", BundleName)))
 			d.Controllers = d.Controllers[1:]
 			d = &fake.Driver{Cluster: c, Controllers: d.Controllers}
 			require.NoError(t, d.RunFor(t.Context(), time.Minute))
-			job := fake.Find[*batchv1.Job](c, "olm", bundleName)
+			job := fake.Find[*batchv1.Job](c, "olm", BundleName)
 			require.NotNil(t, job, "it is unpacked again")
-			require.NoError(t, fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+			require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
-			require.Equal(t, failed, onlyPlan(t, c).Status.Phase, "nothing is applied without it")
-			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, "rich.v1"))
+			require.Equal(t, Failed, onlyPlan(t, c).Status.Phase, "nothing is applied without it")
+			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, "rich.v1"))
 
-			require.NoError(t, fake.Edit(c, "olm", bundleName, func(have *corev1.ConfigMap) {
+			require.NoError(t, fake.Edit(c, "olm", BundleName, func(have *corev1.ConfigMap) {
 				have.Annotations, have.BinaryData = cm.Annotations, cm.BinaryData
 			}))
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
-			require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+			require.Equal(t, Complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 		})
 	}
 }
 
 // TestLostBundles are those that an image is known of and that the plan is still going to need.
 func TestLostBundles(t *testing.T) {
-	o, cm := imageOf(t, rich())
+	o, cm := ImageOf(t, Rich())
 	base := filledPlan(t, o, cm).DeepCopy()
-	started(0)(base)
+	Started(0)(base)
 	for name, c := range map[string]struct {
 		change func(in *installplan.Input)
 		lost   bool
@@ -94,7 +96,7 @@ func TestLostBundles(t *testing.T) {
 		"broken":           {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["000.json"] = []byte("?") }, lost: true},
 		"empty":            {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData = nil }, lost: true},
 		"there":            {},
-		"of other content": {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["x"] = zipped(t, "x") }},
+		"of other content": {change: func(in *installplan.Input) { in.ConfigMaps.Items[0].BinaryData["x"] = Zipped(t, "x") }},
 		"of an unknown path": {change: func(in *installplan.Input) {
 			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].Path = olmcore.Found[*corev1.ConfigMap](), "other"
 		}},
@@ -102,7 +104,7 @@ func TestLostBundles(t *testing.T) {
 			in.ConfigMaps, in.InstallPlan.Status.BundleLookups[0].CatalogSourceRef = olmcore.Found[*corev1.ConfigMap](), nil
 		}},
 		"of a finished plan": {change: func(in *installplan.Input) {
-			in.ConfigMaps, in.InstallPlan.Status.Phase, in.InstallPlan.Finalizers = olmcore.Found[*corev1.ConfigMap](), complete, nil
+			in.ConfigMaps, in.InstallPlan.Status.Phase, in.InstallPlan.Finalizers = olmcore.Found[*corev1.ConfigMap](), Complete, nil
 		}},
 		"of no lookup": {change: func(in *installplan.Input) {
 			in.ConfigMaps, in.InstallPlan.Status.BundleLookups = olmcore.Found[*corev1.ConfigMap](), nil
@@ -110,7 +112,7 @@ func TestLostBundles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(base.DeepCopy(), func(in *installplan.Input) {
-				in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm.DeepCopy()), things
+				in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm.DeepCopy()), Things
 			})
 			if c.change != nil {
 				c.change(&in)
@@ -121,9 +123,9 @@ func TestLostBundles(t *testing.T) {
 				require.Empty(t, lost)
 				return
 			}
-			want, err := bundle.NewLookup(o, noon)
+			want, err := bundle.NewLookup(o, Noon)
 			require.NoError(t, err)
-			same(t, []v1alpha1.BundleLookup{want}, lost)
+			Same(t, []v1alpha1.BundleLookup{want}, lost)
 		})
 	}
 	_, err := lostBundles(installplan.Input{})
@@ -134,14 +136,14 @@ func TestLostBundles(t *testing.T) {
 // what it replaces comes from the plan.
 func TestWhichUnpackedContentIsRead(t *testing.T) {
 	reference := func(more string) *v1alpha1.Step {
-		return step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+bundleName+
+		return Step("etcd.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "etcd.v1", `{"kind":"ConfigMap","name":"`+BundleName+
 			`","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"etcd.v0","properties":"{}"`+more+`}`)
 	}
-	cm := filled(map[string]string{"csv.yaml": etcdCSV})
+	cm := Filled(map[string]string{"csv.yaml": EtcdCSV})
 	elsewhere := cm.DeepCopy()
 	elsewhere.Namespace = "elsewhere"
 	round := func(s *v1alpha1.Step, cms ...*corev1.ConfigMap) (installplan.Input, olmcore.Result) {
-		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), func(in *installplan.Input) { in.ConfigMaps = olmcore.Found(cms...) })
+		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), func(in *installplan.Input) { in.ConfigMaps = olmcore.Found(cms...) })
 		return in, reconcile(t, in)
 	}
 	_, r := round(reference(""), elsewhere, cm)
@@ -159,25 +161,25 @@ func TestWhichUnpackedContentIsRead(t *testing.T) {
 
 // TestWhichLookupsAreLost: the one of the reference's image and namespace, once.
 func TestWhichLookupsAreLost(t *testing.T) {
-	ref := step("etcd.v1", "", "v1", "ConfigMap", "x", `{"kind":"ConfigMap","name":"`+bundleName+
+	ref := Step("etcd.v1", "", "v1", "ConfigMap", "x", `{"kind":"ConfigMap","name":"`+BundleName+
 		`","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"","properties":""}`)
-	other, elsewhere := lookup(t), lookup(t)
+	other, elsewhere := Lookup(t), Lookup(t)
 	other.Path = "another"
 	elsewhere.CatalogSourceRef = &corev1.ObjectReference{Namespace: "elsewhere", Name: "cool"}
-	lost, err := lostBundles(input(plan(installing, []*v1alpha1.Step{ref, ref.DeepCopy()}, started(time.Second), func(p *v1alpha1.InstallPlan) {
-		p.Status.BundleLookups = []v1alpha1.BundleLookup{other, elsewhere, lookup(t)}
+	lost, err := lostBundles(input(Plan(Installing, []*v1alpha1.Step{ref, ref.DeepCopy()}, Started(time.Second), func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{other, elsewhere, Lookup(t)}
 	})))
 	require.NoError(t, err)
 	require.Len(t, lost, 1)
 	require.Equal(t, "olm", lost[0].CatalogSourceRef.Namespace)
-	require.Equal(t, bundleImage, lost[0].Path)
+	require.Equal(t, BundleImage, lost[0].Path)
 }
 
 // TestStepsOfAnImageAreReferences has cases of OLM.
 //
 // OLM's case: steps of an image refer to its ConfigMap.
 func TestStepsOfAnImageAreReferences(t *testing.T) {
-	o, cm := imageOf(t, rich())
+	o, cm := ImageOf(t, Rich())
 	p := filledPlan(t, o, cm)
 	for _, s := range p.Status.Plan {
 		var ref map[string]string
@@ -185,14 +187,14 @@ func TestStepsOfAnImageAreReferences(t *testing.T) {
 		digest := ref["digest"]
 		require.Len(t, digest, 64)
 		delete(ref, "digest")
-		want := map[string]string{"kind": "ConfigMap", "name": bundleName, "namespace": "olm", "catalogSourceName": "cool",
+		want := map[string]string{"kind": "ConfigMap", "name": BundleName, "namespace": "olm", "catalogSourceName": "cool",
 			"catalogSourceNamespace": "olm", "replaces": "", "properties": ""}
 		if s.Resource.Kind == "ClusterServiceVersion" {
 			want["properties"] = `{"properties":[{"type":"olm.package","value":{"packageName":"x"}}]}`
 		}
 		require.Equal(t, want, ref)
 	}
-	inline, err := bundle.Steps(rich(), ns, bundle.Literal)
+	inline, err := bundle.Steps(Rich(), NS, bundle.Literal)
 	require.NoError(t, err)
 	names := func(steps []*v1alpha1.Step) map[string]int {
 		out := map[string]int{}
@@ -212,20 +214,20 @@ func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 		want   string
 	}{
 		"content that cannot be decoded": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["000.json"] = []byte("?") },
-			want: "error loading unpacked bundle configmap for ref {ConfigMap " + bundleName + " olm cool olm  {\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"x\"}}]}}: failed to extract bundle from configmap - 000.json: unexpected EOF"},
+			want: "error loading unpacked bundle configmap for ref {ConfigMap " + BundleName + " olm cool olm  {\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"x\"}}]}}: failed to extract bundle from configmap - 000.json: unexpected EOF"},
 		"content without a version": {change: func(cm *corev1.ConfigMap) { cm.BinaryData = nil },
 			want: "failed to extract bundle from configmap - bundle has no ClusterServiceVersion"},
 		"properties that are none": {step: func(s *v1alpha1.Step) {
-			s.Resource.Manifest = `{"kind":"ConfigMap","name":"` + bundleName + `","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","properties":"{"}`
+			s.Resource.Manifest = `{"kind":"ConfigMap","name":"` + BundleName + `","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","properties":"{"}`
 		}, want: `failed to load bundle properties for "rich.v1": failed to unmarshal properties annotation: unexpected end of JSON input`},
 		"an object that it does not hold": {step: func(s *v1alpha1.Step) { s.Resource.Name = "other" }, want: "couldn't find unpacked step for "},
-		"other content": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["x"] = zipped(t, "x") },
+		"other content": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["x"] = Zipped(t, "x") },
 			want: "bundle content of rich.v1 changed since the plan was made"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, cm := imageOf(t, rich())
+			o, cm := ImageOf(t, Rich())
 			p := filledPlan(t, o, cm).DeepCopy()
-			started(0)(p)
+			Started(0)(p)
 			if c.change != nil {
 				cm = cm.DeepCopy()
 				c.change(cm)
@@ -237,7 +239,7 @@ func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 					}
 				}
 			}
-			in := input(p, func(in *installplan.Input) { in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm), things })
+			in := input(p, func(in *installplan.Input) { in.ConfigMaps, in.Config = olmcore.Found[*corev1.ConfigMap](cm), Things })
 			got := reconcile(t, in)
 			require.Contains(t, statusOf(in, got).Message, c.want)
 			for _, a := range got.Actions {
@@ -255,25 +257,25 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 	var tooLarge []string
 	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
-			subs := []*v1alpha1.Subscription{subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = b.Operator })}
-			if inline := planned(t, createInput(subs, publishedOperator(b))); slices.Contains(reasons(inline.Result), create.ReasonPlanTooLarge) {
+			subs := []*v1alpha1.Subscription{Subscription("sub", func(s *v1alpha1.Subscription) { s.Spec.Package = b.Operator })}
+			if inline := Planned(t, CreateInput(subs, PublishedOperator(b))); slices.Contains(Reasons(inline.Result), create.ReasonPlanTooLarge) {
 				require.Empty(t, inline.Actions)
 				tooLarge = append(tooLarge, b.Operator)
 			}
-			o, cm := imageOf(t, publishedOperator(b))
+			o, cm := ImageOf(t, PublishedOperator(b))
 			size := 0
 			for _, data := range cm.BinaryData {
 				size += len(data)
 			}
 			require.Less(t, size, 1<<20, "it fits into one ConfigMap")
-			c := world(t, append(monitoring(), cm, &v1alpha1.Subscription{
-				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
+			c := World(t, append(monitoring(), cm, &v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
 			})...)
-			for _, one := range []fake.Controller{makers(installs(o), installplan.Config{}), plans(installplan.Config{})} {
+			for _, one := range []fake.Controller{makers(Installs(o), installplan.Config{}), plans(installplan.Config{})} {
 				driven(t, c, 0, one)
 			}
 			p := onlyPlan(t, c)
-			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 		})
 	}
 	require.Equal(t, []string{"stackgres-community"}, tooLarge, "their manifests do not fit")
@@ -281,47 +283,47 @@ func TestPublishedBundlesAreInstalledFromTheirImages(t *testing.T) {
 
 // TestPlanGoesOnWhenItsBundleIsBack with the content that was planned, and with no other.
 func TestPlanGoesOnWhenItsBundleIsBack(t *testing.T) {
-	o, cm := imageOf(t, rich())
-	c := world(t, cm, userSubscription("rich"))
-	making := makers(installs(o), things)
+	o, cm := ImageOf(t, Rich())
+	c := World(t, cm, UserSubscription("rich"))
+	making := makers(Installs(o), Things)
 	driven(t, c, 0, making)
-	back := fake.Find[*corev1.ConfigMap](c, "olm", bundleName).DeepCopy()
+	back := fake.Find[*corev1.ConfigMap](c, "olm", BundleName).DeepCopy()
 	require.NoError(t, c.Delete(olmcore.RefOf(back).Unversioned()))
-	d := driven(t, c, 2*time.Minute, plans(things))
-	require.Equal(t, failed, onlyPlan(t, c).Status.Phase)
+	d := driven(t, c, 2*time.Minute, plans(Things))
+	require.Equal(t, Failed, onlyPlan(t, c).Status.Phase)
 	require.Contains(t, onlyPlan(t, c).Status.Message, "error finding unpacked bundle configmap")
 
 	back.UID, back.ResourceVersion, back.CreationTimestamp = "", "", metav1.Time{}
 	other := back.DeepCopy()
-	other.BinaryData["more"] = zipped(t, "more")
+	other.BinaryData["more"] = Zipped(t, "more")
 	require.NoError(t, c.Create(other))
 	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
-	require.Equal(t, failed, onlyPlan(t, c).Status.Phase, "other content")
+	require.Equal(t, Failed, onlyPlan(t, c).Status.Phase, "other content")
 
-	require.NoError(t, fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) { cm.BinaryData = back.BinaryData }))
+	require.NoError(t, fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) { cm.BinaryData = back.BinaryData }))
 	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 }
 
 // TestBundleOfAnotherNamespaceIsRefused: what was unpacked in another namespace is not read, not installed, not
 // unpacked again with the credentials of that namespace, and not deleted with the plan.
 func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
-	for namespace, allowed := range map[string]bool{"olm": true, ns: true, "victim": false} {
+	for namespace, allowed := range map[string]bool{"olm": true, NS: true, "victim": false} {
 		t.Run(namespace, func(t *testing.T) {
-			cm := filled(map[string]string{"csv.yaml": etcdCSV})
-			cm.Namespace, cm.CreationTimestamp = namespace, *ago(100 * time.Hour)
+			cm := Filled(map[string]string{"csv.yaml": EtcdCSV})
+			cm.Namespace, cm.CreationTimestamp = namespace, *Ago(100 * time.Hour)
 			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: "CatalogSource", Name: "cool", UID: "x"}}
-			p := plan(installing, []*v1alpha1.Step{referenceIn(namespace)}, started(time.Second), func(p *v1alpha1.InstallPlan) {
-				l := lookup(t)
+			p := Plan(Installing, []*v1alpha1.Step{referenceIn(namespace)}, Started(time.Second), func(p *v1alpha1.InstallPlan) {
+				l := Lookup(t)
 				l.CatalogSourceRef = &corev1.ObjectReference{Namespace: namespace, Name: "cool"}
 				p.Status.BundleLookups = []v1alpha1.BundleLookup{l}
 			})
 			in := input(p, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](cm) })
 			r := reconcile(t, in)
 			if allowed {
-				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, describe(r))
+				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, Describe(r))
 			} else {
-				require.Equal(t, []string{status}, describe(r))
+				require.Equal(t, []string{status}, Describe(r))
 				require.Contains(t, statusOf(in, r).Message, "no plan of namespace ops may refer to namespace victim")
 			}
 
@@ -330,22 +332,22 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, allowed, len(lost) == 1, "unpacked again")
 
-			bound, of := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"})
+			bound, of := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"})
 			contained := in
 			contained.InstallPlan = p.DeepCopy()
 			bound(contained.InstallPlan)
 			of(&contained)
-			contained.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
+			contained.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "scoped"}}
 			lost, err = lostBundles(contained)
 			require.NoError(t, err)
-			require.Equal(t, namespace == ns, len(lost) == 1, "unpacked again by a plan under an account")
+			require.Equal(t, namespace == NS, len(lost) == 1, "unpacked again by a plan under an account")
 
-			gathered, err := installplan.Gather(t.Context(), reader(t, p, cm, group()), key, installplan.Config{})
+			gathered, err := installplan.Gather(t.Context(), Reader(t, p, cm, Group()), key, installplan.Config{})
 			require.NoError(t, err)
 			require.Equal(t, allowed, len(gathered.ConfigMaps.Items) == 1, "read")
 
 			doomed := p.DeepCopy()
-			doomed.DeletionTimestamp, doomed.Finalizers = ago(0), []string{installplan.Finalizer}
+			doomed.DeletionTimestamp, doomed.Finalizers = Ago(0), []string{installplan.Finalizer}
 			r = reconcile(t, input(doomed, func(in *installplan.Input) {
 				in.ConfigMaps, in.OtherPlans = olmcore.Found[*corev1.ConfigMap](cm), olmcore.Found[*v1alpha1.InstallPlan]()
 			}))
@@ -358,7 +360,7 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 			require.Equal(t, allowed, deletes == 1, "deleted")
 		})
 	}
-	in := input(plan(installing, []*v1alpha1.Step{referenceIn("catalogs")}, started(time.Second)))
+	in := input(Plan(Installing, []*v1alpha1.Step{referenceIn("catalogs")}, Started(time.Second)))
 	in.Config.GlobalNamespace = "catalogs"
 	require.NotContains(t, statusOf(in, reconcile(t, in)).Message, "may refer")
 }
@@ -367,37 +369,37 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 func TestPlanOfTooManyBundlesReadsNone(t *testing.T) {
 	var steps []*v1alpha1.Step
 	for i := range 101 {
-		s := referenceIn(ns)
-		s.Resource.Manifest = strings.Replace(s.Resource.Manifest, bundleName, fmt.Sprintf("%s%03d", bundleName[3:], i), 1)
+		s := referenceIn(NS)
+		s.Resource.Manifest = strings.Replace(s.Resource.Manifest, BundleName, fmt.Sprintf("%s%03d", BundleName[3:], i), 1)
 		steps = append(steps, s)
 	}
-	r := reader(t, plan(installing, steps, started(time.Second)), group())
+	r := Reader(t, Plan(Installing, steps, Started(time.Second)), Group())
 	in, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
 	require.NoError(t, err)
 	require.Zero(t, r.Kinds["ConfigMap"])
-	in.Now = noon
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
-	in.InstallPlan = plan(installing, steps[:100], started(time.Second))
-	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+	in.Now = Noon
+	require.Equal(t, Failed, statusOf(in, reconcile(t, in)).Phase)
+	in.InstallPlan = Plan(Installing, steps[:100], Started(time.Second))
+	require.Equal(t, Installing, statusOf(in, reconcile(t, in)).Phase)
 }
 
 // TestImageInstallsWhatItsObjectsWould: references change where a manifest comes from, and nothing else.
 func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
 	contents := func(o olmcore.Operator, objects ...olmcore.Object) map[string]any {
-		c := world(t, append(objects, userSubscription("rich"))...)
-		driven(t, c, 0, makers(installs(o), things), plans(things))
-		require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+		c := World(t, append(objects, UserSubscription("rich"))...)
+		driven(t, c, 0, makers(Installs(o), Things), plans(Things))
+		require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 		all := endState(t, c)
 		for key := range all {
-			if strings.HasPrefix(key, "InstallPlan") || strings.HasPrefix(key, "Subscription") || strings.Contains(key, bundleName) || key == "Namespace olm" {
+			if strings.HasPrefix(key, "InstallPlan") || strings.HasPrefix(key, "Subscription") || strings.Contains(key, BundleName) || key == "Namespace olm" {
 				delete(all, key)
 			}
 		}
 		return all
 	}
-	inline := rich()
+	inline := Rich()
 	inline.Bundle.Properties = []olmcore.Property{{Type: "olm.package", Value: []byte(`{"packageName":"x"}`)}}
-	image, cm := imageOf(t, rich())
+	image, cm := ImageOf(t, Rich())
 	if diff := cmp.Diff(contents(inline), contents(image, cm)); diff != "" {
 		t.Error(diff)
 	}
@@ -408,21 +410,21 @@ func TestImageInstallsWhatItsObjectsWould(t *testing.T) {
 //
 // OLM's case: a timeout fails the unpacking; another image recovers.
 func TestImageThatIsReplaced(t *testing.T) {
-	good, cm := imageOf(t, operator("a"))
+	good, cm := ImageOf(t, Operator("a"))
 	bad := good
 	bad.Bundle.Image = "quay.io/operatorhubio/broken:v1"
 	cm.UID, cm.ResourceVersion = "", ""
-	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("a"))
+	c := World(t, &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool")}, cm, UserSubscription("a"))
 	run := func(o olmcore.Operator) {
-		driven(t, c, 10*time.Minute, makers(installs(o), installplan.Config{}), plans(installplan.Config{}))
+		driven(t, c, 10*time.Minute, makers(Installs(o), installplan.Config{}), plans(installplan.Config{}))
 	}
-	before := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy()
+	before := fake.Find[*v1alpha1.Subscription](c, NS, "a").DeepCopy()
 	run(bad)
 	require.Empty(t, everyPlan(t, c))
-	same(t, before, fake.Find[*v1alpha1.Subscription](c, ns, "a"))
+	Same(t, before, fake.Find[*v1alpha1.Subscription](c, NS, "a"))
 
 	run(good)
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
-	require.Equal(t, "a.v1", fake.Find[*v1alpha1.Subscription](c, ns, "a").Status.CurrentCSV)
-	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, "a.v1"))
+	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, "a.v1", fake.Find[*v1alpha1.Subscription](c, NS, "a").Status.CurrentCSV)
+	require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, "a.v1"))
 }

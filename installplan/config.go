@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/olmcore/olm/installplan/internal/kinds"
-	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -90,11 +88,3 @@ func (c Config) Equal(d Config) bool {
 func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLMNamespace) }
 
 func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.olmNamespace()) }
-
-// mayRefer reports whether plans of a namespace may be made of what was unpacked in another.
-func (c Config) mayRefer(plan, bundle string) bool {
-	return step.MayRefer(plan, bundle, c.globalNamespace())
-}
-
-// supports reports whether steps may have a kind besides those of the table.
-func (c Config) supports(kind string) bool { return kinds.IsSupported(c.SupportedKinds, kind) }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -118,7 +120,7 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		}},
 		"labels and annotations": {change: func(crd *definition) {
 			crd.Labels = map[string]string{"team": "evil"}
-			crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "evil/ca", "olmcore/changeable-by": ns}
+			crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "evil/ca", "olmcore/changeable-by": NS}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,19 +128,19 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 			if c.have != nil {
 				c.have(have)
 			}
-			have = installed(have, true)
+			have = Installed(have, true)
 			have.Annotations = recordedFor("there/b.v1")
 			want := thing(c.change)
-			s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", want)
-			theirs := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, theirs))
+			s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", want)
+			theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, theirs))
 			r := reconcile(t, in)
 			if c.refused != "" {
-				require.Equal(t, []string{status}, describe(r))
+				require.Equal(t, []string{status}, Describe(r))
 				require.Equal(t, "retrying execution due to error: CustomResourceDefinition things.example.com is owned by there/b.v1 too, and "+c.refused+
 					" would change for it", statusOf(in, r).Message)
 			} else {
-				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 				after := r.Actions[0].(olmcore.Update).After.(*definition)
 				require.Equal(t, want.Spec.Versions, after.Spec.Versions)
 				require.Equal(t, have.Spec.Conversion, after.Spec.Conversion)
@@ -152,7 +154,7 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 			// and as OLM does.
 			for name, allow := range map[string]func(*installplan.Input){
 				"the other is gone":         func(in *installplan.Input) { in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion]() },
-				"the other is going":        func(in *installplan.Input) { in.Alongside.Items[0].DeletionTimestamp = ago(0) },
+				"the other is going":        func(in *installplan.Input) { in.Alongside.Items[0].DeletionTimestamp = Ago(0) },
 				"the other is a copy":       func(in *installplan.Input) { in.Alongside.Items[0].Labels = map[string]string{"olm.copiedFrom": "x"} },
 				"the other does not own it": func(in *installplan.Input) { in.Alongside.Items[0].Spec.CustomResourceDefinitions.Owned = nil },
 				"the other only claims it": func(in *installplan.Input) {
@@ -167,7 +169,7 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 				in.CustomResourceDefinitions = olmcore.Found[*definition](have.DeepCopy())
 				in.Alongside = olmcore.Found[*v1alpha1.ClusterServiceVersion](theirs.DeepCopy())
 				allow(&in)
-				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(reconcile(t, in)), name)
+				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(reconcile(t, in)), name)
 			}
 		})
 	}
@@ -182,30 +184,30 @@ func TestOtherOwnersOfADefinition(t *testing.T) {
 		others   []olmcore.Object
 		refused  bool
 	}{
-		"the predecessor":                 {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{csv("old.v1", versioned("0.1.0"))}},
-		"one that is skipped":             {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Skips = []string{"x.v1", "old.v1"} }, others: []olmcore.Object{csv("old.v1", versioned("0.1.0"))}},
-		"the predecessor's predecessor":   {recorded: "ops/oldest.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{csv("old.v1", versioned("0.2.0", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "oldest.v1" })), csv("oldest.v1", versioned("0.1.0"))}},
-		"an earlier one of the package":   {recorded: "ops/a.v0", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{csv("a.v0", versioned("0.1.0"))}},
+		"the predecessor":                 {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))}},
+		"one that is skipped":             {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Skips = []string{"x.v1", "old.v1"} }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))}},
+		"the predecessor's predecessor":   {recorded: "ops/oldest.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.2.0", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "oldest.v1" })), CSV("oldest.v1", versioned("0.1.0"))}},
+		"an earlier one of the package":   {recorded: "ops/a.v0", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("a.v0", versioned("0.1.0"))}},
 		"versions that replace in a ring": {recorded: "ops/a.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v1" }},
-		"another operator":                {recorded: "ops/b.v1", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{csv("b.v1", versioned("0.1.0"))}, refused: true},
+		"another operator":                {recorded: "ops/b.v1", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("b.v1", versioned("0.1.0"))}, refused: true},
 		"the predecessor's name elsewhere": {recorded: "there/a.v0", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v0" },
-			others: []olmcore.Object{csv("a.v0", versioned("0.1.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))}, refused: true},
+			others: []olmcore.Object{CSV("a.v0", versioned("0.1.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))}, refused: true},
 		"a step whose version does not own it": {recorded: "there/b.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil },
-			others: []olmcore.Object{csv("b.v1", versioned("0.1.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))}, refused: true},
+			others: []olmcore.Object{CSV("b.v1", versioned("0.1.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := installed(thing(), true)
+			have := Installed(thing(), true)
 			have.Annotations = recordedFor(c.recorded)
-			s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com",
+			s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com",
 				thing(field("image", func(s *props) { s.MaxLength = new(int64(10)) })))
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0", c.own)), have), with(c.others...))
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0", c.own)), have), with(c.others...))
 			r := reconcile(t, in)
 			if c.refused {
-				require.Equal(t, []string{status}, describe(r))
+				require.Equal(t, []string{status}, Describe(r))
 				require.Contains(t, statusOf(in, r).Message, "is owned by "+c.recorded+" too")
 				return
 			}
-			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 		})
 	}
 }
@@ -234,21 +236,21 @@ func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 			if c.change != nil {
 				c.change(want)
 			}
-			users = installed(users, true)
+			users = Installed(users, true)
 			users.Labels = nil
-			s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", want)
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), users))
+			s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", want)
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), users))
 			r := reconcile(t, in)
-			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, []string{status}, Describe(r))
 			if c.in == "" {
-				require.Equal(t, complete, statusOf(in, r).Phase)
+				require.Equal(t, Complete, statusOf(in, r).Phase)
 			} else {
 				require.Equal(t, "retrying execution due to error: CustomResourceDefinition things.example.com exists, is not managed by OLM, and differs from the step in "+
 					c.in+"; label it olm.managed=true to hand it over, or remove it", statusOf(in, r).Message)
 			}
 			in.Config.OverwriteUnmanaged = true
 			if users.Spec.Group == "example.com" {
-				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(reconcile(t, in)))
+				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(reconcile(t, in)))
 			}
 		})
 	}
@@ -260,15 +262,15 @@ func TestForgedHashHidesNoOwner(t *testing.T) {
 	const victim, evil = "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"
 	require.Equal(t, alongsideHash(victim+"/a.v1"), alongsideHash(evil+"/a.v1"))
 	in := func(namespace string) *v1alpha1.ClusterServiceVersion {
-		return csv("a.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = namespace }))
+		return CSV("a.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = namespace }))
 	}
-	have := installed(thing(), true)
+	have := Installed(thing(), true)
 	have.Annotations = recordedFor(victim + "/a.v1")
 	round := func(have *definition, change ...func(*definition)) olmcore.Result {
-		s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
-		g := group()
+		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
+		g := Group()
 		g.Namespace = evil
-		p := plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Namespace = evil })
+		p := Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Namespace = evil })
 		return reconcile(t, input(p, func(all *installplan.Input) {
 			all.OperatorGroups, all.ClusterServiceVersions = olmcore.Found(g), olmcore.Found(in(evil))
 			all.Alongside, all.CustomResourceDefinitions = olmcore.Found(in(victim)), olmcore.Found(have)
@@ -301,9 +303,9 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	made := func(have *definition, names ...string) (installplan.Input, olmcore.Result) {
 		var steps []*v1alpha1.Step
 		for _, name := range names {
-			steps = append(steps, step(name, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing()))
+			steps = append(steps, Step(name, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing()))
 		}
-		in := input(plan(installing, steps, started(time.Second)))
+		in := input(Plan(Installing, steps, Started(time.Second)))
 		if have != nil {
 			in.CustomResourceDefinitions = olmcore.Found[*definition](have)
 		}
@@ -313,37 +315,37 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("a.v%d", i)
 	}
-	theirs := installed(thing(), true)
+	theirs := Installed(thing(), true)
 	theirs.Annotations = recordedFor("there/b.v1")
-	full := installed(thing(), true)
+	full := Installed(thing(), true)
 	full.Annotations = recordedFor()
 	var versions []*v1alpha1.ClusterServiceVersion
 	for _, name := range names[:20] {
 		maps.Copy(full.Annotations, recordedFor("ops/"+name))
-		versions = append(versions, csv(name, versioned("1.0.0")))
+		versions = append(versions, CSV(name, versioned("1.0.0")))
 	}
 	for what, have := range map[string]*definition{"new": nil, "another's": theirs} {
 		for _, name := range []string{"a/../../secrets", "a%2e", "A", strings.Repeat("a", 300)} {
 			in, r := made(have, name)
-			require.Equal(t, []string{status}, describe(r), what)
+			require.Equal(t, []string{status}, Describe(r), what)
 			require.Contains(t, statusOf(in, r).Message, "is no name of a ClusterServiceVersion", what)
 		}
 		in, r := made(have, names...)
-		require.Equal(t, []string{status}, describe(r), what)
+		require.Equal(t, []string{status}, Describe(r), what)
 		require.Contains(t, statusOf(in, r).Message, "is made for 21 versions; there is room for 20", what)
 		_, r = made(have, names[:20]...)
-		require.Contains(t, describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
+		require.Contains(t, Describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
 	}
 	in, _ := made(full, names[20])
 	in.ClusterServiceVersions = olmcore.Found(versions...)
 	r := reconcile(t, in)
-	require.Equal(t, []string{status}, describe(r))
+	require.Equal(t, []string{status}, Describe(r))
 	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
 
 	// A record that was forged, or is OLM's, keeps no other plan from being read.
 	full.Annotations = recordedFor("evil/a/../b", "evil/A", "EVIL/a", "evil/a.v1")
 	in, _ = made(full, "a.v1")
-	asked := &asking{Reader: reader(t, in.InstallPlan, full, group())}
+	asked := &asking{Reader: Reader(t, in.InstallPlan, full, Group())}
 	_, err := installplan.Gather(t.Context(), asked, key, installplan.Config{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"evil/a.v1", "ops/a.v1"}, asked.versions)
@@ -352,10 +354,10 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 // TestDefinitionIsProtectedBeforeItsVersionExists: definitions come first in a plan. Until the version follows, a plan
 // of another namespace may take as little from it as later, and leaves the record.
 func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
-	have := installed(thing(), true)
+	have := Installed(thing(), true)
 	have.Annotations = recordedFor("there/b.v1")
 	theirs := func(phase v1alpha1.InstallPlanPhase, names ...string) *v1alpha1.InstallPlan {
-		return plan(phase, nil, func(p *v1alpha1.InstallPlan) {
+		return Plan(phase, nil, func(p *v1alpha1.InstallPlan) {
 			p.Namespace, p.Name, p.Spec.ClusterServiceVersionNames = "there", "theirs", names
 		})
 	}
@@ -365,30 +367,30 @@ func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 		plan  *v1alpha1.InstallPlan
 		owner bool
 	}{
-		"their plan runs":            {theirs(installing, "b.v1"), true},
+		"their plan runs":            {theirs(Installing, "b.v1"), true},
 		"their plan waits":           {theirs(v1alpha1.InstallPlanPhaseRequiresApproval, "x.v1", "b.v1"), true},
 		"their plan is tried again":  {retried, true},
-		"their plan is for another":  {theirs(installing, "x.v1"), false},
+		"their plan is for another":  {theirs(Installing, "x.v1"), false},
 		"their plan is over":         {theirs(v1alpha1.InstallPlanPhaseComplete, "b.v1"), false},
 		"their plan has failed":      {theirs(v1alpha1.InstallPlanPhaseFailed, "b.v1"), false},
 		"their plan was never there": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			round := func(change ...func(*definition)) (installplan.Input, olmcore.Result) {
-				s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
-				objects := []olmcore.Object{plan(installing, []*v1alpha1.Step{s}, started(time.Second)), have, group(), csv("a.v1", versioned("1.0.0"))}
+				s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change...))
+				objects := []olmcore.Object{Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), have, Group(), CSV("a.v1", versioned("1.0.0"))}
 				if c.plan != nil {
 					objects = append(objects, c.plan)
 				}
-				in, err := installplan.Gather(t.Context(), reader(t, objects...), key, installplan.Config{})
+				in, err := installplan.Gather(t.Context(), Reader(t, objects...), key, installplan.Config{})
 				require.NoError(t, err)
-				in.Now = noon
+				in.Now = Noon
 				return in, reconcile(t, in)
 			}
 			in, r := round(convertedBy("evil", "eavesdropper"))
 			require.Equal(t, c.owner, strings.Contains(statusOf(in, r).Message, "is owned by there/b.v1 too"))
 			_, r = round(specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }))
-			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 			_, kept := r.Actions[0].(olmcore.Update).After.GetAnnotations()[alongside+alongsideHash("there/b.v1")]
 			require.Equal(t, c.owner, kept)
 		})
@@ -399,23 +401,23 @@ func TestDefinitionIsProtectedBeforeItsVersionExists(t *testing.T) {
 // keeps no field from the operator.
 func TestForgedNewerVersionHoldsNoSchemaBack(t *testing.T) {
 	more := specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })
-	have := installed(thing(), true)
+	have := Installed(thing(), true)
 	have.Annotations = recordedFor("evil/a.v9")
-	forged := csv("a.v9", versioned("9.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }))
-	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(more))
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, forged)))
-	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+	forged := CSV("a.v9", versioned("9.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }))
+	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(more))
+	r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, forged)))
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 	require.Equal(t, thing(more).Spec.Versions, r.Actions[0].(olmcore.Update).After.(*definition).Spec.Versions)
-	require.NotContains(t, reasons(r), installplan.ReasonNewerCRDKept)
+	require.NotContains(t, Reasons(r), installplan.ReasonNewerCRDKept)
 }
 
 // TestSchemaChanges are those whose answers Reconcile would look at.
 func TestSchemaChanges(t *testing.T) {
-	installs := crdObject("v1", "v2")
-	newer := csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
-	kept := installed(other(crdObject("v1", "v2"), 0, 1), true)
+	installs := CRDObject("v1", "v2")
+	newer := CSV("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+	kept := Installed(other(CRDObject("v1", "v2"), 0, 1), true)
 	kept.Annotations = map[string]string{"operatorframework.io/installed-alongside-" + alongsideHash("there/a.v2"): "there/a.v2"}
-	done := applied(t, crdStep("a.v1", "v1", "v2"), csv("a.v1"))
+	done := applied(t, CRDStep("a.v1", "v1", "v2"), CSV("a.v1"))
 	for name, c := range map[string]struct {
 		phase    v1alpha1.InstallPlanPhase
 		step     *v1alpha1.Step
@@ -423,31 +425,31 @@ func TestSchemaChanges(t *testing.T) {
 		want     []string
 	}{
 		"a definition that is absent":           {},
-		"the schemas are the same":              {observed: []olmcore.Object{installed(crdObject("v1", "v2"), true)}},
-		"a definition without versions":         {observed: []olmcore.Object{installed(crdObject(), true)}},
-		"one schema differs":                    {observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
-		"both differ":                           {observed: []olmcore.Object{installed(other(crdObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"}},
-		"a version that was not served":         {observed: []olmcore.Object{installed(unserved(other(crdObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"}},
-		"a version that is served no more":      {step: step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", unserved(crdObject("v1", "v2"), 1)), observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 0, 1), true)}, want: []string{"v1"}},
-		"a version that is new":                 {observed: []olmcore.Object{installed(other(crdObject("v1"), 0), true)}, want: []string{"v1"}},
-		"a plan that waits for approval":        {phase: requiresApproval, observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
-		"a plan that is done":                   {phase: complete, observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 1), true)}},
+		"the schemas are the same":              {observed: []olmcore.Object{Installed(CRDObject("v1", "v2"), true)}},
+		"a definition without versions":         {observed: []olmcore.Object{Installed(CRDObject(), true)}},
+		"one schema differs":                    {observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
+		"both differ":                           {observed: []olmcore.Object{Installed(other(CRDObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"}},
+		"a version that was not served":         {observed: []olmcore.Object{Installed(unserved(other(CRDObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"}},
+		"a version that is served no more":      {step: Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", unserved(CRDObject("v1", "v2"), 1)), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 0, 1), true)}, want: []string{"v1"}},
+		"a version that is new":                 {observed: []olmcore.Object{Installed(other(CRDObject("v1"), 0), true)}, want: []string{"v1"}},
+		"a plan that waits for approval":        {phase: RequiresApproval, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
+		"a plan that is done":                   {phase: Complete, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
 		"what was applied is not judged again":  {observed: []olmcore.Object{done}},
-		"a definition that a newer one needs":   {observed: []olmcore.Object{kept, newer, csv("a.v1", versioned("1.0.0"))}},
-		"a plan without definitions":            {step: roleStep("a.v1", "r"), observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 1), true)}},
-		"a definition that is said to be there": {step: withStatus(present, crdStep("a.v1", "v1", "v2")), observed: []olmcore.Object{installed(other(crdObject("v1", "v2"), 1), true)}},
+		"a definition that a newer one needs":   {observed: []olmcore.Object{kept, newer, CSV("a.v1", versioned("1.0.0"))}},
+		"a plan without definitions":            {step: RoleStep("a.v1", "r"), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
+		"a definition that is said to be there": {step: WithStatus(Present, CRDStep("a.v1", "v1", "v2")), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.step
 			if s == nil {
-				s = crdStep("a.v1", "v1", "v2")
+				s = CRDStep("a.v1", "v1", "v2")
 			}
-			p := plan(installing, []*v1alpha1.Step{s}, started(time.Second))
-			if c.phase != none {
+			p := Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second))
+			if c.phase != None {
 				p.Status.Phase = c.phase
-				p.Spec.Approved = c.phase != requiresApproval
+				p.Spec.Approved = c.phase != RequiresApproval
 			}
-			in := input(p, with(csv("a.v1")), with(c.observed...))
+			in := input(p, with(CSV("a.v1")), with(c.observed...))
 			if len(c.observed) == 3 {
 				in = input(p, with(c.observed...))
 			}
@@ -503,65 +505,65 @@ func TestJudgements(t *testing.T) {
 		"a crowd hides nothing":        {verdicts: append(crowd, verdict("z", nil, bad)), want: tight("z", "too big"), reasons: append(slices.Repeat([]string{"ExistingResourceInvalid"}, 100), "Truncated")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := crdStep("a.v1", "v1")
+			s := CRDStep("a.v1", "v1")
 			if c.convert {
-				crd := crdObject("v1")
+				crd := CRDObject("v1")
 				crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
-				s = step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+				s = Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
 			}
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), installed(other(crdObject("v1"), 0), true)))
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), Installed(other(CRDObject("v1"), 0), true)))
 			in.CustomResources = olmcore.Found(c.verdicts...)
 			require.NoError(t, invariant.Laws(reconcileResult, in))
 			r := reconcile(t, in)
-			got := reasons(r)
+			got := Reasons(r)
 			if c.want == "" {
-				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
-				same(t, c.reasons, got)
+				require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
+				Same(t, c.reasons, got)
 				return
 			}
-			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, []string{status}, Describe(r))
 			require.Equal(t, prefix+c.want, strings.TrimPrefix(statusOf(in, r).Message, "retrying execution due to error: "))
 			want := append([]string{"StepRefused"}, c.reasons...)
 			slices.Sort(want)
-			same(t, want, got)
+			Same(t, want, got)
 		})
 	}
 }
 
 // TestFailedPlanLooksAtCustomResourcesAgain, as they are not watched, and goes on once they are in order.
 func TestFailedPlanLooksAtCustomResourcesAgain(t *testing.T) {
-	sub := subscription("a", refersTo("install-x"))
-	in := input(plan(failed, []*v1alpha1.Step{crdStep("a.v1", "v1")}, ownedBy(sub), func(p *v1alpha1.InstallPlan) {
+	sub := Subscription("a", RefersTo("install-x"))
+	in := input(Plan(Failed, []*v1alpha1.Step{CRDStep("a.v1", "v1")}, OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = `error validating existing CRs against new CRD's schema for "things.example.com": x`
-	}), with(sub, csv("a.v1"), installed(other(crdObject("v1"), 0), true)))
+	}), with(sub, CSV("a.v1"), Installed(other(CRDObject("v1"), 0), true)))
 	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Name: "x", New: []string{"bad"}})
 	require.NoError(t, invariant.Laws(reconcileResult, in))
 	r := reconcile(t, in)
 	require.Empty(t, r.Actions)
 	require.Equal(t, 30*time.Second, r.RequeueAfter)
 	in.CustomResources = olmcore.Found[installplan.ResourceVerdict]()
-	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+	require.Equal(t, Installing, statusOf(in, reconcile(t, in)).Phase)
 }
 
 // TestPlanWithAnAccountShowsNoValuesOfResources: findings about custom resources hold values of them, and whoever reads
 // the plan may not be allowed to read these.
 func TestPlanWithAnAccountShowsNoValuesOfResources(t *testing.T) {
 	narrower := thing(field("image", func(s *props) { s.MaxLength = new(int64(1)) }))
-	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", narrower)
+	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", narrower)
 	bad := func(namespace string) installplan.ResourceVerdict {
 		return installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: namespace, Name: "name-of-one",
 			New: []string{`Invalid value: "secret"`}}
 	}
-	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"}
 	bound, of := scopedTo(account)
-	have := installed(thing(), true)
+	have := Installed(thing(), true)
 	have.Annotations = recordedFor("ops/a.v1")
 	round := func(verdict installplan.ResourceVerdict, bind bool) string {
-		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have.DeepCopy()))
+		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have.DeepCopy()))
 		if bind {
 			bound(in.InstallPlan)
 			of(&in)
-			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scoped"}}
+			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "scoped"}}
 		}
 		in.CustomResources = olmcore.Found[installplan.ResourceVerdict](verdict)
 		return statusOf(in, reconcile(t, in)).Message
@@ -569,13 +571,13 @@ func TestPlanWithAnAccountShowsNoValuesOfResources(t *testing.T) {
 	const prefix = `retrying execution due to error: error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing `
 	require.Equal(t, prefix+`"of another namespace": updated validation is too restrictive: (not shown)`, round(bad("victim"), true))
 	require.Equal(t, prefix+`"of another namespace": updated validation is too restrictive: (not shown)`, round(bad(""), true))
-	require.Equal(t, prefix+`"ops/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad(ns), true))
+	require.Equal(t, prefix+`"ops/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad(NS), true))
 	require.Equal(t, prefix+`"victim/name-of-one": updated validation is too restrictive: Invalid value: "secret"`, round(bad("victim"), false))
 
 	// Where the definition is another operator's, they are not read.
 	have.Annotations = recordedFor("victim/b.v1")
-	theirs := csv("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1", versioned("1.0.0")), have, theirs))
+	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "victim" }))
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, theirs))
 	changes, err := schemaChanges(in)
 	require.NoError(t, err)
 	require.Empty(t, changes)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,7 +26,7 @@ func release(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	for _, v := range versions {
 		names = append(names, strings.Trim(v, "!-"))
 	}
-	crd := crdObject(names...)
+	crd := CRDObject(names...)
 	for i, v := range versions {
 		crd.Spec.Versions[i].Storage, crd.Spec.Versions[i].Served = strings.Contains(v, "!"), !strings.Contains(v, "-")
 	}
@@ -32,7 +34,7 @@ func release(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 }
 
 func releaseStep(resolving string, versions ...string) *v1alpha1.Step {
-	return step(resolving, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", release(versions...))
+	return Step(resolving, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", release(versions...))
 }
 
 // versionsIn describes the definition of a cluster as release does.
@@ -57,7 +59,7 @@ func versionsIn(c *fake.Cluster) []string {
 // refused; another version owns the second: refused; several own one: refused, and all are named.
 func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
-		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
+		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			for _, crd := range crds {
 				c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned, v1alpha1.CRDDescription{Name: crd})
 			}
@@ -69,7 +71,7 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 	)
 	type versions = []*v1alpha1.ClusterServiceVersion
 	going, copy := owner("b.v1", "one.example.com"), owner("b.v1", "one.example.com")
-	going.DeletionTimestamp = ago(time.Second)
+	going.DeletionTimestamp = Ago(time.Second)
 	copy.Labels = map[string]string{"olm.copiedFrom": "there"}
 	for name, c := range map[string]struct {
 		observed versions
@@ -88,18 +90,18 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 		"one that owns what it lacks": {observed: versions{owner("b.v1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
+			s := Step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
 				`{"metadata":{"name":"a.v1"},"spec":{"customresourcedefinitions":{"owned":[{"name":"one.example.com"},{"name":"two.example.com"}]}}}`)
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v1"} }))
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v1"} }))
 			in.ClusterServiceVersions = olmcore.Found(c.observed...)
 			r := reconcile(t, in)
 			got := statusOf(in, r)
 			if c.want == "" {
 				require.Empty(t, got.Message)
-				require.NotContains(t, reasons(r), installplan.ReasonStepRefused)
+				require.NotContains(t, Reasons(r), installplan.ReasonStepRefused)
 				return
 			}
-			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, []string{status}, Describe(r))
 			require.Equal(t, "retrying execution due to error: "+c.want, got.Message)
 
 			// A plan that names the version is not asked when it is there, or in line.
@@ -111,7 +113,7 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 				}
 			}
 			in.InstallPlan.Status.Plan[0].Resource.Manifest = strings.Replace(s.Resource.Manifest, `"spec":{`, fmt.Sprintf(`"spec":{"replaces":%q,`, last), 1)
-			require.NotContains(t, reasons(reconcile(t, in)), installplan.ReasonStepRefused)
+			require.NotContains(t, Reasons(reconcile(t, in)), installplan.ReasonStepRefused)
 		})
 	}
 }
@@ -122,10 +124,10 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 // version notes none.
 func TestVersionsRecordedOnADefinition(t *testing.T) {
 	const prefix = "operatorframework.io/installed-alongside-"
-	copied := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
+	copied := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Namespace, c.Labels = "there", map[string]string{"olm.copiedFrom": "elsewhere"}
 	})
-	live := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
+	live := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
 	for name, c := range map[string]struct {
 		resolving string
 		have      []string
@@ -138,20 +140,20 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 		"a version that is gone from here":      {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
 		"a copy of a version":                   {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"}},
 		"a version that lives":                  {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1", "there/b.v1"}},
-		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{csv("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
+		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
 		"what is no name of a version":          {resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"}},
 		"a step of no version adds none":        {have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"there/b.v1"}},
 		"a step of no version, nobody recorded": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := installed(other(crdObject("v1"), 0), true)
+			have := Installed(other(CRDObject("v1"), 0), true)
 			have.Labels = map[string]string{"olm.managed": "true", "theirs": "kept"}
 			have.Annotations = map[string]string{"theirs": "kept"}
 			for _, value := range c.have {
 				have.Annotations[prefix+alongsideHash(value)] = value
 			}
-			r := reconcile(t, input(plan(installing, []*v1alpha1.Step{crdStep(c.resolving, "v1")}, started(time.Second)), with(csv("a.v1"), have), with(c.observed...)))
-			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, describe(r))
+			r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{CRDStep(c.resolving, "v1")}, Started(time.Second)), with(CSV("a.v1"), have), with(c.observed...)))
+			require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 			require.Equal(t, have.Labels, r.Actions[0].(olmcore.Update).After.GetLabels())
 			got := r.Actions[0].(olmcore.Update).After.GetAnnotations()
 			require.NotEmpty(t, got[stepHash])
@@ -191,21 +193,21 @@ func TestReleasesOfADefinition(t *testing.T) {
 		"the stored version is missing, then migrated": {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"), migrated: versions{"v1alpha2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := world(t, userSubscription("a"))
+			cluster := World(t, UserSubscription("a"))
 			var p *v1alpha1.InstallPlan
 			for i, r := range c.releases {
-				if i > 0 && p.Status.Phase != complete {
+				if i > 0 && p.Status.Phase != Complete {
 					t.Fatal(p.Status.Message)
 				}
 				p = executed(t, cluster, fmt.Sprintf("install-%d", i), releaseStep("a.v1", r...))
 			}
 			last := c.releases[len(c.releases)-1]
 			if c.problem == "" {
-				require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+				require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 				require.Equal(t, last, versionsIn(cluster))
 				return
 			}
-			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, Failed, p.Status.Phase)
 			require.Equal(t, c.problem, p.Status.Message)
 			require.Equal(t, c.releases[len(c.releases)-2], versionsIn(cluster), "nothing was written")
 			if c.migrated == nil {
@@ -215,7 +217,7 @@ func TestReleasesOfADefinition(t *testing.T) {
 			crd.Status.StoredVersions = c.migrated
 			require.NoError(t, cluster.UpdateStatus(crd))
 			p = executed(t, cluster, "install-again", releaseStep("a.v1", last...))
-			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 			require.Equal(t, last, versionsIn(cluster))
 		})
 	}
@@ -232,7 +234,7 @@ func TestDefinitionIsWritten(t *testing.T) {
 		return crd
 	}
 	owning := func(name string) *v1alpha1.ClusterServiceVersion {
-		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
+		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com", Kind: "Thing", Version: "v1"}}
 		})
 	}
@@ -251,11 +253,11 @@ func TestDefinitionIsWritten(t *testing.T) {
 		"whose version is there already":          {existing: []olmcore.Object{owning("a.v1")}, noted: []string{"ops/a.v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := world(t, c.existing...)
-			p := executed(t, cluster, "install-x", csvStep("a.v1"), step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", bounded(2)))
-			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			cluster := World(t, c.existing...)
+			p := executed(t, cluster, "install-x", CSVStep("a.v1"), Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", bounded(2)))
+			require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 			got := fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", "things.example.com")
-			same(t, bounded(2).Spec.Versions, got.Spec.Versions)
+			Same(t, bounded(2).Spec.Versions, got.Spec.Versions)
 			require.Equal(t, map[string]string{"olm.managed": "true"}, got.Labels)
 			require.Empty(t, got.OwnerReferences)
 			var noted []string
@@ -274,30 +276,30 @@ func TestDefinitionIsWritten(t *testing.T) {
 //
 // OLM's case: two plans share a definition: both versions are noted.
 func TestTwoPlansShareADefinition(t *testing.T) {
-	c := world(t)
-	require.Equal(t, complete, executed(t, c, "install-1", csvStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)
+	c := World(t)
+	require.Equal(t, Complete, executed(t, c, "install-1", CSVStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)
 	before := fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com").DeepCopy()
-	require.Equal(t, complete, executed(t, c, "install-2", csvStep("b.v1"), releaseStep("b.v1", "v1!")).Status.Phase)
+	require.Equal(t, Complete, executed(t, c, "install-2", CSVStep("b.v1"), releaseStep("b.v1", "v1!")).Status.Phase)
 	after := fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", "things.example.com").DeepCopy()
 	require.Equal(t, "ops/a.v1", after.Annotations["operatorframework.io/installed-alongside-"+alongsideHash("ops/a.v1")])
 	require.Equal(t, "ops/b.v1", after.Annotations["operatorframework.io/installed-alongside-"+alongsideHash("ops/b.v1")])
 	delete(after.Annotations, "operatorframework.io/installed-alongside-"+alongsideHash("ops/b.v1"))
 	before.ObjectMeta.ResourceVersion, after.ObjectMeta.ResourceVersion = "", ""
-	same(t, before.ObjectMeta, after.ObjectMeta)
-	same(t, before.Spec, after.Spec)
+	Same(t, before.ObjectMeta, after.ObjectMeta)
+	Same(t, before.Spec, after.Spec)
 }
 
 // TestNewerVersionKeepsItsDefinition: a newer version that needs a definition keeps it, when it is alive, its own, and
 // when what the older one needs is there.
 func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 	there := func(change func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
-		return csv("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) {
+		return CSV("a.v2", versioned("2.0.0", func(c *v1alpha1.ClusterServiceVersion) {
 			c.Namespace = "there"
 			change(c)
 		}))
 	}
 	nothing := func(*v1alpha1.ClusterServiceVersion) {}
-	unserved := crdObject("v1", "v2")
+	unserved := CRDObject("v1", "v2")
 	unserved.Spec.Versions[0].Served = false
 	for name, c := range map[string]struct {
 		have  *apiextensionsv1.CustomResourceDefinition
@@ -305,51 +307,51 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 		own   func(*v1alpha1.ClusterServiceVersion)
 		kept  bool
 	}{
-		"a newer one":                          {crdObject("v1", "v2"), there(nothing), nothing, true},
+		"a newer one":                          {CRDObject("v1", "v2"), there(nothing), nothing, true},
 		"what the older one needs is unserved": {unserved, there(nothing), nothing, false},
-		"what the older one needs is missing":  {crdObject("v2"), there(nothing), nothing, false},
-		"a newer one that goes":                {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }), nothing, false},
-		"a newer one that is a copy":           {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false},
-		"a newer one that does not own it":     {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false},
-		"a newer one of another package":       {crdObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false},
-		"one of the same version":              {crdObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
-		"a newer one that it replaces":         {crdObject("v1", "v2"), csv("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false},
-		"a newer one in the same namespace":    {crdObject("v1", "v2"), csv("a.v2", versioned("2.0.0")), nothing, true},
+		"what the older one needs is missing":  {CRDObject("v2"), there(nothing), nothing, false},
+		"a newer one that goes":                {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), nothing, false},
+		"a newer one that is a copy":           {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false},
+		"a newer one that does not own it":     {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false},
+		"a newer one of another package":       {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false},
+		"one of the same version":              {CRDObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
+		"a newer one that it replaces":         {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false},
+		"a newer one in the same namespace":    {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), nothing, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := installed(c.have, true)
+			have := Installed(c.have, true)
 			have.Annotations = recordedFor(c.newer.Namespace + "/" + c.newer.Name)
-			own := csv("a.v1", versioned("1.0.0", c.own))
-			in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1")}, started(time.Second)), with(own, have, c.newer))
+			own := CSV("a.v1", versioned("1.0.0", c.own))
+			in := input(Plan(Installing, []*v1alpha1.Step{CRDStep("a.v1", "v1")}, Started(time.Second)), with(own, have, c.newer))
 			r := reconcile(t, in)
-			require.Equal(t, c.kept, slices.Contains(reasons(r), installplan.ReasonNewerCRDKept))
+			require.Equal(t, c.kept, slices.Contains(Reasons(r), installplan.ReasonNewerCRDKept))
 			if !c.kept {
 				return
 			}
 			after := r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition)
-			same(t, have.Spec, after.Spec)
+			Same(t, have.Spec, after.Spec)
 			require.Equal(t, recordedFor(c.newer.Namespace+"/"+c.newer.Name, "ops/a.v1"), after.Annotations)
 			in = input(in.InstallPlan, with(own, after, c.newer))
-			require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+			require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 		})
 	}
 }
 
 // TestDefinitionOfTwoVersionsOfAPlan: both are part of it, so none keeps it from the other.
 func TestDefinitionOfTwoVersionsOfAPlan(t *testing.T) {
-	have := installed(crdObject("v1"), true)
+	have := Installed(CRDObject("v1"), true)
 	have.Annotations = recordedFor("ops/a.v2")
-	in := input(plan(installing, []*v1alpha1.Step{crdStep("a.v1", "v1"), crdStep("a.v2", "v1", "v2")}, started(time.Second)),
-		with(csv("a.v1", versioned("1.0.0")), csv("a.v2", versioned("2.0.0")), have))
+	in := input(Plan(Installing, []*v1alpha1.Step{CRDStep("a.v1", "v1"), CRDStep("a.v2", "v1", "v2")}, Started(time.Second)),
+		with(CSV("a.v1", versioned("1.0.0")), CSV("a.v2", versioned("2.0.0")), have))
 	r := reconcile(t, in)
-	require.Empty(t, reasons(r))
+	require.Empty(t, Reasons(r))
 	require.Len(t, r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions, 2)
 }
 
 // TestConversionWebhookOfALiveVersionStays: the webhook of a live version stays, whatever the manifest says.
 func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 	converts := func(change ...func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
-		return csv("b.v1", append([]func(*v1alpha1.ClusterServiceVersion){func(c *v1alpha1.ClusterServiceVersion) {
+		return CSV("b.v1", append([]func(*v1alpha1.ClusterServiceVersion){func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
 		}}, change...)...)
 	}
@@ -360,7 +362,7 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 		"a version of the namespace":                  {converts(), true},
 		"a version of another one":                    {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }), true},
 		"a version of another one that cannot answer": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), false},
-		"a version that goes":                         {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(0) }), false},
+		"a version that goes":                         {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), false},
 		"a copy":                                      {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false},
 		"a version with another webhook": {converts(func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions[0].Type = v1alpha1.ValidatingAdmissionWebhook
@@ -368,9 +370,9 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 		"a version that converts another definition": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].ConversionCRDs = []string{"x"} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := installed(crdObject("v1"), true)
+			have := Installed(CRDObject("v1"), true)
 			convertedBy("there", "b")(have)
-			got, _ := update(t, crdStep("a.v1", "v1", "v2"), have, c.by)
+			got, _ := update(t, CRDStep("a.v1", "v1", "v2"), have, c.by)
 			require.Equal(t, c.stays, got.Spec.Conversion != nil)
 		})
 	}
@@ -379,35 +381,35 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 // TestRecordsOfAManifest: entries of versions that live are taken over, others dropped, and none of them counts as
 // content.
 func TestRecordsOfAManifest(t *testing.T) {
-	crd := crdObject("v1")
+	crd := CRDObject("v1")
 	crd.Annotations = recordedFor("there/b.v1", "there/gone.v1", "there/copy.v1")
 	for key, value := range map[string]string{"a": "b.v1", "b": "/b.v1", "c": "there/", "d": "there/b.v1/x"} {
 		crd.Annotations[alongside+key] = value
 	}
-	neighbour := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
-	aCopy := csv("copy.v1", func(c *v1alpha1.ClusterServiceVersion) {
+	neighbour := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
+	aCopy := CSV("copy.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Namespace, c.Labels = "there", map[string]string{"olm.copiedFrom": "x"}
 	})
-	s := step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
 	want := recordedFor("there/b.v1", "ops/a.v1")
 
-	made := applied(t, s, csv("a.v1"), neighbour, aCopy)
+	made := applied(t, s, CSV("a.v1"), neighbour, aCopy)
 	entries := made.GetAnnotations()
 	delete(entries, stepHash)
 	require.Equal(t, want, entries)
 
-	got, _ := update(t, s, installed(crdObject("v0", "v1"), true), neighbour, aCopy)
+	got, _ := update(t, s, Installed(CRDObject("v0", "v1"), true), neighbour, aCopy)
 	require.Equal(t, want, got.Annotations)
 
-	later := applied(t, s, csv("a.v1")) // the neighbour is gone by now
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), neighbour, later))
-	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase, "what is recorded is no content")
+	later := applied(t, s, CSV("a.v1")) // the neighbour is gone by now
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), neighbour, later))
+	require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase, "what is recorded is no content")
 }
 
 // TestTimeForADefinitionToBeServed: the time counts from whatever happened last.
 func TestTimeForADefinitionToBeServed(t *testing.T) {
 	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, message string, since time.Duration) apiextensionsv1.CustomResourceDefinitionCondition {
-		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: message, LastTransitionTime: *ago(since)}
+		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: message, LastTransitionTime: *Ago(since)}
 	}
 	const text = "waiting for CustomResourceDefinition things.example.com to be established"
 	for name, c := range map[string]struct {
@@ -426,21 +428,21 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 			condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue, "x", 0)}, time.Second, text},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := withStatus(waitingAPI, crdStep("a.v1", "v1"))
-			have := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
-			have.CreationTimestamp, have.Status.Conditions = *ago(c.created), c.conditions
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(c.started)), with(csv("a.v1"), have))
+			s := WithStatus(WaitingAPI, CRDStep("a.v1", "v1"))
+			have := applied(t, s, CSV("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+			have.CreationTimestamp, have.Status.Conditions = *Ago(c.created), c.conditions
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(c.started)), with(CSV("a.v1"), have))
 			r := reconcile(t, in)
 			require.Equal(t, c.message, statusOf(in, r).Message)
 			require.Equal(t, min(c.left, 5*time.Second), r.RequeueAfter)
-			in.InstallPlan.Status.Message, in.Now = c.message, noon.Add(c.left)
+			in.InstallPlan.Status.Message, in.Now = c.message, Noon.Add(c.left)
 			got := statusOf(in, reconcile(t, in))
-			require.Equal(t, failed, got.Phase)
+			require.Equal(t, Failed, got.Phase)
 			require.Equal(t, c.message, got.Message)
-			require.Equal(t, []v1alpha1.StepStatus{waitingAPI}, statuses(got))
+			require.Equal(t, []v1alpha1.StepStatus{WaitingAPI}, Statuses(got))
 
-			in.InstallPlan.Status.Phase, in.InstallPlan.Spec.Approval, in.InstallPlan.Spec.Approved = requiresApproval, v1alpha1.ApprovalManual, false
-			in.Now = noon.Add(time.Hour)
+			in.InstallPlan.Status.Phase, in.InstallPlan.Spec.Approval, in.InstallPlan.Spec.Approved = RequiresApproval, v1alpha1.ApprovalManual, false
+			in.Now = Noon.Add(time.Hour)
 			require.Empty(t, reconcile(t, in).Diagnostics, "nobody waits for it before the approval")
 		})
 	}
@@ -448,27 +450,27 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 
 // TestSeveralLostVersionsAreNamedInOrder.
 func TestSeveralLostVersionsAreNamedInOrder(t *testing.T) {
-	have := installed(crdObject("v0", "v1", "v2"), true)
+	have := Installed(CRDObject("v0", "v1", "v2"), true)
 	have.Status.StoredVersions = []string{"v2", "v1", "v0"}
-	in := input(plan(installing, []*v1alpha1.Step{crdStep("", "v1")}, started(time.Second)), with(have))
+	in := input(Plan(Installing, []*v1alpha1.Step{CRDStep("", "v1")}, Started(time.Second)), with(have))
 	require.Equal(t, `retrying execution due to error: risk of data loss updating "things.example.com": `+
 		`new CRD removes version v0, v2 that is listed as a stored version on the existing CRD`, statusOf(in, reconcile(t, in)).Message)
 }
 
 // TestUpdatedDefinitionIsNotRefusedAfterwards: judgements that come too late change nothing.
 func TestUpdatedDefinitionIsNotRefusedAfterwards(t *testing.T) {
-	s := crdStep("a.v1", "v1")
-	up := applied(t, s, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), up))
+	s := CRDStep("a.v1", "v1")
+	up := applied(t, s, CSV("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), up))
 	in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: up.Name, Version: "v1", Name: "x", New: []string{"bad"}})
-	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+	require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 }
 
 // TestAlongsideKeyIsBitIdentical: other namespaces' entries are recognised.
 func TestAlongsideKeyIsBitIdentical(t *testing.T) {
-	s := crdStep("etcdoperator.v0.9.4", "v1")
-	p := plan("Installing", []*v1alpha1.Step{s}, started(0), func(p *v1alpha1.InstallPlan) { p.Namespace = "operators" })
-	g := group()
+	s := CRDStep("etcdoperator.v0.9.4", "v1")
+	p := Plan("Installing", []*v1alpha1.Step{s}, Started(0), func(p *v1alpha1.InstallPlan) { p.Namespace = "operators" })
+	g := Group()
 	g.Namespace = "operators"
 	r := reconcile(t, input(p, func(in *installplan.Input) { in.OperatorGroups = olmcore.Found(g) }))
 	require.Equal(t, "operators/etcdoperator.v0.9.4",
@@ -483,16 +485,16 @@ func TestWhichDefinitionsServeAKind(t *testing.T) {
 		served bool
 	}{
 		"served":               {func(*apiextensionsv1.CustomResourceDefinition) {}, true},
-		"going":                {func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = ago(0) }, false},
+		"going":                {func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = Ago(0) }, false},
 		"a version unserved":   {func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Versions[0].Served = false }, false},
 		"names not accepted":   {func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions[0].Status = "False" }, false},
 		"nothing established":  {func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions[1].Status = "False" }, false},
 		"of another API group": {func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Group = "other.com" }, false},
 	} {
-		crd := installed(crdObject("v1"), true)
+		crd := Installed(CRDObject("v1"), true)
 		c.change(crd)
-		s := step("", "example.com", "v1", "Thing", "x", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"}}`)
-		in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(crd))
+		s := Step("", "example.com", "v1", "Thing", "x", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"}}`)
+		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(crd))
 		in.Config.SupportedKinds = []string{"Thing"}
 		require.Equal(t, c.served, len(reconcile(t, in).Actions) == 2, name)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -108,7 +109,7 @@ func (in *Input) unusedBundles() []*corev1.ConfigMap {
 		}
 	}
 	unused := slices.DeleteFunc(slices.Clone(in.ConfigMaps.Items), func(cm *corev1.ConfigMap) bool {
-		return !unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] || !in.Config.mayRefer(plan.Namespace, cm.Namespace) ||
+		return !unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] || !step.MayRefer(plan.Namespace, cm.Namespace, in.Config.globalNamespace()) ||
 			!bundle.IsUnpacked(cm) || bundle.Retained(cm, in.Now) > 0
 	})
 	slices.SortFunc(unused, func(a, b *corev1.ConfigMap) int {

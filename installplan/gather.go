@@ -166,7 +166,7 @@ func (g *gatherer) leftBundles() {
 func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
-		return !g.in.Config.mayRefer(g.plan.Namespace, key.Namespace)
+		return !step.MayRefer(g.plan.Namespace, key.Namespace, g.in.Config.globalNamespace())
 	})
 	if len(referred) > step.MaxBundles {
 		clear(referred)
@@ -214,7 +214,7 @@ func (g *gatherer) definitions() {
 		case s == nil:
 		case s.Resource.Kind == kinds.CRD:
 			names.Insert(s.Resource.Name, manifest.NameOf(s))
-		case g.in.Config.supports(s.Resource.Kind) && manifest.NeedsDefinition(s):
+		case kinds.IsSupported(g.in.Config.SupportedKinds, s.Resource.Kind) && manifest.NeedsDefinition(s):
 			kindNames.Insert(s.Resource.Kind)
 		}
 	}
@@ -276,7 +276,7 @@ func (g *gatherer) object(s *v1alpha1.Step) {
 			gvk = manifest.GVKOf(s)
 			api = kinds.LookUp(gvk, definitions)
 		}
-		if !api.Kind || !g.in.Config.supports(gvk.Kind) {
+		if !api.Kind || !kinds.IsSupported(g.in.Config.SupportedKinds, gvk.Kind) {
 			return
 		}
 		namespaced = api.Namespaced

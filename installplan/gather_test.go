@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -25,37 +27,37 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-var key = types.NamespacedName{Namespace: ns, Name: "install-x"}
+var key = types.NamespacedName{Namespace: NS, Name: "install-x"}
 
 // TestGatherReadsWhatThePlanNeeds has cases of OLM.
 //
 // OLM's case: a read that fails is an error, not an absent object.
 func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
-	crd := installed(crdObject("v1"), true)
+	crd := Installed(CRDObject("v1"), true)
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "there/b.v1", "operatorframework.io/installed-alongside-2": "ops/a.v1"}
-	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t", "namespace": ns}}}
-	sub, version, role := subscription("a"), csv("a.v1"), &rbacv1.Role{ObjectMeta: meta("r")}
-	neighbour := csv("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
-	renamed := &corev1.Service{ObjectMeta: meta("by-manifest")}
-	pull := &corev1.Secret{ObjectMeta: meta("pull")}
+	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "t", "namespace": NS}}}
+	sub, version, role := Subscription("a"), CSV("a.v1"), &rbacv1.Role{ObjectMeta: Meta("r")}
+	neighbour := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
+	renamed := &corev1.Service{ObjectMeta: Meta("by-manifest")}
+	pull := &corev1.Secret{ObjectMeta: Meta("pull")}
 	pull.Namespace = "olm"
-	account := &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
-	namespace := &corev1.Namespace{ObjectMeta: clusterMeta(ns)}
-	p := plan(installing, []*v1alpha1.Step{
-		csvStep("a.v1"), crdStep("a.v1", "v1"), roleStep("a.v1", "r"), roleStep("a.v1", "r"), nil,
-		step("a.v1", "", "v1", "Service", "by-step", `{"metadata":{"name":"by-manifest"}}`),
-		step("", "", "v1", "Secret", "pull", ""),
-		step("a.v1", "example.com", "v1", "Thing", "t", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"}}`),
-		step("a.v1", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`),
+	account := &corev1.ServiceAccount{ObjectMeta: Meta("scoped")}
+	namespace := &corev1.Namespace{ObjectMeta: ClusterMeta(NS)}
+	p := Plan(Installing, []*v1alpha1.Step{
+		CSVStep("a.v1"), CRDStep("a.v1", "v1"), RoleStep("a.v1", "r"), RoleStep("a.v1", "r"), nil,
+		Step("a.v1", "", "v1", "Service", "by-step", `{"metadata":{"name":"by-manifest"}}`),
+		Step("", "", "v1", "Secret", "pull", ""),
+		Step("a.v1", "example.com", "v1", "Thing", "t", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"}}`),
+		Step("a.v1", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`),
 	}, func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = olmReference("scoped") })
 	catalog := pullCatalog("pull")
-	r := reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, group(),
-		subscription("elsewhere", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+	r := Reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, Group(),
+		Subscription("elsewhere", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 	config := installplan.Config{SupportedKinds: []string{"Thing", "ServiceMonitor"}}
 	got, err := installplan.Gather(t.Context(), r, key, config)
 	require.NoError(t, err)
-	same(t, installplan.Input{
-		InstallPlan: p, Namespace: olmcore.Found(namespace), Subscriptions: olmcore.Found[*v1alpha1.Subscription](sub), OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](group()),
+	Same(t, installplan.Input{
+		InstallPlan: p, Namespace: olmcore.Found(namespace), Subscriptions: olmcore.Found[*v1alpha1.Subscription](sub), OperatorGroups: olmcore.Found[*operatorsv1.OperatorGroup](Group()),
 		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](version), Alongside: olmcore.Found[*v1alpha1.ClusterServiceVersion](neighbour),
 		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: olmcore.Found[olmcore.Object](role, renamed, thing),
 		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), PullSecrets: olmcore.Found[*corev1.Secret](pull), CatalogSources: olmcore.Found[*v1alpha1.CatalogSource](catalog), ServiceAccount: account, Config: config,
@@ -73,36 +75,36 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 }
 
 func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
-	steps := []*v1alpha1.Step{csvStep("a.v1"), roleStep("a.v1", "r")}
-	for _, p := range []*v1alpha1.InstallPlan{plan(complete, steps), plan(failed, steps), plan(none, nil),
-		plan(installing, steps, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })} {
-		r := reader(t, p, csv("a.v1"), group())
+	steps := []*v1alpha1.Step{CSVStep("a.v1"), RoleStep("a.v1", "r")}
+	for _, p := range []*v1alpha1.InstallPlan{Plan(Complete, steps), Plan(Failed, steps), Plan(None, nil),
+		Plan(Installing, steps, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) })} {
+		r := Reader(t, p, CSV("a.v1"), Group())
 		_, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
 		require.NoError(t, err)
 		require.Equal(t, map[string]int{"InstallPlan": 1, "Namespace": 1, "Subscription": 1}, r.Kinds)
 	}
-	_, err := installplan.Gather(t.Context(), reader(t), key, installplan.Config{})
+	_, err := installplan.Gather(t.Context(), Reader(t), key, installplan.Config{})
 	require.True(t, apierrors.IsNotFound(err))
 }
 
 // TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of copies, unless any of them may count.
 func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 	versions := func(change func(p *v1alpha1.InstallPlan), more ...olmcore.Object) []string {
-		role := roleStep("a.v1", "r")
+		role := RoleStep("a.v1", "r")
 		role.Resource.Manifest = `{"metadata":{"name":"r","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"owner.v1"}]}}`
-		p := plan(installing, []*v1alpha1.Step{csvStep("a.v1"), nil, role, roleStep("resolved.v1", "s"), crdStep("a.v1", "v1")})
+		p := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), nil, role, RoleStep("resolved.v1", "s"), CRDStep("a.v1", "v1")})
 		if change != nil {
 			change(p)
 		}
-		crd := installed(crdObject("v1"), true)
-		crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": ns + "/beside.v1"}
+		crd := Installed(CRDObject("v1"), true)
+		crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": NS + "/beside.v1"}
 		objects := append([]olmcore.Object{p, crd}, more...)
 		for _, name := range []string{"a.v1", "owner.v1", "resolved.v1", "beside.v1", "copy.v1", "other.v1"} {
-			objects = append(objects, csv(name))
+			objects = append(objects, CSV(name))
 		}
 		s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 		require.NoError(t, err)
-		in, err := installplan.Gather(t.Context(), s, types.NamespacedName{Namespace: ns, Name: p.Name}, installplan.Config{})
+		in, err := installplan.Gather(t.Context(), s, types.NamespacedName{Namespace: NS, Name: p.Name}, installplan.Config{})
 		require.NoError(t, err)
 		var names []string
 		for _, c := range in.ClusterServiceVersions.Items {
@@ -112,9 +114,9 @@ func TestTheVersionsOfOthersAreNotRead(t *testing.T) {
 	}
 	require.Equal(t, []string{"a.v1", "beside.v1", "owner.v1", "resolved.v1"}, versions(nil))
 	require.Len(t, versions(func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = nil }), 6, "another may own its definitions")
-	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[2].Resource.Manifest = reference() }
-	unpacked := filled(map[string]string{"csv.yaml": etcdCSV})
-	unpacked.Namespace = ns
+	refers := func(p *v1alpha1.InstallPlan) { p.Status.Plan[2].Resource.Manifest = Reference() }
+	unpacked := Filled(map[string]string{"csv.yaml": EtcdCSV})
+	unpacked.Namespace = NS
 	require.Equal(t, []string{"a.v1", "beside.v1", "resolved.v1"}, versions(refers, unpacked))
 	for _, text := range []string{`{"metadata":{"ownerReferences":[]}}`, `{"metadata":{"annotations":{"operatorframework.io/installed-alongside-1":"ops/x"}}}`} {
 		unpacked = unpacked.DeepCopy()
@@ -139,7 +141,7 @@ func (k keeper) Index(key string, build func() any) any {
 // TestReconcileDecidesTheSameWithAnIndex: of plans that are done and of others.
 func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		objects, others := drawRelations(t)
+		objects, others := DrawRelations(t)
 		snapshot, err := olmcore.NewSnapshot(append(objects, others...), olmcore.Everything)
 		require.NoError(t, err)
 		indexed := keeper{snapshot, map[string]any{}}
@@ -147,7 +149,7 @@ func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
 			decide := func(r olmcore.Reader) (olmcore.Result, int) {
 				in, err := installplan.Gather(t.Context(), r, types.NamespacedName{Namespace: "ns", Name: name}, installplan.Config{})
 				require.NoError(t, err)
-				in.Now = noon
+				in.Now = Noon
 				result, err := reconcileResult(in)
 				require.NoError(t, err)
 				return result, len(in.Subscriptions.Items)
@@ -161,8 +163,8 @@ func TestReconcileDecidesTheSameWithAnIndex(t *testing.T) {
 }
 
 func TestAffected(t *testing.T) {
-	inNamespace, everywhere := []types.NamespacedName{{Namespace: ns}}, []types.NamespacedName{{}}
-	named := metav1.ObjectMeta{Namespace: ns, Name: "x"}
+	inNamespace, everywhere := []types.NamespacedName{{Namespace: NS}}, []types.NamespacedName{{}}
+	named := metav1.ObjectMeta{Namespace: NS, Name: "x"}
 	thing := func(kind, namespace string) olmcore.Object {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
@@ -170,32 +172,32 @@ func TestAffected(t *testing.T) {
 		u.SetName("x")
 		return u
 	}
-	owning := csv("x", versioned("1.0.0"))
+	owning := CSV("x", versioned("1.0.0"))
 	for name, c := range map[string]struct {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"a plan":                            {plan(complete, nil), []types.NamespacedName{key}},
-		"a namespace":                       {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, inNamespace},
-		"a Subscription":                    {subscription("x"), inNamespace},
-		"a group":                           {group(), inNamespace},
-		"a version":                         {csv("x"), inNamespace},
+		"a plan":                            {Plan(Complete, nil), []types.NamespacedName{key}},
+		"a namespace":                       {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS}}, inNamespace},
+		"a Subscription":                    {Subscription("x"), inNamespace},
+		"a group":                           {Group(), inNamespace},
+		"a version":                         {CSV("x"), inNamespace},
 		"a version that owns definitions":   {owning, everywhere},
 		"an account":                        {&corev1.ServiceAccount{ObjectMeta: named}, inNamespace},
 		"a role":                            {&rbacv1.Role{ObjectMeta: named}, inNamespace},
 		"a role of the cluster":             {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, everywhere},
-		"a definition":                      {crdObject("v1"), everywhere},
+		"a definition":                      {CRDObject("v1"), everywhere},
 		"registry credentials":              {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeDockerConfigJson}, everywhere},
 		"a catalog that lists pull Secrets": {pullCatalog("pull"), everywhere},
 		"a catalog without":                 {pullCatalog(), nil},
 		"a token":                           {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
-		"something of a namespace":          {thing("ServiceMonitor", ns), inNamespace},
+		"something of a namespace":          {thing("ServiceMonitor", NS), inNamespace},
 		"something of the cluster":          {thing("ConsoleLink", ""), everywhere},
 		"a Pod":                             {&corev1.Pod{ObjectMeta: named}, nil},
 		"nothing":                           {nil, nil},
 		"a nil plan in an interface value":  {(*v1alpha1.InstallPlan)(nil), nil},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, c.want, installplan.Affected(c.object)) })
+		t.Run(name, func(t *testing.T) { Same(t, c.want, installplan.Affected(c.object)) })
 	}
 }
 
@@ -208,7 +210,7 @@ func TestWhateverChangesADecisionIsAffected(t *testing.T) {
 		differs := func(less installplan.Input, o olmcore.Object) {
 			got, err := reconcileResult(less)
 			require.NoError(t, err)
-			if fmt.Sprint(describe(want), reasons(want), statusOf(in, want)) == fmt.Sprint(describe(got), reasons(got), statusOf(in, got)) {
+			if fmt.Sprint(Describe(want), Reasons(want), statusOf(in, want)) == fmt.Sprint(Describe(got), Reasons(got), statusOf(in, got)) {
 				return
 			}
 			known := []types.NamespacedName{key}
@@ -256,7 +258,7 @@ func TestEveryKindOfStepIsReadAndWatched(t *testing.T) {
 			o := olmcore.NewObject(k.GVK)
 			o.SetName("x")
 			if k.Namespaced {
-				o.SetNamespace(ns)
+				o.SetNamespace(NS)
 			}
 			require.NotEmpty(t, installplan.Affected(o), "%s: no plan is affected", name)
 			if _, ok := kinds.Known[name]; ok {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -27,16 +29,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const ns = "ops"
-
-var (
-	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	born = metav1.NewTime(noon.Add(-time.Hour))
-)
-
 func input(p *v1alpha1.InstallPlan, change ...func(*installplan.Input)) installplan.Input {
 	in := installplan.Input{
-		Now: noon, InstallPlan: p, Subscriptions: olmcore.Found[*v1alpha1.Subscription](), OperatorGroups: olmcore.Found(group()),
+		Now: Noon, InstallPlan: p, Subscriptions: olmcore.Found[*v1alpha1.Subscription](), OperatorGroups: olmcore.Found(Group()),
 		ClusterServiceVersions:    olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		CustomResourceDefinitions: olmcore.Found[*apiextensionsv1.CustomResourceDefinition](),
 		Alongside:                 olmcore.Found[*v1alpha1.ClusterServiceVersion](), Objects: olmcore.Found[olmcore.Object](),
@@ -55,7 +50,7 @@ func with(objects ...olmcore.Object) func(*installplan.Input) {
 			case *v1alpha1.Subscription:
 				in.Subscriptions.Items = append(in.Subscriptions.Items, x)
 			case *v1alpha1.ClusterServiceVersion:
-				if x.Namespace == ns {
+				if x.Namespace == NS {
 					in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, x)
 				} else {
 					in.Alongside.Items = append(in.Alongside.Items, x)
@@ -166,7 +161,7 @@ func makersOf(config installplan.Config, resolve func(ctx context.Context, r olm
 			}
 			in.Now = now
 			out, err := create.Plan(in)
-			return refer(in, out), err
+			return Refer(in, out), err
 		},
 	}
 }
@@ -187,7 +182,7 @@ func written(t testing.TB, resolving, manifest string) *v1alpha1.Step {
 	}
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	require.NoError(t, err)
-	return step(resolving, gvk.Group, gvk.Version, gvk.Kind, o.GetName(), string(data))
+	return Step(resolving, gvk.Group, gvk.Version, gvk.Kind, o.GetName(), string(data))
 }
 
 func parsed(t testing.TB, manifest string) olmcore.Object {
@@ -202,10 +197,10 @@ func parsed(t testing.TB, manifest string) olmcore.Object {
 // executed lets a plan of these steps run over objects that are there, and returns the plan in the end.
 func executed(t testing.TB, c *fake.Cluster, name string, steps ...*v1alpha1.Step) *v1alpha1.InstallPlan {
 	t.Helper()
-	p := plan(installing, steps, func(p *v1alpha1.InstallPlan) { p.Name, p.UID = name, "" })
+	p := Plan(Installing, steps, func(p *v1alpha1.InstallPlan) { p.Name, p.UID = name, "" })
 	require.NoError(t, c.Load(p))
 	driven(t, c, 2*time.Minute, plans(installplan.Config{}))
-	return fake.Find[*v1alpha1.InstallPlan](c, ns, name)
+	return fake.Find[*v1alpha1.InstallPlan](c, NS, name)
 }
 
 const alongside = "operatorframework.io/installed-alongside-"
@@ -222,7 +217,7 @@ func recordedFor(versions ...string) map[string]string {
 func scopedTo(account *corev1.ObjectReference) (func(*v1alpha1.InstallPlan), func(*installplan.Input)) {
 	return func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account },
 		func(in *installplan.Input) {
-			in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) {
+			in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](Group(func(g *operatorsv1.OperatorGroup) {
 				g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = account.Name, account
 			}))
 		}
@@ -230,14 +225,14 @@ func scopedTo(account *corev1.ObjectReference) (func(*v1alpha1.InstallPlan), fun
 
 // ran is the memory of a Role that was written.
 func ran(name string) olmcore.LastResults {
-	return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: name}: {Count: 1}}
+	return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: name}: {Count: 1}}
 }
 
 // unpackingAgain is the controller of plans, with what unpacks lost bundles.
 func unpackingAgain(config installplan.Config) fake.Controller {
 	return plansWith(config, func(ctx context.Context, r olmcore.Reader, now time.Time, plan *installplan.Outcome) error {
 		for _, lookup := range plan.LostBundles {
-			in, err := unpack.Gather(ctx, r, ns, lookup, config)
+			in, err := unpack.Gather(ctx, r, NS, lookup, config)
 			if err != nil {
 				return err
 			}
@@ -258,7 +253,7 @@ const stepHash = "olmcore/step-hash"
 // update returns what the plan of one step makes of an observed object; its mark is taken off.
 func update[T olmcore.Object](t *testing.T, s *v1alpha1.Step, observed T, others ...olmcore.Object) (T, olmcore.Result) {
 	t.Helper()
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), observed), with(others...)))
+	r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), observed), with(others...)))
 	for _, a := range r.Actions {
 		if u, ok := a.(olmcore.Update); ok {
 			after := u.After.DeepCopyObject().(T)
@@ -269,7 +264,7 @@ func update[T olmcore.Object](t *testing.T, s *v1alpha1.Step, observed T, others
 			return after, r
 		}
 	}
-	t.Fatalf("no update in %v", describe(r))
+	t.Fatalf("no update in %v", Describe(r))
 	return observed, r
 }
 
@@ -298,7 +293,7 @@ type (
 
 // thing is the definition of another operator, with a field of each sort.
 func thing(change ...func(*definition)) *definition {
-	crd := crdObject("v1")
+	crd := CRDObject("v1")
 	*schemaIn(crd) = props{Type: "object", Required: []string{"spec"}, Properties: map[string]props{
 		"spec": {Type: "object", Properties: map[string]props{
 			"image": {Type: "string", MaxLength: new(int64(100))}, "mode": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}},
@@ -340,7 +335,7 @@ func convertedBy(namespace, service string) func(*definition) {
 func monitoring() []olmcore.Object {
 	var out []olmcore.Object
 	for kind, plural := range map[string]string{"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"} {
-		crd := crdObject("v1")
+		crd := CRDObject("v1")
 		crd.Name = plural + ".monitoring.coreos.com"
 		crd.Spec.Group = "monitoring.coreos.com"
 		crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, ListKind: kind + "List", Singular: kind}
@@ -384,16 +379,16 @@ const status = "updateStatus InstallPlan ops/install-x (PlanProgressed)"
 func applied(t *testing.T, s *v1alpha1.Step, others ...olmcore.Object) olmcore.Object {
 	t.Helper()
 	s = s.DeepCopy()
-	s.Status = unknown
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(others...))
+	s.Status = Unknown
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(others...))
 	for _, a := range reconcile(t, in).Actions {
 		if c, ok := a.(olmcore.Create); ok {
 			o := c.Object.DeepCopyObject().(olmcore.Object)
 			o.SetUID("uid-made")
 			o.SetResourceVersion("1")
-			o.SetCreationTimestamp(born)
+			o.SetCreationTimestamp(Born)
 			if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
-				crd.Status = installed(crdObject("v1"), true).Status
+				crd.Status = Installed(CRDObject("v1"), true).Status
 			}
 			return o
 		}
@@ -404,25 +399,25 @@ func applied(t *testing.T, s *v1alpha1.Step, others ...olmcore.Object) olmcore.O
 
 // follows is a Subscription to a package that refers to a plan.
 func follows(name, plan string, generation int) *v1alpha1.Subscription {
-	s := subscription(name, refersTo(plan))
+	s := Subscription(name, RefersTo(plan))
 	s.Status.InstallPlanGeneration = generation
 	return s
 }
 
 func operatorOf(pkg, v string) olmcore.Operator {
-	o := operator(pkg)
+	o := Operator(pkg)
 	o.Name, o.Version = pkg+"."+v, v
-	o.Bundle.Objects[0] = csv(o.Name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Name: o.Name} })
+	o.Bundle.Objects[0] = CSV(o.Name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Name: o.Name} })
 	return o
 }
 
 func planNamed(t *testing.T, c *fake.Cluster, name string) *v1alpha1.InstallPlan {
-	p := fake.Find[*v1alpha1.InstallPlan](c, ns, name)
+	p := fake.Find[*v1alpha1.InstallPlan](c, NS, name)
 	require.NotNil(t, p)
 	return p
 }
 
 // pullCatalog is a catalog that all namespaces see and that needs a pull Secret.
 func pullCatalog(secrets ...string) *v1alpha1.CatalogSource {
-	return &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
+	return &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -27,7 +29,7 @@ import (
 // OLM's case: a plan without namespace is a breach of contract.
 func TestInputErrors(t *testing.T) {
 	change := func(f func(*installplan.Input)) installplan.Input {
-		return input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), f)
+		return input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), f)
 	}
 	for field, in := range map[string]installplan.Input{
 		"Now":                            change(func(in *installplan.Input) { in.Now = time.Time{} }),
@@ -35,19 +37,19 @@ func TestInputErrors(t *testing.T) {
 		"InstallPlan.metadata.name":      change(func(in *installplan.Input) { in.InstallPlan.Name = "" }),
 		"InstallPlan.metadata.namespace": change(func(in *installplan.Input) { in.InstallPlan.Namespace = "" }),
 		"Subscriptions[0].metadata.namespace": change(func(in *installplan.Input) {
-			in.Subscriptions = olmcore.Found[*v1alpha1.Subscription](subscription("a", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
+			in.Subscriptions = olmcore.Found[*v1alpha1.Subscription](Subscription("a", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 		}),
 		"Namespace[0].metadata.name": change(func(in *installplan.Input) {
-			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: clusterMeta("there")})
+			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: ClusterMeta("there")})
 		}),
 		"OperatorGroups[0].metadata.namespace": change(func(in *installplan.Input) { in.OperatorGroups.Items[0].Namespace = "there" }),
 		"ClusterServiceVersions[0].metadata.namespace": change(func(in *installplan.Input) {
-			in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+			in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](CSV("a", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 		}),
-		"ClusterServiceVersions[1]":    change(with(csv("a.v1"), csv("a.v1"))),
-		"CustomResourceDefinitions[1]": change(with(crdObject("v1"), crdObject("v1"))),
-		"Objects[1]":                   change(with(&rbacv1.Role{ObjectMeta: meta("r")}, &rbacv1.Role{ObjectMeta: meta("r")})),
-		"Subscriptions[1]":             change(with(subscription("a"), subscription("a", func(s *v1alpha1.Subscription) { s.UID = "other" }))),
+		"ClusterServiceVersions[1]":    change(with(CSV("a.v1"), CSV("a.v1"))),
+		"CustomResourceDefinitions[1]": change(with(CRDObject("v1"), CRDObject("v1"))),
+		"Objects[1]":                   change(with(&rbacv1.Role{ObjectMeta: Meta("r")}, &rbacv1.Role{ObjectMeta: Meta("r")})),
+		"Subscriptions[1]":             change(with(Subscription("a"), Subscription("a", func(s *v1alpha1.Subscription) { s.UID = "other" }))),
 		"Config.InstallTimeout":        change(func(in *installplan.Input) { in.Config.InstallTimeout = -1 }),
 		"Subscriptions[0]":             change(func(in *installplan.Input) { in.Subscriptions = olmcore.Found[*v1alpha1.Subscription](nil) }),
 		"Objects[0]":                   change(func(in *installplan.Input) { in.Objects = olmcore.Found[olmcore.Object]((*rbacv1.Role)(nil)) }),
@@ -66,13 +68,13 @@ func TestInputErrors(t *testing.T) {
 			require.Zero(t, assessment)
 		})
 	}
-	good := createInput([]*v1alpha1.Subscription{subscription("a")}, operator("a"))
+	good := CreateInput([]*v1alpha1.Subscription{Subscription("a")}, Operator("a"))
 	for field, f := range map[string]func(*create.Input){
 		"Now":                                 func(in *create.Input) { in.Now = time.Time{} },
 		"Namespace":                           func(in *create.Input) { in.Namespace = "" },
 		"Subscriptions[0].metadata.namespace": func(in *create.Input) { in.Namespace = "there" },
 		"InstallPlans[0].metadata.namespace": func(in *create.Input) {
-			in.InstallPlans = olmcore.Found(plan(none, nil, func(p *v1alpha1.InstallPlan) { p.Namespace = "there" }))
+			in.InstallPlans = olmcore.Found(Plan(None, nil, func(p *v1alpha1.InstallPlan) { p.Namespace = "there" }))
 		},
 		"Resolution.Operators[0].Name": func(in *create.Input) { in.Resolution.Operators = []olmcore.Operator{{}} },
 		"Resolution.Generated[0]":      func(in *create.Input) { in.Resolution.Generated = []*v1alpha1.Subscription{nil} },
@@ -80,7 +82,7 @@ func TestInputErrors(t *testing.T) {
 	} {
 		in := good
 		f(&in)
-		_, err := create.Plan(completed(in))
+		_, err := create.Plan(Completed(in))
 		var breach *olmcore.InputError
 		require.ErrorAs(t, err, &breach)
 		require.Equal(t, field, breach.Field)
@@ -91,20 +93,20 @@ func TestInputErrors(t *testing.T) {
 func TestIncompleteObjectsAreTolerated(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, in := range map[string]installplan.Input{
-		"a Subscription without spec":   input(plan(installing, nil), with(subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Spec = nil }))),
-		"a huge manifest":               input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"`+long+`"}}`)}, started(time.Second))),
-		"a huge name":                   input(plan(installing, []*v1alpha1.Step{step(long, "", "v1", "ConfigMap", long, `{"metadata":{"name":"`+long+`"}}`)}, started(time.Second))),
-		"invalid UTF-8":                 input(plan(installing, []*v1alpha1.Step{step("\xff", "", "v1", "ConfigMap", "\xff", "{\"metadata\":{\"name\":\"\xff\"}}")}, started(time.Second))),
-		"a start in the future":         input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(-time.Hour))),
-		"a start long ago":              input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(1e6*time.Hour))),
-		"a definition without anything": input(plan(installing, []*v1alpha1.Step{crdStep("", "v1")}, started(time.Second)), with(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: clusterMeta("things.example.com")})),
-		"a pull Secret and one of the bundle of one name": input(plan(installing, []*v1alpha1.Step{
-			step("", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"}}`), step("", "", "v1", "Secret", "x", ""),
-			step("", "", "v1", "Secret", "y", ""), step("", "", "v1", "BundleSecret", "y", `{"metadata":{"name":"y"}}`)}, started(time.Second))),
-		"a plan of nothing but nil": input(plan(installing, []*v1alpha1.Step{nil, nil}, started(time.Second))),
-		"a group without status": input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}), func(in *installplan.Input) {
+		"a Subscription without spec":   input(Plan(Installing, nil), with(Subscription("a", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.Spec = nil }))),
+		"a huge manifest":               input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"`+long+`"}}`)}, Started(time.Second))),
+		"a huge name":                   input(Plan(Installing, []*v1alpha1.Step{Step(long, "", "v1", "ConfigMap", long, `{"metadata":{"name":"`+long+`"}}`)}, Started(time.Second))),
+		"invalid UTF-8":                 input(Plan(Installing, []*v1alpha1.Step{Step("\xff", "", "v1", "ConfigMap", "\xff", "{\"metadata\":{\"name\":\"\xff\"}}")}, Started(time.Second))),
+		"a start in the future":         input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(-time.Hour))),
+		"a start long ago":              input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(1e6*time.Hour))),
+		"a definition without anything": input(Plan(Installing, []*v1alpha1.Step{CRDStep("", "v1")}, Started(time.Second)), with(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: ClusterMeta("things.example.com")})),
+		"a pull Secret and one of the bundle of one name": input(Plan(Installing, []*v1alpha1.Step{
+			Step("", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"}}`), Step("", "", "v1", "Secret", "x", ""),
+			Step("", "", "v1", "Secret", "y", ""), Step("", "", "v1", "BundleSecret", "y", `{"metadata":{"name":"y"}}`)}, Started(time.Second))),
+		"a plan of nothing but nil": input(Plan(Installing, []*v1alpha1.Step{nil, nil}, Started(time.Second))),
+		"a group without status": input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), func(in *installplan.Input) {
 			in.OperatorGroups = olmcore.Found(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Name: "group"}})
-			in.OperatorGroups.Items[0].Namespace = ns
+			in.OperatorGroups.Items[0].Namespace = NS
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +122,8 @@ func TestIncompleteObjectsAreTolerated(t *testing.T) {
 
 // TestTooManyStepsAreRefused are refused before any of them is read.
 func TestTooManyStepsAreRefused(t *testing.T) {
-	for steps, phase := range map[int]v1alpha1.InstallPlanPhase{2000: installing, 2001: failed} {
-		in := input(plan(installing, slices.Repeat([]*v1alpha1.Step{roleStep("", "r")}, steps), started(time.Second)))
+	for steps, phase := range map[int]v1alpha1.InstallPlanPhase{2000: Installing, 2001: Failed} {
+		in := input(Plan(Installing, slices.Repeat([]*v1alpha1.Step{RoleStep("", "r")}, steps), Started(time.Second)))
 		require.Equal(t, phase, statusOf(in, reconcile(t, in)).Phase)
 	}
 }
@@ -129,21 +131,21 @@ func TestTooManyStepsAreRefused(t *testing.T) {
 // TestUnreadKindsAreNamed: a dump of plans and Subscriptions tells what waits and what is done; of what runs it is said
 // which kind is missing.
 func TestUnreadKindsAreNamed(t *testing.T) {
-	sub := subscription("a", refersTo("install-x"))
+	sub := Subscription("a", RefersTo("install-x"))
 	for name, c := range map[string]struct {
 		plan    *v1alpha1.InstallPlan
 		want    installplan.State
 		missing string
 	}{
-		"complete":    {plan: plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub)), want: installplan.StateComplete},
-		"failed":      {plan: plan(failed, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub)), want: installplan.StateFailed},
-		"without any": {plan: plan(none, nil, ownedBy(sub)), want: installplan.StateWithoutStatus},
-		"installing":  {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub), started(time.Second)), missing: "OperatorGroup"},
+		"complete":    {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub)), want: installplan.StateComplete},
+		"failed":      {plan: Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub)), want: installplan.StateFailed},
+		"without any": {plan: Plan(None, nil, OwnedBy(sub)), want: installplan.StateWithoutStatus},
+		"installing":  {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub), Started(time.Second)), missing: "OperatorGroup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c.plan, sub})
 			require.NoError(t, err)
-			in, err := installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: ns, Name: "install-x"}, installplan.Config{})
+			in, err := installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: NS, Name: "install-x"}, installplan.Config{})
 			if c.missing != "" {
 				var notRead *olmcore.NotReadError
 				require.ErrorAs(t, err, &notRead)
@@ -152,7 +154,7 @@ func TestUnreadKindsAreNamed(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			in.Now = noon
+			in.Now = Noon
 			require.Equal(t, c.want, assess(t, in).State)
 		})
 	}
@@ -160,25 +162,25 @@ func TestUnreadKindsAreNamed(t *testing.T) {
 
 // TestUnreadPlansKeepTheBundle, so that it stays.
 func TestUnreadPlansKeepTheBundle(t *testing.T) {
-	s := csvStep("etcd.v1")
-	s.Resource.Manifest = reference()
-	going := plan(installing, []*v1alpha1.Step{s}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(0) })
-	old := unpackedBundle(25 * time.Hour)
+	s := CSVStep("etcd.v1")
+	s.Resource.Manifest = Reference()
+	going := Plan(Installing, []*v1alpha1.Step{s}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) })
+	old := UnpackedBundle(25 * time.Hour)
 	in := input(going, func(in *installplan.Input) { in.ConfigMaps = olmcore.Found[*corev1.ConfigMap](old) })
-	same(t, []string{"update InstallPlan ops/install-x (PlanDeleted)"}, describe(reconcile(t, in)))
+	Same(t, []string{"update InstallPlan ops/install-x (PlanDeleted)"}, Describe(reconcile(t, in)))
 	in.OtherPlans = olmcore.Found[*v1alpha1.InstallPlan]()
-	same(t, []string{"delete ConfigMap ops/" + bundleName + " (PlanDeleted)"}, describe(reconcile(t, in)))
+	Same(t, []string{"delete ConfigMap ops/" + BundleName + " (PlanDeleted)"}, Describe(reconcile(t, in)))
 
-	all := sweepInput(old)
-	require.Len(t, swept(t, all).Actions, 1)
+	all := SweepInput(old)
+	require.Len(t, Swept(t, all).Actions, 1)
 	all.OtherPlans = olmcore.Observed[*v1alpha1.InstallPlan]{}
-	require.Empty(t, swept(t, all).Actions)
+	require.Empty(t, Swept(t, all).Actions)
 }
 
 // TestNothingIsDoneWhileTheNamespaceIsUnread, as it was not read.
 func TestNothingIsDoneWhileTheNamespaceIsUnread(t *testing.T) {
-	sub := subscription("a", refersTo("install-x"))
-	p := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(sub), started(time.Second))
+	sub := Subscription("a", RefersTo("install-x"))
+	p := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub), Started(time.Second))
 	kinds := []olmcore.Scope{}
 	for _, k := range olmcore.Kinds() {
 		if k.GroupVersionKind.Kind != "Namespace" {
@@ -187,11 +189,11 @@ func TestNothingIsDoneWhileTheNamespaceIsUnread(t *testing.T) {
 	}
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{p, sub}, kinds...)
 	require.NoError(t, err)
-	_, err = installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: ns, Name: "install-x"}, installplan.Config{})
+	_, err = installplan.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: NS, Name: "install-x"}, installplan.Config{})
 	require.EqualError(t, err, "Namespace objects were not read, so whether the namespace of an InstallPlan is being deleted is unknown")
 
-	in := sweepInput(unpackedBundle(25 * time.Hour))
-	require.NotEmpty(t, swept(t, in).Actions)
+	in := SweepInput(UnpackedBundle(25 * time.Hour))
+	require.NotEmpty(t, Swept(t, in).Actions)
 	in.Namespaces = olmcore.Observed[*corev1.Namespace]{}
-	require.Empty(t, swept(t, in).Actions)
+	require.Empty(t, Swept(t, in).Actions)
 }

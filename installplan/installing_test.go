@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -30,7 +32,7 @@ import (
 
 // outage is a cluster whose Services are refused with an error while that is set.
 func outage(t *testing.T) (*fake.Cluster, *error, func() *fake.Driver) {
-	c := world(t, userSubscription("rich"))
+	c := World(t, UserSubscription("rich"))
 	problem := new(error)
 	c.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
 		if target.Kind == "Service" {
@@ -39,7 +41,7 @@ func outage(t *testing.T) (*fake.Cluster, *error, func() *fake.Driver) {
 		return nil
 	}
 	return c, problem, func() *fake.Driver {
-		return &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+		return &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}}
 	}
 }
 
@@ -69,49 +71,49 @@ func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmc
 // OLM's case: a refused write of an account is an error.
 func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 	plain := func(group, kind string) *v1alpha1.Step {
-		return step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
+		return Step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
 	}
 	roleRef := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "x"}
-	pdb := step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`)
+	pdb := Step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`)
 	const rbac = "rbac.authorization.k8s.io"
 	for name, c := range map[string]struct {
 		step           *v1alpha1.Step
 		observed       olmcore.Object
 		create, update string
 	}{
-		"version":        {step: csvStep("x"), create: "error creating csv x: no"},
+		"version":        {step: CSVStep("x"), create: "error creating csv x: no"},
 		"Subscription":   {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
 		"pull Secret":    {step: plain("", "Secret"), create: "error creating secret x - no"},
-		"Secret":         {step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no"},
-		"ServiceAccount": {step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no"},
-		"Service":        {step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no"},
-		"ConfigMap":      {step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no"},
-		"Role":           {step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: meta("x")}, create: "error creating role x: no", update: "error updating role x: no"},
-		"RoleBinding":    {step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no"},
-		"ClusterRole":    {step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no"},
-		"ClusterRoleBinding": {step: plain(rbac, "ClusterRoleBinding"), observed: &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef},
+		"Secret":         {step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: Meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no"},
+		"ServiceAccount": {step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: Meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no"},
+		"Service":        {step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: Meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no"},
+		"ConfigMap":      {step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: Meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no"},
+		"Role":           {step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: Meta("x")}, create: "error creating role x: no", update: "error updating role x: no"},
+		"RoleBinding":    {step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no"},
+		"ClusterRole":    {step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no"},
+		"ClusterRoleBinding": {step: plain(rbac, "ClusterRoleBinding"), observed: &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: roleRef},
 			create: "error creating clusterrolebinding x: no", update: "error updating clusterrolebinding x: no"},
-		"generic": {step: pdb, observed: &policyv1.PodDisruptionBudget{ObjectMeta: meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
+		"generic": {step: pdb, observed: &policyv1.PodDisruptionBudget{ObjectMeta: Meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
 			create: "error creating unstructured object x: no", update: "error updating unstructured object x: no"},
-		"definition": {step: crdStep("", "v1"), observed: installed(other(crdObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
+		"definition": {step: CRDStep("", "v1"), observed: Installed(other(CRDObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.observed != nil {
 				c.observed.SetLabels(map[string]string{"olm.managed": "true"})
 			}
 			said := func(class olmcore.ErrorClass, objects ...olmcore.Object) v1alpha1.InstallPlanStatus {
-				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Minute)), with(objects...))
-				in.PullSecrets = olmcore.Found(&corev1.Secret{ObjectMeta: inOLM("x"), Type: corev1.SecretTypeDockerConfigJson})
+				in := input(Plan(Installing, []*v1alpha1.Step{c.step}, Started(time.Minute)), with(objects...))
+				in.PullSecrets = olmcore.Found(&corev1.Secret{ObjectMeta: InOLM("x"), Type: corev1.SecretTypeDockerConfigJson})
 				in.CatalogSources = olmcore.Found(pullCatalog("x"))
 				in.LastRun = outcomes(t, in, class)
 				return statusOf(in, reconcile(t, in))
 			}
 			require.Equal(t, "retrying execution due to error: "+c.create, said(olmcore.Forbidden).Message)
 			require.Equal(t, c.create, said(olmcore.Invalid).Message)
-			require.Equal(t, failed, said(olmcore.Gone).Phase, "what is not there fails it as what is not valid does")
+			require.Equal(t, Failed, said(olmcore.Gone).Phase, "what is not there fails it as what is not valid does")
 			if c.observed != nil {
 				require.Equal(t, "retrying execution due to error: "+c.update, said(olmcore.Transient, c.observed).Message)
-				require.Equal(t, failed, said(olmcore.Invalid, c.observed).Phase)
+				require.Equal(t, Failed, said(olmcore.Invalid, c.observed).Phase)
 			}
 		})
 	}
@@ -120,21 +122,21 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 // TestOtherDiagnostics: what a round finds worth saying that stops nothing.
 func TestOtherDiagnostics(t *testing.T) {
 	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
-	sub := subscription("a", refersTo("install-x"))
-	differs := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.DisplayName = "Other" })
+	sub := Subscription("a", RefersTo("install-x"))
+	differs := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.DisplayName = "Other" })
 	for reason, c := range map[string]struct {
 		in   installplan.Input
 		want string
 		path string
 	}{
-		installplan.ReasonPendingPlanCouldBeAutomatic: {input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, asked, ownedBy(sub)), with(sub)),
+		installplan.ReasonPendingPlanCouldBeAutomatic: {input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked, OwnedBy(sub)), with(sub)),
 			"no Subscription that owns the plan wants manual approval any more", "spec.approval"},
-		installplan.ReasonApprovalWithdrawnTooLate: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, asked, started(time.Second))),
+		installplan.ReasonApprovalWithdrawnTooLate: {input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, asked, Started(time.Second))),
 			"steps of the plan were applied already", "spec.approved"},
-		installplan.ReasonCSVContentDiffers: {input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(time.Second)), with(differs)),
+		installplan.ReasonCSVContentDiffers: {input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), with(differs)),
 			"ClusterServiceVersion a.v1 exists with another spec", "status.plan[0]"},
-		installplan.ReasonStepNotVisible: {input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)), func(in *installplan.Input) {
-			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Count: 1}}
+		installplan.ReasonStepNotVisible: {input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, Started(time.Hour)), func(in *installplan.Input) {
+			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: NS, Name: "a.v1"}: {Count: 1}}
 		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -155,43 +157,43 @@ func TestOtherDiagnostics(t *testing.T) {
 // TestClockThatWasMovedBack: one that was moved back gives no extra time beyond the start, and a start that was set to
 // long ago means that the first error counts.
 func TestClockThatWasMovedBack(t *testing.T) {
-	in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(-time.Hour)))
+	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(-time.Hour)))
 	r := reconcile(t, in)
-	require.Equal(t, installing, statusOf(in, r).Phase)
+	require.Equal(t, Installing, statusOf(in, r).Phase)
 	require.Equal(t, 5*time.Second, r.RequeueAfter)
 
-	in = input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(1e6*time.Hour)))
-	require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+	in = input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(1e6*time.Hour)))
+	require.Equal(t, Installing, statusOf(in, reconcile(t, in)).Phase)
 	in.LastRun = outcomes(t, in, olmcore.Invalid)
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	require.Equal(t, Failed, statusOf(in, reconcile(t, in)).Phase)
 }
 
 // TestErrorsThatDoNotCount: of what is done by now, and of what is refused anyway.
 func TestErrorsThatDoNotCount(t *testing.T) {
-	s := roleStep("a.v1", "r")
-	made := applied(t, s, csv("a.v1"))
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Hour)), with(csv("a.v1"), made))
+	s := RoleStep("a.v1", "r")
+	made := applied(t, s, CSV("a.v1"))
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Hour)), with(CSV("a.v1"), made))
 	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
-	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase, "it is there")
+	require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase, "it is there")
 
-	in = input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)))
+	in = input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)))
 	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
-	require.Equal(t, []string{installplan.ReasonStepRefused}, reasons(reconcile(t, in)), "its owner is nowhere")
+	require.Equal(t, []string{installplan.ReasonStepRefused}, Reasons(reconcile(t, in)), "its owner is nowhere")
 }
 
 // TestLongMessagesAreCut between two characters.
 func TestLongMessagesAreCut(t *testing.T) {
 	for shift := range 4 {
 		long := strings.Repeat("x", shift) + strings.Repeat("\u65e5", 5000) + "\xff"
-		in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
-		in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: long, Count: 1}}
+		in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second)))
+		in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: "r"}: {Class: olmcore.Forbidden, Message: long, Count: 1}}
 		got := statusOf(in, reconcile(t, in)).Message
 		require.True(t, utf8.ValidString(got))
 		require.True(t, strings.HasSuffix(got, "\u65e5 ..."), got[len(got)-10:])
 		require.InDelta(t, 8<<10, len(got), 64)
 	}
-	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second)))
-	in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "r"}: {Class: olmcore.Forbidden, Message: "a\xffb", Count: 1}}
+	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second)))
+	in.LastRun = olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: "r"}: {Class: olmcore.Forbidden, Message: "a\xffb", Count: 1}}
 	require.Equal(t, "retrying execution due to error: error creating role r: a\uFFFDb", statusOf(in, reconcile(t, in)).Message)
 	require.Equal(t, installplan.StateRetrying, assess(t, in).State)
 }
@@ -199,7 +201,7 @@ func TestLongMessagesAreCut(t *testing.T) {
 // TestNewProcessKeepsThePlansMessage: what another controller was refused may be refused again.
 func TestNewProcessKeepsThePlansMessage(t *testing.T) {
 	const message = "retrying execution due to error: no"
-	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
+	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
 	require.Equal(t, message, statusOf(in, reconcile(t, in)).Message)
 }
 
@@ -214,14 +216,14 @@ func TestDowntimeCostsNoTime(t *testing.T) {
 			c, problem, restarted := outage(t)
 			*problem = refusal
 			require.NoError(t, restarted().RunFor(t.Context(), 10*time.Second))
-			require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+			require.Equal(t, Installing, onlyPlan(t, c).Status.Phase)
 			c.Advance(time.Hour)
 			d := restarted()
 			require.NoError(t, d.RunFor(t.Context(), 50*time.Second))
-			require.Equal(t, installing, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+			require.Equal(t, Installing, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 			*problem = nil
 			require.NoError(t, d.RunFor(t.Context(), time.Minute))
-			require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+			require.Equal(t, Complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
 		})
 	}
 }
@@ -248,14 +250,14 @@ func TestChangingErrorsAreOneSeries(t *testing.T) {
 			}
 			d := restarted()
 			require.NoError(t, d.RunFor(t.Context(), 9*time.Minute))
-			require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+			require.Equal(t, Installing, onlyPlan(t, c).Status.Phase)
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
 			p := onlyPlan(t, c)
-			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, Failed, p.Status.Phase)
 			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
 			ended = true
 			require.NoError(t, d.RunFor(t.Context(), 11*time.Minute))
-			require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+			require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 		})
 	}
 }
@@ -270,7 +272,7 @@ func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 			d := restarted()
 			require.NoError(t, d.RunFor(t.Context(), 15*time.Minute))
 			p := onlyPlan(t, c)
-			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, Failed, p.Status.Phase)
 			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
 			if restart {
 				d = restarted()
@@ -279,7 +281,7 @@ func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 			*problem = nil
 			require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
 			p = onlyPlan(t, c)
-			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled}, conditionTypes(p))
 		})
 	}
@@ -306,14 +308,14 @@ func TestStartOfTheTimeOfAFailure(t *testing.T) {
 		"a permission, for days":          {olmcore.Forbidden, 999, 48 * time.Hour, false, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(installing, []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))}, started(time.Hour)))
+			in := input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, Started(time.Hour)))
 			in.LastRun = olmcore.LastResults{
-				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {
-					Class: c.class, Message: "no", Count: c.count, First: noon.Add(-c.first), Last: noon,
+				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: NS, Name: "a.v1"}: {
+					Class: c.class, Message: "no", Count: c.count, First: Noon.Add(-c.first), Last: Noon,
 				},
 			}
 			r := reconcile(t, in)
-			require.Equal(t, c.fails, statusOf(in, r).Phase == failed)
+			require.Equal(t, c.fails, statusOf(in, r).Phase == Failed)
 			require.Equal(t, c.requeue, r.RequeueAfter)
 		})
 	}
@@ -325,7 +327,7 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 	const known = `retrying execution due to error: error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	retrying := func(d time.Duration) *v1alpha1.InstallPlanCondition {
 		return &v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue,
-			Reason: "StepRefused", Message: known[len("retrying execution due to error: "):], LastTransitionTime: ago(d), LastUpdateTime: ago(d)}
+			Reason: "StepRefused", Message: known[len("retrying execution due to error: "):], LastTransitionTime: Ago(d), LastUpdateTime: Ago(d)}
 	}
 	for name, c := range map[string]struct {
 		start   time.Duration
@@ -347,7 +349,7 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 		"waited for until it ran": {start: time.Minute, message: "waiting for CustomResourceDefinition x to be established", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(installing, []*v1alpha1.Step{roleStep("gone.v1", "r")}, started(c.start), func(p *v1alpha1.InstallPlan) {
+			in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(c.start), func(p *v1alpha1.InstallPlan) {
 				p.Status.Message = c.message
 				if c.have != nil {
 					p.Status.Conditions = append(p.Status.Conditions, *c.have)
@@ -355,7 +357,7 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 			}))
 			r := reconcile(t, in)
 			got := statusOf(in, r)
-			require.Equal(t, c.fails, got.Phase == failed)
+			require.Equal(t, c.fails, got.Phase == Failed)
 			require.Equal(t, c.requeue, r.RequeueAfter)
 			var have *v1alpha1.InstallPlanCondition
 			for i := range got.Conditions {
@@ -363,14 +365,14 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 					have = &got.Conditions[i]
 				}
 			}
-			same(t, c.want, have)
+			Same(t, c.want, have)
 		})
 	}
 }
 
 // TestWhenAFailedPlanIsTriedAgain: what passes by itself, after ten minutes, for a Subscription that refers to it.
 func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
-	sub := subscription("a", refersTo("install-x"))
+	sub := Subscription("a", RefersTo("install-x"))
 	for name, c := range map[string]struct {
 		since   time.Duration
 		without bool
@@ -381,15 +383,15 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 		"in a minute":          {since: 9 * time.Minute, sub: sub, want: installplan.StateFailed, requeue: time.Minute},
 		"now":                  {since: 10 * time.Minute, sub: sub, want: installplan.StateRetried, requeue: 5 * time.Second},
 		"never: it is final":   {since: time.Hour, without: true, sub: sub, want: installplan.StateFailed},
-		"never: it is history": {since: time.Hour, sub: subscription("a"), want: installplan.StateFailed},
+		"never: it is history": {since: time.Hour, sub: Subscription("a"), want: installplan.StateFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(failed, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(c.sub), started(time.Hour), func(p *v1alpha1.InstallPlan) {
+			in := input(Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(c.sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) {
 				p.Status.Message = "error creating csv a.v1: no"
-				p.Status.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, p.Status.Message)}
+				p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, p.Status.Message)}
 				if !c.without {
 					p.Status.Conditions = append(p.Status.Conditions, v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying,
-						Status: corev1.ConditionTrue, Reason: "StepFailed", Message: p.Status.Message, LastTransitionTime: ago(c.since), LastUpdateTime: ago(c.since)})
+						Status: corev1.ConditionTrue, Reason: "StepFailed", Message: p.Status.Message, LastTransitionTime: Ago(c.since), LastUpdateTime: Ago(c.since)})
 				}
 			}), with(c.sub))
 			got := assess(t, in)
@@ -397,7 +399,7 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 			require.Equal(t, c.requeue, got.RequeueAfter)
 			if c.want == installplan.StateRetried {
 				status := statusOf(in, reconcile(t, in))
-				require.Equal(t, installing, status.Phase)
+				require.Equal(t, Installing, status.Phase)
 				require.Nil(t, status.StartTime)
 				require.Len(t, status.Conditions, 1)
 			}
@@ -407,9 +409,9 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 
 // TestWhichFailedPlansStartAgain: which of them start again, and which say anything.
 func TestWhichFailedPlansStartAgain(t *testing.T) {
-	binding := step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
-	waits := crdStep("a.v1", "v1")
-	down := applied(t, waits, csv("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
+	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
+	waits := CRDStep("a.v1", "v1")
+	down := applied(t, waits, CSV("a.v1")).(*apiextensionsv1.CustomResourceDefinition)
 	down.Status.Conditions = nil
 	for name, c := range map[string]struct {
 		step     *v1alpha1.Step
@@ -418,20 +420,20 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 		sub      *v1alpha1.Subscription
 		want     installplan.State
 	}{
-		"what stood in the way is gone": {binding, nil, "RoleBinding x exists and its roleRef is immutable", subscription("a", refersTo("install-x")), installplan.StateRetried},
-		"nobody refers to it by its UID": {binding, nil, "RoleBinding x exists and its roleRef is immutable", subscription("a", func(s *v1alpha1.Subscription) {
-			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: ns, Name: "install-x"}
+		"what stood in the way is gone": {binding, nil, "RoleBinding x exists and its roleRef is immutable", Subscription("a", RefersTo("install-x")), installplan.StateRetried},
+		"nobody refers to it by its UID": {binding, nil, "RoleBinding x exists and its roleRef is immutable", Subscription("a", func(s *v1alpha1.Subscription) {
+			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
 		}), installplan.StateFailed},
-		"an error of the API server":       {binding, nil, "error creating rolebinding x: it is immutable", subscription("a", refersTo("install-x")), installplan.StateFailed},
-		"a definition is still not served": {waits, []olmcore.Object{csv("a.v1"), down}, "waiting for CustomResourceDefinition things.example.com to be established", subscription("a", refersTo("install-x")), installplan.StateFailed},
+		"an error of the API server":       {binding, nil, "error creating rolebinding x: it is immutable", Subscription("a", RefersTo("install-x")), installplan.StateFailed},
+		"a definition is still not served": {waits, []olmcore.Object{CSV("a.v1"), down}, "waiting for CustomResourceDefinition things.example.com to be established", Subscription("a", RefersTo("install-x")), installplan.StateFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan(failed, []*v1alpha1.Step{c.step}, ownedBy(c.sub), started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = c.message })
+			p := Plan(Failed, []*v1alpha1.Step{c.step}, OwnedBy(c.sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = c.message })
 			require.Equal(t, c.want, assess(t, input(p, with(c.observed...), with(c.sub))).State)
 		})
 	}
-	empty := input(plan(failed, nil))
-	same(t, olmcore.Result{}, reconcile(t, empty))
+	empty := input(Plan(Failed, nil))
+	Same(t, olmcore.Result{}, reconcile(t, empty))
 	require.Equal(t, installplan.StateFailed, assess(t, empty).State)
 }
 
@@ -442,11 +444,11 @@ func TestMissingPermissionIsWaitedFor(t *testing.T) {
 	d := restarted()
 	require.NoError(t, d.RunFor(t.Context(), 4*time.Hour))
 	p := onlyPlan(t, c)
-	require.Equal(t, installing, p.Status.Phase)
+	require.Equal(t, Installing, p.Status.Phase)
 	require.Equal(t, `retrying execution due to error: error updating service: service: services "service" is forbidden: it is not allowed`, p.Status.Message)
 	*problem = nil
 	require.NoError(t, d.RunFor(t.Context(), time.Hour))
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
 // TestRejectedWriteFailsThePlanAfterAMinute, not earlier.
@@ -455,32 +457,32 @@ func TestRejectedWriteFailsThePlanAfterAMinute(t *testing.T) {
 	*problem = apierrors.NewBadRequest("it is broken")
 	d := restarted()
 	require.NoError(t, d.RunFor(t.Context(), 59*time.Second))
-	require.Equal(t, installing, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, Installing, onlyPlan(t, c).Status.Phase)
 	require.NoError(t, d.RunFor(t.Context(), time.Second))
 	p := onlyPlan(t, c)
-	require.Equal(t, failed, p.Status.Phase)
+	require.Equal(t, Failed, p.Status.Phase)
 	require.Equal(t, "error updating service: service: it is broken", p.Status.Message)
 	require.Equal(t, p.Status.Message, p.Status.GetCondition(v1alpha1.InstallPlanInstalled).Message)
 	require.NoError(t, d.RunFor(t.Context(), time.Hour))
-	require.Equal(t, failed, onlyPlan(t, c).Status.Phase, "an answer of the API server does not go away by itself")
+	require.Equal(t, Failed, onlyPlan(t, c).Status.Phase, "an answer of the API server does not go away by itself")
 }
 
 // TestFailedPlanStartsAgainWhenItsCauseIsGone, as what it waits for can be seen.
 func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
-	o := operator("a", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: bare("x")}, crdObject("v1"))
-	old := crdObject("v0")
+	o := Operator("a", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare("x")}, CRDObject("v1"))
+	old := CRDObject("v0")
 	old.Labels = map[string]string{"olm.managed": "true"}
-	c := world(t, userSubscription("a"), old)
-	d := driven(t, c, 2*time.Minute, makers(installs(o), installplan.Config{}), plans(installplan.Config{}))
+	c := World(t, UserSubscription("a"), old)
+	d := driven(t, c, 2*time.Minute, makers(Installs(o), installplan.Config{}), plans(installplan.Config{}))
 	p := onlyPlan(t, c)
-	require.Equal(t, failed, p.Status.Phase)
+	require.Equal(t, Failed, p.Status.Phase)
 	require.Contains(t, p.Status.Message, "new CRD removes version v0")
-	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](t.Context(), c, ns, nil)
+	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](t.Context(), c, NS, nil)
 	require.NoError(t, err)
 	require.Empty(t, csvs, "an upgrade that cannot finish does not begin")
 	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: old.Name}))
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
 // TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared.
@@ -489,32 +491,32 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 // while time is left: no condition. TestGates and TestPhases have the others.
 func TestPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
-	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{withStatus(notPresent, csvStep("a.v1"))} }
-	broken := func() []*v1alpha1.Step { return []*v1alpha1.Step{roleStep("gone.v1", "r")} }
+	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))} }
+	broken := func() []*v1alpha1.Step { return []*v1alpha1.Step{RoleStep("gone.v1", "r")} }
 	approved := func(approved bool) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Approved = approved }
 	}
 	brief := func(in *installplan.Input) { in.Config.InstallTimeout = time.Nanosecond }
 	completes := func(s *v1alpha1.InstallPlanStatus) {
-		s.Phase, s.Plan[0].Status = complete, created
-		s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionTrue, "", "")}
+		s.Phase, s.Plan[0].Status = Complete, Created
+		s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionTrue, "", "")}
 	}
 	fails := func(s *v1alpha1.InstallPlanStatus) {
-		s.Phase, s.Message = failed, notFound
-		s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, notFound)}
+		s.Phase, s.Message = Failed, notFound
+		s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, notFound)}
 	}
 	for name, c := range map[string]struct {
 		in      installplan.Input
 		want    func(*v1alpha1.InstallPlanStatus)
 		requeue time.Duration
 	}{
-		"no error, Automatic, approved no": {in: input(plan(installing, fine(), started(time.Second), approved(false)), with(csv("a.v1"))), want: completes},
-		"Automatic, approved no: it starts": {in: input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, approved(false)), with(csv("a.v1"))), requeue: 5 * time.Second,
-			want: func(s *v1alpha1.InstallPlanStatus) { s.StartTime = ago(0) }},
-		"an error, and no time is left": {in: input(plan(installing, broken(), started(time.Second), func(p *v1alpha1.InstallPlan) {
+		"no error, Automatic, approved no": {in: input(Plan(Installing, fine(), Started(time.Second), approved(false)), with(CSV("a.v1"))), want: completes},
+		"Automatic, approved no: it starts": {in: input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, approved(false)), with(CSV("a.v1"))), requeue: 5 * time.Second,
+			want: func(s *v1alpha1.InstallPlanStatus) { s.StartTime = Ago(0) }},
+		"an error, and no time is left": {in: input(Plan(Installing, broken(), Started(time.Second), func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "retrying execution due to error: " + notFound // OLM fails at the first try
 		}), brief), want: fails},
-		"an error, and time is left": {in: input(plan(installing, broken(), started(0)), brief), requeue: time.Nanosecond,
+		"an error, and time is left": {in: input(Plan(Installing, broken(), Started(0)), brief), requeue: time.Nanosecond,
 			want: func(s *v1alpha1.InstallPlanStatus) { s.Message = "retrying execution due to error: " + notFound }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -523,7 +525,7 @@ func TestPhaseChanges(t *testing.T) {
 				c.want(&want)
 			}
 			r := reconcile(t, c.in)
-			same(t, want, statusOf(c.in, r))
+			Same(t, want, statusOf(c.in, r))
 			require.Equal(t, c.requeue, r.RequeueAfter)
 			for _, a := range r.Actions {
 				require.IsType(t, olmcore.UpdateStatus{}, a)
@@ -535,30 +537,31 @@ func TestPhaseChanges(t *testing.T) {
 // TestMessagesGoWithTheirPhase: what an earlier phase said is not said by the next.
 func TestMessagesGoWithTheirPhase(t *testing.T) {
 	leftover := func(p *v1alpha1.InstallPlan) { p.Status.Message, p.Spec.Approval = "leftover", v1alpha1.ApprovalManual }
-	approved := input(plan(requiresApproval, []*v1alpha1.Step{roleStep("", "r")}, leftover))
-	withdrawn := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, leftover, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = false }))
-	for in, phase := range map[*installplan.Input]v1alpha1.InstallPlanPhase{&approved: installing, &withdrawn: requiresApproval} {
+	approved := input(Plan(RequiresApproval, []*v1alpha1.Step{RoleStep("", "r")}, leftover))
+	withdrawn := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, leftover, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = false }))
+	for in, phase := range map[*installplan.Input]v1alpha1.InstallPlanPhase{&approved: Installing, &withdrawn: RequiresApproval} {
 		got := statusOf(*in, reconcile(t, *in))
 		require.Equal(t, phase, got.Phase)
 		require.Empty(t, got.Message)
 	}
 }
 
-// TestConditionsKeepTheirTimes: the time of the transition is that of the status.
+// TestConditionsKeepTheirTimes: the time of the transition is that of the status; one that is there twice is once.
 func TestConditionsKeepTheirTimes(t *testing.T) {
-	old := condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, "another text")
-	old.LastTransitionTime, old.LastUpdateTime = ago(time.Hour), ago(time.Hour)
+	old := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, "another text")
+	old.LastTransitionTime, old.LastUpdateTime = Ago(time.Hour), Ago(time.Hour)
+	later := v1alpha1.InstallPlanCondition{Type: "Later", Status: corev1.ConditionTrue}
 	foreign := v1alpha1.InstallPlanCondition{Type: v1alpha1.InstallPlanResolved, Reason: v1alpha1.InstallPlanReasonInstallCheckFailed, Status: corev1.ConditionTrue}
-	in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, func(p *v1alpha1.InstallPlan) {
-		p.Status.Conditions = []v1alpha1.InstallPlanCondition{foreign, old}
+	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, func(p *v1alpha1.InstallPlan) {
+		p.Status.Conditions = []v1alpha1.InstallPlanCondition{foreign, old, later, old}
 	}))
 	in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
-	want := condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, "no operator group found that is managing this namespace")
+	want := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, "no operator group found that is managing this namespace")
 	want.LastTransitionTime = old.LastTransitionTime
-	same(t, []v1alpha1.InstallPlanCondition{foreign, want}, statusOf(in, reconcile(t, in)).Conditions)
+	Same(t, []v1alpha1.InstallPlanCondition{foreign, want, later}, statusOf(in, reconcile(t, in)).Conditions)
 
-	in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group())
-	same(t, []v1alpha1.InstallPlanCondition{foreign}, statusOf(in, reconcile(t, in)).Conditions)
+	in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](Group())
+	Same(t, []v1alpha1.InstallPlanCondition{foreign, later}, statusOf(in, reconcile(t, in)).Conditions)
 }
 
 // TestMessageOfAWaitIsRemoved, whatever it was.
@@ -569,7 +572,7 @@ func TestMessageOfAWaitIsRemoved(t *testing.T) {
 		"retrying execution due to error: no":                       "",
 		"written by somebody else":                                  "written by somebody else",
 	} {
-		in := input(plan(installing, []*v1alpha1.Step{roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
+		in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
 		in.LastRun = ran("r")
 		require.Equal(t, want, statusOf(in, reconcile(t, in)).Message)
 	}
@@ -582,20 +585,20 @@ func TestLookups(t *testing.T) {
 		"it broke":                      {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True", Message: "it broke"}}},
 		"bundle img cannot be unpacked": {Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True"}}},
 	} {
-		in := input(plan(installing, nil, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup} }))
+		in := input(Plan(Installing, nil, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup} }))
 		got := statusOf(in, reconcile(t, in))
 		require.Equal(t, want, strings.TrimPrefix(got.Message, "retrying execution due to error: "))
-		in.InstallPlan.Status.Message, in.Now = got.Message, noon.Add(time.Minute)
-		require.Equal(t, lookup.Conditions[0].Type == v1alpha1.BundleLookupFailed, statusOf(in, reconcile(t, in)).Phase == failed)
+		in.InstallPlan.Status.Message, in.Now = got.Message, Noon.Add(time.Minute)
+		require.Equal(t, lookup.Conditions[0].Type == v1alpha1.BundleLookupFailed, statusOf(in, reconcile(t, in)).Phase == Failed)
 	}
 }
 
 // TestListsAreWrittenEmptyNotNull, as the API wants them.
 func TestListsAreWrittenEmptyNotNull(t *testing.T) {
-	null := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+	null := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 		p.Spec.ClusterServiceVersionNames, p.Status.CatalogSources = nil, nil
 	})
-	after := reconcile(t, input(null, with(subscription("a", refersTo("install-x"))))).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
+	after := reconcile(t, input(null, with(Subscription("a", RefersTo("install-x"))))).Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
 	require.NotNil(t, after.Spec.ClusterServiceVersionNames)
 	in := input(null)
 	require.NotNil(t, statusOf(in, reconcile(t, in)).CatalogSources)
@@ -603,7 +606,7 @@ func TestListsAreWrittenEmptyNotNull(t *testing.T) {
 
 // TestCompletePlanIsAtRest: its finalizer went before.
 func TestCompletePlanIsAtRest(t *testing.T) {
-	c := world(t, userSubscription("rich"))
+	c := World(t, UserSubscription("rich"))
 	var held []bool
 	var completed string
 	watch := func(inner fake.Controller) fake.Controller {
@@ -611,7 +614,7 @@ func TestCompletePlanIsAtRest(t *testing.T) {
 		inner.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			for _, p := range everyPlan(t, c) {
 				held = append(held, slices.Contains(p.Finalizers, installplan.Finalizer))
-				if p.Status.Phase == complete && completed == "" {
+				if p.Status.Phase == Complete && completed == "" {
 					completed = p.ResourceVersion
 				}
 			}
@@ -619,25 +622,25 @@ func TestCompletePlanIsAtRest(t *testing.T) {
 		}
 		return inner
 	}
-	driven(t, c, time.Hour, makers(installs(rich()), things), watch(plans(things)), watch(sweeps(things)))
+	driven(t, c, time.Hour, makers(Installs(Rich()), Things), watch(plans(Things)), watch(sweeps(Things)))
 	require.True(t, held[0], "it is there from the creation")
 	require.False(t, slices.Contains(held[slices.Index(held, false):], true), "once gone it stays away")
 	p := onlyPlan(t, c)
-	require.Equal(t, complete, p.Status.Phase)
+	require.Equal(t, Complete, p.Status.Phase)
 	require.Equal(t, completed, p.ResourceVersion)
 }
 
 // TestPlanWithoutStatusIsLeftAlone: what a client creates and is about to give a status.
 func TestPlanWithoutStatusIsLeftAlone(t *testing.T) {
-	bare := plan(none, nil)
+	bare := Plan(None, nil)
 	bare.OwnerReferences = nil
-	c := world(t, bare)
+	c := World(t, bare)
 	before := onlyPlan(t, c)
-	d := driven(t, c, time.Minute, plans(things), sweeps(things))
+	d := driven(t, c, time.Minute, plans(Things), sweeps(Things))
 	require.Equal(t, before.ResourceVersion, onlyPlan(t, c).ResourceVersion)
 
 	given := before.DeepCopy()
-	given.Status = plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}).Status
+	given.Status = Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}).Status
 	require.NoError(t, c.UpdateStatus(given))
 	given = onlyPlan(t, c)
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))

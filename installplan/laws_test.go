@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -48,11 +50,11 @@ func TestCheckpointsAreSound(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	young := plan(none, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *ago(time.Minute) })
-	asking := subscription("a", refersTo("install-x"), manual)
-	waiting := input(plan(requiresApproval, []*v1alpha1.Step{crdStep("a.v1", "v1")}, func(p *v1alpha1.InstallPlan) {
+	young := Plan(None, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Minute) })
+	asking := Subscription("a", RefersTo("install-x"), Manual)
+	waiting := input(Plan(RequiresApproval, []*v1alpha1.Step{CRDStep("a.v1", "v1")}, func(p *v1alpha1.InstallPlan) {
 		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
-	}, ownedBy(asking)), with(asking))
+	}, OwnedBy(asking)), with(asking))
 	waiting.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "x", New: []string{"bad"}})
 	require.NoError(t, invariant.CheckpointCovers(installplan.Reconcile, waiting)) // of a complete plan little matters
 	for _, in := range []installplan.Input{converged(3, 2), waiting, input(young)} {
@@ -71,8 +73,8 @@ func seen(o olmcore.Object) olmcore.Object {
 // FuzzPlan: arbitrary bytes as a plan.
 func FuzzPlan(f *testing.F) {
 	for _, p := range []*v1alpha1.InstallPlan{
-		plan(installing, []*v1alpha1.Step{csvStep("a.v1"), nil}, started(time.Second)), plan(requiresApproval, []*v1alpha1.Step{roleStep("", "r")}),
-		plan(failed, nil), plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a"))),
+		Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), nil}, Started(time.Second)), Plan(RequiresApproval, []*v1alpha1.Step{RoleStep("", "r")}),
+		Plan(Failed, nil), Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))),
 	} {
 		data, err := json.Marshal(p)
 		if err != nil {
@@ -85,8 +87,8 @@ func FuzzPlan(f *testing.F) {
 		if json.Unmarshal(data, p) != nil {
 			return
 		}
-		p.Namespace = ns
-		in := input(p, with(csv("a.v1"), subscription("a", refersTo(p.Name))))
+		p.Namespace = NS
+		in := input(p, with(CSV("a.v1"), Subscription("a", RefersTo(p.Name))))
 		r, err := reconcileResult(in)
 		if err != nil {
 			return

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -32,10 +34,10 @@ func may(account string, verbs ...string) v1alpha1.StrategyDeploymentPermissions
 func releaseOf(n int, verbs ...string) olmcore.Operator {
 	name := fmt.Sprintf("a.v%d", n)
 	typed := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
-	o := operator("a",
-		&corev1.ConfigMap{TypeMeta: typed("ConfigMap"), ObjectMeta: bare("same"), Data: map[string]string{fmt.Sprintf("v%d", n): "x"}},
-		&corev1.ConfigMap{TypeMeta: typed("ConfigMap"), ObjectMeta: bare(fmt.Sprintf("renamed-%d", n))},
-		&corev1.Secret{TypeMeta: typed("Secret"), ObjectMeta: bare("secret"), Data: map[string][]byte{"n": {byte('0' + n)}}})
+	o := Operator("a",
+		&corev1.ConfigMap{TypeMeta: typed("ConfigMap"), ObjectMeta: Bare("same"), Data: map[string]string{fmt.Sprintf("v%d", n): "x"}},
+		&corev1.ConfigMap{TypeMeta: typed("ConfigMap"), ObjectMeta: Bare(fmt.Sprintf("renamed-%d", n))},
+		&corev1.Secret{TypeMeta: typed("Secret"), ObjectMeta: Bare("secret"), Data: map[string][]byte{"n": {byte('0' + n)}}})
 	version := o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion)
 	version.Name, version.Spec.DisplayName = name, name
 	version.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{may("a", verbs...)}
@@ -57,29 +59,29 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 		"permissions are narrowed": {[]string{"get", "list"}, []string{"get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := world(t, userSubscription("a"))
+			cluster := World(t, UserSubscription("a"))
 			run := func(o olmcore.Operator) {
-				driven(t, cluster, 0, makers(installs(o), installplan.Config{}), plans(installplan.Config{}))
-				version := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, o.Name)
+				driven(t, cluster, 0, makers(Installs(o), installplan.Config{}), plans(installplan.Config{}))
+				version := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, NS, o.Name)
 				require.Equal(t, o.Name, version.Spec.DisplayName)
 				require.Equal(t, o.Replaces, version.Spec.Replaces)
 			}
 			remove := func(name string) {
-				require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, name)).Unversioned()))
+				require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, NS, name)).Unversioned()))
 				require.NoError(t, cluster.Settle())
 			}
 			verbs := func() []string {
-				roles, err := olmcore.List[*rbacv1.Role](t.Context(), cluster, ns, nil)
+				roles, err := olmcore.List[*rbacv1.Role](t.Context(), cluster, NS, nil)
 				require.NoError(t, err)
 				require.Len(t, roles, 1)
 				return roles[0].Rules[0].Verbs
 			}
-			config := func(name string) *corev1.ConfigMap { return fake.Find[*corev1.ConfigMap](cluster, ns, name) }
+			config := func(name string) *corev1.ConfigMap { return fake.Find[*corev1.ConfigMap](cluster, NS, name) }
 
 			run(releaseOf(1, c.before...))
 			require.Equal(t, c.before, verbs())
 			require.Equal(t, map[string]string{"v1": "x"}, config("same").Data)
-			require.NoError(t, fake.Edit(cluster, ns, "a.v1", func(v *v1alpha1.ClusterServiceVersion) {
+			require.NoError(t, fake.Edit(cluster, NS, "a.v1", func(v *v1alpha1.ClusterServiceVersion) {
 				v.Spec.DisplayName = "edited"
 				v.Spec.InstallStrategy.StrategySpec.Permissions = nil
 			}))
@@ -90,13 +92,13 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 			require.Equal(t, map[string]string{"v2": "x"}, config("same").Data)
 			require.Nil(t, config("renamed-1"))
 			require.NotNil(t, config("renamed-2"))
-			require.Equal(t, []byte("2"), fake.Find[*corev1.Secret](cluster, ns, "secret").Data["n"])
+			require.Equal(t, []byte("2"), fake.Find[*corev1.Secret](cluster, NS, "secret").Data["n"])
 
 			remove("a.v2")
 			require.Nil(t, config("same"))
 			require.Nil(t, config("renamed-2"))
-			require.Nil(t, fake.Find[*corev1.Secret](cluster, ns, "secret"))
-			require.Nil(t, fake.Find[*corev1.ServiceAccount](cluster, ns, "a"))
+			require.Nil(t, fake.Find[*corev1.Secret](cluster, NS, "secret"))
+			require.Nil(t, fake.Find[*corev1.ServiceAccount](cluster, NS, "a"))
 		})
 	}
 }
@@ -106,35 +108,35 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 //
 // OLM's case: a pending plan that is deleted is made anew.
 func TestDeletedPlanIsMadeAgain(t *testing.T) {
-	c := world(t, userSubscription("a", manual))
-	d := driven(t, c, 0, makers(installs(operator("a")), installplan.Config{}), plans(installplan.Config{}))
+	c := World(t, UserSubscription("a", Manual))
+	d := driven(t, c, 0, makers(Installs(Operator("a")), installplan.Config{}), plans(installplan.Config{}))
 	first := onlyPlan(t, c)
-	require.Equal(t, requiresApproval, first.Status.Phase)
+	require.Equal(t, RequiresApproval, first.Status.Phase)
 	require.NoError(t, c.Delete(olmcore.RefOf(first).Unversioned()))
-	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a").DeepCopy() // forgets the plan, as package subscription makes it
+	sub := fake.Find[*v1alpha1.Subscription](c, NS, "a").DeepCopy() // forgets the plan, as package subscription makes it
 	sub.Status.InstallPlanRef, sub.Status.CurrentCSV = nil, ""
 	require.NoError(t, c.UpdateStatus(sub))
 	require.NoError(t, d.RunFor(t.Context(), time.Minute))
 	second := onlyPlan(t, c)
 	require.NotEqual(t, first.UID, second.UID)
-	require.Equal(t, requiresApproval, second.Status.Phase)
+	require.Equal(t, RequiresApproval, second.Status.Phase)
 	require.Equal(t, first.Spec.Generation+1, second.Spec.Generation)
-	same(t, first.Status.Plan, second.Status.Plan)
+	Same(t, first.Status.Plan, second.Status.Plan)
 }
 
 // TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API server takes the first of ten equal names.
 //
 // OLM's cases: ten workers at once make one plan; many equal catalogs, one plan.
 func TestTenWorkersMakeOnePlan(t *testing.T) {
-	c := world(t, userSubscription("a"))
-	making := makers(installs(operator("a")), installplan.Config{})
+	c := World(t, UserSubscription("a"))
+	making := makers(Installs(Operator("a")), installplan.Config{})
 	snapshot, err := c.Snapshot()
 	require.NoError(t, err)
 	results := make([]olmcore.Result, 10)
 	var workers sync.WaitGroup
 	for i := range results {
 		workers.Go(func() {
-			r, err := making.Reconcile(t.Context(), snapshot, types.NamespacedName{Namespace: ns}, noon, nil)
+			r, err := making.Reconcile(t.Context(), snapshot, types.NamespacedName{Namespace: NS}, Noon, nil)
 			if err == nil {
 				results[i] = r
 			}
@@ -148,7 +150,7 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 	driven(t, c, 0, making)
 	p := onlyPlan(t, c)
 	require.Equal(t, 1, p.Spec.Generation)
-	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a")
+	sub := fake.Find[*v1alpha1.Subscription](c, NS, "a")
 	require.Equal(t, p.UID, sub.Status.InstallPlanRef.UID)
 	require.Equal(t, 1, sub.Status.InstallPlanGeneration)
 }
@@ -158,14 +160,14 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 //
 // OLM's case: a generation that is taken: the next one, for the Subscription too.
 func TestGenerationThatIsTaken(t *testing.T) {
-	foreign := plan(installing, []*v1alpha1.Step{csvStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
-	c := world(t, userSubscription("a"), foreign)
-	before := fake.Find[*v1alpha1.InstallPlan](c, ns, foreign.Name).DeepCopy()
-	driven(t, c, 0, makers(installs(operator("a")), installplan.Config{}))
-	same(t, before, fake.Find[*v1alpha1.InstallPlan](c, ns, foreign.Name))
-	sub := fake.Find[*v1alpha1.Subscription](c, ns, "a")
+	foreign := Plan(Installing, []*v1alpha1.Step{CSVStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
+	c := World(t, UserSubscription("a"), foreign)
+	before := fake.Find[*v1alpha1.InstallPlan](c, NS, foreign.Name).DeepCopy()
+	driven(t, c, 0, makers(Installs(Operator("a")), installplan.Config{}))
+	Same(t, before, fake.Find[*v1alpha1.InstallPlan](c, NS, foreign.Name))
+	sub := fake.Find[*v1alpha1.Subscription](c, NS, "a")
 	require.Equal(t, 2, sub.Status.InstallPlanGeneration)
-	made := fake.Find[*v1alpha1.InstallPlan](c, ns, sub.Status.InstallPlanRef.Name)
+	made := fake.Find[*v1alpha1.InstallPlan](c, NS, sub.Status.InstallPlanRef.Name)
 	require.Equal(t, 2, made.Spec.Generation)
 	require.Equal(t, []string{"a.v1"}, made.Spec.ClusterServiceVersionNames)
 }
@@ -174,10 +176,10 @@ func TestGenerationThatIsTaken(t *testing.T) {
 //
 // OLM's case: a version with steps and a lookup is named once.
 func TestVersionIsNamedOnce(t *testing.T) {
-	o, cm := imageOf(t, rich())
+	o, cm := ImageOf(t, Rich())
 	cm.UID, cm.ResourceVersion = "", ""
-	c := world(t, &v1alpha1.CatalogSource{ObjectMeta: inOLM("cool")}, cm, userSubscription("rich"), userSubscription("b"))
-	driven(t, c, 0, makers(installs(o, operator("b")), things))
+	c := World(t, &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool")}, cm, UserSubscription("rich"), UserSubscription("b"))
+	driven(t, c, 0, makers(Installs(o, Operator("b")), Things))
 	p := onlyPlan(t, c)
 	require.Len(t, p.Status.BundleLookups, 1)
 	require.Equal(t, "rich.v1", p.Status.BundleLookups[0].Identifier)
@@ -188,10 +190,10 @@ func TestVersionIsNamedOnce(t *testing.T) {
 //
 // OLM's case: steps of two catalogs; the dependency arrives; an update, another plan.
 func TestStepsNameTheirCatalog(t *testing.T) {
-	a, b := operator("a", crdObject("v1")), operator("b")
+	a, b := Operator("a", CRDObject("v1")), Operator("b")
 	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}
-	c := world(t, userSubscription("a"), userSubscription("b"))
-	driven(t, c, 0, makers(installs(a, b), installplan.Config{}))
+	c := World(t, UserSubscription("a"), UserSubscription("b"))
+	driven(t, c, 0, makers(Installs(a, b), installplan.Config{}))
 	p := onlyPlan(t, c)
 	var got []string
 	for _, s := range p.Status.Plan {
@@ -210,18 +212,18 @@ func TestPublishedBundlesAreInstalled(t *testing.T) {
 	t.Parallel()
 	for _, b := range realdata.Sample(t) {
 		t.Run(b.Operator+" "+b.Version, func(t *testing.T) {
-			o := publishedOperator(b)
-			c := world(t, append(monitoring(), &v1alpha1.Subscription{
-				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
+			o := PublishedOperator(b)
+			c := World(t, append(monitoring(), &v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "sub"}, Spec: &v1alpha1.SubscriptionSpec{Package: b.Operator},
 			})...)
 			config := installplan.Config{MaxStatusBytes: 4 << 20}
-			d := driven(t, c, 0, makers(installs(o), config), plans(config))
+			d := driven(t, c, 0, makers(Installs(o), config), plans(config))
 			p := onlyPlan(t, c)
-			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 			require.Empty(t, p.Finalizers)
-			require.True(t, olmcore.OwnedBy(p, fake.Find[*v1alpha1.Subscription](c, ns, "sub").UID))
+			require.True(t, olmcore.OwnedBy(p, fake.Find[*v1alpha1.Subscription](c, NS, "sub").UID))
 			for _, s := range p.Status.Plan {
-				require.Contains(t, []v1alpha1.StepStatus{created, present}, s.Status, s.Resource.Name)
+				require.Contains(t, []v1alpha1.StepStatus{Created, Present}, s.Status, s.Resource.Name)
 			}
 			before := c.ResourceVersion()
 			require.NoError(t, d.Settle(t.Context()))
@@ -233,13 +235,13 @@ func TestPublishedBundlesAreInstalled(t *testing.T) {
 // TestNothingIsInstalledWithoutApproval, whatever fails and however long it takes.
 func TestNothingIsInstalledWithoutApproval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := newWorld(userSubscription("rich", manual), userSubscription("b"))
+		c, err := NewWorld(UserSubscription("rich", Manual), UserSubscription("b"))
 		require.NoError(t, err)
 		faults(t, c)
-		d := driven(t, c, 20*time.Minute, makers(installs(rich(), operator("b")), things), plans(things), sweeps(things))
+		d := driven(t, c, 20*time.Minute, makers(Installs(Rich(), Operator("b")), Things), plans(Things), sweeps(Things))
 		c.Recover()
 		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))
-		require.Equal(t, requiresApproval, onlyPlan(t, c).Status.Phase)
+		require.Equal(t, RequiresApproval, onlyPlan(t, c).Status.Phase)
 		for _, o := range c.Objects() {
 			require.NotContains(t, []string{"ClusterServiceVersion", "Service", "ConfigMap", "ClusterRole", "CustomResourceDefinition"}, olmcore.KeyOf(o).Kind)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +26,7 @@ import (
 // ownedToo makes an object that of versions of the plan's namespace, as written by a plan.
 func ownedToo(o olmcore.Object, versions ...string) olmcore.Object {
 	for _, v := range versions {
-		refs, _ := olmcore.AddOwnerReferences(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv(v))})
+		refs, _ := olmcore.AddOwnerReferences(o.GetOwnerReferences(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV(v))})
 		o.SetOwnerReferences(refs)
 	}
 	return marked(o)
@@ -39,46 +41,46 @@ func labelled(o olmcore.Object, namespace, version string) olmcore.Object {
 
 // TestUnmanagedObjectGetsNoOwner: it survives the operator's removal.
 func TestUnmanagedObjectGetsNoOwner(t *testing.T) {
-	s := step("a.v1", "", "v1", "ServiceAccount", "x",
+	s := Step("a.v1", "", "v1", "ServiceAccount", "x",
 		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"ours"}]}`)
-	have := &corev1.ServiceAccount{ObjectMeta: meta("x"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}
+	have := &corev1.ServiceAccount{ObjectMeta: Meta("x"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}
 	got, r := update(t, s, have)
 	require.Equal(t, map[string]string{"ours": "new"}, got.Labels)
 	require.Empty(t, got.OwnerReferences)
 	require.Nil(t, got.AutomountServiceAccountToken)
-	same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
-	same(t, []corev1.ObjectReference{{Name: "ours"}}, got.Secrets)
-	require.Equal(t, []string{installplan.ReasonUnmanagedObjectUpdated}, reasons(r))
+	Same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
+	Same(t, []corev1.ObjectReference{{Name: "ours"}}, got.Secrets)
+	require.Equal(t, []string{installplan.ReasonUnmanagedObjectUpdated}, Reasons(r))
 
 	after := r.Actions[0].(olmcore.Update).After
-	r = reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), after)))
-	require.Equal(t, []string{status}, describe(r), "the next round finds it done")
+	r = reconcile(t, input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), after)))
+	require.Equal(t, []string{status}, Describe(r), "the next round finds it done")
 }
 
 // TestObjectOfTwoOperatorsHasBothOwners: it stays until the last of them goes.
 func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
 	account := func(of string) *v1alpha1.Step {
-		return step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
+		return Step(of, "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"}}`)
 	}
-	in := input(plan(installing, []*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), crdStep("a.v1", "v1"), crdStep("b.v1", "v1")}, started(time.Second)))
-	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a.v1"))
+	in := input(Plan(Installing, []*v1alpha1.Step{account("a.v1"), account(""), account("b.v1"), account("a.v1"), CRDStep("a.v1", "v1"), CRDStep("b.v1", "v1")}, Started(time.Second)))
+	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](CSV("a.v1"))
 	r := reconcile(t, in)
-	require.Equal(t, []string{status}, describe(r), "one of them is not there")
+	require.Equal(t, []string{status}, Describe(r), "one of them is not there")
 
-	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](csv("a.v1"), csv("b.v1"))
+	in.ClusterServiceVersions = olmcore.Found[*v1alpha1.ClusterServiceVersion](CSV("a.v1"), CSV("b.v1"))
 	r = reconcile(t, in)
-	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"}, describe(r))
+	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)", "create CustomResourceDefinition things.example.com (StepAbsent)"}, Describe(r))
 	made, crd := r.Actions[1].(olmcore.Create).Object, r.Actions[2].(olmcore.Create).Object
-	same(t, []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv("a.v1")), olmcore.OwnerReferenceTo(csv("b.v1"))}, made.GetOwnerReferences())
+	Same(t, []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV("a.v1")), olmcore.OwnerReferenceTo(CSV("b.v1"))}, made.GetOwnerReferences())
 	for _, name := range []string{"ops/a.v1", "ops/b.v1"} {
 		require.Equal(t, name, crd.GetAnnotations()["operatorframework.io/installed-alongside-"+alongsideHash(name)])
 	}
 
 	// One that the first operator installed gets the second as an owner too.
-	alone := applied(t, account("a.v1"), csv("a.v1"))
-	later := input(plan(installing, []*v1alpha1.Step{account("b.v1")}, started(time.Second)), with(csv("a.v1"), csv("b.v1"), alone))
+	alone := applied(t, account("a.v1"), CSV("a.v1"))
+	later := input(Plan(Installing, []*v1alpha1.Step{account("b.v1")}, Started(time.Second)), with(CSV("a.v1"), CSV("b.v1"), alone))
 	r = reconcile(t, later)
-	require.Equal(t, []string{"update ServiceAccount ops/x (StepDiffers)"}, describe(r))
+	require.Equal(t, []string{"update ServiceAccount ops/x (StepDiffers)"}, Describe(r))
 	require.Len(t, r.Actions[0].(olmcore.Update).After.GetOwnerReferences(), 2)
 }
 
@@ -86,20 +88,20 @@ func TestObjectOfTwoOperatorsHasBothOwners(t *testing.T) {
 // the same. What it reads may be behind.
 func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 	role := func(resolving string) *v1alpha1.Step {
-		return step(resolving, "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
+		return Step(resolving, "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
 	}
 	config := func(resolving string) *v1alpha1.Step {
-		return step(resolving, "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+		return Step(resolving, "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
 	}
-	clusterRole := func() olmcore.Object { return managed(&rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}) }
-	configMap := func() olmcore.Object { return managed(&corev1.ConfigMap{ObjectMeta: meta("x")}) }
+	clusterRole := func() olmcore.Object { return managed(&rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}) }
+	configMap := func() olmcore.Object { return managed(&corev1.ConfigMap{ObjectMeta: Meta("x")}) }
 	definition := func(version string) olmcore.Object {
-		crd := installed(crdObject("v1"), true)
+		crd := Installed(CRDObject("v1"), true)
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "theirs"
 		crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-" + alongsideHash(version): version}
 		return marked(crd)
 	}
-	reborn := applied(t, role("a.v2"), csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "before" }))
+	reborn := applied(t, role("a.v2"), CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "before" }))
 	unmarked := definition("ops/a.v2")
 	unmarked.SetAnnotations(recordedFor("ops/a.v2"))
 	for name, c := range map[string]struct {
@@ -108,33 +110,33 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 		left bool
 	}{
 		"a ClusterRole, still of an earlier incarnation": {role("a.v2"), reborn, false},
-		"a ConfigMap that a user made meanwhile":         {withStatus(notPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: meta("x")}, false},
-		"a definition that a user made meanwhile":        {withStatus(notPresent, crdStep("a.v2", "v1")), unmarked, false},
+		"a ConfigMap that a user made meanwhile":         {WithStatus(NotPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: Meta("x")}, false},
+		"a definition that a user made meanwhile":        {WithStatus(NotPresent, CRDStep("a.v2", "v1")), unmarked, false},
 		"a ClusterRole, now of another namespace":        {role("a.v2"), labelled(clusterRole(), "elsewhere", "a.v2"), true},
-		"a ClusterRole, now of another package":          {role("a.v2"), labelled(clusterRole(), ns, "b.v1"), true},
-		"a ClusterRole, still of the predecessor":        {role("a.v2"), marked(labelled(clusterRole(), ns, "a.v1")), false},
-		"a ClusterRole, still of a renamed predecessor":  {role("a.v2"), marked(labelled(clusterRole(), ns, "old.v1")), false},
+		"a ClusterRole, now of another package":          {role("a.v2"), labelled(clusterRole(), NS, "b.v1"), true},
+		"a ClusterRole, still of the predecessor":        {role("a.v2"), marked(labelled(clusterRole(), NS, "a.v1")), false},
+		"a ClusterRole, still of a renamed predecessor":  {role("a.v2"), marked(labelled(clusterRole(), NS, "old.v1")), false},
 		"a ClusterRole without owner":                    {role(""), marked(clusterRole()), true},
 		"a ConfigMap of both":                            {config("a.v2"), ownedToo(configMap(), "a.v2", "b.v1"), true},
 		"a ConfigMap, not of this one yet":               {config("a.v2"), ownedToo(configMap(), "b.v1"), false},
-		"a ConfigMap of a user":                          {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: meta("x")}), true},
+		"a ConfigMap of a user":                          {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: Meta("x")}), true},
 		"a ConfigMap without owner":                      {config(""), marked(configMap()), true},
-		"a definition of both":                           {crdStep("a.v2", "v1"), definition("ops/a.v2"), true},
-		"a definition, not of this one yet":              {crdStep("a.v2", "v1"), definition("ops/b.v1"), false},
+		"a definition of both":                           {CRDStep("a.v2", "v1"), definition("ops/a.v2"), true},
+		"a definition, not of this one yet":              {CRDStep("a.v2", "v1"), definition("ops/b.v1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
-			in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(own, csv("b.v1"), c.have))
+			own := CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
+			in := input(Plan(Installing, []*v1alpha1.Step{c.step}, Started(time.Second)), with(own, CSV("b.v1"), c.have))
 			in.Config.OverwriteUnmanaged = true // what is a user's, too
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Count: 1}}
 			r := reconcile(t, in)
 			if !c.left {
 				require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1])
-				require.NotContains(t, reasons(r), installplan.ReasonSharedObject)
+				require.NotContains(t, Reasons(r), installplan.ReasonSharedObject)
 				return
 			}
-			require.Equal(t, complete, statusOf(in, r).Phase)
-			require.Equal(t, []string{installplan.ReasonSharedObject}, reasons(r))
+			require.Equal(t, Complete, statusOf(in, r).Phase)
+			require.Equal(t, []string{installplan.ReasonSharedObject}, Reasons(r))
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Class: olmcore.Conflict, Count: 1}}
 			r = reconcile(t, in)
 			require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1], "nothing was written yet")
@@ -148,9 +150,9 @@ func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 	binding := func(cluster bool) olmcore.Object {
 		ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "other"}
 		if cluster {
-			return managed(&rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: ref})
+			return managed(&rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: ref})
 		}
-		return managed(&rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: ref})
+		return managed(&rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: ref})
 	}
 	for name, c := range map[string]struct {
 		have    olmcore.Object
@@ -163,17 +165,17 @@ func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 		"of another operator":                  {ownedToo(binding(false), "b.v1"), false},
 		"of this version and another operator": {ownedToo(binding(false), "a.v2", "b.v1"), false},
 		"cluster-wide, of nobody":              {binding(true), true},
-		"cluster-wide, of this version":        {labelled(binding(true), ns, "a.v2"), true},
-		"cluster-wide, of the predecessor":     {labelled(binding(true), ns, "a.v1"), true},
-		"cluster-wide, of another operator":    {labelled(binding(true), ns, "b.v1"), false},
+		"cluster-wide, of this version":        {labelled(binding(true), NS, "a.v2"), true},
+		"cluster-wide, of the predecessor":     {labelled(binding(true), NS, "a.v1"), true},
+		"cluster-wide, of another operator":    {labelled(binding(true), NS, "b.v1"), false},
 		"cluster-wide, of another namespace":   {labelled(binding(true), "elsewhere", "a.v2"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := olmcore.KeyOf(c.have).Kind
-			s := step("a.v2", "rbac.authorization.k8s.io", "v1", kind, "x",
+			s := Step("a.v2", "rbac.authorization.k8s.io", "v1", kind, "x",
 				`{"metadata":{"name":"x"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"mine"}}`)
-			own := csv("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(own, c.have))
+			own := CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(own, c.have))
 			r := reconcile(t, in)
 			if c.deleted {
 				require.Equal(t, []string{"delete"}, verbs(r))
@@ -203,11 +205,11 @@ func TestOwnersOfAManifestKeepTheirFlags(t *testing.T) {
 		"of other types": {`,"controller":"true","blockOwnerDeletion":1`, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", start+c.flags+`}]}}`)}, started(time.Second)), with(csv("a.v1")))
+			in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", start+c.flags+`}]}}`)}, Started(time.Second)), with(CSV("a.v1")))
 			made := reconcile(t, in).Actions[1].(olmcore.Create).Object
 			want := metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "a.v1", UID: "uid-a.v1",
 				Controller: c.controller, BlockOwnerDeletion: c.block}
-			same(t, []metav1.OwnerReference{want}, made.GetOwnerReferences())
+			Same(t, []metav1.OwnerReference{want}, made.GetOwnerReferences())
 		})
 	}
 }
@@ -216,19 +218,19 @@ func TestOwnersOfAManifestKeepTheirFlags(t *testing.T) {
 func TestObjectsWaitForTheVersionThatOwnsThem(t *testing.T) {
 	named := `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"a.v1"}]}}`
 	for name, s := range map[string]*v1alpha1.Step{
-		"its own objects":           step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`),
-		"what carries its labels":   step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`),
-		"what names it as an owner": step("", "", "v1", "ServiceAccount", "x", named),
+		"its own objects":           Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`),
+		"what carries its labels":   Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`),
+		"what names it as an owner": Step("", "", "v1", "ServiceAccount", "x", named),
 	} {
-		in := input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), s}, started(time.Second)))
+		in := input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), s}, Started(time.Second)))
 		r := reconcile(t, in)
-		require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, describe(r), name)
-		require.Equal(t, []v1alpha1.StepStatus{notPresent, unknown}, statuses(statusOf(in, r)), name)
+		require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, Describe(r), name)
+		require.Equal(t, []v1alpha1.StepStatus{NotPresent, Unknown}, Statuses(statusOf(in, r)), name)
 
-		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" }))(&in)
+		with(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" }))(&in)
 		r = reconcile(t, in)
-		require.NotContains(t, reasons(r), installplan.ReasonStepRefused, name)
-		require.Equal(t, []string{status}, describe(r), name)
+		require.NotContains(t, Reasons(r), installplan.ReasonStepRefused, name)
+		require.Equal(t, []string{status}, Describe(r), name)
 	}
 }
 
@@ -243,18 +245,18 @@ func TestWhichObjectsAreManaged(t *testing.T) {
 		"labelled":             {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.managed": "true"} }, true},
 		"with an owner label":  {func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"olm.owner": "x"} }, true},
 		"owned by a version": {func(cm *corev1.ConfigMap) {
-			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(csv("b.v1"))}
+			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(CSV("b.v1"))}
 		}, true},
 		"owned by a Node": {func(cm *corev1.ConfigMap) {
 			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}}
 		}, false},
 	} {
-		have := &corev1.ConfigMap{ObjectMeta: meta("x")}
+		have := &corev1.ConfigMap{ObjectMeta: Meta("x")}
 		c.meta(have)
-		s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+		s := Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
 		if !c.managed {
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
-			require.Equal(t, []string{installplan.ReasonStepRefused}, reasons(reconcile(t, in)), name)
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), have))
+			require.Equal(t, []string{installplan.ReasonStepRefused}, Reasons(reconcile(t, in)), name)
 			continue
 		}
 		got, _ := update(t, s, have)
@@ -271,27 +273,27 @@ func TestMissingOwnerFailsThePlan(t *testing.T) {
 		comes time.Duration
 		want  v1alpha1.InstallPlanPhase
 	}{
-		"never":            {want: failed},
-		"after 50 seconds": {comes: 50 * time.Second, want: complete},
+		"never":            {want: Failed},
+		"after 50 seconds": {comes: 50 * time.Second, want: Complete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := world(t)
-			require.NoError(t, cluster.Load(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r")}, func(p *v1alpha1.InstallPlan) { p.UID = "" })))
+			cluster := World(t)
+			require.NoError(t, cluster.Load(Plan(Installing, []*v1alpha1.Step{RoleStep("a.v1", "r")}, func(p *v1alpha1.InstallPlan) { p.UID = "" })))
 			d := driven(t, cluster, 50*time.Second, plans(installplan.Config{}))
-			require.Equal(t, installing, onlyPlan(t, cluster).Status.Phase)
-			require.Nil(t, fake.Find[*rbacv1.Role](cluster, ns, "r"))
+			require.Equal(t, Installing, onlyPlan(t, cluster).Status.Phase)
+			require.Nil(t, fake.Find[*rbacv1.Role](cluster, NS, "r"))
 			if c.comes > 0 {
-				require.NoError(t, cluster.Create(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "a.v1"} })))
+				require.NoError(t, cluster.Create(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = metav1.ObjectMeta{Namespace: NS, Name: "a.v1"} })))
 			}
 			require.NoError(t, d.RunFor(t.Context(), time.Minute))
 			p := onlyPlan(t, cluster)
 			require.Equal(t, c.want, p.Status.Phase, p.Status.Message)
-			if c.want == failed {
+			if c.want == Failed {
 				require.Equal(t, `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "a.v1" not found`, p.Status.Message)
-				require.Nil(t, fake.Find[*rbacv1.Role](cluster, ns, "r"))
+				require.Nil(t, fake.Find[*rbacv1.Role](cluster, NS, "r"))
 				return
 			}
-			require.True(t, olmcore.OwnedBy(fake.Find[*rbacv1.Role](cluster, ns, "r"), fake.Find[*v1alpha1.ClusterServiceVersion](cluster, ns, "a.v1").UID))
+			require.True(t, olmcore.OwnedBy(fake.Find[*rbacv1.Role](cluster, NS, "r"), fake.Find[*v1alpha1.ClusterServiceVersion](cluster, NS, "a.v1").UID))
 		})
 	}
 }
@@ -307,50 +309,50 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 		same, differs olmcore.Object
 		in            string
 	}{
-		"ConfigMap": {step: step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","labels":{"l":"1"}},"data":{"a":"1"}}`),
-			same:    &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "1", "mine": "2"}},
-			differs: &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}}, in: "data"},
-		"Secret of a bundle": {step: step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"MQ=="}}`),
-			same:    &corev1.Secret{ObjectMeta: meta("x"), Data: map[string][]byte{"a": []byte("1")}},
-			differs: &corev1.Secret{ObjectMeta: meta("x"), Data: map[string][]byte{"a": []byte("2")}}, in: "data"},
-		"Service": {step: step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"port":80,"targetPort":8080}]}}`),
-			same: &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", SessionAffinity: "None",
+		"ConfigMap": {step: Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","labels":{"l":"1"}},"data":{"a":"1"}}`),
+			same:    &corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"a": "1", "mine": "2"}},
+			differs: &corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"a": "2"}}, in: "data"},
+		"Secret of a bundle": {step: Step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"MQ=="}}`),
+			same:    &corev1.Secret{ObjectMeta: Meta("x"), Data: map[string][]byte{"a": []byte("1")}},
+			differs: &corev1.Secret{ObjectMeta: Meta("x"), Data: map[string][]byte{"a": []byte("2")}}, in: "data"},
+		"Service": {step: Step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"port":80,"targetPort":8080}]}}`),
+			same: &corev1.Service{ObjectMeta: Meta("x"), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", SessionAffinity: "None",
 				Ports: []corev1.ServicePort{{Port: 80, TargetPort: web, Protocol: "TCP"}}}},
-			differs: &corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81, TargetPort: web}}}}, in: "spec"},
-		"Role": {step: roleStep("a.v1", "x"), same: &rbacv1.Role{ObjectMeta: meta("x"), Rules: rules()},
-			differs: &rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}}}}, in: "rules"},
-		"RoleBinding": {step: step("a.v1", rbac, "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[{"kind":"ServiceAccount","name":"evil"}]}`),
-			same:    &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "evil"}}},
-			differs: &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
-		"ClusterRole": {step: step("a.v1", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`),
-			same: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x"), Rules: rules()}, differs: &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x")}, in: "rules"},
-		"ClusterRoleBinding": {step: step("a.v1", rbac, "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[]}`),
-			same:    &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef},
-			differs: &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
-		"PodDisruptionBudget": {step: step("a.v1", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"},"spec":{"minAvailable":8080}}`),
-			same:    &policyv1.PodDisruptionBudget{ObjectMeta: meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &web}},
-			differs: &policyv1.PodDisruptionBudget{ObjectMeta: meta("x")}, in: "spec"},
-		"NetworkPolicy": {step: step("a.v1", "networking.k8s.io", "v1", "NetworkPolicy", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"},"spec":{"podSelector":{},"policyTypes":["Ingress"]}}`),
-			same:    &networkingv1.NetworkPolicy{ObjectMeta: meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Ingress"}}},
-			differs: &networkingv1.NetworkPolicy{ObjectMeta: meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}}, in: "spec"},
-		"PriorityClass": {step: step("a.v1", "scheduling.k8s.io", "v1", "PriorityClass", "x", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":7,"description":"new"}`),
-			same:    &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: 7, Description: "new"},
-			differs: &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: 7, Description: "old"}, in: "description"},
+			differs: &corev1.Service{ObjectMeta: Meta("x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81, TargetPort: web}}}}, in: "spec"},
+		"Role": {step: RoleStep("a.v1", "x"), same: &rbacv1.Role{ObjectMeta: Meta("x"), Rules: Rules()},
+			differs: &rbacv1.Role{ObjectMeta: Meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}}}}, in: "rules"},
+		"RoleBinding": {step: Step("a.v1", rbac, "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[{"kind":"ServiceAccount","name":"evil"}]}`),
+			same:    &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "evil"}}},
+			differs: &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
+		"ClusterRole": {step: Step("a.v1", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`),
+			same: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x"), Rules: Rules()}, differs: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}, in: "rules"},
+		"ClusterRoleBinding": {step: Step("a.v1", rbac, "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"`+rbac+`","kind":"Role","name":"x"},"subjects":[]}`),
+			same:    &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: roleRef},
+			differs: &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: roleRef, Subjects: subjects}, in: "subjects"},
+		"PodDisruptionBudget": {step: Step("a.v1", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"},"spec":{"minAvailable":8080}}`),
+			same:    &policyv1.PodDisruptionBudget{ObjectMeta: Meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &web}},
+			differs: &policyv1.PodDisruptionBudget{ObjectMeta: Meta("x")}, in: "spec"},
+		"NetworkPolicy": {step: Step("a.v1", "networking.k8s.io", "v1", "NetworkPolicy", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"},"spec":{"podSelector":{},"policyTypes":["Ingress"]}}`),
+			same:    &networkingv1.NetworkPolicy{ObjectMeta: Meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Ingress"}}},
+			differs: &networkingv1.NetworkPolicy{ObjectMeta: Meta("x"), Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}}, in: "spec"},
+		"PriorityClass": {step: Step("a.v1", "scheduling.k8s.io", "v1", "PriorityClass", "x", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":7,"description":"new"}`),
+			same:    &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: ClusterMeta("x"), Value: 7, Description: "new"},
+			differs: &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: ClusterMeta("x"), Value: 7, Description: "old"}, in: "description"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			round := func(have olmcore.Object, change ...func(*installplan.Input)) (installplan.Input, olmcore.Result) {
-				in := input(plan(installing, []*v1alpha1.Step{c.step}, started(time.Second)), with(csv("a.v1"), have))
+				in := input(Plan(Installing, []*v1alpha1.Step{c.step}, Started(time.Second)), with(CSV("a.v1"), have))
 				for _, f := range change {
 					f(&in)
 				}
 				return in, reconcile(t, in)
 			}
 			in, r := round(c.same)
-			require.Equal(t, []string{status}, describe(r))
-			require.Equal(t, complete, statusOf(in, r).Phase, "it is used as it is")
+			require.Equal(t, []string{status}, Describe(r))
+			require.Equal(t, Complete, statusOf(in, r).Phase, "it is used as it is")
 
 			in, r = round(c.differs)
-			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, []string{status}, Describe(r))
 			kind := olmcore.KeyOf(c.differs).Kind
 			message := kind + " x exists, is not managed by OLM, and differs from the step in " + c.in + "; label it olm.managed=true to hand it over, or remove it"
 			require.Equal(t, "retrying execution due to error: "+message, statusOf(in, r).Message)
@@ -362,36 +364,36 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 			require.IsType(t, olmcore.Update{}, r.Actions[0])
 			_, r = round(c.differs, func(in *installplan.Input) { in.Config.OverwriteUnmanaged = true })
 			require.IsType(t, olmcore.Update{}, r.Actions[0])
-			require.Contains(t, reasons(r), installplan.ReasonUnmanagedObjectUpdated)
-			broken := plan(failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) { p.Status.Message = message })
-			sub := subscription("a", refersTo("install-x"))
-			ownedBy(sub)(broken)
-			in = input(broken, with(csv("a.v1"), handed, sub))
-			require.Equal(t, installing, statusOf(in, reconcile(t, in)).Phase)
+			require.Contains(t, Reasons(r), installplan.ReasonUnmanagedObjectUpdated)
+			broken := Plan(Failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) { p.Status.Message = message })
+			sub := Subscription("a", RefersTo("install-x"))
+			OwnedBy(sub)(broken)
+			in = input(broken, with(CSV("a.v1"), handed, sub))
+			require.Equal(t, Installing, statusOf(in, reconcile(t, in)).Phase)
 		})
 	}
 }
 
 // TestObjectListedBeforeItsVersion: a plan that lists an object before the version which owns it installs both.
 func TestObjectListedBeforeItsVersion(t *testing.T) {
-	steps := []*v1alpha1.Step{roleStep("a.v1", "r"), step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), csvStep("a.v1")}
-	in := input(plan(installing, steps, started(time.Second)))
-	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, describe(reconcile(t, in)))
-	in = input(in.InstallPlan, with(csv("a.v1")))
-	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, describe(reconcile(t, in)))
+	steps := []*v1alpha1.Step{RoleStep("a.v1", "r"), Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`), CSVStep("a.v1")}
+	in := input(Plan(Installing, steps, Started(time.Second)))
+	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)"}, Describe(reconcile(t, in)))
+	in = input(in.InstallPlan, with(CSV("a.v1")))
+	require.Equal(t, []string{status, "create Role ops/r (StepAbsent)", "create ServiceAccount ops/s (StepAbsent)"}, Describe(reconcile(t, in)))
 }
 
 // TestObjectOfADeletedVersionIsNotMade: it would go with it, and the cleanup of what is cluster-wide would be fought.
 func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
-	clusterRole := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)
-	going := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })
+	clusterRole := Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`)
+	going := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(time.Second) })
 	for want, steps := range map[string][]*v1alpha1.Step{
-		"waiting for ClusterServiceVersion a.v1":                    {roleStep("a.v1", "r"), clusterRole},
+		"waiting for ClusterServiceVersion a.v1":                    {RoleStep("a.v1", "r"), clusterRole},
 		"waiting for ClusterServiceVersion a.v1 to finish deleting": {clusterRole},
 	} {
-		in := input(plan(installing, steps, started(time.Second)), with(going))
+		in := input(Plan(Installing, steps, Started(time.Second)), with(going))
 		r := reconcile(t, in)
-		require.Equal(t, []string{status}, describe(r))
+		require.Equal(t, []string{status}, Describe(r))
 		require.Equal(t, want, statusOf(in, r).Message)
 	}
 }
@@ -399,7 +401,7 @@ func TestObjectOfADeletedVersionIsNotMade(t *testing.T) {
 // TestVersionIsNotMadeBesideAnotherUpgradeChain: both would fail of an owner conflict for good.
 func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	there := func(name, replaces string, crds ...string) *v1alpha1.ClusterServiceVersion {
-		return csv(name, func(c *v1alpha1.ClusterServiceVersion) {
+		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.Replaces = replaces
 			for _, crd := range crds {
 				c.Spec.CustomResourceDefinitions.Owned = append(c.Spec.CustomResourceDefinitions.Owned, v1alpha1.CRDDescription{Name: crd})
@@ -408,7 +410,7 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	}
 	const crd = "one.example.com"
 	going, copied := there("a.v1", "", crd), there("a.v1", "", crd)
-	going.DeletionTimestamp = ago(time.Second)
+	going.DeletionTimestamp = Ago(time.Second)
 	copied.Labels = map[string]string{"olm.copiedFrom": "there"}
 	beside := func(name string) string {
 		return "pre-existing CRD owners found for CRD one.example.com of CSV a.v3, which does not replace " + name
@@ -438,15 +440,15 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 		"it is there, beside an earlier one": {there: versions{there("a.v3", "a.v2", crd), there("a.v1", "", crd)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step("a.v3", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v3", there("a.v3", "a.v2", crd))
-			in := input(plan(installing, []*v1alpha1.Step{s, roleStep("", "r")}, started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"a.v3"} }))
+			s := Step("a.v3", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v3", there("a.v3", "a.v2", crd))
+			in := input(Plan(Installing, []*v1alpha1.Step{s, RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"a.v3"} }))
 			in.ClusterServiceVersions = olmcore.Found(c.there...)
 			r := reconcile(t, in)
 			if c.want == "" {
-				require.NotContains(t, reasons(r), installplan.ReasonStepRefused)
+				require.NotContains(t, Reasons(r), installplan.ReasonStepRefused)
 				return
 			}
-			require.Equal(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, describe(r), "no step is applied")
+			require.Equal(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, Describe(r), "no step is applied")
 			require.Equal(t, "retrying execution due to error: "+c.want, statusOf(in, r).Message)
 		})
 	}
@@ -461,45 +463,45 @@ func TestOfTwoPlansThatRunTheFirstWins(t *testing.T) {
 		o.Replaces = replaces
 		version := o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion)
 		version.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com", Version: "v1", Kind: "Thing"}}
-		o.Bundle.Objects = append(o.Bundle.Objects, crdObject("v1"))
+		o.Bundle.Objects = append(o.Bundle.Objects, CRDObject("v1"))
 		return o
 	}
 	for name, newerFirst := range map[string]bool{"the newer one first": true, "the older one first": false} {
 		t.Run(name, func(t *testing.T) {
-			sub := userSubscription("a")
+			sub := UserSubscription("a")
 			sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
-			c := world(t, sub)
+			c := World(t, sub)
 			run := func(d time.Duration, controllers ...fake.Controller) {
 				driver := &fake.Driver{Cluster: c, Controllers: controllers}
 				require.NoError(t, driver.RunFor(t.Context(), d))
 			}
-			run(time.Minute, makers(installs(bundle("v1", "")), things))
+			run(time.Minute, makers(Installs(bundle("v1", "")), Things))
 			older := onlyPlan(t, c)
-			reference := fake.Find[*v1alpha1.Subscription](c, ns, "a").Status
-			require.NoError(t, c.Create(userSubscription("b")))
-			run(time.Minute, makers(installs(bundle("v3", "a.v2"), operatorOf("b", "v1")), things))
-			require.NoError(t, fake.Edit(c, ns, "a", func(s *v1alpha1.Subscription) { s.Status = reference }))
-			newer := planNamed(t, c, fake.Find[*v1alpha1.Subscription](c, ns, "b").Status.InstallPlanRef.Name)
+			reference := fake.Find[*v1alpha1.Subscription](c, NS, "a").Status
+			require.NoError(t, c.Create(UserSubscription("b")))
+			run(time.Minute, makers(Installs(bundle("v3", "a.v2"), operatorOf("b", "v1")), Things))
+			require.NoError(t, fake.Edit(c, NS, "a", func(s *v1alpha1.Subscription) { s.Status = reference }))
+			newer := planNamed(t, c, fake.Find[*v1alpha1.Subscription](c, NS, "b").Status.InstallPlanRef.Name)
 
 			first, second, made, kept := older, newer, "a.v1", "a.v3"
 			if newerFirst {
 				first, second, made, kept = newer, older, "a.v3", "a.v1"
 			}
 			for _, p := range []*v1alpha1.InstallPlan{first, second} {
-				require.NoError(t, fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
-				run(10*time.Minute, plans(things))
+				require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+				run(10*time.Minute, plans(Things))
 			}
-			require.Equal(t, complete, planNamed(t, c, first.Name).Status.Phase)
-			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, made))
-			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, kept))
+			require.Equal(t, Complete, planNamed(t, c, first.Name).Status.Phase)
+			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, made))
+			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, kept))
 			last := planNamed(t, c, second.Name).Status
-			require.Equal(t, failed, last.Phase)
+			require.Equal(t, Failed, last.Phase)
 			require.Equal(t, "pre-existing CRD owners found for CRD things.example.com of CSV "+kept+", which does not replace "+made, last.Message)
 
-			require.NoError(t, c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, made))))
-			run(10*time.Minute, plans(things))
-			require.Equal(t, complete, planNamed(t, c, second.Name).Status.Phase)
-			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, ns, kept))
+			require.NoError(t, c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, made))))
+			run(10*time.Minute, plans(Things))
+			require.Equal(t, Complete, planNamed(t, c, second.Name).Status.Phase)
+			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, kept))
 		})
 	}
 }

@@ -20,35 +20,30 @@ const AnnotationGeneratedBy = relation.GeneratedBy
 // plan starts again 10 minutes after its transition time, as long as a Subscription refers to it.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
-// Reasons of actions.
+// Reasons of actions. Where a reason does not say what the user does, there is nothing to do.
 const (
 	// ReasonRelationRepaired: an owner reference, component label or finalizer of the plan was missing or stale.
-	// Nothing to do for the user.
 	ReasonRelationRepaired = report.RelationRepaired
 	// ReasonManualOwner: a Subscription that owns the plan wants manual approval, so the plan waits for one. The user
 	// approves the plan.
 	ReasonManualOwner = report.ManualOwner
-	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow what was observed. Nothing to do for
-	// the user.
+	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow what was observed.
 	ReasonPlanProgressed = "PlanProgressed"
-	// ReasonPlanDone: every step of the plan is applied, so that it needs its finalizer no more. Nothing to do for the
-	// user.
+	// ReasonPlanDone: every step of the plan is applied, so that it needs its finalizer no more.
 	ReasonPlanDone = "PlanDone"
-	// ReasonStepAbsent: the object of a step does not exist. Nothing to do for the user.
+	// ReasonStepAbsent: the object of a step does not exist.
 	ReasonStepAbsent = report.StepAbsent
-	// ReasonStepDiffers: the object of a step exists and is not what the step describes. Nothing to do for the user.
+	// ReasonStepDiffers: the object of a step exists and is not what the step describes.
 	ReasonStepDiffers = report.StepDiffers
 	// ReasonStepImmutable: the object of a step differs in a field that cannot change; it is deleted and created anew.
-	// Nothing to do for the user.
 	ReasonStepImmutable = report.StepImmutable
-	// ReasonPlanDeleted: the plan is being deleted and this is what it left behind. Nothing to do for the user.
+	// ReasonPlanDeleted: the plan is being deleted and this is what it left behind.
 	ReasonPlanDeleted = "PlanDeleted"
 )
 
-// Reasons of diagnostics of Reconcile.
+// Reasons of diagnostics of Reconcile; as above.
 const (
-	// ReasonNamespaceTerminating: the plan's namespace is being deleted, so nothing is installed there. Nothing to do
-	// for the user.
+	// ReasonNamespaceTerminating: the plan's namespace is being deleted, so nothing is installed there.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonPlanWithoutStatus: the plan never got its steps, so it will not run. The user deletes it unless a
 	// resolution still needs it.
@@ -80,7 +75,7 @@ const (
 	// user approves that one.
 	ReasonSuperseded = "Superseded"
 	// ReasonUnmanagedObjectUpdated: a step describes an object that was there before and was not handed to OLM; it gets
-	// the content, but no owner, so that removing the operator leaves it. Nothing to do for the user.
+	// the content, but no owner, so that removing the operator leaves it.
 	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated
 	// ReasonAppliedContentAltered: the API server stored something else than what was written, which counts as applied.
 	// The user looks at admission webhooks.
@@ -92,13 +87,12 @@ const (
 	// user deletes it to get the plan's.
 	ReasonCSVContentDiffers = report.CSVContentDiffers
 	// ReasonNewerCRDKept: a newer version of the operator owns the CustomResourceDefinition, so the plan's older one is
-	// not written. Nothing to do for the user.
+	// not written.
 	ReasonNewerCRDKept = report.NewerCRDKept
 	// ReasonExistingResourceInvalid: a custom resource is invalid under the old and under the new schema. The user
 	// repairs it.
 	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
-	// ReasonOptionalStepSkipped: the API of an optional step is not served, so the step is left out. Nothing to do for
-	// the user.
+	// ReasonOptionalStepSkipped: the API of an optional step is not served, so the step is left out.
 	ReasonOptionalStepSkipped = report.OptionalStepSkipped
 	// ReasonStepNameDiffers: a step and its manifest name different objects; the manifest wins. The author of the
 	// bundle corrects it.

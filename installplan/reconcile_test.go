@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -18,20 +20,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	none             = v1alpha1.InstallPlanPhaseNone
-	requiresApproval = v1alpha1.InstallPlanPhaseRequiresApproval
-	installing       = v1alpha1.InstallPlanPhaseInstalling
-	complete         = v1alpha1.InstallPlanPhaseComplete
-	failed           = v1alpha1.InstallPlanPhaseFailed
-
-	unknown    = v1alpha1.StepStatusUnknown
-	notPresent = v1alpha1.StepStatusNotPresent
-	present    = v1alpha1.StepStatusPresent
-	created    = v1alpha1.StepStatusCreated
-	waitingAPI = v1alpha1.StepStatusWaitingForAPI
-)
-
 func ref(p *v1alpha1.InstallPlan) olmcore.Ref { return olmcore.RefOf(p).Unversioned() }
 
 func diagnostic(p *v1alpha1.InstallPlan, severity olmcore.Severity, reason, path, message string) olmcore.Diagnostic {
@@ -41,7 +29,7 @@ func diagnostic(p *v1alpha1.InstallPlan, severity olmcore.Severity, reason, path
 func transition(p *v1alpha1.InstallPlan, to v1alpha1.InstallPlanPhase, reason, message string) []olmcore.Transition {
 	return []olmcore.Transition{{
 		Target: ref(p), Type: "Phase", From: string(p.Status.Phase), To: string(to), Reason: reason, Message: message,
-		At: metav1.NewTime(noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
+		At: metav1.NewTime(Noon), Bound: olmcore.Exact, Certainty: olmcore.CertaintyObserved,
 	}}
 }
 
@@ -65,38 +53,38 @@ const relations = "owner references, labels or finalizer were incomplete"
 // TestGates has one case for each gate that a plan passes before its phase is looked at, and for each thing that may be
 // wrong there.
 func TestGates(t *testing.T) {
-	steps := func() []*v1alpha1.Step { return []*v1alpha1.Step{csvStep("a.v1")} }
-	deleting := func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(10 * time.Second) }
-	a, b := subscription("a"), subscription("b")
-	generated := subscription("g", func(s *v1alpha1.Subscription) {
+	steps := func() []*v1alpha1.Step { return []*v1alpha1.Step{CSVStep("a.v1")} }
+	deleting := func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(10 * time.Second) }
+	a, b := Subscription("a"), Subscription("b")
+	generated := Subscription("g", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
 	})
 	unmarked := generated.DeepCopy()
 	unmarked.Annotations = nil
-	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: "scoped"}
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"}
 	failedCheck := func(text string) func(*v1alpha1.InstallPlanStatus) {
 		return func(s *v1alpha1.InstallPlanStatus) {
-			s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, text)}
+			s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonInstallCheckFailed, text)}
 		}
 	}
 	const noGroup = "no operator group found that is managing this namespace"
 	const unbound = "made under service account ops/scoped, and the operator group of the namespace names none now; delete the plan to have it made anew"
 
-	finished := plan(complete, steps())
-	doomed := plan(installing, steps(), deleting)
-	overdue := plan(installing, steps(), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(time.Minute) })
-	pending := plan(requiresApproval, steps(), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })
-	running := plan(installing, steps())
-	bare := plan(none, nil)
-	young := plan(none, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *ago(time.Minute) })
-	unowned := plan(installing, steps(), ownedBy(a), held)
-	holding := plan(complete, steps(), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other", installplan.Finalizer} })
-	bound := plan(installing, steps(), func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account })
-	recovered := plan(requiresApproval, steps(), func(p *v1alpha1.InstallPlan) {
+	finished := Plan(Complete, steps())
+	doomed := Plan(Installing, steps(), deleting)
+	overdue := Plan(Installing, steps(), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(time.Minute) })
+	pending := Plan(RequiresApproval, steps(), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })
+	running := Plan(Installing, steps())
+	bare := Plan(None, nil)
+	young := Plan(None, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Minute) })
+	unowned := Plan(Installing, steps(), OwnedBy(a), Held)
+	holding := Plan(Complete, steps(), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other", installplan.Finalizer} })
+	bound := Plan(Installing, steps(), func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account })
+	recovered := Plan(RequiresApproval, steps(), func(p *v1alpha1.InstallPlan) {
 		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
 		failedCheck(noGroup)(&p.Status)
 	})
-	odd, busy := plan("Odd", steps()), plan(installing, steps(), held)
+	odd, busy := Plan("Odd", steps()), Plan(Installing, steps(), Held)
 
 	for name, c := range map[string]struct {
 		in   installplan.Input
@@ -125,11 +113,11 @@ func TestGates(t *testing.T) {
 			},
 		},
 		"without our finalizer there is nothing to do": {
-			in: input(plan(complete, steps(), deleting)),
+			in: input(Plan(Complete, steps(), deleting)),
 		},
 		"a namespace that is being deleted gets nothing installed": {
 			in: input(busy, func(in *installplan.Input) {
-				in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
+				in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 			}),
 			want: olmcore.Result{
 				Actions:     updated(busy, installplan.ReasonNamespaceTerminating, "the namespace is being deleted", func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }),
@@ -137,9 +125,9 @@ func TestGates(t *testing.T) {
 			},
 		},
 		"a Subscription that refers to the plan becomes its owner": {
-			in: input(unowned, with(a, subscription("b", refersTo("install-x")))),
+			in: input(unowned, with(a, Subscription("b", RefersTo("install-x")))),
 			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonRelationRepaired, relations, func(p *v1alpha1.InstallPlan) {
-				p.OwnerReferences = append(p.OwnerReferences, ownerRef(b))
+				p.OwnerReferences = append(p.OwnerReferences, OwnerRef(b))
 				p.Labels["operators.coreos.com/b.ops"] = ""
 				p.Annotations = map[string]string{"olmcore/contributors": "uid-b", "olmcore/packages": "b"}
 			})},
@@ -150,7 +138,7 @@ func TestGates(t *testing.T) {
 				func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other"} })},
 		},
 		"a plan that has not started waits when an owner is Manual": {
-			in: input(unowned, with(subscription("a", manual))),
+			in: input(unowned, with(Subscription("a", Manual))),
 			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
 				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
@@ -176,7 +164,7 @@ func TestGates(t *testing.T) {
 		},
 		"what was stored already is not stored again": {
 			in: input(recovered, func(in *installplan.Input) {
-				in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil }))
+				in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](Group(func(g *operatorsv1.OperatorGroup) { g.Status.Namespaces = nil }))
 			}),
 			want: olmcore.Result{
 				Diagnostics:  []olmcore.Diagnostic{diagnostic(recovered, olmcore.Warning, installplan.ReasonInstallCheckFailed, "", noGroup)},
@@ -222,27 +210,27 @@ func TestGates(t *testing.T) {
 				`phase "Odd" is none that the plan could leave`)}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, c.want, reconcile(t, c.in)) })
+		t.Run(name, func(t *testing.T) { Same(t, c.want, reconcile(t, c.in)) })
 	}
 }
 
 // TestPhases has one case for each rule of the phases.
 func TestPhases(t *testing.T) {
 	one := func(status v1alpha1.StepStatus) []*v1alpha1.Step {
-		return []*v1alpha1.Step{withStatus(status, csvStep("a.v1"))}
+		return []*v1alpha1.Step{WithStatus(status, CSVStep("a.v1"))}
 	}
 	asked := func(approved bool) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, approved }
 	}
 	unsupported := func() []*v1alpha1.Step {
-		return []*v1alpha1.Step{step("", "", "v1", "Gizmo", "g", `{"metadata":{"name":"g"}}`)}
+		return []*v1alpha1.Step{Step("", "", "v1", "Gizmo", "g", `{"metadata":{"name":"g"}}`)}
 	}
-	missing := func() []*v1alpha1.Step { return []*v1alpha1.Step{roleStep("gone.v1", "r")} }
+	missing := func() []*v1alpha1.Step { return []*v1alpha1.Step{RoleStep("gone.v1", "r")} }
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	lastRun := func(class olmcore.ErrorClass) func(*installplan.Input) {
 		return func(in *installplan.Input) {
 			in.LastRun = olmcore.LastResults{
-				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: ns, Name: "a.v1"}: {Class: class, Message: "no", Count: 3},
+				{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: NS, Name: "a.v1"}: {Class: class, Message: "no", Count: 3},
 			}
 		}
 	}
@@ -251,44 +239,44 @@ func TestPhases(t *testing.T) {
 	}
 	fails := func(message string) func(*v1alpha1.InstallPlanStatus) {
 		return func(s *v1alpha1.InstallPlanStatus) {
-			s.Phase, s.Message = failed, message
-			s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message)}
+			s.Phase, s.Message = Failed, message
+			s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message)}
 		}
 	}
 	message := func(text string) func(*v1alpha1.InstallPlanStatus) {
 		return func(s *v1alpha1.InstallPlanStatus) { s.Message = text }
 	}
 
-	approved, waits := plan(requiresApproval, one(unknown), asked(true)), plan(requiresApproval, one(unknown), asked(false))
-	withdrawn := plan(installing, one(unknown), asked(false))
-	fresh := plan(installing, one(unknown))
-	hopeless := plan(installing, unsupported(), started(time.Second))
-	blocked := plan(installing, missing(), started(59*time.Second))
-	late := plan(installing, missing(), started(time.Minute), func(p *v1alpha1.InstallPlan) {
+	approved, waits := Plan(RequiresApproval, one(Unknown), asked(true)), Plan(RequiresApproval, one(Unknown), asked(false))
+	withdrawn := Plan(Installing, one(Unknown), asked(false))
+	fresh := Plan(Installing, one(Unknown))
+	hopeless := Plan(Installing, unsupported(), Started(time.Second))
+	blocked := Plan(Installing, missing(), Started(59*time.Second))
+	late := Plan(Installing, missing(), Started(time.Minute), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = "retrying execution due to error: " + notFound
 	})
-	forbidden := plan(installing, one(notPresent), started(24*time.Hour), func(p *v1alpha1.InstallPlan) {
+	forbidden := Plan(Installing, one(NotPresent), Started(24*time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = "retrying execution due to error: error creating csv a.v1: no"
 	})
-	stale := plan(installing, one(notPresent), started(24*time.Hour))
-	slow := plan(installing, one(notPresent), started(9*time.Minute))
-	dead := plan(installing, one(notPresent), started(10*time.Minute))
-	leaving := plan(installing, one(created), started(time.Hour))
-	healed := plan(installing, one(notPresent), started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = "retrying execution due to error: x" })
-	holding := plan(installing, one(notPresent), started(time.Second), held)
-	last := plan(installing, one(notPresent), started(time.Second))
-	scoped := plan(failed, one(unknown), started(time.Hour), func(p *v1alpha1.InstallPlan) {
+	stale := Plan(Installing, one(NotPresent), Started(24*time.Hour))
+	slow := Plan(Installing, one(NotPresent), Started(9*time.Minute))
+	dead := Plan(Installing, one(NotPresent), Started(10*time.Minute))
+	leaving := Plan(Installing, one(Created), Started(time.Hour))
+	healed := Plan(Installing, one(NotPresent), Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = "retrying execution due to error: x" })
+	holding := Plan(Installing, one(NotPresent), Started(time.Second), Held)
+	last := Plan(Installing, one(NotPresent), Started(time.Second))
+	scoped := Plan(Failed, one(Unknown), Started(time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "scoped"}
 		p.Status.Message = "no"
 	})
-	sub := subscription("a", refersTo("install-x"))
-	healing := plan(failed, missing(), ownedBy(sub), started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = notFound })
-	restarts := func(s *v1alpha1.InstallPlanStatus) { s.Phase, s.StartTime, s.Message = installing, nil, "" }
-	gone := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = ago(time.Second) })
+	sub := Subscription("a", RefersTo("install-x"))
+	healing := Plan(Failed, missing(), OwnedBy(sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = notFound })
+	restarts := func(s *v1alpha1.InstallPlanStatus) { s.Phase, s.StartTime, s.Message = Installing, nil, "" }
+	gone := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(time.Second) })
 	createCSV := func() olmcore.Action {
-		c := csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
 			c.TypeMeta = metav1.TypeMeta{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion"}
-			c.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "a.v1", Labels: map[string]string{"olm.managed": "true"}}
+			c.ObjectMeta = metav1.ObjectMeta{Namespace: NS, Name: "a.v1", Labels: map[string]string{"olm.managed": "true"}}
 			c.Spec.DisplayName = "Cool"
 		})
 		return olmcore.CreateOf(c, olmcore.Cause{Reason: installplan.ReasonStepAbsent, Message: "ClusterServiceVersion is absent"})
@@ -304,22 +292,22 @@ func TestPhases(t *testing.T) {
 		"an approved plan starts, and applies nothing in the same round": {
 			in: input(approved),
 			want: olmcore.Result{
-				Actions:     only(approved, installplan.StateApproved, func(s *v1alpha1.InstallPlanStatus) { s.Phase = installing }),
-				Transitions: transition(approved, installing, "", ""), RequeueAfter: 5 * time.Second,
+				Actions:     only(approved, installplan.StateApproved, func(s *v1alpha1.InstallPlanStatus) { s.Phase = Installing }),
+				Transitions: transition(approved, Installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
 		"a plan that is not approved waits for ever": {in: input(waits)},
 		"approval taken back before anything was applied": {
 			in: input(withdrawn),
 			want: olmcore.Result{
-				Actions:     only(withdrawn, installplan.StateWithdrawn, func(s *v1alpha1.InstallPlanStatus) { s.Phase = requiresApproval }),
-				Transitions: transition(withdrawn, requiresApproval, "", ""),
+				Actions:     only(withdrawn, installplan.StateWithdrawn, func(s *v1alpha1.InstallPlanStatus) { s.Phase = RequiresApproval }),
+				Transitions: transition(withdrawn, RequiresApproval, "", ""),
 			},
 		},
 		"the time of the start is stored alone": {
 			in: input(fresh),
 			want: olmcore.Result{
-				Actions:      only(fresh, installplan.StateStarting, func(s *v1alpha1.InstallPlanStatus) { s.StartTime = ago(0) }),
+				Actions:      only(fresh, installplan.StateStarting, func(s *v1alpha1.InstallPlanStatus) { s.StartTime = Ago(0) }),
 				RequeueAfter: 5 * time.Second,
 			},
 		},
@@ -330,7 +318,7 @@ func TestPhases(t *testing.T) {
 					fails("the InstallPlan contains invalid data")(s)
 					s.Plan[0].Status = v1alpha1.StepStatusUnsupportedResource
 				}),
-				Transitions: transition(hopeless, failed, "InstallComponentFailed", "the InstallPlan contains invalid data"),
+				Transitions: transition(hopeless, Failed, "InstallComponentFailed", "the InstallPlan contains invalid data"),
 				Diagnostics: warnings(hopeless, installplan.ReasonStepRefused, "the InstallPlan contains invalid data"),
 			},
 		},
@@ -338,7 +326,7 @@ func TestPhases(t *testing.T) {
 			in: input(late),
 			want: olmcore.Result{
 				Actions:     only(late, installplan.StateFailing, fails(notFound)),
-				Transitions: transition(late, failed, "InstallComponentFailed", notFound),
+				Transitions: transition(late, Failed, "InstallComponentFailed", notFound),
 				Diagnostics: warnings(late, installplan.ReasonStepRefused, notFound),
 			},
 		},
@@ -347,11 +335,11 @@ func TestPhases(t *testing.T) {
 			want: olmcore.Result{
 				Actions: only(dead, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
 					fails("error creating csv a.v1: no")(s)
-					again := condition(corev1.ConditionTrue, installplan.ReasonStepFailed, s.Message)
+					again := Condition(corev1.ConditionTrue, installplan.ReasonStepFailed, s.Message)
 					again.Type = installplan.ConditionRetrying
 					s.Conditions = append(s.Conditions, again)
 				}),
-				Transitions:  transition(dead, failed, "InstallComponentFailed", "error creating csv a.v1: no"),
+				Transitions:  transition(dead, Failed, "InstallComponentFailed", "error creating csv a.v1: no"),
 				Diagnostics:  warnings(dead, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
 				RequeueAfter: 10 * time.Minute,
 			},
@@ -400,112 +388,112 @@ func TestPhases(t *testing.T) {
 			},
 		},
 		"before the plan is complete its finalizer goes, so that it rests then": {
-			in: input(holding, with(csv("a.v1"))),
+			in: input(holding, with(CSV("a.v1"))),
 			want: olmcore.Result{
-				Actions: []olmcore.Action{olmcore.UpdateOf(holding, plan(installing, one(notPresent), started(time.Second)),
+				Actions: []olmcore.Action{olmcore.UpdateOf(holding, Plan(Installing, one(NotPresent), Started(time.Second)),
 					olmcore.Cause{Reason: installplan.ReasonPlanDone, Message: "every step is applied"})},
 				RequeueAfter: 5 * time.Second,
 			},
 		},
 		"the plan is complete when every object was seen": {
-			in: input(last, with(csv("a.v1"))),
+			in: input(last, with(CSV("a.v1"))),
 			want: olmcore.Result{
 				Actions: only(last, installplan.StateCompleting, func(s *v1alpha1.InstallPlanStatus) {
-					s.Phase, s.Plan[0].Status = complete, created
-					s.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionTrue, "", "")}
+					s.Phase, s.Plan[0].Status = Complete, Created
+					s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionTrue, "", "")}
 				}),
-				Transitions: transition(last, complete, "", ""),
+				Transitions: transition(last, Complete, "", ""),
 			},
 		},
 		"new permissions start a failed plan again": {
 			in: input(scoped, func(in *installplan.Input) { in.RBACChanged = true }),
 			want: olmcore.Result{
 				Actions:     only(scoped, installplan.StateRetried, restarts),
-				Transitions: transition(scoped, installing, "", ""), RequeueAfter: 5 * time.Second,
+				Transitions: transition(scoped, Installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
 		"without a change it stays failed": {in: input(scoped)},
-		"new permissions are nothing to a plan without an account": {in: input(plan(failed, missing(), func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }),
+		"new permissions are nothing to a plan without an account": {in: input(Plan(Failed, missing(), func(p *v1alpha1.InstallPlan) { p.Status.Message = "error creating role r: no" }),
 			func(in *installplan.Input) { in.RBACChanged = true })},
 		"the cause of the failure is gone": {
-			in: input(healing, with(sub, csv("gone.v1"))),
+			in: input(healing, with(sub, CSV("gone.v1"))),
 			want: olmcore.Result{
 				Actions:     only(healing, installplan.StateRetried, restarts),
-				Transitions: transition(healing, installing, "", ""), RequeueAfter: 5 * time.Second,
+				Transitions: transition(healing, Installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"an answer of the API server does not go by itself": {in: input(plan(failed, missing(), ownedBy(sub), func(p *v1alpha1.InstallPlan) {
+		"an answer of the API server does not go by itself": {in: input(Plan(Failed, missing(), OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "error updating unstructured object x: spec.selector: Invalid value: 1: field is immutable"
-		}), with(sub, csv("gone.v1")))},
+		}), with(sub, CSV("gone.v1")))},
 		"the cause of the failure is still there": {in: input(healing, with(sub))},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, c.want, reconcile(t, c.in)) })
+		t.Run(name, func(t *testing.T) { Same(t, c.want, reconcile(t, c.in)) })
 	}
 }
 
 // TestAPlanIsAppliedInRounds is the round-by-round example: status first, then what is possible, in plan order.
 func TestAPlanIsAppliedInRounds(t *testing.T) {
-	crd := crdObject("v1")
+	crd := CRDObject("v1")
 	steps := func(a, b, c, d v1alpha1.StepStatus) []*v1alpha1.Step {
 		return []*v1alpha1.Step{
-			withStatus(a, csvStep("a.v1")), withStatus(b, crdStep("a.v1", "v1")),
-			withStatus(c, step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`)), withStatus(d, roleStep("a.v1", "r")),
+			WithStatus(a, CSVStep("a.v1")), WithStatus(b, CRDStep("a.v1", "v1")),
+			WithStatus(c, Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"}}`)), WithStatus(d, RoleStep("a.v1", "r")),
 		}
 	}
-	second := input(plan(installing, steps(unknown, unknown, unknown, unknown), started(time.Second)))
+	second := input(Plan(Installing, steps(Unknown, Unknown, Unknown, Unknown), Started(time.Second)))
 	r := reconcile(t, second)
 	require.Equal(t, []string{
 		"updateStatus InstallPlan ops/install-x (PlanProgressed)",
 		"create ClusterServiceVersion ops/a.v1 (StepAbsent)",
 		"create CustomResourceDefinition things.example.com (StepAbsent)",
-	}, describe(r))
-	require.Equal(t, []v1alpha1.StepStatus{notPresent, notPresent, unknown, unknown}, statuses(statusOf(second, r)))
+	}, Describe(r))
+	require.Equal(t, []v1alpha1.StepStatus{NotPresent, NotPresent, Unknown, Unknown}, Statuses(statusOf(second, r)))
 	made := r.Actions[2].(olmcore.Create).Object.DeepCopyObject().(interface{ olmcore.Object })
 	require.Equal(t, "ops/a.v1", made.GetAnnotations()["operatorframework.io/installed-alongside-"+alongsideHash("ops/a.v1")])
 
-	observed := installed(crd, false)
+	observed := Installed(crd, false)
 	observed.Annotations = made.GetAnnotations()
 	observed.Labels = made.GetLabels()
-	third := input(plan(installing, steps(notPresent, notPresent, unknown, unknown), started(2*time.Second)), with(csv("a.v1"), observed))
+	third := input(Plan(Installing, steps(NotPresent, NotPresent, Unknown, Unknown), Started(2*time.Second)), with(CSV("a.v1"), observed))
 	r = reconcile(t, third)
 	require.Equal(t, []string{
 		"updateStatus InstallPlan ops/install-x (PlanProgressed)",
 		"create ServiceAccount ops/s (StepAbsent)",
 		"create Role ops/r (StepAbsent)",
-	}, describe(r))
-	require.Equal(t, []v1alpha1.StepStatus{created, waitingAPI, notPresent, notPresent}, statuses(statusOf(third, r)))
+	}, Describe(r))
+	require.Equal(t, []v1alpha1.StepStatus{Created, WaitingAPI, NotPresent, NotPresent}, Statuses(statusOf(third, r)))
 	require.Equal(t, "waiting for CustomResourceDefinition things.example.com to be established", statusOf(third, r).Message)
 	role := r.Actions[2].(olmcore.Create).Object
 	require.Equal(t, map[string]string{"olm.managed": "true"}, role.GetLabels())
 	require.Equal(t, "uid-a.v1", string(role.GetOwnerReferences()[0].UID))
 
 	observed = observed.DeepCopy()
-	observed.Status = installed(crd, true).Status
+	observed.Status = Installed(crd, true).Status
 	account, seen := r.Actions[1].(olmcore.Create).Object, role.DeepCopyObject().(olmcore.Object)
-	fourth := input(plan(installing, steps(created, waitingAPI, notPresent, notPresent), started(3*time.Second)),
-		with(csv("a.v1"), observed, account, seen))
+	fourth := input(Plan(Installing, steps(Created, WaitingAPI, NotPresent, NotPresent), Started(3*time.Second)),
+		with(CSV("a.v1"), observed, account, seen))
 	r = reconcile(t, fourth)
-	require.Equal(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, describe(r))
-	require.Equal(t, []v1alpha1.StepStatus{created, created, created, created}, statuses(statusOf(fourth, r)))
-	require.Equal(t, complete, statusOf(fourth, r).Phase)
+	require.Equal(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, Describe(r))
+	require.Equal(t, []v1alpha1.StepStatus{Created, Created, Created, Created}, Statuses(statusOf(fourth, r)))
+	require.Equal(t, Complete, statusOf(fourth, r).Phase)
 }
 
 // TestCleanupOfADeletedPlan: the bundle that only it refers to goes first, then its finalizer, alone.
 func TestCleanupOfADeletedPlan(t *testing.T) {
 	going := func(d time.Duration) *v1alpha1.InstallPlan {
-		s := csvStep("etcd.v1")
-		s.Resource.Manifest = reference()
-		return plan(installing, []*v1alpha1.Step{s, nil}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = ago(d) })
+		s := CSVStep("etcd.v1")
+		s.Resource.Manifest = Reference()
+		return Plan(Installing, []*v1alpha1.Step{s, nil}, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(d) })
 	}
 	const (
-		deletes  = "delete ConfigMap ops/" + bundleName + " (PlanDeleted)"
+		deletes  = "delete ConfigMap ops/" + BundleName + " (PlanDeleted)"
 		releases = "update InstallPlan ops/install-x (PlanDeleted)"
 	)
-	old, unmanaged, anothers := unpackedBundle(25*time.Hour), unpackedBundle(25*time.Hour), unpackedBundle(25*time.Hour)
+	old, unmanaged, anothers := UnpackedBundle(25*time.Hour), UnpackedBundle(25*time.Hour), UnpackedBundle(25*time.Hour)
 	unmanaged.Labels, anothers.OwnerReferences[0].APIVersion = nil, "example.com/v1"
-	other := numbered(1, complete, func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = reference() }, inNamespace("other"))
-	pending := numbered(1, installing, inNamespace("other"), func(p *v1alpha1.InstallPlan) {
-		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Path: bundleImage, CatalogSourceRef: &corev1.ObjectReference{Namespace: ns, Name: "cool"}}}
+	other := Numbered(1, Complete, func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = Reference() }, InNamespace("other"))
+	pending := Numbered(1, Installing, InNamespace("other"), func(p *v1alpha1.InstallPlan) {
+		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Path: BundleImage, CatalogSourceRef: &corev1.ObjectReference{Namespace: NS, Name: "cool"}}}
 	})
 	for name, c := range map[string]struct {
 		age     time.Duration
@@ -519,13 +507,13 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 		"the plan itself is no other":                {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{going(0)}, want: []string{deletes}},
 		"a bundle that another plan refers to stays": {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{other}, want: []string{releases}},
 		"a bundle that is being looked up stays":     {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases}},
-		"a young bundle is left to the sweep":        {cms: []*corev1.ConfigMap{unpackedBundle(time.Hour)}, want: []string{releases}},
-		"a ConfigMap that is no bundle stays":        {cms: []*corev1.ConfigMap{{ObjectMeta: meta(bundleName)}}, want: []string{releases}},
+		"a young bundle is left to the sweep":        {cms: []*corev1.ConfigMap{UnpackedBundle(time.Hour)}, want: []string{releases}},
+		"a ConfigMap that is no bundle stays":        {cms: []*corev1.ConfigMap{{ObjectMeta: Meta(BundleName)}}, want: []string{releases}},
 		"an unmanaged ConfigMap stays":               {cms: []*corev1.ConfigMap{unmanaged}, want: []string{releases}},
 		"one of another kind of CatalogSource stays": {cms: []*corev1.ConfigMap{anothers}, want: []string{releases}},
 		"nothing was read":                           {want: []string{releases}},
 		"a namespace that goes as a whole": {cms: []*corev1.ConfigMap{old}, change: func(in *installplan.Input) {
-			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(0)}})
+			in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS, DeletionTimestamp: Ago(0)}})
 		}, want: []string{releases}},
 		"the time is over": {age: time.Minute, cms: []*corev1.ConfigMap{old}, want: []string{releases}, reasons: []string{"CleanupIncomplete"}},
 		"it may not be deleted": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}, reasons: []string{"CleanupForbidden"}, change: func(in *installplan.Input) {
@@ -541,8 +529,8 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 			}
 			require.NoError(t, invariant.Laws(reconcileResult, in))
 			got := reconcile(t, in)
-			same(t, c.want, describe(got))
-			same(t, c.reasons, reasons(got))
+			Same(t, c.want, Describe(got))
+			Same(t, c.reasons, Reasons(got))
 		})
 	}
 }
@@ -551,14 +539,14 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 	for name, shared := range map[string]bool{"its own": false, "shared": true} {
 		t.Run(name, func(t *testing.T) {
-			o, cm := imageOf(t, rich())
+			o, cm := ImageOf(t, Rich())
 			cm.OwnerReferences = nil
 			source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}
-			c := world(t, source, userSubscription("rich"))
+			c := World(t, source, UserSubscription("rich"))
 			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(fake.Find[*v1alpha1.CatalogSource](c, "olm", "cool"))}
 			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			require.NoError(t, c.Create(cm))
-			d := driven(t, c, 0, makers(installs(o), things), plans(things))
+			d := driven(t, c, 0, makers(Installs(o), Things), plans(Things))
 			p := onlyPlan(t, c)
 			if shared {
 				twin := p.DeepCopy()
@@ -566,27 +554,27 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 				require.NoError(t, c.Create(twin))
 				require.NoError(t, c.UpdateStatus(twin))
 			}
-			d = &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(things)}}
+			d = &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(Things)}}
 			c.Advance(25 * time.Hour)
-			require.NoError(t, fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }))
+			require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }))
 			require.NoError(t, c.Delete(olmcore.RefOf(p).Unversioned()))
 			require.NoError(t, d.Settle(t.Context()))
-			require.Nil(t, fake.Find[*v1alpha1.InstallPlan](c, ns, p.Name))
-			require.Equal(t, shared, fake.Find[*corev1.ConfigMap](c, "olm", bundleName) != nil)
+			require.Nil(t, fake.Find[*v1alpha1.InstallPlan](c, NS, p.Name))
+			require.Equal(t, shared, fake.Find[*corev1.ConfigMap](c, "olm", BundleName) != nil)
 		})
 	}
 }
 
 // TestFinishedPlanOfADeletedNamespace is let go even where a mark is left.
 func TestFinishedPlanOfADeletedNamespace(t *testing.T) {
-	marked := subscription("g", func(s *v1alpha1.Subscription) {
+	marked := Subscription("g", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
 	})
 	for name, namespace := range map[string]*corev1.Namespace{
-		"by its phase": {ObjectMeta: metav1.ObjectMeta{Name: ns}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}},
-		"by its time":  {ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(0)}},
+		"by its phase": {ObjectMeta: metav1.ObjectMeta{Name: NS}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}},
+		"by its time":  {ObjectMeta: metav1.ObjectMeta{Name: NS, DeletionTimestamp: Ago(0)}},
 	} {
-		p := plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(marked), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })
+		p := Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(marked), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} })
 		in := input(p, with(marked))
 		in.Namespace = olmcore.Found(namespace)
 		r := reconcile(t, in)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -25,104 +27,104 @@ import (
 
 // TestOwnersOfAPlan has the acceptance table of the relation between plans and their Subscriptions.
 func TestOwnersOfAPlan(t *testing.T) {
-	a, b := subscription("a"), subscription("b")
-	installedA := subscription("a", manual, func(s *v1alpha1.Subscription) {
+	a, b := Subscription("a"), Subscription("b")
+	installedA := Subscription("a", Manual, func(s *v1alpha1.Subscription) {
 		s.Status.CurrentCSV, s.Status.InstalledCSV, s.Status.InstallPlanGeneration = "a.v0", "a.v0", 4
 	})
 	both := []*v1alpha1.Subscription{installedA, b}
 
 	t.Run("a resolution of other Subscriptions is not acted on", func(t *testing.T) {
-		in := createInput([]*v1alpha1.Subscription{a, b}, operator("b"))
+		in := CreateInput([]*v1alpha1.Subscription{a, b}, Operator("b"))
 		in.Subscriptions = olmcore.Found(a)
-		out := planned(t, in)
+		out := Planned(t, in)
 		require.Empty(t, out.Actions)
-		require.Equal(t, []string{create.ReasonStaleResolution}, reasons(out.Result))
+		require.Equal(t, []string{create.ReasonStaleResolution}, Reasons(out.Result))
 
-		in.Subscriptions = olmcore.Found(a, subscription("b", func(s *v1alpha1.Subscription) { s.Generation = 2 }))
-		require.Equal(t, []string{create.ReasonStaleResolution}, reasons(planned(t, in).Result))
+		in.Subscriptions = olmcore.Found(a, Subscription("b", func(s *v1alpha1.Subscription) { s.Generation = 2 }))
+		require.Equal(t, []string{create.ReasonStaleResolution}, Reasons(Planned(t, in).Result))
 	})
 	t.Run("a Manual Subscription and a new Automatic one both own the new plan", func(t *testing.T) {
-		out := planned(t, createInput(both, operator("b")))
-		p := made(t, out)
-		same(t, []metav1.OwnerReference{ownerRef(installedA), ownerRef(b)}, p.OwnerReferences)
+		out := Planned(t, CreateInput(both, Operator("b")))
+		p := Made(t, out)
+		Same(t, []metav1.OwnerReference{OwnerRef(installedA), OwnerRef(b)}, p.OwnerReferences)
 		require.Equal(t, map[string]string{"olm.managed": "true", "operators.coreos.com/b.ops": ""}, p.Labels)
 		require.Equal(t, v1alpha1.ApprovalManual, p.Spec.Approval)
 		require.False(t, p.Spec.Approved)
 		require.Equal(t, 5, p.Spec.Generation)
-		require.Equal(t, []string{create.ReasonManualBecauseOf}, reasons(out.Result))
+		require.Equal(t, []string{create.ReasonManualBecauseOf}, Reasons(out.Result))
 		require.Equal(t, "the plan needs approval because of Subscription a", out.Diagnostics[0].Message)
 	})
 	t.Run("a waits for its plan, b is new: the second plan has both", func(t *testing.T) {
-		first := made(t, planned(t, createInput([]*v1alpha1.Subscription{a}, operator("a"))))
-		pending := referring([]*v1alpha1.Subscription{a}, first)[0]
+		first := Made(t, Planned(t, CreateInput([]*v1alpha1.Subscription{a}, Operator("a"))))
+		pending := Referring([]*v1alpha1.Subscription{a}, first)[0]
 		pending.Status.CurrentCSV = "a.v1"
-		in := createInput([]*v1alpha1.Subscription{pending, b}, operator("a"), operator("b"))
+		in := CreateInput([]*v1alpha1.Subscription{pending, b}, Operator("a"), Operator("b"))
 		in.InstallPlans = olmcore.Found(first)
-		second := made(t, planned(t, in))
+		second := Made(t, Planned(t, in))
 		require.Equal(t, []string{"a.v1", "b.v1"}, second.Spec.ClusterServiceVersionNames)
-		same(t, []metav1.OwnerReference{ownerRef(a), ownerRef(b)}, second.OwnerReferences)
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b)}, second.OwnerReferences)
 		require.Equal(t, 2, second.Spec.Generation)
 		require.False(t, in.Resolution.Decisions[0].Changed, "a keeps its reference")
 	})
 	t.Run("a reference without an owner is repaired", func(t *testing.T) {
-		p := plan(installing, []*v1alpha1.Step{csvStep("b.v1")}, ownedBy(a))
-		r := reconcile(t, input(p, with(a, subscription("b", refersTo("install-x")))))
+		p := Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(a))
+		r := reconcile(t, input(p, with(a, Subscription("b", RefersTo("install-x")))))
 		after := r.Actions[0].(olmcore.Update).After
-		same(t, []metav1.OwnerReference{ownerRef(a), ownerRef(b)}, after.GetOwnerReferences())
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b)}, after.GetOwnerReferences())
 		require.Contains(t, after.GetLabels(), "operators.coreos.com/b.ops")
 	})
 	t.Run("a dependency's Subscription becomes an owner", func(t *testing.T) {
-		d := subscription("d", func(s *v1alpha1.Subscription) {
+		d := Subscription("d", func(s *v1alpha1.Subscription) {
 			s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
 		})
-		r := reconcile(t, input(plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a)), with(a, d)))
-		same(t, []metav1.OwnerReference{ownerRef(a), ownerRef(d)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
+		r := reconcile(t, input(Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), with(a, d)))
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(d)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
 	t.Run("a Subscription that was made anew replaces its former self", func(t *testing.T) {
-		again := subscription("b", refersTo("install-x"), func(s *v1alpha1.Subscription) {
-			s.UID, s.CreationTimestamp = "uid-b-again", metav1.NewTime(noon)
+		again := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) {
+			s.UID, s.CreationTimestamp = "uid-b-again", metav1.NewTime(Noon)
 		})
-		r := reconcile(t, input(plan(requiresApproval, []*v1alpha1.Step{csvStep("b.v1")}, ownedBy(a, b)), with(a, again)))
-		same(t, []metav1.OwnerReference{ownerRef(a), ownerRef(again)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
+		r := reconcile(t, input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(a, b)), with(a, again)))
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(again)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
 	t.Run("a cache that is behind drops no newer owner", func(t *testing.T) {
-		old := subscription("b", refersTo("install-x"), func(s *v1alpha1.Subscription) {
-			s.UID, s.CreationTimestamp = "uid-b-before", metav1.NewTime(born.Add(-time.Hour))
+		old := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) {
+			s.UID, s.CreationTimestamp = "uid-b-before", metav1.NewTime(Born.Add(-time.Hour))
 		})
-		r := reconcile(t, input(plan(requiresApproval, []*v1alpha1.Step{csvStep("b.v1")}, ownedBy(b)), with(old)))
-		same(t, []metav1.OwnerReference{ownerRef(b), ownerRef(old)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
+		r := reconcile(t, input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(b)), with(old)))
+		Same(t, []metav1.OwnerReference{OwnerRef(b), OwnerRef(old)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
 	t.Run("two workers with one view ask for one name", func(t *testing.T) {
-		in := createInput(both, operator("b"))
-		require.Equal(t, made(t, planned(t, in)).Name, made(t, planned(t, in)).Name)
+		in := CreateInput(both, Operator("b"))
+		require.Equal(t, Made(t, Planned(t, in)).Name, Made(t, Planned(t, in)).Name)
 	})
 	t.Run("a second worker with another view joins the plan of the first", func(t *testing.T) {
-		first := made(t, planned(t, createInput([]*v1alpha1.Subscription{b}, operator("b"))))
-		in := createInput(both, operator("b"))
+		first := Made(t, Planned(t, CreateInput([]*v1alpha1.Subscription{b}, Operator("b"))))
+		in := CreateInput(both, Operator("b"))
 		in.InstallPlans = olmcore.Found(first)
-		out := planned(t, in)
-		require.Equal(t, []string{"update InstallPlan ops/" + first.Name + " (ManualOwner)"}, describe(out.Result))
+		out := Planned(t, in)
+		require.Equal(t, []string{"update InstallPlan ops/" + first.Name + " (ManualOwner)"}, Describe(out.Result))
 		after := out.Actions[0].(olmcore.Update).After.(*v1alpha1.InstallPlan)
-		same(t, []metav1.OwnerReference{ownerRef(b), ownerRef(installedA)}, after.OwnerReferences)
+		Same(t, []metav1.OwnerReference{OwnerRef(b), OwnerRef(installedA)}, after.OwnerReferences)
 		require.Equal(t, v1alpha1.ApprovalManual, after.Spec.Approval)
 		require.False(t, after.Spec.Approved)
 	})
 	t.Run("lost references and labels come back from the plan's own memory", func(t *testing.T) {
-		p := made(t, planned(t, createInput([]*v1alpha1.Subscription{a, b}, operator("a"), operator("b"))))
+		p := Made(t, Planned(t, CreateInput([]*v1alpha1.Subscription{a, b}, Operator("a"), Operator("b"))))
 		p.OwnerReferences, p.Labels = nil, nil
-		p.Status.Phase, p.Status.Plan, p.Finalizers = complete, []*v1alpha1.Step{csvStep("a.v1")}, nil
+		p.Status.Phase, p.Status.Plan, p.Finalizers = Complete, []*v1alpha1.Step{CSVStep("a.v1")}, nil
 		after := reconcile(t, input(p, with(a, b))).Actions[0].(olmcore.Update).After
-		same(t, []metav1.OwnerReference{ownerRef(a), ownerRef(b)}, after.GetOwnerReferences())
-		same(t, map[string]string{"operators.coreos.com/a.ops": "", "operators.coreos.com/b.ops": ""}, after.GetLabels())
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b)}, after.GetOwnerReferences())
+		Same(t, map[string]string{"operators.coreos.com/a.ops": "", "operators.coreos.com/b.ops": ""}, after.GetLabels())
 	})
 }
 
 // TestWhichRelationsAreRepaired, and those that do.
 func TestWhichRelationsAreRepaired(t *testing.T) {
-	a := subscription("a")
-	marked := subscription("g", generated("install-x"))
+	a := Subscription("a")
+	marked := Subscription("g", Generated("install-x"))
 	ref := func(change func(*corev1.ObjectReference)) *v1alpha1.Subscription {
-		return subscription("b", refersTo("install-x"), func(s *v1alpha1.Subscription) { change(s.Status.InstallPlanRef) })
+		return Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { change(s.Status.InstallPlanRef) })
 	}
 	formed := func(change func(*metav1.OwnerReference)) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { change(&p.OwnerReferences[0]) }
@@ -133,24 +135,24 @@ func TestWhichRelationsAreRepaired(t *testing.T) {
 		config installplan.Config
 		repair bool
 	}{
-		"a reference to a plan of another namespace": {plan: plan(complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.Namespace = "there" })}},
-		"a reference to an earlier plan of its name": {plan: plan(complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "before" })}},
-		"a reference without UID":                    {plan: plan(complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "" })}, repair: true},
-		"a Subscription without UID":                 {plan: plan(complete, nil, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/b.ops": ""} }), subs: []olmcore.Object{subscription("b", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.UID = "" })}},
-		"a version that a finished plan installed":   {plan: plan(complete, []*v1alpha1.Step{csvStep("b.v1")}), subs: []olmcore.Object{subscription("b", current("b.v1"))}},
-		"a version that a running plan installs":     {plan: plan(installing, []*v1alpha1.Step{csvStep("b.v1")}), subs: []olmcore.Object{subscription("b", current("b.v1"))}, repair: true},
-		"an owner under another name":                {plan: plan(complete, nil, ownedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{subscription("a", refersTo("install-x"))}, repair: true},
-		"an owner that controls":                     {plan: plan(complete, nil, ownedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{subscription("a", refersTo("install-x"))}, repair: true},
-		"no finalizer where there shall be none":     {plan: plan(installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true}},
-		"a finalizer where there shall be none":      {plan: plan(installing, nil, held), config: installplan.Config{DisableFinalizer: true}, repair: true},
-		"a running plan without finalizer":           {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")})},
-		"a mark that is left, without finalizer":     {plan: plan(complete, nil, ownedBy(marked)), subs: []olmcore.Object{marked}},
-		"a mark of one that moved on":                {plan: plan(complete, nil, ownedBy(marked)), subs: []olmcore.Object{subscription("g", generated("install-x"), refersTo("install-y"))}},
-		"a Manual owner of a finished plan":          {plan: plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a)), subs: []olmcore.Object{subscription("a", manual)}},
-		"a Manual owner of a plan that has started":  {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a), started(time.Second)), subs: []olmcore.Object{subscription("a", manual)}},
-		"a Manual owner of a plan that was retried":  {plan: plan(installing, []*v1alpha1.Step{withStatus(created, csvStep("a.v1"))}, ownedBy(a)), subs: []olmcore.Object{subscription("a", manual)}},
-		"a Manual owner that goes":                   {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a)), subs: []olmcore.Object{subscription("a", manual, func(s *v1alpha1.Subscription) { s.DeletionTimestamp = ago(0) })}},
-		"a Manual owner of a plan that has not":      {plan: plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(a)), subs: []olmcore.Object{subscription("a", manual)}, repair: true},
+		"a reference to a plan of another namespace": {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.Namespace = "there" })}},
+		"a reference to an earlier plan of its name": {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "before" })}},
+		"a reference without UID":                    {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "" })}, repair: true},
+		"a Subscription without UID":                 {plan: Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/b.ops": ""} }), subs: []olmcore.Object{Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.UID = "" })}},
+		"a version that a finished plan installed":   {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}},
+		"a version that a running plan installs":     {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}, repair: true},
+		"an owner under another name":                {plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true},
+		"an owner that controls":                     {plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true},
+		"no finalizer where there shall be none":     {plan: Plan(Installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true}},
+		"a finalizer where there shall be none":      {plan: Plan(Installing, nil, Held), config: installplan.Config{DisableFinalizer: true}, repair: true},
+		"a running plan without finalizer":           {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")})},
+		"a mark that is left, without finalizer":     {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{marked}},
+		"a mark of one that moved on":                {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{Subscription("g", Generated("install-x"), RefersTo("install-y"))}},
+		"a Manual owner of a finished plan":          {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}},
+		"a Manual owner of a plan that has started":  {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a), Started(time.Second)), subs: []olmcore.Object{Subscription("a", Manual)}},
+		"a Manual owner of a plan that was retried":  {plan: Plan(Installing, []*v1alpha1.Step{WithStatus(Created, CSVStep("a.v1"))}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}},
+		"a Manual owner that goes":                   {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual, func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) })}},
+		"a Manual owner of a plan that has not":      {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}, repair: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(c.subs...))
@@ -163,23 +165,23 @@ func TestWhichRelationsAreRepaired(t *testing.T) {
 
 // TestSubscriptionOfADependencyIsAnOwner, from the moment it exists.
 func TestSubscriptionOfADependencyIsAnOwner(t *testing.T) {
-	generated := subscription("dep")
-	generated.ObjectMeta, generated.Spec.StartingCSV = bare("dep-stable-cool-olm"), "dep.v1"
+	generated := Subscription("dep")
+	generated.ObjectMeta, generated.Spec.StartingCSV = Bare("dep-stable-cool-olm"), "dep.v1"
 	resolve := func(subs []*v1alpha1.Subscription) olmcore.Resolution {
-		r := installs(operator("a"), operator("dep"))(subs)
+		r := Installs(Operator("a"), Operator("dep"))(subs)
 		if len(subs) == 1 {
 			r.Generated = []*v1alpha1.Subscription{generated}
 			return r
 		}
 		return olmcore.Resolution{}
 	}
-	c := world(t, userSubscription("a"))
+	c := World(t, UserSubscription("a"))
 	driven(t, c, 0, makers(resolve, installplan.Config{}), plans(installplan.Config{}))
 	p := onlyPlan(t, c)
-	require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+	require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 	require.Len(t, p.OwnerReferences, 2)
 	require.Contains(t, p.Labels, "operators.coreos.com/dep.ops")
-	dep, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), c, ns, "dep-stable-cool-olm")
+	dep, err := olmcore.Get[*v1alpha1.Subscription](t.Context(), c, NS, "dep-stable-cool-olm")
 	require.NoError(t, err)
 	require.Equal(t, p.Name, dep.Annotations[installplan.AnnotationGeneratedBy])
 	require.True(t, olmcore.OwnedBy(p, dep.UID))
@@ -190,33 +192,33 @@ func TestSubscriptionOfADependencyIsAnOwner(t *testing.T) {
 // sweep no Subscription that refers to a plan which it does not own.
 func TestReferenceMakesAnOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := newWorld(userSubscription("a"), userSubscription("b"))
+		c, err := NewWorld(UserSubscription("a"), UserSubscription("b"))
 		require.NoError(t, err)
 		faults(t, c)
 		views := []*fake.View{c.View("one"), c.View("two")}
 		creators := []fake.Controller{
-			makers(installs(operator("a")), installplan.Config{}), makers(installs(operator("b")), installplan.Config{}), makers(installs(operator("a"), operator("b")), installplan.Config{}),
+			makers(Installs(Operator("a")), installplan.Config{}), makers(Installs(Operator("b")), installplan.Config{}), makers(Installs(Operator("a"), Operator("b")), installplan.Config{}),
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 			who, view := rapid.IntRange(0, 2).Draw(t, "who"), views[rapid.IntRange(0, 1).Draw(t, "view")]
 			c.RestartController()
-			if r, err := creators[who].Reconcile(t.Context(), view, types.NamespacedName{Namespace: ns}, c.Now(), nil); err == nil {
+			if r, err := creators[who].Reconcile(t.Context(), view, types.NamespacedName{Namespace: NS}, c.Now(), nil); err == nil {
 				_ = olmcore.Run(t.Context(), c, r.Actions)
 			}
-			if maybe(t, "see") {
+			if Maybe(t, "see") {
 				views[rapid.IntRange(0, 1).Draw(t, "which")].Sync()
 			}
 			c.Advance(time.Second)
 		}
 		c.Recover()
-		in, err := sweep.Gather(t.Context(), c, ns, installplan.Config{})
+		in, err := sweep.Gather(t.Context(), c, NS, installplan.Config{})
 		require.NoError(t, err)
 		in.Now = c.Now()
-		require.NoError(t, olmcore.Run(t.Context(), c, swept(t, in).Actions))
+		require.NoError(t, olmcore.Run(t.Context(), c, Swept(t, in).Actions))
 		for _, name := range []string{"a", "b"} {
-			s := fake.Find[*v1alpha1.Subscription](c, ns, name)
+			s := fake.Find[*v1alpha1.Subscription](c, NS, name)
 			if ref := s.Status.InstallPlanRef; ref != nil {
-				if p := fake.Find[*v1alpha1.InstallPlan](c, ns, ref.Name); p != nil {
+				if p := fake.Find[*v1alpha1.InstallPlan](c, NS, ref.Name); p != nil {
 					require.True(t, olmcore.OwnedBy(p, s.UID), "%s refers to %s", name, p.Name)
 				}
 			}
@@ -229,36 +231,36 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	for name, wait := range map[string]bool{"approved later": true, "approved before it is noticed": false} {
 		t.Run(name, func(t *testing.T) {
-			sub := userSubscription("a")
+			sub := UserSubscription("a")
 			sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
-			c := world(t, sub)
+			c := World(t, sub)
 			run := func(controllers ...fake.Controller) {
 				d := &fake.Driver{Cluster: c, Controllers: controllers}
 				require.NoError(t, d.RunFor(t.Context(), time.Minute))
 			}
 			approve := func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }
-			run(makers(installs(operatorOf("a", "v2")), things), plans(things))
+			run(makers(Installs(operatorOf("a", "v2")), Things), plans(Things))
 			first := onlyPlan(t, c)
-			require.Equal(t, requiresApproval, first.Status.Phase)
-			require.NoError(t, c.Create(userSubscription("b")))
-			run(makers(installs(operatorOf("a", "v3"), operatorOf("b", "v1")), things))
+			require.Equal(t, RequiresApproval, first.Status.Phase)
+			require.NoError(t, c.Create(UserSubscription("b")))
+			run(makers(Installs(operatorOf("a", "v3"), operatorOf("b", "v1")), Things))
 			if wait {
-				run(plans(things))
-				require.Equal(t, failed, planNamed(t, c, first.Name).Status.Phase)
+				run(plans(Things))
+				require.Equal(t, Failed, planNamed(t, c, first.Name).Status.Phase)
 			}
 			for _, p := range everyPlan(t, c) {
-				require.NoError(t, fake.Edit(c, ns, p.Name, approve))
+				require.NoError(t, fake.Edit(c, NS, p.Name, approve))
 			}
-			run(plans(things))
-			next := fake.Find[*v1alpha1.Subscription](c, ns, "a").Status.InstallPlanRef.Name
+			run(plans(Things))
+			next := fake.Find[*v1alpha1.Subscription](c, NS, "a").Status.InstallPlanRef.Name
 			first = planNamed(t, c, first.Name)
-			require.Equal(t, failed, first.Status.Phase)
+			require.Equal(t, Failed, first.Status.Phase)
 			require.Equal(t, "superseded by InstallPlan "+next, first.Status.Message)
 			require.EqualValues(t, "Superseded", first.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason)
 			require.Equal(t, first.Status.Message, first.Status.GetCondition(v1alpha1.InstallPlanInstalled).Message)
 			require.Nil(t, first.Status.StartTime)
-			require.Equal(t, complete, planNamed(t, c, next).Status.Phase)
-			versions, err := olmcore.List[*v1alpha1.ClusterServiceVersion](t.Context(), c, ns, nil)
+			require.Equal(t, Complete, planNamed(t, c, next).Status.Phase)
+			versions, err := olmcore.List[*v1alpha1.ClusterServiceVersion](t.Context(), c, NS, nil)
 			require.NoError(t, err)
 			require.Len(t, versions, 2)
 			require.Equal(t, []string{"a.v3", "b.v1"}, []string{versions[0].Name, versions[1].Name})
@@ -274,7 +276,7 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{olmcore.KeyPrefix + "packages": list}
 			for _, pkg := range []string{"a", "b"} {
-				p.Labels, _ = olmcore.MergeLabels(p.Labels, map[string]string{olmcore.ComponentLabelPrefix + pkg + "." + ns: ""})
+				p.Labels, _ = olmcore.MergeLabels(p.Labels, map[string]string{olmcore.ComponentLabelPrefix + pkg + "." + NS: ""})
 			}
 		}
 	}
@@ -283,10 +285,10 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 			p.Status.Plan[0].Resource.Manifest = text
 		}
 	}
-	generated := subscription("b", func(s *v1alpha1.Subscription) {
+	generated := Subscription("b", func(s *v1alpha1.Subscription) {
 		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
 	})
-	unowned := subscription("d", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = 9 })
+	unowned := Subscription("d", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = 9 })
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.InstallPlan)
 		subs   []*v1alpha1.Subscription
@@ -299,26 +301,26 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 		"others do not count":                         {packages("a"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1), unowned}, "install-y"},
 		"one still refers to it":                      {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-x", 2)}, unclear},
 		"one is elsewhere, earlier":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-1", 1)}, unclear},
-		"one does not refer to any":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), subscription("b")}, unclear},
+		"one does not refer to any":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), Subscription("b")}, unclear},
 		"it made one that does not refer yet":         {packages("a"), []*v1alpha1.Subscription{follows("a", "install-y", 3), generated}, unclear},
 		"its Subscription is gone":                    {packages("a"), []*v1alpha1.Subscription{follows("c", "install-y", 3)}, unclear},
 		"an unknown generation":                       {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Spec.Generation = 0 }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
-		"a step was applied":                          {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Status.Plan[0].Status = notPresent }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
+		"a step was applied":                          {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Status.Plan[0].Status = NotPresent }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 		"it started, and a write may have been lost": {func(p *v1alpha1.InstallPlan) {
 			packages("a")(p)
-			p.Status.StartTime = ago(time.Second)
+			p.Status.StartTime = Ago(time.Second)
 		}, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 		"OLM's plan, packages from the version's properties": {properties(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1","annotations":{"operatorframework.io/properties":"{\"properties\":[{\"type\":\"x\",\"value\":\"y\"},{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}}}`),
 			[]*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, "install-y"},
 		"OLM's plan of an image": {properties(`{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"","properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}`),
 			[]*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, "install-y"},
-		"nothing names packages: all owners moved on":  {ownedBy(subscription("a"), subscription("c")), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-y", 3)}, "install-y"},
-		"nothing names packages: an owner stayed":      {ownedBy(subscription("a"), subscription("c")), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, unclear},
+		"nothing names packages: all owners moved on":  {OwnedBy(Subscription("a"), Subscription("c")), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-y", 3)}, "install-y"},
+		"nothing names packages: an owner stayed":      {OwnedBy(Subscription("a"), Subscription("c")), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, unclear},
 		"nothing names packages, and it has no owners": {func(*v1alpha1.InstallPlan) {}, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{requiresApproval: false, installing: true} {
-				p := plan(phase, []*v1alpha1.Step{csvStep("a.v1")}, c.change, func(p *v1alpha1.InstallPlan) {
+			for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{RequiresApproval: false, Installing: true} {
+				p := Plan(phase, []*v1alpha1.Step{CSVStep("a.v1")}, c.change, func(p *v1alpha1.InstallPlan) {
 					p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, approved
 					if p.Spec.Generation != 0 {
 						p.Spec.Generation = 2
@@ -330,21 +332,21 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 				require.NoError(t, invariant.Laws(reconcileResult, in))
 				r := reconcile(t, in)
 				if c.by == "" {
-					require.NotEqual(t, failed, statusOf(in, r).Phase)
+					require.NotEqual(t, Failed, statusOf(in, r).Phase)
 					continue
 				}
 				require.Equal(t, installplan.StateSuperseded, assess(t, in).State)
-				same(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, describe(r))
+				Same(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, Describe(r))
 				want := p.Status
-				want.Phase, want.Message = failed, "superseded by InstallPlan "+c.by
-				want.Conditions = []v1alpha1.InstallPlanCondition{condition(corev1.ConditionFalse, installplan.ReasonSuperseded, want.Message)}
-				same(t, want, statusOf(in, r))
+				want.Phase, want.Message = Failed, "superseded by InstallPlan "+c.by
+				want.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, installplan.ReasonSuperseded, want.Message)}
+				Same(t, want, statusOf(in, r))
 				require.Equal(t, "Superseded", r.Transitions[0].Reason)
-				require.Equal(t, []string{"Superseded"}, reasons(r))
+				require.Equal(t, []string{"Superseded"}, Reasons(r))
 
 				in.InstallPlan = p.DeepCopy()
 				in.InstallPlan.Status, in.InstallPlan.Finalizers, in.InstallPlan.Spec.Approved = want, nil, true
-				same(t, olmcore.Result{}, reconcile(t, in))
+				Same(t, olmcore.Result{}, reconcile(t, in))
 			}
 		})
 	}
@@ -352,18 +354,18 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 
 // TestGoingBackToAnOlderVersionIsANewPlan: the catalog takes its newer version back.
 func TestGoingBackToAnOlderVersionIsANewPlan(t *testing.T) {
-	sub := userSubscription("a")
+	sub := UserSubscription("a")
 	sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
-	c := world(t, sub)
+	c := World(t, sub)
 	for _, v := range []string{"v2", "v3", "v2"} {
-		driven(t, c, time.Minute, makers(installs(operatorOf("a", v)), things))
+		driven(t, c, time.Minute, makers(Installs(operatorOf("a", v)), Things))
 	}
 	require.Len(t, everyPlan(t, c), 3)
-	require.Equal(t, 3, fake.Find[*v1alpha1.Subscription](c, ns, "a").Status.InstallPlanGeneration)
-	driven(t, c, time.Minute, plans(things))
+	require.Equal(t, 3, fake.Find[*v1alpha1.Subscription](c, NS, "a").Status.InstallPlanGeneration)
+	driven(t, c, time.Minute, plans(Things))
 	phases := map[int]v1alpha1.InstallPlanPhase{}
 	for _, p := range everyPlan(t, c) {
 		phases[p.Spec.Generation] = p.Status.Phase
 	}
-	require.Equal(t, map[int]v1alpha1.InstallPlanPhase{1: failed, 2: failed, 3: requiresApproval}, phases)
+	require.Equal(t, map[int]v1alpha1.InstallPlanPhase{1: Failed, 2: Failed, 3: RequiresApproval}, phases)
 }

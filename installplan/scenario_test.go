@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -50,11 +52,11 @@ func wanted(ctx context.Context, r olmcore.Reader, namespace string) (olmcore.Re
 	}
 	var operators []olmcore.Operator
 	for _, s := range subs {
-		if o := operator(s.Spec.Package); !slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == o.Name }) {
+		if o := Operator(s.Spec.Package); !slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == o.Name }) {
 			operators = append(operators, o)
 		}
 	}
-	return installs(operators...)(subs), nil
+	return Installs(operators...)(subs), nil
 }
 
 // creator NAMESPACE INSTALLS SUBSCRIPTION...: one call of create.Plan by a controller that sees these Subscriptions
@@ -69,13 +71,13 @@ func creator(w *scenario.World, args []string, _ []byte) (string, error) {
 	}
 	in.Now = w.Cluster.Now()
 	in.Subscriptions.Items = slices.DeleteFunc(slices.Clone(in.Subscriptions.Items), func(s *v1alpha1.Subscription) bool { return !slices.Contains(args[2:], s.Name) })
-	in.Resolution = installs(operator(args[1]))(in.Subscriptions.Items)
+	in.Resolution = Installs(Operator(args[1]))(in.Subscriptions.Items)
 	out, err := create.Plan(in)
 	if err != nil {
 		return "", err
 	}
-	result := refer(in, out)
-	return strings.Join(describe(result), "\n"), olmcore.Run(context.Background(), w.Cluster, result.Actions)
+	result := Refer(in, out)
+	return strings.Join(Describe(result), "\n"), olmcore.Run(context.Background(), w.Cluster, result.Actions)
 }
 
 // owners NAMESPACE: each plan with its phase, owners and component labels.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -25,22 +27,22 @@ import (
 // TestEveryEdgeIsTaken by a state of its own; who takes it is told apart by the cases of TestPhases and
 // TestCreateMakesAPlanInTwoRounds.
 func TestEveryEdgeIsTaken(t *testing.T) {
-	blocked := plan(installing, []*v1alpha1.Step{step("", "", "v1", "Gizmo", "g", "{}")}, started(0))
-	done := plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, started(0))
+	blocked := Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Gizmo", "g", "{}")}, Started(0))
+	done := Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(0))
 	asked := func(approved bool) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, approved }
 	}
-	retried := input(plan(failed, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+	retried := input(Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
 		p.Status.AttenuatedServiceAccountRef = olmReference("scoped")
 	}))
 	retried.RBACChanged = true
 	taken := map[installplan.State]bool{"": true}
 	for _, in := range []installplan.Input{
-		input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, asked(true))),
-		input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, asked(false))),
-		input(done, with(csv("a.v1"))), input(blocked), retried,
-		input(plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a"))), with(follows("a", "install-y", 2))),
-		input(plan(installing, []*v1alpha1.Step{csvStep("a.v1")}, ownedBy(subscription("a"))), with(follows("a", "install-y", 2))),
+		input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked(true))),
+		input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, asked(false))),
+		input(done, with(CSV("a.v1"))), input(blocked), retried,
+		input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))), with(follows("a", "install-y", 2))),
+		input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))), with(follows("a", "install-y", 2))),
 	} {
 		a := assess(t, in)
 		require.Contains(t, installplan.Phases(), edge(in.InstallPlan.Status.Phase, a.Phase, a.State))
@@ -64,18 +66,18 @@ func reasonOf(a olmcore.Action) string {
 // TestAssessLooksPastRelations: a plan of OLM's has neither our finalizer nor all of our labels, and one that is done
 // may have them still.
 func TestAssessLooksPastRelations(t *testing.T) {
-	a := subscription("a", refersTo("install-x"))
+	a := Subscription("a", RefersTo("install-x"))
 	asked := func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false }
 	for name, c := range map[string]struct {
 		plan  *v1alpha1.InstallPlan
 		phase v1alpha1.InstallPlanPhase
 		want  installplan.State
 	}{
-		"waits":    {plan(requiresApproval, []*v1alpha1.Step{csvStep("a.v1")}, asked), requiresApproval, installplan.StateRequiresApproval},
-		"complete": {plan(complete, []*v1alpha1.Step{csvStep("a.v1")}), complete, installplan.StateComplete},
-		"held":     {plan(complete, []*v1alpha1.Step{csvStep("a.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }), complete, installplan.StateComplete},
-		"failed":   {plan(failed, []*v1alpha1.Step{csvStep("a.v1")}), failed, installplan.StateFailed},
-		"starts":   {plan(installing, []*v1alpha1.Step{csvStep("a.v1")}), installing, installplan.StateStarting},
+		"waits":    {Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked), RequiresApproval, installplan.StateRequiresApproval},
+		"complete": {Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}), Complete, installplan.StateComplete},
+		"held":     {Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }), Complete, installplan.StateComplete},
+		"failed":   {Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}), Failed, installplan.StateFailed},
+		"starts":   {Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), Installing, installplan.StateStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(a))
@@ -137,20 +139,20 @@ func TestRulesOfEveryRound(t *testing.T) {
 			asked++
 		}
 		if len(steps) > 0 {
-			require.Equal(t, installing, p.Status.Phase)
-			require.Equal(t, installing, got.Phase)
+			require.Equal(t, Installing, p.Status.Phase)
+			require.Equal(t, Installing, got.Phase)
 			require.NotNil(t, p.Status.StartTime)
 			require.NotEmpty(t, in.OperatorGroups)
 		}
-		if got.Phase == complete && p.Status.Phase != complete {
+		if got.Phase == Complete && p.Status.Phase != Complete {
 			require.Empty(t, steps)
 			for _, s := range got.Plan {
-				require.True(t, s.Status == created || s.Status == present || s.Optional && s.Status == v1alpha1.StepStatusNotCreated)
+				require.True(t, s.Status == Created || s.Status == Present || s.Optional && s.Status == v1alpha1.StepStatusNotCreated)
 				require.True(t, s.Status == v1alpha1.StepStatusNotCreated || observes(in, s), "%s was not seen", s.Resource.Name)
 			}
 		}
 		if before := p.Status.StartTime; before != nil && got.StartTime == nil {
-			require.Equal(t, failed, p.Status.Phase)
+			require.Equal(t, Failed, p.Status.Phase)
 		} else if before != nil {
 			require.Equal(t, before, got.StartTime)
 		}
@@ -175,7 +177,7 @@ func TestRulesOfEveryRound(t *testing.T) {
 			}
 		}
 		for i, s := range got.Plan {
-			if len(got.Plan) == len(p.Status.Plan) && s != nil && s.Status == waitingAPI && p.Status.Plan[i] != nil && p.Status.Plan[i].Status != waitingAPI {
+			if len(got.Plan) == len(p.Status.Plan) && s != nil && s.Status == WaitingAPI && p.Status.Plan[i] != nil && p.Status.Plan[i].Status != WaitingAPI {
 				require.Equal(t, "CustomResourceDefinition", s.Resource.Kind)
 			}
 		}
@@ -302,7 +304,7 @@ func edge(from, to v1alpha1.InstallPlanPhase, state installplan.State) olmcore.E
 }
 
 func olmReference(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: ns, Name: name}
+	return &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: name}
 }
 
 // anyStep is a step of any kind, in any state.
@@ -312,7 +314,7 @@ func anyStep(t *rapid.T) *v1alpha1.Step {
 		return nil
 	}
 	s.Status = rapid.SampledFrom([]v1alpha1.StepStatus{
-		unknown, unknown, unknown, notPresent, notPresent, created, present, waitingAPI, v1alpha1.StepStatusNotCreated, "Odd",
+		Unknown, Unknown, Unknown, NotPresent, NotPresent, Created, Present, WaitingAPI, v1alpha1.StepStatusNotCreated, "Odd",
 	}).Draw(t, "status")
 	s.Optional = rapid.IntRange(0, 9).Draw(t, "optional") == 0
 	return s
@@ -322,7 +324,7 @@ func anyStep(t *rapid.T) *v1alpha1.Step {
 func plausibleStep(t *rapid.T) *v1alpha1.Step {
 	s := stepOfKind(t, rapid.SampledFrom([]int{0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 14}).Draw(t, "kind"))
 	s.Resolving = rapid.SampledFrom([]string{"a.v1", "b.v1"}).Draw(t, "for")
-	s.Status = rapid.SampledFrom([]v1alpha1.StepStatus{unknown, unknown, notPresent, notPresent, created, present}).Draw(t, "status")
+	s.Status = rapid.SampledFrom([]v1alpha1.StepStatus{Unknown, Unknown, NotPresent, NotPresent, Created, Present}).Draw(t, "status")
 	return s
 }
 
@@ -330,14 +332,14 @@ func stepOfKind(t *rapid.T, kind int) *v1alpha1.Step {
 	resolving := rapid.SampledFrom([]string{"a.v1", "b.v1", "gone.v1", ""}).Draw(t, "resolving")
 	name := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name")
 	plain := func(group, kind, rest string) *v1alpha1.Step {
-		return step(resolving, group, "v1", kind, name, `{"metadata":{"name":"`+name+`"}`+rest+`}`)
+		return Step(resolving, group, "v1", kind, name, `{"metadata":{"name":"`+name+`"}`+rest+`}`)
 	}
 	var s *v1alpha1.Step
 	switch kind {
 	case 0, 1:
-		s = csvStep(rapid.SampledFrom([]string{"a.v1", "b.v1"}).Draw(t, "csv"))
+		s = CSVStep(rapid.SampledFrom([]string{"a.v1", "b.v1"}).Draw(t, "csv"))
 	case 2, 3:
-		s = crdStep(resolving, "v1")
+		s = CRDStep(resolving, "v1")
 	case 4:
 		s = plain("rbac.authorization.k8s.io", "RoleBinding", `,"roleRef":{"kind":"Role","name":"new"}`)
 	case 5:
@@ -354,40 +356,40 @@ func stepOfKind(t *rapid.T, kind int) *v1alpha1.Step {
 	case 10:
 		s = plain("operators.coreos.com", "Subscription", `,"spec":{"name":"p"}`)
 	case 11:
-		s = step(resolving, "policy", "v1", "PodDisruptionBudget", name, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"`+name+`"},"spec":{"minAvailable":1}}`)
+		s = Step(resolving, "policy", "v1", "PodDisruptionBudget", name, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"`+name+`"},"spec":{"minAvailable":1}}`)
 	case 12:
-		s = step(resolving, "", "v1", rapid.SampledFrom([]string{"Gizmo", "Role", "ServiceMonitor", "CustomResourceDefinition"}).Draw(t, "odd"), name,
+		s = Step(resolving, "", "v1", rapid.SampledFrom([]string{"Gizmo", "Role", "ServiceMonitor", "CustomResourceDefinition"}).Draw(t, "odd"), name,
 			rapid.SampledFrom([]string{"", "{", "[]", "null", `{"metadata":{}}`, "kind: Role\nmetadata: {name: x}\n---\nkind: Role"}).Draw(t, "manifest"))
 	case 13:
-		if maybe(t, "nil") {
+		if Maybe(t, "nil") {
 			return nil
 		}
-		s = step("", "", "v1", "Secret", name, "")
+		s = Step("", "", "v1", "Secret", name, "")
 	default:
-		s = roleStep(resolving, name)
+		s = RoleStep(resolving, name)
 	}
 	return s
 }
 
 func anyObjects(t *rapid.T, in *installplan.Input) {
 	for _, name := range []string{"a.v1", "b.v1"} {
-		if maybe(t, "has csv") {
-			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, csv(name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = anyMeta(t, name, ns) }))
+		if Maybe(t, "has csv") {
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, CSV(name, func(c *v1alpha1.ClusterServiceVersion) { c.ObjectMeta = AnyMeta(t, name, NS) }))
 		}
 	}
-	if maybe(t, "has crd") {
-		crd := installed(crdObject(rapid.SampledFrom([]string{"v0", "v1"}).Draw(t, "version")), maybe(t, "established"))
+	if Maybe(t, "has crd") {
+		crd := Installed(CRDObject(rapid.SampledFrom([]string{"v0", "v1"}).Draw(t, "version")), Maybe(t, "established"))
 		crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
-		if maybe(t, "other schema") {
+		if Maybe(t, "other schema") {
 			other(crd, 0)
 		}
 		for _, name := range []string{"x", "y"} {
-			if maybe(t, "judged") {
-				v := installplan.ResourceVerdict{CustomResourceDefinition: crd.Name, Version: "v1", Namespace: ns, Name: name}
-				if maybe(t, "invalid") {
+			if Maybe(t, "judged") {
+				v := installplan.ResourceVerdict{CustomResourceDefinition: crd.Name, Version: "v1", Namespace: NS, Name: name}
+				if Maybe(t, "invalid") {
 					v.New = []string{"bad"}
 				}
-				if maybe(t, "invalid already") {
+				if Maybe(t, "invalid already") {
 					v.Old = []string{"bad"}
 				}
 				in.CustomResources.Items = append(in.CustomResources.Items, v)
@@ -400,14 +402,14 @@ func anyObjects(t *rapid.T, in *installplan.Input) {
 			&rbacv1.Role{}, &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}}, &rbacv1.ClusterRole{}, &corev1.ServiceAccount{},
 			&corev1.Service{}, &corev1.ConfigMap{Data: map[string]string{"b": "2"}}, &corev1.Secret{Type: "Other"},
 		} {
-			if !maybe(t, "has object") {
+			if !Maybe(t, "has object") {
 				continue
 			}
-			namespace := ns
+			namespace := NS
 			if _, ok := o.(*rbacv1.ClusterRole); ok {
 				namespace = ""
 			}
-			m := anyMeta(t, name, namespace)
+			m := AnyMeta(t, name, namespace)
 			o.SetName(name)
 			o.SetNamespace(namespace)
 			o.SetUID(m.UID)
@@ -428,17 +430,17 @@ func plausibleInput(t *rapid.T) installplan.Input {
 	for range rapid.IntRange(1, 6).Draw(t, "steps") {
 		steps = append(steps, plausibleStep(t))
 	}
-	in := input(plan(installing, steps, started(time.Duration(rapid.IntRange(0, 50).Draw(t, "since"))*time.Second)))
+	in := input(Plan(Installing, steps, Started(time.Duration(rapid.IntRange(0, 50).Draw(t, "since"))*time.Second)))
 	anyObjects(t, &in)
 	for _, name := range []string{"a.v1", "b.v1"} {
-		if versionIn(in, name) == nil && maybe(t, "version") {
-			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, csv(name))
+		if versionIn(in, name) == nil && Maybe(t, "version") {
+			in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, CSV(name))
 		}
 	}
-	if maybe(t, "last run") {
+	if Maybe(t, "last run") {
 		in.LastRun = olmcore.LastResults{}
 		for _, o := range in.Objects.Items {
-			if maybe(t, "was written") {
+			if Maybe(t, "was written") {
 				in.LastRun[olmcore.KeyOf(o)] = olmcore.LastResult{Count: 1}
 			}
 		}
@@ -457,20 +459,20 @@ func anyInput(t *rapid.T) installplan.Input {
 		steps = append(steps, anyStep(t))
 	}
 	phase := rapid.SampledFrom([]v1alpha1.InstallPlanPhase{
-		none, "Odd", requiresApproval, requiresApproval, installing, installing, installing, installing, complete, failed,
+		None, "Odd", RequiresApproval, RequiresApproval, Installing, Installing, Installing, Installing, Complete, Failed,
 	}).Draw(t, "phase")
-	p := plan(phase, steps)
-	if maybe(t, "started") {
-		p.Status.StartTime = ago(time.Duration(rapid.IntRange(-5, 700).Draw(t, "since")) * time.Second)
+	p := Plan(phase, steps)
+	if Maybe(t, "started") {
+		p.Status.StartTime = Ago(time.Duration(rapid.IntRange(-5, 700).Draw(t, "since")) * time.Second)
 	}
-	if maybe(t, "approval") {
-		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, maybe(t, "approved")
+	if Maybe(t, "approval") {
+		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, Maybe(t, "approved")
 	}
 	if rapid.IntRange(0, 9).Draw(t, "deleted") == 0 {
-		p.DeletionTimestamp = ago(time.Duration(rapid.IntRange(0, 90).Draw(t, "deleted since")) * time.Second)
+		p.DeletionTimestamp = Ago(time.Duration(rapid.IntRange(0, 90).Draw(t, "deleted since")) * time.Second)
 	}
 	p.Status.Message = rapid.SampledFrom([]string{"", "waiting for x", "retrying execution due to error: x", "risk of data loss updating x"}).Draw(t, "message")
-	if maybe(t, "lookup") {
+	if Maybe(t, "lookup") {
 		p.Status.BundleLookups = []v1alpha1.BundleLookup{{Identifier: "b", Conditions: []v1alpha1.BundleLookupCondition{{
 			Type:   rapid.SampledFrom([]v1alpha1.BundleLookupConditionType{v1alpha1.BundleLookupPending, v1alpha1.BundleLookupFailed}).Draw(t, "lookup type"),
 			Status: rapid.SampledFrom([]corev1.ConditionStatus{"True", "False"}).Draw(t, "lookup status"),
@@ -478,30 +480,30 @@ func anyInput(t *rapid.T) installplan.Input {
 	}
 	in := input(p)
 	for _, name := range []string{"a", "b"} {
-		if maybe(t, "has subscription") {
-			s := anySubscription(t, name)
+		if Maybe(t, "has subscription") {
+			s := AnySubscription(t, name)
 			in.Subscriptions.Items = append(in.Subscriptions.Items, s)
-			if s.Spec != nil && s.UID != "" && maybe(t, "owns") {
-				ownedBy(s)(p)
+			if s.Spec != nil && s.UID != "" && Maybe(t, "owns") {
+				OwnedBy(s)(p)
 			}
 		}
 	}
 	if rapid.IntRange(0, 5).Draw(t, "no group") == 0 {
 		in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
 	} else if rapid.IntRange(0, 5).Draw(t, "scoped") == 0 {
-		in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](group(func(g *operatorsv1.OperatorGroup) {
+		in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup](Group(func(g *operatorsv1.OperatorGroup) {
 			g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "scoped", olmReference("scoped")
 		}))
 		p.Status.AttenuatedServiceAccountRef = olmReference("scoped")
-		if maybe(t, "account") {
-			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: meta("scoped")}
+		if Maybe(t, "account") {
+			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: Meta("scoped")}
 		}
 	}
 	anyObjects(t, &in)
-	if maybe(t, "last run") {
+	if Maybe(t, "last run") {
 		in.LastRun = olmcore.LastResults{}
 		for _, key := range []olmcore.Key{
-			{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: ns, Name: "x"}, {Kind: "ConfigMap", Namespace: ns, Name: "x"},
+			{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: "x"}, {Kind: "ConfigMap", Namespace: NS, Name: "x"},
 			{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition", Name: "things.example.com"},
 		} {
 			in.LastRun[key] = olmcore.LastResult{Count: 1, Message: "no", Class: rapid.SampledFrom([]olmcore.ErrorClass{
@@ -510,7 +512,7 @@ func anyInput(t *rapid.T) installplan.Input {
 		}
 	}
 	if rapid.IntRange(0, 15).Draw(t, "namespace goes") == 0 {
-		in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, DeletionTimestamp: ago(time.Second)}})
+		in.Namespace = olmcore.Found(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS, DeletionTimestamp: Ago(time.Second)}})
 	}
 	in.RBACChanged = rapid.IntRange(0, 5).Draw(t, "rbac") == 0
 	return in

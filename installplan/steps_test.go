@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -40,29 +42,29 @@ spec: {displayName: Cool, install: {strategy: deployment}}
 `
 
 func crdStepNamed(name string) *v1alpha1.Step {
-	crd := crdObject("v1")
+	crd := CRDObject("v1")
 	crd.Name, crd.Spec.Names.Kind = name, "Other"
-	return step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", name, crd)
+	return Step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", name, crd)
 }
 
 // TestStepStatus has each row of the table of what is recorded, observed, and asked for.
 func TestStepStatus(t *testing.T) {
-	live := csv("a.v1")
-	role := roleStep("a.v1", "r")
+	live := CSV("a.v1")
+	role := RoleStep("a.v1", "r")
 	made := applied(t, role, live)
 	edited := made.DeepCopyObject().(*rbacv1.Role)
 	edited.Annotations = nil
 	edited.Rules = nil
 	leaving := made.DeepCopyObject().(olmcore.Object)
-	leaving.SetDeletionTimestamp(ago(time.Second))
-	crd := crdStep("a.v1", "v1")
+	leaving.SetDeletionTimestamp(Ago(time.Second))
+	crd := CRDStep("a.v1", "v1")
 	up := applied(t, crd, live)
 	old := up.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 	old.Annotations = nil
 	other(old, 0)
 	down := up.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 	down.Status.Conditions = nil
-	down.CreationTimestamp = metav1.NewTime(noon)
+	down.CreationTimestamp = metav1.NewTime(Noon)
 
 	for name, c := range map[string]struct {
 		step     *v1alpha1.Step
@@ -72,30 +74,30 @@ func TestStepStatus(t *testing.T) {
 		actions  []string
 		phase    v1alpha1.InstallPlanPhase
 	}{
-		"unknown and absent: asked for":         {role, unknown, nil, notPresent, []string{status, "create Role ops/r (StepAbsent)"}, installing},
-		"asked for and absent: asked again":     {role, notPresent, nil, notPresent, []string{"create Role ops/r (StepAbsent)"}, installing},
-		"asked for and there: created":          {role, notPresent, []olmcore.Object{made}, created, []string{status}, complete},
-		"unknown and there: present":            {role, unknown, []olmcore.Object{made}, present, []string{status}, complete},
-		"unknown and different: updated":        {role, unknown, []olmcore.Object{edited}, unknown, []string{"update Role ops/r (StepDiffers)"}, installing},
-		"asked for and different: updated":      {role, notPresent, []olmcore.Object{edited}, unknown, []string{status, "update Role ops/r (StepDiffers)"}, installing},
-		"unknown and deleted: waited for":       {role, unknown, []olmcore.Object{leaving}, unknown, []string{status}, installing},
-		"created and there: not compared":       {role, created, []olmcore.Object{edited}, created, []string{status}, complete},
-		"created and gone: asked for again":     {role, created, nil, notPresent, []string{status, "create Role ops/r (StepAbsent)"}, installing},
-		"present and deleted: waited for":       {role, present, []olmcore.Object{leaving}, present, []string{status}, installing},
-		"a role does not wait for an API":       {role, waitingAPI, []olmcore.Object{made}, present, []string{status}, complete},
-		"a CRD that is served: present":         {crd, unknown, []olmcore.Object{up}, present, []string{status}, complete},
-		"a CRD that was asked for: created":     {crd, notPresent, []olmcore.Object{up}, created, []string{status}, complete},
-		"a CRD that is not served: waited for":  {crd, notPresent, []olmcore.Object{down}, waitingAPI, []string{status}, installing},
-		"a CRD that becomes served: created":    {crd, waitingAPI, []olmcore.Object{up}, created, []string{status}, complete},
-		"a CRD that is still not served: waits": {crd, waitingAPI, []olmcore.Object{down}, waitingAPI, []string{status}, installing},
-		"a CRD that waits and differs: updated": {crd, waitingAPI, []olmcore.Object{old}, waitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, installing},
-		"a CRD that went away: asked for again": {crd, waitingAPI, nil, notPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, installing},
+		"unknown and absent: asked for":         {role, Unknown, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
+		"asked for and absent: asked again":     {role, NotPresent, nil, NotPresent, []string{"create Role ops/r (StepAbsent)"}, Installing},
+		"asked for and there: created":          {role, NotPresent, []olmcore.Object{made}, Created, []string{status}, Complete},
+		"unknown and there: present":            {role, Unknown, []olmcore.Object{made}, Present, []string{status}, Complete},
+		"unknown and different: updated":        {role, Unknown, []olmcore.Object{edited}, Unknown, []string{"update Role ops/r (StepDiffers)"}, Installing},
+		"asked for and different: updated":      {role, NotPresent, []olmcore.Object{edited}, Unknown, []string{status, "update Role ops/r (StepDiffers)"}, Installing},
+		"unknown and deleted: waited for":       {role, Unknown, []olmcore.Object{leaving}, Unknown, []string{status}, Installing},
+		"created and there: not compared":       {role, Created, []olmcore.Object{edited}, Created, []string{status}, Complete},
+		"created and gone: asked for again":     {role, Created, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
+		"present and deleted: waited for":       {role, Present, []olmcore.Object{leaving}, Present, []string{status}, Installing},
+		"a role does not wait for an API":       {role, WaitingAPI, []olmcore.Object{made}, Present, []string{status}, Complete},
+		"a CRD that is served: present":         {crd, Unknown, []olmcore.Object{up}, Present, []string{status}, Complete},
+		"a CRD that was asked for: created":     {crd, NotPresent, []olmcore.Object{up}, Created, []string{status}, Complete},
+		"a CRD that is not served: waited for":  {crd, NotPresent, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
+		"a CRD that becomes served: created":    {crd, WaitingAPI, []olmcore.Object{up}, Created, []string{status}, Complete},
+		"a CRD that is still not served: waits": {crd, WaitingAPI, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
+		"a CRD that waits and differs: updated": {crd, WaitingAPI, []olmcore.Object{old}, WaitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Installing},
+		"a CRD that went away: asked for again": {crd, WaitingAPI, nil, NotPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, Installing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := withStatus(c.recorded, c.step.DeepCopy())
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(live), with(c.observed...))
+			s := WithStatus(c.recorded, c.step.DeepCopy())
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(live), with(c.observed...))
 			r := reconcile(t, in)
-			same(t, c.actions, describe(r))
+			Same(t, c.actions, Describe(r))
 			got := statusOf(in, r)
 			require.Equal(t, c.want, got.Plan[0].Status)
 			require.Equal(t, c.phase, got.Phase)
@@ -108,17 +110,17 @@ func TestStepStatus(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	generic := func(kind, apiVersion string) *v1alpha1.Step {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-		return step("", gvk.Group, gvk.Version, kind, "x", `{"apiVersion":"`+apiVersion+`","kind":"`+kind+`","metadata":{"name":"x"}}`)
+		return Step("", gvk.Group, gvk.Version, kind, "x", `{"apiVersion":"`+apiVersion+`","kind":"`+kind+`","metadata":{"name":"x"}}`)
 	}
-	stranger := csv("other.v1", func(c *v1alpha1.ClusterServiceVersion) {
+	stranger := CSV("other.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com"}}
 	})
-	owner := step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
+	owner := Step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1",
 		`{"metadata":{"name":"a.v1"},"spec":{"customresourcedefinitions":{"owned":[{"name":"things.example.com"}]}}}`)
 	unnamed := func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = nil }
-	served := installed(crdObject("v0", "v1"), true)
+	served := Installed(CRDObject("v0", "v1"), true)
 	served.Status.StoredVersions = []string{"v0", "v1"}
-	clusterScoped := crdStep("", "v1")
+	clusterScoped := CRDStep("", "v1")
 	const invalidData = "the InstallPlan contains invalid data"
 
 	for name, c := range map[string]struct {
@@ -130,27 +132,27 @@ func TestRefusals(t *testing.T) {
 		final    bool
 	}{
 		"no step":                 {step: nil, want: invalidData, final: true},
-		"no kind":                 {step: step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
-		"no name":                 {step: step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
-		"a status that is none":   {step: withStatus("Odd", roleStep("", "r")), want: invalidData, final: true},
-		"an unsupported resource": {step: withStatus("UnsupportedResource", roleStep("", "r")), want: invalidData, final: true},
+		"no kind":                 {step: Step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
+		"no name":                 {step: Step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
+		"a status that is none":   {step: WithStatus("Odd", RoleStep("", "r")), want: invalidData, final: true},
+		"an unsupported resource": {step: WithStatus("UnsupportedResource", RoleStep("", "r")), want: invalidData, final: true},
 		"a bundle that was not unpacked": {
-			step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm","replaces":"","properties":"{}"}`),
+			step: Step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm","replaces":"","properties":"{}"}`),
 			want: "error finding unpacked bundle configmap for ref {ConfigMap h olm c olm  {}}: configmaps \"h\" not found",
 		},
-		"a reference that lacks a field": {step: step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
+		"a reference that lacks a field": {step: Step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
 			want: "error parsing step manifest: x: it has no metadata"},
-		"a reference in a step of a generic kind": {step: step("", "policy", "v1", "PodDisruptionBudget", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
+		"a reference in a step of a generic kind": {step: Step("", "policy", "v1", "PodDisruptionBudget", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c"}`), final: true,
 			want: "error decoding x object to an unstructured object: it has no metadata"},
-		"no JSON": {step: step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
+		"no JSON": {step: Step("", "", "v1", "Role", "x", `{"metadata":`), final: true,
 			want: "error parsing step manifest: x: unexpected end of JSON input"},
-		"another kind": {step: step("", "", "v1", "Role", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}`), final: true,
+		"another kind": {step: Step("", "", "v1", "Role", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}`), final: true,
 			want: "error parsing step manifest: x: kind is Service"},
-		"a broken CRD": {step: step("", "", "v1", "CustomResourceDefinition", "x", `[]`), final: true,
+		"a broken CRD": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `[]`), final: true,
 			want: "v1 crd unmarshaling failed: json: cannot unmarshal array into Go value of type map[string]interface {}"},
-		"a CRD version that never was": {step: step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v7","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
+		"a CRD version that never was": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v7","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "CRD APIVersion from manifest not supported: apiextensions.k8s.io/v7", final: true},
-		"a CRD version that is gone": {step: step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
+		"a CRD version that is gone": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "api-server resource not found installing CustomResourceDefinition x: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
 		"a kind that is not supported": {step: generic("Gizmo", "example.com/v1"), want: invalidData, final: true},
 		"a version that is not served": {step: generic("ServiceMonitor", "monitoring.coreos.com/v1"),
@@ -160,29 +162,29 @@ func TestRefusals(t *testing.T) {
 		"another owner of a CRD": {step: owner, observed: []olmcore.Object{stranger}, change: unnamed,
 			want: "pre-existing CRD owners found for owned CRD(s) of dependent CSV a.v1"},
 		"several owners of a CRD": {step: owner, change: unnamed,
-			observed: []olmcore.Object{stranger, csv("more.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec = stranger.Spec })},
+			observed: []olmcore.Object{stranger, CSV("more.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Spec = stranger.Spec })},
 			want:     "error checking crd owners for: a.v1: Existing CSVs [more.v1 other.v1] in namespace ops all claim to own CRD things.example.com"},
-		"a copy has the name": {step: csvStep("a.v1"),
-			observed: []olmcore.Object{csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "there"} })},
+		"a copy has the name": {step: CSVStep("a.v1"),
+			observed: []olmcore.Object{CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "there"} })},
 			want:     "a copy of ClusterServiceVersion a.v1 from namespace there exists here"},
-		"a stored version would be lost": {step: crdStep("", "v1"), observed: []olmcore.Object{served},
+		"a stored version would be lost": {step: CRDStep("", "v1"), observed: []olmcore.Object{served},
 			want: `risk of data loss updating "things.example.com": new CRD removes version v0 that is listed as a stored version on the existing CRD`},
-		"no versions": {step: crdStep(""), want: "could not find any versions in the new CRD"},
-		"the kind cannot change": {step: step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", func() any {
-			crd := crdObject("v1")
+		"no versions": {step: CRDStep(""), want: "could not find any versions in the new CRD"},
+		"the kind cannot change": {step: Step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", func() any {
+			crd := CRDObject("v1")
 			crd.Spec.Names.Kind = "Object"
 			return crd
-		}()), observed: []olmcore.Object{installed(crdObject("v1"), true)},
+		}()), observed: []olmcore.Object{Installed(CRDObject("v1"), true)},
 			want: "CustomResourceDefinition things.example.com: spec.names.kind is immutable"},
 		"the scope cannot change": {step: clusterScoped,
 			observed: []olmcore.Object{func() olmcore.Object {
-				crd := installed(crdObject("v0"), true)
+				crd := Installed(CRDObject("v0"), true)
 				crd.Spec.Scope = apiextensionsv1.ClusterScoped
 				return crd
 			}()},
 			want: "CustomResourceDefinition things.example.com: spec.scope is immutable"},
-		"a resource would become invalid": {step: crdStep("", "v1"), observed: []olmcore.Object{func() olmcore.Object {
-			crd := installed(crdObject("v1"), true)
+		"a resource would become invalid": {step: CRDStep("", "v1"), observed: []olmcore.Object{func() olmcore.Object {
+			crd := Installed(CRDObject("v1"), true)
 			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "older"
 			return crd
 		}()},
@@ -190,32 +192,32 @@ func TestRefusals(t *testing.T) {
 				in.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "things.example.com", Version: "v1", Namespace: "n", Name: "t", New: []string{"too big"}})
 			},
 			want: `error validating existing CRs against new CRD's schema for "things.example.com": error validating example.com/v1, Kind=Thing "n/t": updated validation is too restrictive: too big`},
-		"the pull Secret is not there": {step: step("", "", "v1", "Secret", "pull", ``),
+		"the pull Secret is not there": {step: Step("", "", "v1", "Secret", "pull", ``),
 			want: `secret pull does not exist - secrets "pull" not found`},
-		"a label that is none": {step: step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,
+		"a label that is none": {step: Step("a/b", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"}}`), final: true,
 			want: `ClusterRole x: label olm.owner="a/b" is not valid`},
-		"an object without a name": {step: step("", "", "v1", "Service", "x-", `{"metadata":{"generateName":"x-"}}`),
+		"an object without a name": {step: Step("", "", "v1", "Service", "x-", `{"metadata":{"generateName":"x-"}}`),
 			want: "object of step x- has no name"},
-		"an owner that has no UID yet": {step: roleStep("gone.v1", "r"), observed: []olmcore.Object{csv("gone.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" })},
+		"an owner that has no UID yet": {step: RoleStep("gone.v1", "r"), observed: []olmcore.Object{CSV("gone.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "" })},
 			want: `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`},
-		"an owner that is nowhere": {step: roleStep("gone.v1", "r"),
+		"an owner that is nowhere": {step: RoleStep("gone.v1", "r"),
 			want: `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`},
 		"a binding of somebody else to another role": {
-			step: step("", "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"ClusterRole","name":"new"}}`),
-			observed: []olmcore.Object{&rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"),
+			step: Step("", "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"ClusterRole","name":"new"}}`),
+			observed: []olmcore.Object{&rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"),
 				RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "old"}}},
 			want: "ClusterRoleBinding x exists and its roleRef is immutable"},
-		"an account that is gone": {step: roleStep("", "r"), want: `serviceaccounts "scoped" not found`,
+		"an account that is gone": {step: RoleStep("", "r"), want: `serviceaccounts "scoped" not found`,
 			change: func(p *v1alpha1.InstallPlan) {
-				p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: ns, Name: "scoped"}
+				p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: NS, Name: "scoped"}
 			},
 			in: func(in *installplan.Input) {
 				in.OperatorGroups.Items[0].Spec.ServiceAccountName = "scoped"
-				in.OperatorGroups.Items[0].Status.ServiceAccountRef = &corev1.ObjectReference{Namespace: ns, Name: "scoped"}
+				in.OperatorGroups.Items[0].Status.ServiceAccountRef = &corev1.ObjectReference{Namespace: NS, Name: "scoped"}
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan(installing, []*v1alpha1.Step{c.step, crdStepNamed("others.example.com")}, started(time.Second))
+			p := Plan(Installing, []*v1alpha1.Step{c.step, crdStepNamed("others.example.com")}, Started(time.Second))
 			if c.change != nil {
 				c.change(p)
 			}
@@ -224,20 +226,20 @@ func TestRefusals(t *testing.T) {
 				c.in(&in)
 			}
 			r := reconcile(t, in)
-			same(t, []string{status}, describe(r))
+			Same(t, []string{status}, Describe(r))
 			got := statusOf(in, r)
-			require.Equal(t, unknown, got.Plan[len(got.Plan)-1].Status, "the other object was not asked for")
+			require.Equal(t, Unknown, got.Plan[len(got.Plan)-1].Status, "the other object was not asked for")
 			if c.final {
 				require.Equal(t, c.want, got.Message)
-				require.Equal(t, failed, got.Phase)
+				require.Equal(t, Failed, got.Phase)
 				return
 			}
 			require.Equal(t, "retrying execution due to error: "+c.want, got.Message)
-			require.Equal(t, installing, got.Phase)
+			require.Equal(t, Installing, got.Phase)
 			require.Contains(t, r.Diagnostics, diagnostic(p, olmcore.Warning, installplan.ReasonStepRefused, "status.plan[0]", c.want))
 
 			// Before approval the same is said, and nothing is written.
-			p.Status.Phase, p.Spec.Approval, p.Spec.Approved = requiresApproval, v1alpha1.ApprovalManual, false
+			p.Status.Phase, p.Spec.Approval, p.Spec.Approved = RequiresApproval, v1alpha1.ApprovalManual, false
 			r = reconcile(t, in)
 			require.Empty(t, r.Actions)
 			require.Contains(t, r.Diagnostics, diagnostic(p, olmcore.Warning, installplan.ReasonStepRefused, "status.plan[0]", c.want))
@@ -248,16 +250,16 @@ func TestRefusals(t *testing.T) {
 // TestOneStep has steps that are judged by a detail: what is done about each, and what the plan says.
 func TestOneStep(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
-	served := applied(t, crdStep("", "v1"))
+	served := applied(t, CRDStep("", "v1"))
 	thing := func(version string) *v1alpha1.Step {
-		return step("", "example.com", version, "Thing", "x", `{"apiVersion":"example.com/`+version+`","kind":"Thing","metadata":{"name":"x"}}`)
+		return Step("", "example.com", version, "Thing", "x", `{"apiVersion":"example.com/`+version+`","kind":"Thing","metadata":{"name":"x"}}`)
 	}
 	optional := func(s *v1alpha1.Step) *v1alpha1.Step { s.Optional = true; return s }
-	bound, scope := scopedTo(&corev1.ObjectReference{Namespace: ns, Name: "scoped"})
+	bound, scope := scopedTo(&corev1.ObjectReference{Namespace: NS, Name: "scoped"})
 	copiedFrom := func(change func(*v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
-		return csv("a.v1", change)
+		return CSV("a.v1", change)
 	}
-	misnamed := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)
+	misnamed := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)
 	for name, c := range map[string]struct {
 		steps    []*v1alpha1.Step
 		observed []olmcore.Object
@@ -268,58 +270,58 @@ func TestOneStep(t *testing.T) {
 		message  string
 		phase    v1alpha1.InstallPlanPhase
 	}{
-		"a step that is none leaves the others in place": {steps: []*v1alpha1.Step{nil, roleStep("", "r")}, actions: []string{status},
-			statuses: []v1alpha1.StepStatus{unknown}, message: "the InstallPlan contains invalid data", phase: failed},
+		"a step that is none leaves the others in place": {steps: []*v1alpha1.Step{nil, RoleStep("", "r")}, actions: []string{status},
+			statuses: []v1alpha1.StepStatus{Unknown}, message: "the InstallPlan contains invalid data", phase: Failed},
 		"kinds that a plan may define keep their place": {
-			steps:   []*v1alpha1.Step{step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`), roleStep("", "r")},
-			actions: []string{status, "create PodDisruptionBudget ops/x (StepAbsent)", "create Role ops/r (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent, notPresent}, phase: installing},
-		"what was created under another name stays Created": {steps: []*v1alpha1.Step{withStatus(created, misnamed)}, observed: []olmcore.Object{applied(t, misnamed)},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{created}, phase: complete},
-		"a definition needs no account": {steps: []*v1alpha1.Step{crdStep("", "v1")}, change: bound, in: scope,
-			actions: []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent}, phase: installing},
-		"a version that became a copy": {steps: []*v1alpha1.Step{withStatus(present, csvStep("a.v1"))},
+			steps:   []*v1alpha1.Step{Step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x"}}`), RoleStep("", "r")},
+			actions: []string{status, "create PodDisruptionBudget ops/x (StepAbsent)", "create Role ops/r (StepAbsent)"}, statuses: []v1alpha1.StepStatus{NotPresent, NotPresent}, phase: Installing},
+		"what was created under another name stays Created": {steps: []*v1alpha1.Step{WithStatus(Created, misnamed)}, observed: []olmcore.Object{applied(t, misnamed)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Created}, phase: Complete},
+		"a definition needs no account": {steps: []*v1alpha1.Step{CRDStep("", "v1")}, change: bound, in: scope,
+			actions: []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, statuses: []v1alpha1.StepStatus{NotPresent}, phase: Installing},
+		"a version that became a copy": {steps: []*v1alpha1.Step{WithStatus(Present, CSVStep("a.v1"))},
 			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "there"} })},
-			actions:  []string{status}, statuses: []v1alpha1.StepStatus{present}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: installing},
-		"a copy, as its status says": {steps: []*v1alpha1.Step{csvStep("a.v1")},
+			actions:  []string{status}, statuses: []v1alpha1.StepStatus{Present}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: Installing},
+		"a copy, as its status says": {steps: []*v1alpha1.Step{CSVStep("a.v1")},
 			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })},
-			actions:  []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace  exists here", phase: installing},
-		"a copy, as its annotation says": {steps: []*v1alpha1.Step{csvStep("a.v1")},
+			actions:  []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace  exists here", phase: Installing},
+		"a copy, as its annotation says": {steps: []*v1alpha1.Step{CSVStep("a.v1")},
 			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) {
 				c.Annotations = map[string]string{"olm.operatorNamespace": "there"}
 			})},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: installing},
-		"no copy, as it says where it runs": {steps: []*v1alpha1.Step{csvStep("a.v1")},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "retrying execution due to error: a copy of ClusterServiceVersion a.v1 from namespace there exists here", phase: Installing},
+		"no copy, as it says where it runs": {steps: []*v1alpha1.Step{CSVStep("a.v1")},
 			observed: []olmcore.Object{copiedFrom(func(c *v1alpha1.ClusterServiceVersion) {
-				c.Annotations = map[string]string{"olm.operatorNamespace": ns}
+				c.Annotations = map[string]string{"olm.operatorNamespace": NS}
 			})},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{present}, phase: complete},
-		"an optional step that was left out": {steps: []*v1alpha1.Step{optional(withStatus(v1alpha1.StepStatusNotCreated, thing("v1")))},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: complete},
-		"a step that was left out and is not optional": {steps: []*v1alpha1.Step{withStatus(v1alpha1.StepStatusNotCreated, thing("v1"))},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, message: "the InstallPlan contains invalid data", phase: failed},
-		"an optional step that is refused for another reason": {steps: []*v1alpha1.Step{optional(step("", "", "v1", "Role", "x", `{}`))},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: it has no metadata", phase: failed},
-		"a namespace in the manifest of what has none": {steps: []*v1alpha1.Step{step("", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x","namespace":"there"}}`)},
-			actions: []string{status, "create ClusterRole x (StepAbsent)"}, statuses: []v1alpha1.StepStatus{notPresent}, phase: installing},
-		"a manifest of the same kind and another group": {steps: []*v1alpha1.Step{step("", rbac, "v1", "Role", "x", `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"x"}}`)},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: kind is Role.example.com", phase: failed},
-		"a generic kind with the manifest of another": {steps: []*v1alpha1.Step{step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"}}`)},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "error parsing step manifest: x: kind is NetworkPolicy.networking.k8s.io", phase: failed},
-		"a version that the plan's definition does not have": {steps: []*v1alpha1.Step{crdStep("", "v1"), thing("v2")}, observed: []olmcore.Object{served},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Present}, phase: Complete},
+		"an optional step that was left out": {steps: []*v1alpha1.Step{optional(WithStatus(v1alpha1.StepStatusNotCreated, thing("v1")))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete},
+		"a step that was left out and is not optional": {steps: []*v1alpha1.Step{WithStatus(v1alpha1.StepStatusNotCreated, thing("v1"))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, message: "the InstallPlan contains invalid data", phase: Failed},
+		"an optional step that is refused for another reason": {steps: []*v1alpha1.Step{optional(Step("", "", "v1", "Role", "x", `{}`))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "error parsing step manifest: x: it has no metadata", phase: Failed},
+		"a namespace in the manifest of what has none": {steps: []*v1alpha1.Step{Step("", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x","namespace":"there"}}`)},
+			actions: []string{status, "create ClusterRole x (StepAbsent)"}, statuses: []v1alpha1.StepStatus{NotPresent}, phase: Installing},
+		"a manifest of the same kind and another group": {steps: []*v1alpha1.Step{Step("", rbac, "v1", "Role", "x", `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"x"}}`)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "error parsing step manifest: x: kind is Role.example.com", phase: Failed},
+		"a generic kind with the manifest of another": {steps: []*v1alpha1.Step{Step("", "policy", "v1", "PodDisruptionBudget", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"}}`)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "error parsing step manifest: x: kind is NetworkPolicy.networking.k8s.io", phase: Failed},
+		"a version that the plan's definition does not have": {steps: []*v1alpha1.Step{CRDStep("", "v1"), thing("v2")}, observed: []olmcore.Object{served},
 			in:      func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} },
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{present, unknown}, phase: installing,
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Present, Unknown}, phase: Installing,
 			message: "retrying execution due to error: api-server resource not found installing Thing x: GroupVersionKind example.com/v2, Kind=Thing not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
 		"a definition of the plan for the same kind of another group": {
-			steps: []*v1alpha1.Step{crdStep("", "v1"), step("", "other.com", "v1", "Thing", "x", `{"apiVersion":"other.com/v1","kind":"Thing","metadata":{"name":"x"}}`)},
-			in:    func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} }, actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown, unknown}, phase: installing,
+			steps: []*v1alpha1.Step{CRDStep("", "v1"), Step("", "other.com", "v1", "Thing", "x", `{"apiVersion":"other.com/v1","kind":"Thing","metadata":{"name":"x"}}`)},
+			in:    func(in *installplan.Input) { in.Config.SupportedKinds = []string{"Thing"} }, actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown, Unknown}, phase: Installing,
 			message: "retrying execution due to error: api-server resource not found installing Thing x: GroupVersionKind other.com/v1, Kind=Thing not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
-		"the account default is the API server's": {steps: []*v1alpha1.Step{step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default","labels":{"a":"b"}}}`)},
-			observed: []olmcore.Object{&corev1.ServiceAccount{ObjectMeta: meta("default")}}, actions: []string{status}, statuses: []v1alpha1.StepStatus{present}, phase: complete},
-		"the account default is waited for": {steps: []*v1alpha1.Step{step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default"}}`)},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{unknown}, message: "waiting for ServiceAccount default", phase: installing},
+		"the account default is the API server's": {steps: []*v1alpha1.Step{Step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default","labels":{"a":"b"}}}`)},
+			observed: []olmcore.Object{&corev1.ServiceAccount{ObjectMeta: Meta("default")}}, actions: []string{status}, statuses: []v1alpha1.StepStatus{Present}, phase: Complete},
+		"the account default is waited for": {steps: []*v1alpha1.Step{Step("", "", "v1", "ServiceAccount", "default", `{"metadata":{"name":"default"}}`)},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "waiting for ServiceAccount default", phase: Installing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan(installing, c.steps, started(time.Second))
+			p := Plan(Installing, c.steps, Started(time.Second))
 			if c.change != nil {
 				c.change(p)
 			}
@@ -329,8 +331,8 @@ func TestOneStep(t *testing.T) {
 			}
 			r := reconcile(t, in)
 			got := statusOf(in, r)
-			require.Equal(t, c.actions, describe(r))
-			require.Equal(t, c.statuses, statuses(got))
+			require.Equal(t, c.actions, Describe(r))
+			require.Equal(t, c.statuses, Statuses(got))
 			require.Equal(t, c.message, got.Message)
 			require.Equal(t, c.phase, got.Phase)
 			for _, a := range r.Actions {
@@ -344,34 +346,34 @@ func TestOneStep(t *testing.T) {
 
 // TestOptionalStepWithoutItsAPIIsLeftOut: the plan completes without it.
 func TestOptionalStepWithoutItsAPIIsLeftOut(t *testing.T) {
-	s := step("", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`)
+	s := Step("", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`)
 	s.Optional = true
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)))
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)))
 	r := reconcile(t, in)
-	require.Equal(t, complete, statusOf(in, r).Phase)
-	require.Equal(t, []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, statuses(statusOf(in, r)))
-	require.Equal(t, []string{installplan.ReasonOptionalStepSkipped}, reasons(r))
+	require.Equal(t, Complete, statusOf(in, r).Phase)
+	require.Equal(t, []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, Statuses(statusOf(in, r)))
+	require.Equal(t, []string{installplan.ReasonOptionalStepSkipped}, Reasons(r))
 }
 
 // TestKindThatAnotherStepDefinesIsWaitedFor: a step whose kind another step defines is no error before that is done.
 func TestKindThatAnotherStepDefinesIsWaitedFor(t *testing.T) {
-	crd := crdObject("v1")
+	crd := CRDObject("v1")
 	crd.Name, crd.Spec.Group = "consolelinks.example.com", "example.com"
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "ConsoleLink", Plural: "consolelinks"}
-	link := step("", "example.com", "v1", "ConsoleLink", "l", `{"apiVersion":"example.com/v1","kind":"ConsoleLink","metadata":{"name":"l"}}`)
-	define := step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
-	in := input(plan(installing, []*v1alpha1.Step{link, define}, started(time.Second)))
-	require.Equal(t, []string{status, "create CustomResourceDefinition consolelinks.example.com (StepAbsent)"}, describe(reconcile(t, in)))
-	in = input(plan(installing, []*v1alpha1.Step{link, withStatus(created, define)}, started(time.Second)), with(installed(crd, true)))
-	require.Equal(t, []string{status, "create ConsoleLink ops/l (StepAbsent)"}, describe(reconcile(t, in)))
+	link := Step("", "example.com", "v1", "ConsoleLink", "l", `{"apiVersion":"example.com/v1","kind":"ConsoleLink","metadata":{"name":"l"}}`)
+	define := Step("", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+	in := input(Plan(Installing, []*v1alpha1.Step{link, define}, Started(time.Second)))
+	require.Equal(t, []string{status, "create CustomResourceDefinition consolelinks.example.com (StepAbsent)"}, Describe(reconcile(t, in)))
+	in = input(Plan(Installing, []*v1alpha1.Step{link, WithStatus(Created, define)}, Started(time.Second)), with(Installed(crd, true)))
+	require.Equal(t, []string{status, "create ConsoleLink ops/l (StepAbsent)"}, Describe(reconcile(t, in)))
 }
 
 // TestSubscriptionOfADependencyComesFirst: before the version that needs it is there, so that nothing is AtLatestKnown
 // without its dependencies.
 func TestSubscriptionOfADependencyComesFirst(t *testing.T) {
-	sub := step("a.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"dep"}}`)
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{csvStep("a.v1"), sub}, started(time.Second))))
-	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)", "create Subscription ops/dep (StepAbsent)"}, describe(r))
+	sub := Step("a.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"dep"}}`)
+	r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1"), sub}, Started(time.Second))))
+	require.Equal(t, []string{status, "create ClusterServiceVersion ops/a.v1 (StepAbsent)", "create Subscription ops/dep (StepAbsent)"}, Describe(r))
 	require.Equal(t, "install-x", r.Actions[2].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
 }
 
@@ -389,7 +391,7 @@ func TestPlansAreExecuted(t *testing.T) {
 			spec: {group: autoscaling.k8s.io, scope: Namespaced, names: {kind: VerticalPodAutoscaler, plural: verticalpodautoscalers},
 			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 	)
-	withTokens := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{"olm.managed": "true"}},
+	withTokens := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "x", Labels: map[string]string{"olm.managed": "true"}},
 		Secrets: []corev1.ObjectReference{{Name: "token"}}}
 	for name, c := range map[string]struct {
 		existing []olmcore.Object
@@ -443,7 +445,7 @@ func TestPlansAreExecuted(t *testing.T) {
 			},
 		},
 		"a Service that has an address": {
-			existing: []olmcore.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s", Labels: map[string]string{"olm.managed": "true"}},
+			existing: []olmcore.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "s", Labels: map[string]string{"olm.managed": "true"}},
 				Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.9", Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 8080}}}}},
 			steps: []*v1alpha1.Step{written(t, "a.v1", versionText), written(t, "a.v1", `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ClusterIP, ports: [{port: 80}]}}`)},
 			want: []string{`{apiVersion: v1, kind: Service, metadata: {namespace: ops, name: s, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]},
@@ -451,16 +453,16 @@ func TestPlansAreExecuted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := world(t, c.existing...)
+			cluster := World(t, c.existing...)
 			p := executed(t, cluster, "install-x", c.steps...)
-			require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+			require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 			var want, got strings.Builder
 			for _, text := range c.want {
 				expected := parsed(t, text)
-				want.WriteString(normal(t, text) + "---\n")
+				want.WriteString(Normal(t, text) + "---\n")
 				for _, o := range cluster.Objects() {
 					if olmcore.KeyOf(o) == olmcore.KeyOf(expected) {
-						got.WriteString(normal(t, shown(t, cluster, o)) + "---\n")
+						got.WriteString(Normal(t, Shown(t, cluster, o)) + "---\n")
 					}
 				}
 			}
@@ -483,16 +485,16 @@ func TestSupportedKinds(t *testing.T) {
 	}
 	for kind, want := range supported {
 		t.Run(kind, func(t *testing.T) {
-			crd := crdObject("v1")
+			crd := CRDObject("v1")
 			crd.Name, crd.Spec.Names = "plural.example.com", apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: "plural"}
-			in := input(plan(installing, []*v1alpha1.Step{step("", "example.com", "v1", kind, "x", `{"apiVersion":"example.com/v1","kind":"`+kind+`","metadata":{"name":"x"}}`)},
-				started(time.Second)), with(installed(crd, true)))
+			in := input(Plan(Installing, []*v1alpha1.Step{Step("", "example.com", "v1", kind, "x", `{"apiVersion":"example.com/v1","kind":"`+kind+`","metadata":{"name":"x"}}`)},
+				Started(time.Second)), with(Installed(crd, true)))
 			r := reconcile(t, in)
 			if want {
-				require.Equal(t, []string{status, "create " + kind + " ops/x (StepAbsent)"}, describe(r))
+				require.Equal(t, []string{status, "create " + kind + " ops/x (StepAbsent)"}, Describe(r))
 				return
 			}
-			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, []string{status}, Describe(r))
 			require.Equal(t, v1alpha1.StepStatusUnsupportedResource, statusOf(in, r).Plan[0].Status)
 			require.Equal(t, "the InstallPlan contains invalid data", statusOf(in, r).Message)
 		})
@@ -501,20 +503,20 @@ func TestSupportedKinds(t *testing.T) {
 
 // TestNewObjectsHaveComponentLabels, so that no second writer is needed.
 func TestNewObjectsHaveComponentLabels(t *testing.T) {
-	const a, b = olmcore.ComponentLabelPrefix + "a." + ns, olmcore.ComponentLabelPrefix + "b." + ns
+	const a, b = olmcore.ComponentLabelPrefix + "a." + NS, olmcore.ComponentLabelPrefix + "b." + NS
 	steps := []*v1alpha1.Step{
-		csvStep("a.v1"), csvStep("b.v1"), crdStep("a.v1", "v1"), roleStep("a.v1", "r"),
-		step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`),
-		step("b.v1", "", "v1", "ConfigMap", "new", `{"metadata":{"name":"new"}}`),
-		step("a.v1", "", "v1", "ConfigMap", "ours", `{"metadata":{"name":"ours"},"data":{"a":"1"}}`),
-		step("b.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"b","startingCSV":"b.v1"}}`),
-		step("", "", "v1", "ConfigMap", "of no version", `{"metadata":{"name":"of no version"}}`),
+		CSVStep("a.v1"), CSVStep("b.v1"), CRDStep("a.v1", "v1"), RoleStep("a.v1", "r"),
+		Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "c", `{"metadata":{"name":"c"}}`),
+		Step("b.v1", "", "v1", "ConfigMap", "new", `{"metadata":{"name":"new"}}`),
+		Step("a.v1", "", "v1", "ConfigMap", "ours", `{"metadata":{"name":"ours"},"data":{"a":"1"}}`),
+		Step("b.v1", "operators.coreos.com", "v1alpha1", "Subscription", "dep", `{"metadata":{"name":"dep"},"spec":{"name":"b","startingCSV":"b.v1"}}`),
+		Step("", "", "v1", "ConfigMap", "of no version", `{"metadata":{"name":"of no version"}}`),
 	}
-	sub := subscription("a", refersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
-	ours := managed(&corev1.ConfigMap{ObjectMeta: meta("ours")})
+	sub := Subscription("a", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "a.v1" })
+	ours := managed(&corev1.ConfigMap{ObjectMeta: Meta("ours")})
 	written := map[string]map[string]string{}
-	for _, versions := range [][]olmcore.Object{nil, {csv("a.v1"), csv("b.v1")}} {
-		in := input(plan(installing, steps, ownedBy(sub), started(time.Second)), with(sub, ours), with(versions...))
+	for _, versions := range [][]olmcore.Object{nil, {CSV("a.v1"), CSV("b.v1")}} {
+		in := input(Plan(Installing, steps, OwnedBy(sub), Started(time.Second)), with(sub, ours), with(versions...))
 		for _, action := range reconcile(t, in).Actions {
 			_, target, _ := action.Describe()
 			labels := map[string]string{}
@@ -534,15 +536,15 @@ func TestNewObjectsHaveComponentLabels(t *testing.T) {
 		}
 		return labels
 	}
-	same(t, map[string]map[string]string{
+	Same(t, map[string]map[string]string{
 		"ClusterServiceVersion a.v1": of(a), "ClusterServiceVersion b.v1": of(b), "Subscription dep": of(b),
 		"CustomResourceDefinition things.example.com": of(a), "Role r": of(a), "ClusterRole c": of(a),
 		"ConfigMap new": of(b), "ConfigMap ours": of(), "ConfigMap of no version": of(),
 	}, written)
 
 	// They are no content: an object that lacks one is not written for it.
-	done := applied(t, roleStep("a.v1", "r"), csv("a.v1"))
+	done := applied(t, RoleStep("a.v1", "r"), CSV("a.v1"))
 	require.NotContains(t, done.GetLabels(), a)
-	in := input(plan(installing, []*v1alpha1.Step{roleStep("a.v1", "r")}, ownedBy(sub), started(time.Second)), with(sub, csv("a.v1"), done))
-	require.Equal(t, complete, statusOf(in, reconcile(t, in)).Phase)
+	in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("a.v1", "r")}, OwnedBy(sub), Started(time.Second)), with(sub, CSV("a.v1"), done))
+	require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 }

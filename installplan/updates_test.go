@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -24,13 +26,13 @@ import (
 
 // mergedMeta is the metadata of a managed object after an update.
 func mergedMeta(name string) metav1.ObjectMeta {
-	m := meta(name)
+	m := Meta(name)
 	m.Labels = map[string]string{"olm.managed": "true", "theirs": "kept", "ours": "new"}
 	m.Annotations = map[string]string{"theirs": "kept", "ours": "new"}
 	m.Finalizers = []string{"theirs"}
 	m.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"},
-		olmcore.OwnerReferenceTo(csv("a.v1")),
+		olmcore.OwnerReferenceTo(CSV("a.v1")),
 	}
 	return m
 }
@@ -45,7 +47,7 @@ const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{
 func TestServiceAccountsAreMerged(t *testing.T) {
 	type account = corev1.ServiceAccount
 	owner := func(name string, controller bool) metav1.OwnerReference {
-		return metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: name, UID: csv(name).UID,
+		return metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: name, UID: CSV(name).UID,
 			Controller: new(controller), BlockOwnerDeletion: new(false)}
 	}
 	flagless := func(name string) metav1.OwnerReference {
@@ -54,7 +56,7 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 		return r
 	}
 	have := func(change func(*account)) *account {
-		a := &account{ObjectMeta: meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}}}
+		a := &account{ObjectMeta: Meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}}}
 		a.Labels = map[string]string{"olm.managed": "true"}
 		change(a)
 		return a
@@ -75,7 +77,7 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 		"none there": {want: have(func(a *account) {
 			a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
 			owned(owner("a.v1", false))(a)
-		}), status: notPresent},
+		}), status: NotPresent},
 		"annotations are joined, the manifest wins": {
 			have:     have(func(a *account) { a.Annotations = map[string]string{"theirs": "kept", "ours": "old"} }),
 			metadata: `,"annotations":{"ours":"new"}`,
@@ -103,16 +105,16 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 			want: have(func(a *account) {
 				a.UID, a.ResourceVersion, a.CreationTimestamp, a.Secrets = "", "", metav1.Time{}, nil
 				owned(flagless("a.v1"))(a)
-			}), status: notPresent},
+			}), status: NotPresent},
 		"two versions in the manifest, without UIDs": {have: have(owned()), metadata: `,"ownerReferences":[` + reference("a.v0", "") + `,` + reference("a.v1", "") + `]`,
 			want: have(owned(flagless("a.v0"), flagless("a.v1")))},
 		"a reference without UID is there": {have: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"})),
 			want: have(owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "odd"}, owner("a.v1", false)))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"`+c.metadata+`}}`)
-			versions := []olmcore.Object{csv("a.v0"), csv("a.v1")}
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(versions...))
+			s := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x"`+c.metadata+`}}`)
+			versions := []olmcore.Object{CSV("a.v0"), CSV("a.v1")}
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(versions...))
 			if c.have != nil {
 				in = input(in.InstallPlan, with(versions...), with(c.have))
 			}
@@ -126,16 +128,16 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 					got = a.After.DeepCopyObject().(*account)
 				}
 			}
-			require.NotNil(t, got, "%v", describe(r))
+			require.NotNil(t, got, "%v", Describe(r))
 			require.NotEmpty(t, got.Annotations[stepHash])
 			delete(got.Annotations, stepHash)
 			got.TypeMeta = metav1.TypeMeta{}
-			same(t, c.want, got)
-			require.Equal(t, cmp.Or(c.status, unknown), statusOf(in, r).Plan[0].Status)
+			Same(t, c.want, got)
+			require.Equal(t, cmp.Or(c.status, Unknown), statusOf(in, r).Plan[0].Status)
 
 			// Once it is there the step is done, and nothing more is written.
 			after := got.DeepCopy()
-			after.UID, after.ResourceVersion, after.CreationTimestamp = "uid-x", "2", born
+			after.UID, after.ResourceVersion, after.CreationTimestamp = "uid-x", "2", Born
 			for _, a := range r.Actions {
 				if u, ok := a.(olmcore.Update); ok {
 					after = u.After.(*account)
@@ -146,10 +148,10 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 			next := input(in.InstallPlan.DeepCopy(), with(versions...), with(after))
 			next.InstallPlan.Status = statusOf(in, r)
 			r = reconcile(t, next)
-			require.Equal(t, []string{status}, describe(r))
-			want := present
+			require.Equal(t, []string{status}, Describe(r))
+			want := Present
 			if c.have == nil {
-				want = created
+				want = Created
 			}
 			require.Equal(t, want, statusOf(next, r).Plan[0].Status)
 		})
@@ -161,45 +163,45 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 // OLM's case: a Service that has an address is updated.
 func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 	t.Run("Role", func(t *testing.T) {
-		have := managed(&rbacv1.Role{ObjectMeta: meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
-		got, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{`+oursMeta+`,"rules":[{"verbs":["get"]}]}`), have)
-		same(t, mergedMeta("x"), got.ObjectMeta)
-		same(t, []rbacv1.PolicyRule{{Verbs: []string{"get"}}}, got.Rules)
+		have := managed(&rbacv1.Role{ObjectMeta: Meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
+		got, _ := update(t, Step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{`+oursMeta+`,"rules":[{"verbs":["get"]}]}`), have)
+		Same(t, mergedMeta("x"), got.ObjectMeta)
+		Same(t, []rbacv1.PolicyRule{{Verbs: []string{"get"}}}, got.Rules)
 	})
 	t.Run("ServiceAccount", func(t *testing.T) {
-		have := managed(&corev1.ServiceAccount{ObjectMeta: meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}},
+		have := managed(&corev1.ServiceAccount{ObjectMeta: Meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}},
 			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}).(*corev1.ServiceAccount)
-		got, _ := update(t, step("a.v1", "", "v1", "ServiceAccount", "x", `{`+oursMeta+`,"imagePullSecrets":[{"name":"ours"},{"name":"theirs"}]}`), have)
-		same(t, mergedMeta("x"), got.ObjectMeta)
-		same(t, []corev1.ObjectReference{{Name: "token"}}, got.Secrets)
-		same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
+		got, _ := update(t, Step("a.v1", "", "v1", "ServiceAccount", "x", `{`+oursMeta+`,"imagePullSecrets":[{"name":"ours"},{"name":"theirs"}]}`), have)
+		Same(t, mergedMeta("x"), got.ObjectMeta)
+		Same(t, []corev1.ObjectReference{{Name: "token"}}, got.Secrets)
+		Same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
 	})
 	t.Run("Service", func(t *testing.T) {
-		have := managed(&corev1.Service{ObjectMeta: meta("x"), Spec: corev1.ServiceSpec{
+		have := managed(&corev1.Service{ObjectMeta: Meta("x"), Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"},
 			IPFamilies: []corev1.IPFamily{"IPv4"}, SessionAffinity: "None",
 			Ports: []corev1.ServicePort{{Name: "web", Port: 80, Protocol: "TCP", NodePort: 30080}},
 		}}).(*corev1.Service)
-		got, _ := update(t, step("a.v1", "", "v1", "Service", "x",
+		got, _ := update(t, Step("a.v1", "", "v1", "Service", "x",
 			`{`+oursMeta+`,"spec":{"type":"NodePort","ports":[{"name":"web","port":80},{"name":"more","port":81}]}}`), have)
-		same(t, mergedMeta("x"), got.ObjectMeta)
-		same(t, corev1.ServiceSpec{
+		Same(t, mergedMeta("x"), got.ObjectMeta)
+		Same(t, corev1.ServiceSpec{
 			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"}, IPFamilies: []corev1.IPFamily{"IPv4"},
 			Ports: []corev1.ServicePort{{Name: "web", Port: 80, NodePort: 30080}, {Name: "more", Port: 81}},
 		}, got.Spec)
 	})
 	t.Run("ConfigMap", func(t *testing.T) {
-		have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"old": "1"}}).(*corev1.ConfigMap)
-		got, _ := update(t, step("a.v1", "", "v1", "ConfigMap", "x", `{`+oursMeta+`,"data":{"new":"1"}}`), have)
-		same(t, mergedMeta("x"), got.ObjectMeta)
-		same(t, map[string]string{"new": "1"}, got.Data)
+		have := managed(&corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"old": "1"}}).(*corev1.ConfigMap)
+		got, _ := update(t, Step("a.v1", "", "v1", "ConfigMap", "x", `{`+oursMeta+`,"data":{"new":"1"}}`), have)
+		Same(t, mergedMeta("x"), got.ObjectMeta)
+		Same(t, map[string]string{"new": "1"}, got.Data)
 	})
 	t.Run("ClusterRole", func(t *testing.T) {
-		have := &rbacv1.ClusterRole{ObjectMeta: clusterMeta("x"), AggregationRule: &rbacv1.AggregationRule{}}
+		have := &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x"), AggregationRule: &rbacv1.AggregationRule{}}
 		have.Labels = map[string]string{"olm.owner": "old.v1", "theirs": "kept"}
-		got, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`), have)
-		same(t, map[string]string{
-			"olm.managed": "true", "theirs": "kept", "olm.owner": "a.v1", "olm.owner.namespace": ns,
+		got, _ := update(t, Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`), have)
+		Same(t, map[string]string{
+			"olm.managed": "true", "theirs": "kept", "olm.owner": "a.v1", "olm.owner.namespace": NS,
 			"olm.owner.kind": "ClusterServiceVersion", "olm.owner.uid": "uid-a.v1",
 		}, got.Labels)
 		require.Empty(t, got.OwnerReferences)
@@ -209,25 +211,25 @@ func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 
 // TestUnmanagedServiceAccountGetsPullSecrets beside its own, and keeps all that it has.
 func TestUnmanagedServiceAccountGetsPullSecrets(t *testing.T) {
-	have := &corev1.ServiceAccount{ObjectMeta: meta("s"), Secrets: []corev1.ObjectReference{{Name: "token"}},
+	have := &corev1.ServiceAccount{ObjectMeta: Meta("s"), Secrets: []corev1.ObjectReference{{Name: "token"}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "mine"}, {Name: "both"}}}
-	s := step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"},"imagePullSecrets":[{"name":"both"},{"name":"theirs"}]}`)
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
+	s := Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"},"imagePullSecrets":[{"name":"both"},{"name":"theirs"}]}`)
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), have))
 	after := reconcile(t, in).Actions[0].(olmcore.Update).After.DeepCopyObject().(*corev1.ServiceAccount)
 	want := have.DeepCopy()
 	want.ImagePullSecrets = append(want.ImagePullSecrets, corev1.LocalObjectReference{Name: "theirs"})
 	want.Annotations = map[string]string{stepHash: after.Annotations[stepHash]}
 	after.TypeMeta = metav1.TypeMeta{}
-	same(t, want, after)
+	Same(t, want, after)
 }
 
 // TestUnmanagedServiceAccountKeepsItsMetadata: a step adds to it what pulls images, and labels and annotations that it
 // does not have.
 func TestUnmanagedServiceAccountKeepsItsMetadata(t *testing.T) {
-	have := &corev1.ServiceAccount{ObjectMeta: meta("x")}
+	have := &corev1.ServiceAccount{ObjectMeta: Meta("x")}
 	have.Labels = map[string]string{"team": "users"}
 	have.Annotations = map[string]string{"eks.amazonaws.com/role-arn": "users"}
-	got, _ := update(t, step("a.v1", "", "v1", "ServiceAccount", "x",
+	got, _ := update(t, Step("a.v1", "", "v1", "ServiceAccount", "x",
 		`{"metadata":{"name":"x","labels":{"team":"evil","more":"1"},"annotations":{"eks.amazonaws.com/role-arn":"evil","more":"1"}}}`), have)
 	require.Equal(t, map[string]string{"team": "users", "more": "1"}, got.Labels)
 	require.Equal(t, map[string]string{"eks.amazonaws.com/role-arn": "users", "more": "1"}, got.Annotations)
@@ -239,22 +241,22 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 	old := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}
 	current := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "new"}
 	config := func(immutable *bool) olmcore.Object {
-		return &corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "1"}, BinaryData: map[string][]byte{"b": []byte("1")}, Immutable: immutable}
+		return &corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"a": "1"}, BinaryData: map[string][]byte{"b": []byte("1")}, Immutable: immutable}
 	}
 	secret := func(kind corev1.SecretType, immutable *bool) olmcore.Object {
-		return &corev1.Secret{ObjectMeta: meta("x"), Type: kind, Data: map[string][]byte{"a": []byte("1")}, Immutable: immutable}
+		return &corev1.Secret{ObjectMeta: Meta("x"), Type: kind, Data: map[string][]byte{"a": []byte("1")}, Immutable: immutable}
 	}
 	priority := func(value int32, policy *corev1.PreemptionPolicy) olmcore.Object {
-		return &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: clusterMeta("x"), Value: value, PreemptionPolicy: policy}
+		return &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: ClusterMeta("x"), Value: value, PreemptionPolicy: policy}
 	}
 	for name, c := range map[string]struct {
 		group, kind, manifest string
 		have                  olmcore.Object
 		field                 string
 	}{
-		"a binding of another role":         {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: old}, "roleRef"},
-		"a cluster binding of another role": {"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta("x"), RoleRef: old}, "roleRef"},
-		"a binding of the same role":        {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, ""},
+		"a binding of another role":         {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: old}, "roleRef"},
+		"a cluster binding of another role": {"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: old}, "roleRef"},
+		"a binding of the same role":        {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, ""},
 		"immutable data":                    {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data"},
 		"immutable binary data":             {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data"},
 		"data that is immutable no more":    {"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable"},
@@ -271,8 +273,8 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 			priority(1, new(corev1.PreemptLowerPriority)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := step("a.v1", c.group, "v1", c.kind, "x", c.manifest)
-			r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), managed(c.have))))
+			s := Step("a.v1", c.group, "v1", c.kind, "x", c.manifest)
+			r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), managed(c.have))))
 			require.Len(t, r.Actions, 1)
 			if c.field == "" {
 				require.IsType(t, olmcore.Update{}, r.Actions[0])
@@ -283,7 +285,7 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 			require.Equal(t, c.have.GetUID(), r.Actions[0].(olmcore.Delete).Target.UID)
 
 			c.have.SetLabels(nil)
-			in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), c.have))
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), c.have))
 			message := statusOf(in, reconcile(t, in)).Message
 			require.Equal(t, "retrying execution due to error: "+olmcore.KeyOf(c.have).Kind+" x exists and its "+c.field+" is immutable", message, "a user's is kept")
 		})
@@ -294,88 +296,88 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 //
 // OLM's case: one account in two steps: merged, its secrets stay.
 func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
-	first := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
-	second := step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)
-	in := input(plan(installing, []*v1alpha1.Step{first, second}, started(time.Second)), with(csv("a.v1")))
+	first := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
+	second := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)
+	in := input(Plan(Installing, []*v1alpha1.Step{first, second}, Started(time.Second)), with(CSV("a.v1")))
 	r := reconcile(t, in)
-	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)"}, describe(r))
+	require.Equal(t, []string{status, "create ServiceAccount ops/x (StepAbsent)"}, Describe(r))
 	made := r.Actions[1].(olmcore.Create).Object.(*corev1.ServiceAccount)
 	require.Equal(t, map[string]string{"olm.managed": "true", "a": "1", "b": "2"}, made.Labels)
-	same(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, made.ImagePullSecrets)
-	require.Equal(t, []v1alpha1.StepStatus{notPresent, notPresent}, statuses(statusOf(in, r)))
+	Same(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, made.ImagePullSecrets)
+	require.Equal(t, []v1alpha1.StepStatus{NotPresent, NotPresent}, Statuses(statusOf(in, r)))
 }
 
 // TestTwoStepsOfOneObjectMergeOwnersAndFinalizers: owners and finalizers too.
 func TestTwoStepsOfOneObjectMergeOwnersAndFinalizers(t *testing.T) {
-	one := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["one"]}}`)
-	two := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["two"],"ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"b.v1"}]}}`)
-	in := input(plan(installing, []*v1alpha1.Step{one, two}, started(time.Second)), with(csv("b.v1")))
+	one := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["one"]}}`)
+	two := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","finalizers":["two"],"ownerReferences":[{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","name":"b.v1"}]}}`)
+	in := input(Plan(Installing, []*v1alpha1.Step{one, two}, Started(time.Second)), with(CSV("b.v1")))
 	o := reconcile(t, in).Actions[1].(olmcore.Create).Object
 	require.Equal(t, []string{"one", "two"}, o.GetFinalizers())
-	want := olmcore.OwnerReferenceTo(csv("b.v1"))
+	want := olmcore.OwnerReferenceTo(CSV("b.v1"))
 	want.Controller, want.BlockOwnerDeletion = nil, nil // as in the manifest
-	same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
+	Same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
 }
 
 // TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is nothing, but for what the API server
 // gave.
 func TestWhatAnUpdateReplaces(t *testing.T) {
-	role, _ := update(t, step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
-		&rbacv1.Role{ObjectMeta: handedOver("x"), Rules: rules()})
+	role, _ := update(t, Step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
+		&rbacv1.Role{ObjectMeta: HandedOver("x"), Rules: Rules()})
 	require.Empty(t, role.Rules, "null is nothing")
 
-	secret, _ := update(t, step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`),
-		&corev1.Secret{ObjectMeta: handedOver("x"), Type: corev1.SecretTypeTLS})
+	secret, _ := update(t, Step("a.v1", "", "v1", "BundleSecret", "x", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`),
+		&corev1.Secret{ObjectMeta: HandedOver("x"), Type: corev1.SecretTypeTLS})
 	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
 
-	have := &corev1.Service{ObjectMeta: handedOver("x"), Spec: corev1.ServiceSpec{
+	have := &corev1.Service{ObjectMeta: HandedOver("x"), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), ClusterIP: "10.0.0.1",
 		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30002}},
 	}}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
-	service, _ := update(t, step("a.v1", "", "v1", "Service", "x",
+	service, _ := update(t, Step("a.v1", "", "v1", "Service", "x",
 		`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ipFamilyPolicy":"PreferDualStack","ports":[{"name":"a","port":1},{"name":"b","port":2,"nodePort":30009},{"name":"c","port":3}]}}`), have)
-	same(t, corev1.ServiceSpec{
+	Same(t, corev1.ServiceSpec{
 		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), ClusterIP: "10.0.0.1",
 		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30009}, {Name: "c", Port: 3}},
 	}, service.Spec)
-	same(t, have.Status, service.Status)
+	Same(t, have.Status, service.Status)
 
-	inside, _ := update(t, step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"name":"a","port":1}]}}`), have)
-	same(t, []corev1.ServicePort{{Name: "a", Port: 1}}, inside.Spec.Ports)
+	inside, _ := update(t, Step("a.v1", "", "v1", "Service", "x", `{"metadata":{"name":"x"},"spec":{"ports":[{"name":"a","port":1}]}}`), have)
+	Same(t, []corev1.ServicePort{{Name: "a", Port: 1}}, inside.Spec.Ports)
 }
 
 // TestObjectAlteredByAWebhookIsNotWrittenAgain: an admission webhook that strips the mark does not keep the plan busy.
 func TestObjectAlteredByAWebhookIsNotWrittenAgain(t *testing.T) {
-	s := step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
-	have := managed(&corev1.ConfigMap{ObjectMeta: meta("x"), Data: map[string]string{"a": "2"}})
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), have))
-	require.Equal(t, []string{"update ConfigMap ops/x (StepDiffers)"}, describe(reconcile(t, in)))
-	in.LastRun = olmcore.LastResults{{Kind: "ConfigMap", Namespace: ns, Name: "x"}: {Count: 1}}
+	s := Step("a.v1", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+	have := managed(&corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"a": "2"}})
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), have))
+	require.Equal(t, []string{"update ConfigMap ops/x (StepDiffers)"}, Describe(reconcile(t, in)))
+	in.LastRun = olmcore.LastResults{{Kind: "ConfigMap", Namespace: NS, Name: "x"}: {Count: 1}}
 	r := reconcile(t, in)
-	require.Equal(t, complete, statusOf(in, r).Phase)
-	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, reasons(r))
+	require.Equal(t, Complete, statusOf(in, r).Phase)
+	require.Equal(t, []string{installplan.ReasonAppliedContentAltered}, Reasons(r))
 }
 
 // TestObjectsThatFitAreNotWritten: an object that has all that the step wants is not written for the mark alone, and
 // one that belongs to an earlier incarnation of its version is.
 func TestObjectsThatFitAreNotWritten(t *testing.T) {
-	s := step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
-	made := applied(t, s, csv("a.v1"))
-	again := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)),
-		with(csv("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "reborn" }), made))
-	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, describe(reconcile(t, again)))
+	s := Step("a.v1", "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"},"rules":[{"verbs":["get"]}]}`)
+	made := applied(t, s, CSV("a.v1"))
+	again := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)),
+		with(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.UID = "reborn" }), made))
+	require.Equal(t, []string{"update ClusterRole x (StepDiffers)"}, Describe(reconcile(t, again)))
 
 	unmarked := made.DeepCopyObject().(olmcore.Object)
 	unmarked.SetAnnotations(nil)
-	in := input(plan(installing, []*v1alpha1.Step{s}, started(time.Second)), with(csv("a.v1"), unmarked))
-	require.Equal(t, []string{status}, describe(reconcile(t, in)))
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), unmarked))
+	require.Equal(t, []string{status}, Describe(reconcile(t, in)))
 }
 
 // TestStepHashIgnoresOwners: the mark of an object does not count them.
 func TestStepHashIgnoresOwners(t *testing.T) {
-	bare := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`)
-	owned := step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"}]}}`)
+	bare := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x"}}`)
+	owned := Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"}]}}`)
 	require.Equal(t, applied(t, bare).GetAnnotations()[stepHash], applied(t, owned).GetAnnotations()[stepHash])
 	require.Empty(t, applied(t, owned).GetOwnerReferences())
 }
@@ -387,26 +389,26 @@ func TestInvalidManifestsAreRefused(t *testing.T) {
 		"metadata that is none": `{"metadata":1}`, "rules that are none": `{"metadata":{"name":"r"},"rules":"x"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "Role", "r", manifest)}, started(time.Second)))
+			in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "Role", "r", manifest)}, Started(time.Second)))
 			r := reconcile(t, in)
-			require.Equal(t, []string{status}, describe(r))
+			require.Equal(t, []string{status}, Describe(r))
 			if name != "empty" && name != "null" && name != "only a separator" {
-				require.Equal(t, failed, statusOf(in, r).Phase)
+				require.Equal(t, Failed, statusOf(in, r).Phase)
 				return
 			}
 			// OLM tries for a minute to read what holds nothing.
-			require.Equal(t, installing, statusOf(in, r).Phase)
+			require.Equal(t, Installing, statusOf(in, r).Phase)
 			require.Equal(t, "retrying execution due to error: error parsing step manifest: r: it is empty", statusOf(in, r).Message)
-			in.InstallPlan.Status, in.Now = statusOf(in, r), noon.Add(59*time.Second)
+			in.InstallPlan.Status, in.Now = statusOf(in, r), Noon.Add(59*time.Second)
 			r = reconcile(t, in)
-			require.Equal(t, failed, statusOf(in, r).Phase)
+			require.Equal(t, Failed, statusOf(in, r).Phase)
 			require.Equal(t, "error parsing step manifest: r: it is empty", statusOf(in, r).Message)
 		})
 	}
-	several := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "# a\n---\nmetadata: {name: x}\n---\nmetadata: {name: y}\n")}, started(time.Second)))
+	several := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", "# a\n---\nmetadata: {name: x}\n---\nmetadata: {name: y}\n")}, Started(time.Second)))
 	r := reconcile(t, several)
-	require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, describe(r))
-	require.Equal(t, []string{installplan.ReasonExtraDocumentsIgnored}, reasons(r))
+	require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, Describe(r))
+	require.Equal(t, []string{installplan.ReasonExtraDocumentsIgnored}, Reasons(r))
 
 	for name, manifest := range map[string]string{
 		"JSON, and more":              `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
@@ -416,64 +418,64 @@ func TestInvalidManifestsAreRefused(t *testing.T) {
 		"a key that is overwritten":   "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
 		"names that differ in a case": `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
 	} {
-		in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", manifest)}, started(time.Second)))
+		in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", manifest)}, Started(time.Second)))
 		r := reconcile(t, in)
-		require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, describe(r), name)
+		require.Equal(t, []string{status, "create ConfigMap ops/x (StepAbsent)"}, Describe(r), name)
 		require.Equal(t, map[string]string{"1": "a"}, r.Actions[1].(olmcore.Create).Object.(*corev1.ConfigMap).Data, name)
 	}
-	ambiguous := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\ndata: {1: a, \"1\": b, true: a, \"true\": b}\n")}, started(time.Second)))
+	ambiguous := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\ndata: {1: a, \"1\": b, true: a, \"true\": b}\n")}, Started(time.Second)))
 	require.Equal(t, `error parsing step manifest: x: key "1" is there twice`, statusOf(ambiguous, reconcile(t, ambiguous)).Message)
 
-	misnamed := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)}, started(time.Second)))
+	misnamed := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", `{"metadata":{"name":"y"}}`)}, Started(time.Second)))
 	r = reconcile(t, misnamed)
-	require.Equal(t, []string{status, "create ConfigMap ops/y (StepAbsent)"}, describe(r))
-	require.Equal(t, []string{installplan.ReasonStepNameDiffers}, reasons(r))
+	require.Equal(t, []string{status, "create ConfigMap ops/y (StepAbsent)"}, Describe(r))
+	require.Equal(t, []string{installplan.ReasonStepNameDiffers}, Reasons(r))
 }
 
 // TestManifestWithoutGroupIsOfItsStepsKind, as OLM goes by the step's.
 func TestManifestWithoutGroupIsOfItsStepsKind(t *testing.T) {
-	crd := crdStep("", "v1")
-	object := crdObject("v1")
+	crd := CRDStep("", "v1")
+	object := CRDObject("v1")
 	object.APIVersion = "v1"
-	crd.Resource = step("", "", "v1", "CustomResourceDefinition", object.Name, object).Resource
-	made := reconcile(t, input(plan(installing, []*v1alpha1.Step{crd}, started(time.Second)))).Actions[1].(olmcore.Create)
+	crd.Resource = Step("", "", "v1", "CustomResourceDefinition", object.Name, object).Resource
+	made := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{crd}, Started(time.Second)))).Actions[1].(olmcore.Create)
 	require.Equal(t, "apiextensions.k8s.io/v1", made.Target.APIVersion)
 	require.Equal(t, object.Spec, made.Object.(*apiextensionsv1.CustomResourceDefinition).Spec)
 
-	role := step("", "", "v1", "Role", "r", `{"apiVersion":"v1","kind":"Role","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)
-	made = reconcile(t, input(plan(installing, []*v1alpha1.Step{role}, started(time.Second)))).Actions[1].(olmcore.Create)
+	role := Step("", "", "v1", "Role", "r", `{"apiVersion":"v1","kind":"Role","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)
+	made = reconcile(t, input(Plan(Installing, []*v1alpha1.Step{role}, Started(time.Second)))).Actions[1].(olmcore.Create)
 	require.Equal(t, "rbac.authorization.k8s.io/v1", made.Target.APIVersion)
-	require.Equal(t, rules(), made.Object.(*rbacv1.Role).Rules)
+	require.Equal(t, Rules(), made.Object.(*rbacv1.Role).Rules)
 
-	version := csvStep("a.v1")
+	version := CSVStep("a.v1")
 	version.Resource.Manifest = `{"apiVersion":"v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},"spec":{"displayName":"Cool"}}`
-	made = reconcile(t, input(plan(installing, []*v1alpha1.Step{version}, started(time.Second)))).Actions[1].(olmcore.Create)
+	made = reconcile(t, input(Plan(Installing, []*v1alpha1.Step{version}, Started(time.Second)))).Actions[1].(olmcore.Create)
 	require.Equal(t, "operators.coreos.com/v1alpha1", made.Target.APIVersion)
 	require.Equal(t, "Cool", made.Object.(*v1alpha1.ClusterServiceVersion).Spec.DisplayName)
 
-	elsewhere := step("", "", "v1", "Role", "r", `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r"}}`)
-	in := input(plan(installing, []*v1alpha1.Step{elsewhere}, started(time.Second)))
+	elsewhere := Step("", "", "v1", "Role", "r", `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r"}}`)
+	in := input(Plan(Installing, []*v1alpha1.Step{elsewhere}, Started(time.Second)))
 	require.Equal(t, "error parsing step manifest: r: kind is Role.example.com", statusOf(in, reconcile(t, in)).Message)
 }
 
 // TestManifestLosesWhatAClusterAssigned: identity, times and status are those that the API server gives.
 func TestManifestLosesWhatAClusterAssigned(t *testing.T) {
-	s := step("", "", "v1", "Service", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","namespace":"elsewhere","uid":"u","resourceVersion":"7",
+	s := Step("", "", "v1", "Service", "x", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","namespace":"elsewhere","uid":"u","resourceVersion":"7",
 		"creationTimestamp":"2020-01-01T00:00:00Z","managedFields":[{}],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]},
 		"spec":{"clusterIP":"None"},"status":{"loadBalancer":{}}}`)
-	r := reconcile(t, input(plan(installing, []*v1alpha1.Step{s}, started(time.Second))))
+	r := reconcile(t, input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second))))
 	made := r.Actions[1].(olmcore.Create).Object.(*corev1.Service)
 	delete(made.Annotations, stepHash)
-	same(t, metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{"olm.managed": "true"}}, made.ObjectMeta)
+	Same(t, metav1.ObjectMeta{Namespace: NS, Name: "x", Labels: map[string]string{"olm.managed": "true"}}, made.ObjectMeta)
 }
 
 // TestManifestKeysInAnyCase: as encoding/json reads them, and so OLM.
 func TestManifestKeysInAnyCase(t *testing.T) {
 	manifest := `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},"spec":{"MinKubeVersion":"1.30.0",
 		"install":{"strategy":"deployment","spec":{"permissions":[{"serviceaccountname":"x","rules":[]}]}}}}`
-	in := input(plan(installing, []*v1alpha1.Step{step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1", manifest)}, started(time.Second)))
+	in := input(Plan(Installing, []*v1alpha1.Step{Step("a.v1", "operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "a.v1", manifest)}, Started(time.Second)))
 	result := reconcile(t, in)
-	require.Equal(t, []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}, reasons(result))
+	require.Equal(t, []string{installplan.ReasonKeyCase, installplan.ReasonKeyCase}, Reasons(result))
 	var made *v1alpha1.ClusterServiceVersion
 	for _, a := range result.Actions {
 		if c, ok := a.(olmcore.Create); ok {
@@ -483,8 +485,8 @@ func TestManifestKeysInAnyCase(t *testing.T) {
 	require.Equal(t, "1.30.0", made.Spec.MinKubeVersion)
 	require.Equal(t, "x", made.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName)
 
-	role := step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "r", `{"metadata":{"name":"r"},"Rules":[{"Verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)
-	require.Equal(t, []string{"get"}, applied(t, role, csv("a.v1")).(*rbacv1.Role).Rules[0].Verbs)
+	role := Step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "r", `{"metadata":{"name":"r"},"Rules":[{"Verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)
+	require.Equal(t, []string{"get"}, applied(t, role, CSV("a.v1")).(*rbacv1.Role).Rules[0].Verbs)
 }
 
 // TestYAMLAliasBombIsRefused quickly, as a manifest.
@@ -494,15 +496,15 @@ func TestYAMLAliasBombIsRefused(t *testing.T) {
 		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
 	}
 	begin := time.Now()
-	in := input(plan(installing, []*v1alpha1.Step{step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\n"+bomb)}, started(time.Second)))
-	require.Equal(t, failed, statusOf(in, reconcile(t, in)).Phase)
+	in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", "metadata: {name: x}\n"+bomb)}, Started(time.Second)))
+	require.Equal(t, Failed, statusOf(in, reconcile(t, in)).Phase)
 	require.Less(t, time.Since(begin), 10*time.Second)
 }
 
 // FuzzManifest: whatever stands in a step, the plan goes on or fails, nothing panics, and what is written has a name
 // and a kind.
 func FuzzManifest(f *testing.F) {
-	for _, s := range []*v1alpha1.Step{csvStep("a.v1"), crdStep("a.v1", "v1"), roleStep("a.v1", "r")} {
+	for _, s := range []*v1alpha1.Step{CSVStep("a.v1"), CRDStep("a.v1", "v1"), RoleStep("a.v1", "r")} {
 		f.Add(s.Resource.Kind, s.Resource.Name, s.Resource.Manifest)
 	}
 	f.Add("sterServiceVers\x9c", "a.v1", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"}}`)
@@ -512,8 +514,8 @@ func FuzzManifest(f *testing.F) {
 	f.Add("NetworkPolicy", "x", `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"x"}}`)
 	f.Add("BundleSecret", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm"}`)
 	f.Fuzz(func(t *testing.T, kind, name, manifest string) {
-		p := plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", kind, name, manifest)}, started(time.Second))
-		in := input(p, with(csv("a.v1")))
+		p := Plan(Installing, []*v1alpha1.Step{Step("a.v1", "", "v1", kind, name, manifest)}, Started(time.Second))
+		in := input(p, with(CSV("a.v1")))
 		r := reconcile(t, in)
 		if err := invariant.Separate(r); err != nil {
 			t.Fatal(err)
@@ -523,8 +525,8 @@ func FuzzManifest(f *testing.F) {
 		}
 		for _, a := range r.Actions {
 			if c, ok := a.(olmcore.Create); ok {
-				again := input(plan(installing, []*v1alpha1.Step{step("a.v1", "", "v1", kind, name, manifest)}, started(time.Second)), with(csv("a.v1"), seen(c.Object)))
-				if got := describe(reconcile(t, again)); len(got) != 1 || got[0] != status {
+				again := input(Plan(Installing, []*v1alpha1.Step{Step("a.v1", "", "v1", kind, name, manifest)}, Started(time.Second)), with(CSV("a.v1"), seen(c.Object)))
+				if got := Describe(reconcile(t, again)); len(got) != 1 || got[0] != status {
 					t.Fatalf("what was made is not what was wanted: %v", got)
 				}
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/olmcore/olm/internal/plantest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -36,10 +38,10 @@ const maxRounds = 9
 func existing() []olmcore.Object {
 	ours := map[string]string{"olm.managed": "true"}
 	return []olmcore.Object{
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "config", Labels: ours}, Data: map[string]string{"old": "1"}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "binding", Labels: ours},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "config", Labels: ours}, Data: map[string]string{"old": "1"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "binding", Labels: ours},
 			RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "old"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "service", Labels: map[string]string{"user": "yes"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "service", Labels: map[string]string{"user": "yes"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"user": "yes"}}},
 	}
 }
@@ -47,10 +49,10 @@ func existing() []olmcore.Object {
 func lawWorld(objects ...olmcore.Object) invariant.World {
 	return invariant.World{
 		New: func() (*fake.Cluster, error) {
-			return newWorld(append([]olmcore.Object{userSubscription("rich")}, objects...)...)
+			return NewWorld(append([]olmcore.Object{UserSubscription("rich")}, objects...)...)
 		},
 		Controllers: func(*fake.Cluster) []fake.Controller {
-			return []fake.Controller{makers(installs(rich()), things), plans(things)}
+			return []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}
 		},
 		Rounds: maxRounds,
 		Ignore: func(o map[string]any) {
@@ -62,8 +64,8 @@ func lawWorld(objects ...olmcore.Object) invariant.World {
 			status, _ := o["status"].(map[string]any)
 			steps, _ := status["plan"].([]any)
 			for _, s := range steps {
-				if step := s.(map[string]any); step["status"] == string(present) {
-					step["status"] = string(created)
+				if step := s.(map[string]any); step["status"] == string(Present) {
+					step["status"] = string(Created)
 				}
 			}
 		},
@@ -83,13 +85,13 @@ func TestTheWorldComesToRest(t *testing.T) {
 
 // TestTheNumberOfStepsDoesNotCount: a plan of any length takes as many rounds.
 func TestTheNumberOfStepsDoesNotCount(t *testing.T) {
-	o := rich()
+	o := Rich()
 	for i := range 100 {
-		o.Bundle.Objects = append(o.Bundle.Objects, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: bare(fmt.Sprintf("c%d", i))})
+		o.Bundle.Objects = append(o.Bundle.Objects, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: Bare(fmt.Sprintf("c%d", i))})
 	}
 	w := lawWorld()
 	w.Controllers = func(*fake.Cluster) []fake.Controller {
-		return []fake.Controller{makers(installs(o), things), plans(things)}
+		return []fake.Controller{makers(Installs(o), Things), plans(Things)}
 	}
 	require.NoError(t, invariant.Settles(w))
 }
@@ -102,23 +104,23 @@ func onlyPlan(t require.TestingT, c *fake.Cluster) *v1alpha1.InstallPlan {
 
 // TestAUsersObjectSurvives: it is used as it is.
 func TestAUsersObjectSurvives(t *testing.T) {
-	c := world(t, append(existing(), userSubscription("rich"))...)
-	driven(t, c, 0, makers(installs(rich()), things), plans(things))
-	require.Equal(t, complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
-	service := fake.Find[*corev1.Service](c, ns, "service")
+	c := World(t, append(existing(), UserSubscription("rich"))...)
+	driven(t, c, 0, makers(Installs(Rich()), Things), plans(Things))
+	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase, onlyPlan(t, c).Status.Message)
+	service := fake.Find[*corev1.Service](c, NS, "service")
 	require.Empty(t, service.OwnerReferences)
 	require.Empty(t, service.Annotations)
 	require.Equal(t, map[string]string{"user": "yes"}, service.Labels)
 	require.Equal(t, map[string]string{"user": "yes"}, service.Spec.Selector)
-	require.Len(t, fake.Find[*corev1.ConfigMap](c, ns, "config").OwnerReferences, 1)
-	require.Equal(t, "role", fake.Find[*rbacv1.RoleBinding](c, ns, "binding").RoleRef.Name)
+	require.Len(t, fake.Find[*corev1.ConfigMap](c, NS, "config").OwnerReferences, 1)
+	require.Equal(t, "role", fake.Find[*rbacv1.RoleBinding](c, NS, "binding").RoleRef.Name)
 }
 
 // TestDeletingAPlanDeletesNoStep at any time of its life.
 func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 	for rounds := range maxRounds {
-		c := world(t, userSubscription("rich"))
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(rich()), things), plans(things)}}
+		c := World(t, UserSubscription("rich"))
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(Rich()), Things), plans(Things)}}
 		for range rounds {
 			require.NoError(t, c.Settle())
 			_, err := d.Round(t.Context())
@@ -133,7 +135,7 @@ func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 			before[olmcore.KeyOf(o)] = true
 		}
 		require.NoError(t, c.Delete(olmcore.RefOf(all[0]).Unversioned()))
-		driven(t, c, 0, plans(things))
+		driven(t, c, 0, plans(Things))
 		delete(before, olmcore.KeyOf(all[0]))
 		for _, o := range c.Objects() {
 			delete(before, olmcore.KeyOf(o))
@@ -156,11 +158,11 @@ func faults(t *rapid.T, c *fake.Cluster) {
 // TestTwoCreatorsEndWithTheUnion, whatever they see and whenever they stop.
 func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := newWorld(userSubscription("a"), userSubscription("b"))
+		c, err := NewWorld(UserSubscription("a"), UserSubscription("b"))
 		require.NoError(t, err)
 		faults(t, c)
 		views := []*fake.View{c.View("one"), c.View("two")}
-		making := makers(installs(operator("a"), operator("b")), installplan.Config{})
+		making := makers(Installs(Operator("a"), Operator("b")), installplan.Config{})
 		reconciling := plans(installplan.Config{})
 		owned := map[string]bool{}
 		run := func(controller fake.Controller, r olmcore.Reader) {
@@ -181,7 +183,7 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 			"see": func(t *rapid.T) {
 				v := views[rapid.IntRange(0, 1).Draw(t, "who")]
 				for _, gvk := range v.Behind() {
-					if maybe(t, "this kind") {
+					if Maybe(t, "this kind") {
 						v.Next(gvk)
 					}
 				}
@@ -189,7 +191,7 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 			"settle": func(t *rapid.T) { require.NoError(t, c.Settle()) },
 			"edit": func(t *rapid.T) {
 				edits++
-				require.NoError(t, c.Edit(olmcore.Key{Group: "operators.coreos.com", Kind: "Subscription", Namespace: ns, Name: "a"}, func(o olmcore.Object) {
+				require.NoError(t, c.Edit(olmcore.Key{Group: "operators.coreos.com", Kind: "Subscription", Namespace: NS, Name: "a"}, func(o olmcore.Object) {
 					o.SetAnnotations(map[string]string{"edit": fmt.Sprint(edits)})
 				}))
 			},
@@ -217,7 +219,7 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 		c.Advance(time.Minute)
 		driven(t, c, 0, making, reconciling)
 		p := onlyPlan(t, c)
-		require.Equal(t, complete, p.Status.Phase)
+		require.Equal(t, Complete, p.Status.Phase)
 		require.Len(t, p.OwnerReferences, 2)
 	})
 }
@@ -226,12 +228,12 @@ func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 // step object appears before the plan says that it started.
 func TestFaultsOnlyDelay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		objects, written := []olmcore.Object{userSubscription("rich")}, map[string]string{"Service": "service", "ConfigMap": "config"}
-		if maybe(t, "over objects that are there") {
+		objects, written := []olmcore.Object{UserSubscription("rich")}, map[string]string{"Service": "service", "ConfigMap": "config"}
+		if Maybe(t, "over objects that are there") {
 			objects = append(objects, existing()...)
 			delete(written, "Service") // the user's
 		}
-		c, err := newWorld(objects...)
+		c, err := NewWorld(objects...)
 		require.NoError(t, err)
 		faults(t, c)
 		started := false
@@ -239,9 +241,9 @@ func TestFaultsOnlyDelay(t *testing.T) {
 			inner := controller.Reconcile
 			controller.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 				result, err := inner(ctx, r, key, now, last)
-				plans, _ := olmcore.List[*v1alpha1.InstallPlan](ctx, c, ns, nil)
+				plans, _ := olmcore.List[*v1alpha1.InstallPlan](ctx, c, NS, nil)
 				for _, p := range plans {
-					started = started || p.Status.StartTime != nil && p.Status.Phase == installing
+					started = started || p.Status.StartTime != nil && p.Status.Phase == Installing
 				}
 				for _, a := range result.Actions {
 					if _, target, _ := a.Describe(); target.Kind != "InstallPlan" && target.Kind != "Subscription" {
@@ -252,15 +254,15 @@ func TestFaultsOnlyDelay(t *testing.T) {
 			}
 			return controller
 		}
-		d := driven(t, c, 3*time.Minute, makers(installs(rich()), things), watch(plans(things)))
+		d := driven(t, c, 3*time.Minute, makers(Installs(Rich()), Things), watch(plans(Things)))
 		c.Recover()
 		require.NoError(t, d.RunFor(context.Background(), 3*time.Minute))
 		p := onlyPlan(t, c)
-		require.Equal(t, complete, p.Status.Phase, p.Status.Message)
+		require.Equal(t, Complete, p.Status.Phase, p.Status.Message)
 		require.Empty(t, p.Finalizers)
 		require.Equal(t, "", p.Status.Message)
 		for kind, name := range written {
-			o, err := c.Get(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: kind}, ns, name)
+			o, err := c.Get(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: kind}, NS, name)
 			require.NoError(t, err)
 			require.NotEmpty(t, o.GetAnnotations()[stepHash])
 		}
@@ -273,7 +275,7 @@ func without[T any](list olmcore.Observed[T], i int) olmcore.Observed[T] {
 }
 
 func everyPlan(t require.TestingT, c *fake.Cluster) []*v1alpha1.InstallPlan {
-	all, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), c, ns, nil)
+	all, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), c, NS, nil)
 	require.NoError(t, err)
 	return all
 }
@@ -289,22 +291,22 @@ func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*ra
 	return map[string]func(*rapid.T){
 		"run": func(t *rapid.T) { run(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second) },
 		"approve": func(t *rapid.T) {
-			approved := maybe(t, "approved")
+			approved := Maybe(t, "approved")
 			for _, p := range everyPlan(t, c) {
-				_ = fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = approved })
+				_ = fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = approved })
 			}
 		},
 		"change approval": func(t *rapid.T) {
 			approval := rapid.SampledFrom([]v1alpha1.Approval{"Manual", "Automatic", ""}).Draw(t, "approval")
-			_ = fake.Edit(c, ns, rapid.SampledFrom([]string{"rich", "b"}).Draw(t, "who"), func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval })
+			_ = fake.Edit(c, NS, rapid.SampledFrom([]string{"rich", "b"}).Draw(t, "who"), func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval })
 		},
 		"delete": func(t *rapid.T) {
-			if o := anyObject(t); !slices.Contains(kept, olmcore.KeyOf(o).Kind) && o.GetName() != bundleName {
+			if o := anyObject(t); !slices.Contains(kept, olmcore.KeyOf(o).Kind) && o.GetName() != BundleName {
 				_ = c.Delete(olmcore.RefOf(o).Unversioned())
 			}
 		},
 		"lose the bundle": func(*rapid.T) {
-			_ = fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
+			_ = fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
 		},
 		"edit": func(t *rapid.T) {
 			edits++
@@ -324,41 +326,41 @@ func interferences(c *fake.Cluster, run func(time.Duration)) map[string]func(*ra
 // TestUsersMayInterfere: they approve and take it back, delete and edit whatever they like while writes fail; once they
 // leave it alone, every plan that a Subscription refers to is Complete and owned by it.
 func TestUsersMayInterfere(t *testing.T) {
-	inline := rich()
-	image, bundle := imageOf(t, inline)
+	inline := Rich()
+	image, bundle := ImageOf(t, inline)
 	bundle.UID, bundle.ResourceVersion, bundle.CreationTimestamp = "", "", metav1.Time{}
-	config := things
-	config.OPMImage, config.UtilImage = images.OPMImage, images.UtilImage
+	config := Things
+	config.OPMImage, config.UtilImage = Images.OPMImage, Images.UtilImage
 	rapid.Check(t, func(t *rapid.T) {
 		objects := []olmcore.Object{&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}}, bundle,
-			userSubscription("rich"), userSubscription("b", manual)}
-		if maybe(t, "over objects that are there") {
+			UserSubscription("rich"), UserSubscription("b", Manual)}
+		if Maybe(t, "over objects that are there") {
 			objects = append(objects, existing()...)
 		}
-		c, err := newWorld(objects...)
+		c, err := NewWorld(objects...)
 		require.NoError(t, err)
 		faults(t, c)
 		o := inline
-		if maybe(t, "from an image") {
+		if Maybe(t, "from an image") {
 			o = image
 		}
-		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(installs(o, operator("b")), config), unpackingAgain(config), sweeps(config)}}
+		d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{makers(Installs(o, Operator("b")), config), unpackingAgain(config), sweeps(config)}}
 		run := func(duration time.Duration) { require.NoError(t, d.RunFor(context.Background(), duration)) }
 		t.Repeat(interferences(c, run))
 
 		c.Recover()
-		require.NoError(t, fake.Edit(c, "olm", bundleName, func(cm *corev1.ConfigMap) { cm.Annotations, cm.BinaryData = bundle.Annotations, bundle.BinaryData }))
+		require.NoError(t, fake.Edit(c, "olm", BundleName, func(cm *corev1.ConfigMap) { cm.Annotations, cm.BinaryData = bundle.Annotations, bundle.BinaryData }))
 		for range 3 {
 			for _, p := range everyPlan(t, c) {
-				require.NoError(t, fake.Edit(c, ns, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+				require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
 			}
 			run(10 * time.Minute)
 		}
 		run(10 * time.Minute)
 		for _, p := range everyPlan(t, c) {
 			for _, name := range []string{"rich", "b"} {
-				if s := fake.Find[*v1alpha1.Subscription](c, ns, name); s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == p.UID {
-					require.Equal(t, complete, p.Status.Phase, "%s: %s", p.Name, p.Status.Message)
+				if s := fake.Find[*v1alpha1.Subscription](c, NS, name); s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == p.UID {
+					require.Equal(t, Complete, p.Status.Phase, "%s: %s", p.Name, p.Status.Message)
 					require.True(t, olmcore.OwnedBy(p, s.UID), "%s does not own %s", name, p.Name)
 				}
 			}
@@ -377,13 +379,13 @@ func sweeps(config installplan.Config) fake.Controller {
 				return olmcore.Result{}, err
 			}
 			in.Now = now
-			return sweepResult(in)
+			return SweepResult(in)
 		},
 	}
 }
 
 func controllers() []fake.Controller {
-	return []fake.Controller{makers(installs(rich()), things), plans(things), sweeps(things)}
+	return []fake.Controller{makers(Installs(Rich()), Things), plans(Things), sweeps(Things)}
 }
 
 // endState is every object of a cluster without what differs from run to run: numbers, times, and whether a step's
@@ -421,8 +423,8 @@ func masked(v any, names map[string]string) any {
 		if name, isUID := names[x]; isUID {
 			return name
 		}
-		if x == string(present) {
-			return string(created)
+		if x == string(Present) {
+			return string(Created)
 		}
 		if _, err := time.Parse(time.RFC3339, x); err == nil {
 			return "a time"
@@ -432,11 +434,11 @@ func masked(v any, names map[string]string) any {
 }
 
 func historyWorld(t require.TestingT, over bool) *fake.Cluster {
-	objects := []olmcore.Object{userSubscription("rich")}
+	objects := []olmcore.Object{UserSubscription("rich")}
 	if over {
 		objects = append(objects, existing()...)
 	}
-	c, err := newWorld(objects...)
+	c, err := NewWorld(objects...)
 	require.NoError(t, err)
 	return c
 }
@@ -449,7 +451,7 @@ var undisturbed = sync.OnceValue(func() map[bool]map[string]any {
 		c := historyWorld(t, over)
 		d := &fake.Driver{Cluster: c, Controllers: controllers()}
 		require.NoError(t, d.RunFor(context.Background(), 15*time.Minute))
-		require.Equal(t, complete, onlyPlan(t, c).Status.Phase)
+		require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 		out[over] = endState(t, c)
 	}
 	return out
@@ -482,14 +484,14 @@ func disturbed(t *rapid.T, actions []olmcore.Action) []olmcore.Action {
 // forgets what it knew changes nothing in the end.
 func TestAnyHistoryEndsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		over := maybe(t, "over objects that are there")
+		over := Maybe(t, "over objects that are there")
 		c := historyWorld(t, over)
 		view := c.View("stale")
 		all := controllers()
 		memory := map[string]olmcore.LastResults{}
 		for range rapid.IntRange(1, 25).Draw(t, "rounds") {
 			for _, controller := range all {
-				if !maybe(t, "runs") {
+				if !Maybe(t, "runs") {
 					continue
 				}
 				for _, key := range controller.Keys(view) {
@@ -508,7 +510,7 @@ func TestAnyHistoryEndsTheSame(t *testing.T) {
 				view.Sync()
 			case "lag":
 				for _, gvk := range view.Behind() {
-					if maybe(t, "sees") {
+					if Maybe(t, "sees") {
 						view.Next(gvk)
 					}
 				}
