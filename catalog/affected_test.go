@@ -57,8 +57,7 @@ func at(t *testing.T, objects []olmcore.Object, w *world) catalog.Outcome {
 	in, err := catalog.Gather(context.Background(), snapshot, coolKey, catalog.Config{})
 	require.NoError(t, err)
 	in.Now = w.Cluster.Now().Add(1 << 40)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	return out
 }
 

@@ -19,8 +19,7 @@ import (
 
 // withCheckpoint is an input at rest with the Checkpoint of its answer.
 func withCheckpoint(t testing.TB, in catalog.Input) catalog.Input {
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.NotNil(t, out.Checkpoint, "not at rest: %+v", out)
 	in.Checkpoint = out.Checkpoint
 	return in
@@ -48,8 +47,7 @@ func atRest(t testing.TB) map[string]catalog.Input {
 
 func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
 	for name, in := range atRest(t) {
-		plain, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		plain := answer(t, in)
 		require.Equal(t, olmcore.Result{RequeueAfter: plain.RequeueAfter}, plain.Result, name)
 		in = withCheckpoint(t, in)
 		var out catalog.Outcome

@@ -79,8 +79,7 @@ func checkStable(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 		if at.Now = in.Now.Add(later); later < 0 {
 			continue
 		}
-		again, err := catalog.Reconcile(at)
-		require.NoError(t, err)
+		again := answer(t, at)
 		second, rewritten := olmcore.StatusOf[*v1alpha1.CatalogSource](again.Actions)
 		if rewritten {
 			require.Equal(t, after.Status, second.Status, "the status is rewritten %s later", later)
@@ -498,8 +497,7 @@ func checkBetterNode(t require.TestingT, in catalog.Input, out catalog.Outcome) 
 		healed := in
 		healed.Nodes.Items = slices.Clone(in.Nodes.Items)
 		healed.Nodes.Items[i] = better
-		again, err := catalog.Reconcile(healed)
-		require.NoError(t, err)
+		again := answer(t, healed)
 		before := deletedPods(out)
 		deleted := deletedPods(again)
 		for _, pod := range catalog.Assess(healed).Pods {

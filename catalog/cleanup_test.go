@@ -96,8 +96,7 @@ func TestWhichPodsAreForceDeleted(t *testing.T) {
 				in := invariant.Clone(base)
 				test.change(&in)
 				in.Config.ForceDelete = policy
-				out, err := catalog.Reconcile(in)
-				require.NoError(t, err)
+				out := answer(t, in)
 				require.NoError(t, invariant.Laws(result, in))
 				want := test.want[policy]
 				if want != "" {
@@ -240,7 +239,6 @@ func TestAPromotedCandidateIsNotForceDeleted(t *testing.T) {
 		candidate(p)
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
 	})
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.Equal(t, []string{"update cool-zz CandidateReady"}, done(out))
 }

@@ -35,8 +35,7 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 		}
 		cm := content()
 		cm.UID, cm.ResourceVersion = "cm", "7"
-		out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: cm}))
-		require.NoError(t, err)
+		out := answer(t, emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: cm}))
 		made := map[string]olmcore.Object{}
 		for _, a := range out.Actions {
 			if c, ok := a.(olmcore.Create); ok {
@@ -185,8 +184,7 @@ func TestTheReferenceToTheConfigMap(t *testing.T) {
 		if change != nil {
 			change(in.CatalogSource.Status.ConfigMapResource)
 		}
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		status, written := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, change != nil, written, name)
 		if written {
@@ -217,8 +215,7 @@ func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
 		delete(in.Pods.Items[0].Annotations, "olmcore/config-map-hash")
 		test.change(in.Pods.Items[0])
 		require.Equal(t, !test.current, catalog.Assess(in).Pods[0].Class == catalog.ClassOutdated, name)
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		checkPromises(t, in, out)
 	}
 }
@@ -239,8 +236,7 @@ func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
 		pod.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
 		pod.Labels["olm.configMapResourceVersion"] = in.ConfigMap.ResourceVersion
 		in.Pods.Items = []*corev1.Pod{pod}
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Empty(t, done(out), name)
 		require.Equal(t, catalog.ClassServing, catalog.Assess(in).Pods[0].Class)
 		in.Config.ConfigMapServerImage = "another:v1"

@@ -59,8 +59,7 @@ func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 			written := false
 			for i := range inputs {
 				inputs[i].CatalogSource = cs
-				out, err := catalog.Reconcile(inputs[i])
-				require.NoError(t, err)
+				out := answer(t, inputs[i])
 				after, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 				if ok {
 					cs, written = after, true
@@ -111,8 +110,7 @@ func TestWhichConnectionIsRecorded(t *testing.T) {
 		in.CatalogSource.Status.GRPCConnectionState.LastObservedState = test.recorded.state
 		in.CatalogSource.Status.GRPCConnectionState.LastConnectTime = at(test.recorded.connect)
 		in.Connection = &catalog.Connection{Address: "cool.olm.svc:50051", State: test.own.state, LastConnect: at(test.own.connect).Time, LastTransition: ago(test.since)}
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		got := in.CatalogSource.Status.GRPCConnectionState
 		if after, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions); ok {
 			got = after.Status.GRPCConnectionState
@@ -129,8 +127,7 @@ func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
 	require.True(t, catalog.Assess(base).Connected)
 	in := invariant.Clone(base)
 	in.Now = in.Now.Add(500 * time.Millisecond)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.Empty(t, out.Result)
 	in.Connection.State = "IDLE"
 	require.True(t, catalog.Assess(in).Connected)
@@ -174,16 +171,14 @@ func TestAnAddressIsFollowed(t *testing.T) {
 	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "one:50051"}
 	w := newWorld(t, catalog.Config{}, cs)
 	in := w.input(t)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: "one:50051"}, out.Connection)
 	require.Len(t, out.Actions, 1)
 	status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	require.Equal(t, &v1alpha1.RegistryServiceStatus{Protocol: "grpc", CreatedAt: olmcore.Timestamp(start)}, status.Status.RegistryServiceStatus)
 
 	in.Connection = &catalog.Connection{Address: "one:50051", State: "READY", LastConnect: start, LastTransition: start}
-	out, err = catalog.Reconcile(in)
-	require.NoError(t, err)
+	out = answer(t, in)
 	require.Zero(t, out.Connection)
 	require.NoError(t, olmcore.Run(t.Context(), w.Cluster, out.Actions))
 	require.Equal(t, catalog.Notify{InvalidateSnapshot: true, ResolveNamespaces: []string{"olm"}}, out.Notify)
@@ -192,8 +187,7 @@ func TestAnAddressIsFollowed(t *testing.T) {
 	connection := in.Connection
 	in = w.input(t)
 	in.Connection = connection
-	out, err = catalog.Reconcile(in)
-	require.NoError(t, err)
+	out = answer(t, in)
 	require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: "two:50051"}, out.Connection)
 	status, _ = olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	require.Equal(t, "two:50051", status.Status.GRPCConnectionState.Address)

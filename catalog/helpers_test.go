@@ -84,12 +84,10 @@ func converged(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) 
 // connected is what a reconcile sees of a world at rest once its client is connected.
 func connected(t testing.TB, w *world) catalog.Input {
 	in := w.input(t)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.True(t, out.Result.Empty(), "not converged: %+v", out)
 	in.Connection = &catalog.Connection{Address: "cool.olm.svc:50051", State: "READY", LastConnect: start, LastTransition: start}
-	out, err = catalog.Reconcile(in)
-	require.NoError(t, err)
+	out = answer(t, in)
 	require.NoError(t, olmcore.Run(context.Background(), w.Cluster, out.Actions))
 	connection := in.Connection
 	in = w.input(t)
@@ -127,8 +125,7 @@ func mappedWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource
 
 func mappedInput(t testing.TB, config catalog.Config) catalog.Input {
 	in := mappedWorld(t, config, mapped()).input(t)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.True(t, out.Result.Empty(), "not converged: %+v", out.Result)
 	return in
 }
@@ -170,8 +167,7 @@ func reconcile(t *testing.T, base catalog.Input, change func(*catalog.Input)) ca
 	t.Helper()
 	in := invariant.Clone(base)
 	change(&in)
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.NoError(t, invariant.Laws(result, in))
 	checkSafety(t, in, out, 5)
 	checkPromises(t, in, out)
@@ -427,8 +423,7 @@ func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace
 	cs.UID, cs.Generation = "uid", 1
 	namespace = namespace.DeepCopy()
 	namespace.Name = cs.Namespace
-	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: namespace, Config: config}))
-	require.NoError(t, err)
+	out := answer(t, emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: namespace, Config: config}))
 	made := map[string]olmcore.Object{}
 	for _, a := range out.Actions {
 		if create, ok := a.(olmcore.Create); ok {
@@ -452,6 +447,13 @@ func emptyNamespace(in catalog.Input) catalog.Input {
 
 func limits(memory string) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}
+}
+
+// answer is Reconcile of an input that keeps the contract.
+func answer(t require.TestingT, in catalog.Input) catalog.Outcome {
+	out, err := catalog.Reconcile(in)
+	require.NoError(t, err)
+	return out
 }
 
 func result(in catalog.Input) (olmcore.Result, error) {
@@ -483,10 +485,8 @@ func requireSameAnswer(t *testing.T, w *world) {
 	in, err := catalog.Gather(t.Context(), snapshot, coolKey, w.config)
 	require.NoError(t, err)
 	in.Now = w.Cluster.Now()
-	want, err := catalog.Reconcile(w.input(t))
-	require.NoError(t, err)
-	got, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	want := answer(t, w.input(t))
+	got := answer(t, in)
 	require.Equal(t, describe(t, want), describe(t, got))
 }
 

@@ -99,8 +99,7 @@ func TestOwnershipOfObjects(t *testing.T) {
 				if _, account := o.(*corev1.ServiceAccount); account && (want == reported || len(o.GetOwnerReferences()) == 0) {
 					want = left // it is used as it is
 				}
-				out, err := catalog.Reconcile(in)
-				require.NoError(t, err)
+				out := answer(t, in)
 				require.NoError(t, invariant.Laws(result, in))
 				checkPromises(t, in, out)
 				got := ""
@@ -145,8 +144,7 @@ func TestObjectsOfOtherNamesAndNamespacesAreIgnored(t *testing.T) {
 			in.PodDisruptionBudgets.Items = append(other.PodDisruptionBudgets.Items, in.PodDisruptionBudgets.Items...)
 			in.Roles.Items = append(other.Roles.Items, in.Roles.Items...)
 			in.RoleBindings.Items = append(other.RoleBindings.Items, in.RoleBindings.Items...)
-			out, err := catalog.Reconcile(in)
-			require.NoError(t, err)
+			out := answer(t, in)
 			require.Empty(t, out.Result, name)
 		}
 	}
@@ -297,8 +295,7 @@ func TestObjectsWithDotsAndSecrets(t *testing.T) {
 func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
 	cs := mapped()
 	cs.Name, cs.UID = "a.b", "uid"
-	out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
-	require.NoError(t, err)
+	out := answer(t, emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
 	var made []string
 	for _, a := range out.Actions {
 		if c, ok := a.(olmcore.Create); ok && c.Target.Kind != "Pod" {

@@ -200,8 +200,7 @@ func TestWhichPodsAreMadePromotedAndDeleted(t *testing.T) {
 		in := invariant.Clone(base)
 		in.Config.Replicas = test.replicas
 		in.Pods.Items = described(&in, test.pods)
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Equal(t, test.want, moves(out), "%d of: %s", test.replicas, test.pods)
 		require.Equal(t, test.reason, catalog.Assess(in).WaitingFor, "%d of: %s", test.replicas, test.pods)
 		require.NoError(t, invariant.Laws(result, in), test.pods)
@@ -234,8 +233,7 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 		if len(in.Pods.Items) == 0 {
 			in.Pods.Items = []*corev1.Pod{aside}
 		}
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Equal(t, test.want, moves(out), name)
 		require.Equal(t, catalog.StateUnavailable == catalog.Assess(in).State, test.want != "" || name == "a Pod is late", name)
 		if test.want == "" {
@@ -243,8 +241,7 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 		}
 		created := out.Actions[0].(olmcore.Create).Target
 		in.LastRun = olmcore.LastResults{created.Key(): {Class: olmcore.Forbidden, Message: "exceeded quota", Count: 1, Last: in.Now}}
-		out, err = catalog.Reconcile(in)
-		require.NoError(t, err)
+		out = answer(t, in)
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Contains(t, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Message, "the API server refuses the pod: exceeded quota", name)
 		require.Equal(t, 10*time.Second, out.RequeueAfter, name)
@@ -298,8 +295,7 @@ func TestThousandsOfPods(t *testing.T) {
 				test.change(i, p)
 				in.Pods.Items = append(in.Pods.Items, p)
 			}
-			out, err := catalog.Reconcile(in)
-			require.NoError(t, err)
+			out := answer(t, in)
 			verbs := map[olmcore.Verb]int{}
 			for _, a := range out.Actions {
 				if verb, target, _ := a.Describe(); target.Kind == "Pod" {
@@ -361,8 +357,7 @@ func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 			disrupted(in)
 			in.CatalogSource.Generation = 0 // the hash must not come from the generation that is remembered
 			test.change(in, in.Nodes.Items[1])
-			fresh, err := catalog.Reconcile(*in)
-			require.NoError(t, err)
+			fresh := answer(t, *in)
 			for _, a := range fresh.Actions { // the Pod is made from this spec
 				if c, ok := a.(olmcore.Create); ok && c.Cause.Reason == catalog.ReasonPodOutdated {
 					in.Pods.Items[0].Labels["olm.pod-spec-hash"] = c.Object.GetLabels()["olm.pod-spec-hash"]
@@ -494,8 +489,7 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 	for name, change := range everyCase() {
 		in := invariant.Clone(base)
 		change(&in)
-		want, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		want := answer(t, in)
 		for i, node := range in.Nodes.Items {
 			if !isReady(node) || len(in.Nodes.Items) < 2 || !isReady(in.Nodes.Items[1-i]) {
 				continue
@@ -504,8 +498,7 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 				doubtful := invariant.Clone(in)
 				c := readyOf(doubtful.Nodes.Items[i])
 				c.Status, c.LastTransitionTime = status, metav1.NewTime(in.Now.Add(-10*time.Second))
-				got, err := catalog.Reconcile(doubtful)
-				require.NoError(t, err)
+				got := answer(t, doubtful)
 				if !slices.Equal(done(want), done(got)) {
 					differ[name] = true
 				}
@@ -531,8 +524,7 @@ func TestAStaleCacheMakesNoSecondPod(t *testing.T) {
 	names := func(now time.Duration) (list []string) {
 		in := invariant.Clone(base)
 		in.Now, in.Pods.Items = in.Now.Add(now), in.Pods.Items[:1]
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		for _, a := range out.Actions {
 			if verb, target, _ := a.Describe(); verb == olmcore.VerbCreate {
 				list = append(list, target.Name)

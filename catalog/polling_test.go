@@ -136,8 +136,7 @@ func TestAPollThatStartsInTheFuture(t *testing.T) {
 		if later > 0 {
 			at.CatalogSource.Status.LatestImageRegistryPoll = new(metav1.NewTime(in.Now))
 		}
-		out, err := catalog.Reconcile(at)
-		require.NoError(t, err)
+		out := answer(t, at)
 		status, written := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.True(t, written)
 		require.Equal(t, want, !status.Status.LatestImageRegistryPoll.Equal(at.CatalogSource.Status.LatestImageRegistryPoll), "%s", later)
@@ -186,8 +185,7 @@ func TestWhenAPollStarts(t *testing.T) {
 	} {
 		in := invariant.Clone(base)
 		pollAgo(time.Hour, test.change)(&in)
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Equal(t, test.want, moves(out), name)
 		require.NoError(t, invariant.Laws(result, in), name)
 		require.Equal(t, test.told, meta.FindStatusCondition(catalog.Assess(in).Conditions, catalog.ConditionUpdatePolled).Reason, name)
@@ -267,8 +265,7 @@ func TestIntervalsAsTheyAreDecoded(t *testing.T) {
 		if want.every > 0 {
 			require.Equal(t, want.every, a.NextPoll.Sub(in.Now), strategy)
 		}
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, want.message, status.Status.Message, strategy)
 		require.Equal(t, want.message != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, strategy)

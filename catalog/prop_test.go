@@ -320,12 +320,10 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 		in.Connection = new(*client)
 	}
 	require.NoError(t, invariant.Laws(result, in))
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	remembering := in
 	remembering.Checkpoint = w.checkpoint[who]
-	again, err := catalog.Reconcile(remembering)
-	require.NoError(t, err)
+	again := answer(t, remembering)
 	if again.RequeueAfter < out.RequeueAfter { // both are bounded, the other one from an earlier time on
 		again.RequeueAfter = out.RequeueAfter
 	}
@@ -401,8 +399,7 @@ func (w *stormyWorld) heal(t *rapid.T) {
 	in, err := catalog.Gather(context.Background(), w.Cluster, coolKey, w.config)
 	require.NoError(t, err)
 	in.Now = w.Now()
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.Empty(t, out.Result, "not at rest")
 	a := catalog.Assess(in)
 	require.Equal(t, catalog.StateServing, a.State, "%+v", a)

@@ -75,8 +75,7 @@ func TestBackoffOfReplacements(t *testing.T) {
 		for _, early := range []time.Duration{time.Second, 0} {
 			in := invariant.Clone(base)
 			test.change(&in, test.wait-early)
-			out, err := catalog.Reconcile(in)
-			require.NoError(t, err)
+			out := answer(t, in)
 			require.NoError(t, invariant.Laws(result, in), name)
 			made := ""
 			for _, a := range out.Actions {
@@ -118,8 +117,7 @@ func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 			p.DeletionTimestamp = new(metav1.NewTime(in.Now))
 			test.change(p)
 		})
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Equal(t, test.waits, !strings.Contains(fmt.Sprint(done(out)), "create"), "%s: %v", name, done(out))
 	}
 }
@@ -135,12 +133,10 @@ func TestWhichPodIsReplacedFirst(t *testing.T) {
 	} {
 		in := invariant.Clone(base)
 		in.Pods.Items = described(&in, pods)
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/replaces"], pods)
 		in.Pods.Items[0].Annotations["olmcore/replaces"] = want
-		out, err = catalog.Reconcile(in)
-		require.NoError(t, err)
+		out = answer(t, in)
 		require.NotEqual(t, want, out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/replaces"], "%s, replaced already", pods)
 	}
 }
@@ -169,8 +165,7 @@ func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.C
 		require.NoError(t, err)
 		in.Now, in.LastRun = c.Now(), last
 		require.NoError(t, invariant.Laws(result, in))
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		if len(out.Actions) > 0 {
 			last = olmcore.LastResultsOf(last, out.Actions, olmcore.Run(t.Context(), x, out.Actions), c.Now())
 			continue
@@ -262,8 +257,7 @@ func TestARegistryThatMayStartSlowlyIsGivenTheTime(t *testing.T) {
 		})
 		require.True(t, catalog.Assess(in).NextDeadline.Equal(in.Now.Add(test.want)), "%+v", test)
 		in.Now = in.Now.Add(test.want) // a stuck candidate is a late one
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.Equal(t, []string{"delete cool-zz ProgressDeadlineExceeded"}, done(out))
 	}
 }

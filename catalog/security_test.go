@@ -51,8 +51,7 @@ func TestNoCatalogSourceAsksForPrivileges(t *testing.T) {
 		if rapid.Bool().Draw(t, "config map") {
 			cs.Spec.SourceType, cs.Spec.ConfigMap = v1alpha1.SourceTypeConfigmap, "content"
 		}
-		out, err := catalog.Reconcile(emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
-		require.NoError(t, err)
+		out := answer(t, emptyNamespace(catalog.Input{Now: start, CatalogSource: cs, Namespace: olmNamespace(), ConfigMap: content()}))
 		made := 0
 		for _, a := range out.Actions {
 			c, ok := a.(olmcore.Create)
@@ -92,8 +91,7 @@ func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	mounts := func(in catalog.Input) *bool {
 		in.Pods.Items = nil
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		for _, a := range out.Actions {
 			if c, ok := a.(olmcore.Create); ok && c.Target.Kind == "Pod" {
 				require.Equal(t, base.Pods.Items[0].Labels["olm.pod-spec-hash"], c.Object.GetLabels()["olm.pod-spec-hash"], "adoption restarts nothing")
@@ -130,8 +128,7 @@ func TestObjectsOfOthersAreNeitherTakenNorDeleted(t *testing.T) {
 			for _, pod := range in.Pods.Items {
 				pod.OwnerReferences = by
 			}
-			out, err := catalog.Reconcile(in)
-			require.NoError(t, err)
+			out := answer(t, in)
 			for _, a := range out.Actions {
 				verb, target, _ := a.Describe()
 				require.True(t, verb == olmcore.VerbCreate || target.Kind == v1alpha1.CatalogSourceKind, "%s %s", verb, target)
@@ -150,8 +147,7 @@ func TestAForgedStatusDialsNothing(t *testing.T) {
 	in.CatalogSource = base.CatalogSource.DeepCopy()
 	in.CatalogSource.Status.GRPCConnectionState = &v1alpha1.GRPCConnectionState{Address: "169.254.169.254:80", LastObservedState: "READY"}
 	in.CatalogSource.Status.RegistryServiceStatus = &v1alpha1.RegistryServiceStatus{ServiceName: "etcd", ServiceNamespace: "kube-system", Port: "2379"}
-	out, err := catalog.Reconcile(in)
-	require.NoError(t, err)
+	out := answer(t, in)
 	require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: "cool.olm.svc:50051"}, out.Connection)
 	status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	require.Equal(t, base.CatalogSource.Status.RegistryServiceStatus.ServiceName, status.Status.RegistryServiceStatus.ServiceName)
@@ -178,8 +174,7 @@ func TestAForgedPodDoesNotCostTheLastOne(t *testing.T) {
 				unready(p)
 			}
 		})
-		out, err := catalog.Reconcile(in)
-		require.NoError(t, err)
+		out := answer(t, in)
 		require.LessOrEqual(t, len(done(out)), 1)
 		checkSafety(t, in, out, 1)
 		checkPromises(t, in, out)

@@ -109,8 +109,7 @@ func TestTemplateAndReconcileLeaveEachOtherAlone(t *testing.T) {
 		cs.Annotations = map[string]string{"olm.catalogImageTemplate": "quay.io/example/catalog:v{kube_major_version}"}
 		return cs
 	}(), "v1.20.0")
-	out, err := catalog.Reconcile(base)
-	require.NoError(t, err)
+	out := answer(t, base)
 	require.Empty(t, out.Result)
 	out = reconcile(t, base, func(in *catalog.Input) { silence(in, time.Hour) })
 	status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
