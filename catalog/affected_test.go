@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhatChangesTheResultIsAffected takes every object that was read away, one
-// after the other: when the result changes, the object must have named the key.
+// TestWhatChangesTheResultIsAffected takes every object that was read away, one after the other: when the result changes,
+// the object must have named the key.
 func TestWhatChangesTheResultIsAffected(t *testing.T) {
 	several := mapped()
 	several.Annotations = map[string]string{"olmcore/replicas": "2"}

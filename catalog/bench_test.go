@@ -111,8 +111,8 @@ func benchmark(b *testing.B, in catalog.Input, actions int) {
 	}
 }
 
-// BenchmarkNamespace reads and decides about one catalog after the other of a
-// namespace: the time per catalog must not grow with their number.
+// BenchmarkNamespace reads and decides about one catalog after the other of a namespace: the time per catalog must not grow
+// with their number.
 func BenchmarkNamespace(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("%d catalogs", n), func(b *testing.B) {

@@ -22,9 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// checkKept: a Pod that serves the present spec goes only where enough others do or
-// newer content is served, a lost one only when that costs nothing, and while no node
-// is ready nothing is made or moved that exists.
+// checkKept: a Pod that serves the present spec goes only where enough others do or newer content is served, a lost one
+// only when that costs nothing, and while no node is ready nothing is made or moved that exists.
 func checkKept(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	byName := map[string]catalog.PodReport{}
 	unfinished := 0
@@ -66,8 +65,7 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// checkStable: a status that is written says the same when it is read back, at once
-// and until the next deadline.
+// checkStable: a status that is written says the same when it is read back, at once and until the next deadline.
 func checkStable(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	after, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	if !ok {
@@ -87,8 +85,8 @@ func checkStable(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	}
 }
 
-// checkSaid: what the conditions say of a catalog with Pods of its own follows from
-// its Pods, and what the status says of its Service from the Service.
+// checkSaid: what the conditions say of a catalog with Pods of its own follows from its Pods, and what the status says of
+// its Service from the Service.
 func checkSaid(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	if a.State == catalog.StateDeleting || a.WaitingFor == catalog.ReasonNameConflict || a.Replicas == 0 {
 		return
@@ -112,8 +110,7 @@ func checkSaid(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 		"the status names the Service %s", named)
 }
 
-// checkPoll: a poll starts when it is due, while nothing else is under way, and for
-// an image that can change.
+// checkPoll: a poll starts when it is due, while nothing else is under way, and for an image that can change.
 func checkPoll(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	started := 0
 	for _, action := range out.Actions {
@@ -137,8 +134,8 @@ func checkPoll(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 	require.LessOrEqual(t, started, 1)
 }
 
-// checkMade: what is created has a valid name, the label, one owner, and the right
-// place in the selectors; nothing is created for a catalog that goes.
+// checkMade: what is created has a valid name, the label, one owner, and the right place in the selectors; nothing is
+// created for a catalog that goes.
 func checkMade(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	hash := ""
 	for _, action := range out.Actions {
@@ -190,8 +187,8 @@ func checkOwner(t require.TestingT, in catalog.Input, c olmcore.Create) {
 	require.Equal(t, blocks, refs[0].BlockOwnerDeletion != nil && *refs[0].BlockOwnerDeletion, "%s", c.Target)
 }
 
-// checkPod: a Pod is selected while it serves and only then, and needs nothing of the
-// scheduler that the spec does not ask for.
+// checkPod: a Pod is selected while it serves and only then, and needs nothing of the scheduler that the spec does not ask
+// for.
 func checkPod(t require.TestingT, in catalog.Input, pod *corev1.Pod) {
 	require.LessOrEqual(t, len(pod.Name), 63)
 	serving := pod.Labels["olm.catalogSource"]
@@ -215,8 +212,8 @@ func checkPod(t require.TestingT, in catalog.Input, pod *corev1.Pod) {
 	}
 }
 
-// checkLeft: an object that is changed keeps the labels, owners and finalizers that
-// others gave it, and what is deleted belongs to the catalog.
+// checkLeft: an object that is changed keeps the labels, owners and finalizers that others gave it, and what is deleted
+// belongs to the catalog.
 func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	for _, action := range out.Actions {
 		switch a := action.(type) {
@@ -300,9 +297,8 @@ func checkPromises(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	}
 }
 
-// checkForce: nothing is deleted without naming the very object, a running Pod is
-// only forced off nodes that are not known to work, and while no node is known to
-// work nothing is moved at all.
+// checkForce: nothing is deleted without naming the very object, a running Pod is only forced off nodes that are not known
+// to work, and while no node is known to work nothing is moved at all.
 func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	stopped := in.Nodes.Complete && len(in.Nodes.Items) > 0 && !slices.ContainsFunc(in.Nodes.Items, isReady)
 	for _, action := range out.Actions {
@@ -329,8 +325,8 @@ func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a cat
 	}
 }
 
-// checkTakeOver: who takes over is ready, of the present spec, and the catalog's own;
-// and while no Pod serves, a ready one does take over.
+// checkTakeOver: who takes over is ready, of the present spec, and the catalog's own; and while no Pod serves, a ready one
+// does take over.
 func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	promoted := map[string]bool{}
 	for _, action := range out.Actions {
@@ -358,8 +354,8 @@ func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a 
 
 var reasonSyntax = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// checkStatus: conditions are ours once and others' untouched, times are whole
-// seconds that are never moved back, and serving means that a Pod serves.
+// checkStatus: conditions are ours once and others' untouched, times are whole seconds that are never moved back, and
+// serving means that a Pod serves.
 func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	if !ok {
@@ -419,8 +415,8 @@ func others(conditions []metav1.Condition) []metav1.Condition {
 	})
 }
 
-// checkPrompt: while no Pod serves or may come to serve, a node could take one and
-// no grace period runs, a Pod that serves is created or promoted at once.
+// checkPrompt: while no Pod serves or may come to serve, a node could take one and no grace period runs, a Pod that serves
+// is created or promoted at once.
 func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	if !runsPods(a) || in.Nodes.Complete && !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
@@ -460,8 +456,7 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	require.Fail(t, "nothing serves, and nothing is done about it", "%+v", a)
 }
 
-// runsPods reports whether Pods are asked for, and nothing keeps them from being
-// made.
+// runsPods reports whether Pods are asked for, and nothing keeps them from being made.
 func runsPods(a catalog.Assessment) bool {
 	switch a.WaitingFor {
 	case catalog.ReasonDeleting, catalog.ReasonSpecInvalid, catalog.ReasonNamespaceUnknown, catalog.ReasonNameConflict, catalog.ReasonConfigMapMissing:
@@ -478,9 +473,8 @@ func takesAnything(n *corev1.Node) bool {
 		})
 }
 
-// checkBetterNode: no Pod that serves is deleted because its node is a better one,
-// unless all nodes were bad and nothing was touched. One that was to stand in for it
-// may be.
+// checkBetterNode: no Pod that serves is deleted because its node is a better one, unless all nodes were bad and nothing
+// was touched. One that was to stand in for it may be.
 func checkBetterNode(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	if !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
@@ -518,8 +512,8 @@ func deletedPods(out catalog.Outcome) map[string]bool {
 	return names
 }
 
-// checkSafety: whatever part of the actions is run, a catalog that serves goes on
-// serving, Pods do not multiply, and only own objects are touched.
+// checkSafety: whatever part of the actions is run, a catalog that serves goes on serving, Pods do not multiply, and only
+// own objects are touched.
 func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, replicas int) {
 	serving := map[string]bool{}
 	running := 0

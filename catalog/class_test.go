@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowAddsAClassOfPod: Pods in quarantine serve no longer. They are replaced on
-// another node, removed, and named in the status.
+// TestOneRowAddsAClassOfPod: Pods in quarantine serve no longer. They are replaced on another node, removed, and named in
+// the status.
 func TestOneRowAddsAClassOfPod(t *testing.T) {
 	reconcile, assess := catalog.With(catalog.Traits{
 		Class: "Quarantined", Is: func(p *catalog.RegistryPod) bool { return p.Annotations["quarantine"] != "" },
@@ -94,9 +94,8 @@ func evicted(in *catalog.Input, reason string) {
 	in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = reason
 }
 
-// TestClassOfAPod changes one thing about the Pod, or its node, and says what the
-// Pod is worth then: class, state of the node, the reason that is told, and how long
-// that holds.
+// TestClassOfAPod changes one thing about the Pod, or its node, and says what the Pod is worth then: class, state of the
+// node, the reason that is told, and how long that holds.
 func TestClassOfAPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
@@ -258,8 +257,7 @@ func tolerates(toleration corev1.Toleration) func(*catalog.Input) {
 	}
 }
 
-// young makes the Pod's node one that became ready a minute ago, and some time after
-// it was made.
+// young makes the Pod's node one that became ready a minute ago, and some time after it was made.
 func young(after time.Duration) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		node := setNode(in, corev1.ConditionTrue, time.Minute)
@@ -311,8 +309,8 @@ func TestAClusterWithoutNodes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods.Items[0].Name + " NodeGone"}, done(out))
 }
 
-// TestWhenDisruptionIsPartialOrTotal: replacements are limited from three nodes and 55 % on, and
-// stop when none is left. Entries that are no node count for nothing.
+// TestWhenDisruptionIsPartialOrTotal: replacements are limited from three nodes and 55 % on, and stop when none is left.
+// Entries that are no node count for nothing.
 func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
@@ -346,8 +344,7 @@ func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	}
 }
 
-// TestPodsThatDoNotServeAreNotAvailable: OLM calls them healthy, and Subscriptions
-// believe it.
+// TestPodsThatDoNotServeAreNotAvailable: OLM calls them healthy, and Subscriptions believe it.
 func TestPodsThatDoNotServeAreNotAvailable(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for reason, cause := range map[string]string{
@@ -361,8 +358,8 @@ func TestPodsThatDoNotServeAreNotAvailable(t *testing.T) {
 	}
 }
 
-// TestContentOfAPod: in the status of its only container, or in that of
-// the one that copies the content; a Pod of another shape tells nothing.
+// TestContentOfAPod: in the status of its only container, or in that of the one that copies the content; a Pod of another
+// shape tells nothing.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestContentOfAPod(t *testing.T) {

@@ -27,8 +27,8 @@ func gone(out catalog.Outcome) string {
 	return text
 }
 
-// TestWhichPodsAreForceDeleted goes through all policies and everything that may hold up a Pod's
-// end: whether the Pod is deleted, and with which grace.
+// TestWhichPodsAreForceDeleted goes through all policies and everything that may hold up a Pod's end: whether the Pod is
+// deleted, and with which grace.
 func TestWhichPodsAreForceDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	nowhere := func(in *catalog.Input) { in.Pods.Items[0].Spec.NodeName = "nowhere" }
@@ -123,8 +123,8 @@ func TestAForceDeleteWaitsForTheDeletionTime(t *testing.T) {
 	require.Equal(t, 10*time.Second, out.RequeueAfter)
 }
 
-// TestWhenManyNodesFailPodsAreForceDeletedOneAtATime: while many nodes are down, one Pod is forced in one decision,
-// and only where its node is known to be lost.
+// TestWhenManyNodesFailPodsAreForceDeletedOneAtATime: while many nodes are down, one Pod is forced in one decision, and
+// only where its node is known to be lost.
 func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	many := func(in *catalog.Input, bad int) {
@@ -174,8 +174,7 @@ func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
 	}
 }
 
-// TestPodsThatDoNotStartAreRemoved is kept as long as it may be the next to serve: the newest
-// one, until another serves.
+// TestPodsThatDoNotStartAreRemoved is kept as long as it may be the next to serve: the newest one, until another serves.
 func TestPodsThatDoNotStartAreRemoved(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	stuck := func(p *corev1.Pod) { unready(p) }
@@ -227,8 +226,8 @@ func TestPodsThatDoNotStartAreRemoved(t *testing.T) {
 	}
 }
 
-// TestAPromotedCandidateIsNotForceDeleted: OLM's policy deletes what is a target of disruption, but
-// not in the decision that makes it serve.
+// TestAPromotedCandidateIsNotForceDeleted: OLM's policy deletes what is a target of disruption, but not in the decision
+// that makes it serve.
 func TestAPromotedCandidateIsNotForceDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{ForceDelete: catalog.ForceDeleteUpstream}, cool())
 	in := invariant.Clone(base)

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAConfigMapIsServedAsByOLM pins names, hashes and the Pod of a config map
-// server.
+// TestAConfigMapIsServedAsByOLM pins names, hashes and the Pod of a config map server.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestAConfigMapIsServedAsByOLM(t *testing.T) {
@@ -140,8 +139,7 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 	}
 }
 
-// TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives
-// the CatalogSource.
+// TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives the CatalogSource.
 func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
 	w := mappedWorld(t, catalog.Config{}, mapped())
 	in := w.input(t)
@@ -169,8 +167,7 @@ func TestAConfigMapOfAnotherNameOrNamespace(t *testing.T) {
 	}
 }
 
-// TestTheReferenceToTheConfigMap is written when the ConfigMap is another one, or
-// another version of it.
+// TestTheReferenceToTheConfigMap is written when the ConfigMap is another one, or another version of it.
 func TestTheReferenceToTheConfigMap(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, change := range map[string]func(*v1alpha1.ConfigMapResourceReference){
@@ -195,8 +192,8 @@ func TestTheReferenceToTheConfigMap(t *testing.T) {
 	}
 }
 
-// TestAPodThatOLMMadeOfAConfigMap says which version and which ConfigMap it serves, and
-// nothing else is known about its content.
+// TestAPodThatOLMMadeOfAConfigMap says which version and which ConfigMap it serves, and nothing else is known about its
+// content.
 func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, test := range map[string]struct {
@@ -220,9 +217,8 @@ func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedConfigMapServerIsLeftAlone: OLM applies all of grpcPodConfig to a
-// config map server, and does not replace it when that or the server's image changes.
-// What it made runs on, with its memory target.
+// TestAnAdoptedConfigMapServerIsLeftAlone: OLM applies all of grpcPodConfig to a config map server, and does not replace it
+// when that or the server's image changes. What it made runs on, with its memory target.
 func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
 	for name, config := range map[string]*v1alpha1.GrpcPodConfig{
 		"memoryTarget":   {MemoryTarget: new(resource.MustParse("60Mi"))},

@@ -21,9 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestControllersWithClientsOfTheirOwnComeToRest: whatever the clients of several
-// controllers know, also of a time that is not over yet, the status that they share is
-// written a few times and then stays.
+// TestControllersWithClientsOfTheirOwnComeToRest: whatever the clients of several controllers know, also of a time that is
+// not over yet, the status that they share is written a few times and then stays.
 func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 	images, address := converged(t, catalog.Config{}, cool()), converged(t, catalog.Config{}, cool())
 	edit(&address, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry:50051" })
@@ -73,8 +72,8 @@ func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 	})
 }
 
-// TestWhichConnectionIsRecorded: a client that knows later than the status says so, one
-// that knows less takes over what is recorded.
+// TestWhichConnectionIsRecorded: a client that knows later than the status says so, one that knows less takes over what is
+// recorded.
 func TestWhichConnectionIsRecorded(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	ago := func(seconds int) time.Time { return base.Now.Add(-time.Duration(seconds) * time.Second) }
@@ -120,8 +119,8 @@ func TestWhichConnectionIsRecorded(t *testing.T) {
 	}
 }
 
-// TestTheConnectionStateIsThisCatalogsOwn: nothing is written while it stays, and an
-// idle client that was connected still is.
+// TestTheConnectionStateIsThisCatalogsOwn: nothing is written while it stays, and an idle client that was connected still
+// is.
 func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	require.True(t, catalog.Assess(base).Connected)
@@ -138,8 +137,8 @@ func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
 	require.Equal(t, "cool.olm.svc:50051", status.Status.GRPCConnectionState.Address)
 }
 
-// TestWhichNamespacesAreNotified: a catalog of the global namespace concerns those who
-// subscribe to it, any other only its own namespace.
+// TestWhichNamespacesAreNotified: a catalog of the global namespace concerns those who subscribe to it, any other only its
+// own namespace.
 func TestWhichNamespacesAreNotified(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, global := range []string{"olm", "elsewhere"} {
@@ -162,8 +161,7 @@ func TestWhichNamespacesAreNotified(t *testing.T) {
 	require.Zero(t, reconcile(t, base, func(*catalog.Input) {}).Notify)
 }
 
-// TestAnAddressIsFollowed: no objects, a client of that address, and of the next one
-// when it changes.
+// TestAnAddressIsFollowed: no objects, a client of that address, and of the next one when it changes.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestAnAddressIsFollowed(t *testing.T) {

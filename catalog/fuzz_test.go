@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// FuzzWorld lets the fuzzer choose what fails; see
-// TestAnythingMayFailAndTheCatalogServesAgain.
+// FuzzWorld lets the fuzzer choose what fails; see TestAnythingMayFailAndTheCatalogServesAgain.
 func FuzzWorld(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		w := drawWorld(t)
@@ -35,8 +34,7 @@ func FuzzWorld(f *testing.F) {
 	}))
 }
 
-// FuzzObjects takes arbitrary JSON for the objects of an input: no panic, and
-// every law.
+// FuzzObjects takes arbitrary JSON for the objects of an input: no panic, and every law.
 func FuzzObjects(f *testing.F) {
 	in := converged(f, catalog.Config{}, cool())
 	seed := func(v any) []byte {
@@ -90,8 +88,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// decode reports whether the API type panics; what it does not accept is left
-// out.
+// decode reports whether the API type panics; what it does not accept is left out.
 func decode(data []byte, into any) (panics bool) {
 	defer func() { panics = recover() != nil }()
 	_ = json.Unmarshal(data, into)

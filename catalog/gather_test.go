@@ -81,8 +81,8 @@ func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return f.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestNothingIsConcludedFromKindsThatWereNotRead: of a Snapshot that lacks a kind, either the rest is
-// decided and nothing of that kind is made or counted as missing, or the error names it.
+// TestNothingIsConcludedFromKindsThatWereNotRead: of a Snapshot that lacks a kind, either the rest is decided and nothing
+// of that kind is made or counted as missing, or the error names it.
 func TestNothingIsConcludedFromKindsThatWereNotRead(t *testing.T) {
 	config := catalog.Config{Replicas: 2}
 	for _, w := range []*world{newWorld(t, config, cool()), mappedWorld(t, config, mapped())} {

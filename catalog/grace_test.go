@@ -41,11 +41,10 @@ func unknownSince(t require.TestingT, w *world, name string) (since time.Time, s
 	return since, false
 }
 
-// TestANodeIsGivenItsGraceAndNoMore draws histories of silent nodes: which ones, when
-// and for how long, how long they are waited for, and whether another node has room.
-// The first action comes when the grace is over and not before, none comes when the
-// node is back within it or runs no Pod, and the catalog serves again at the very
-// moment at which a node can run the Pod.
+// TestANodeIsGivenItsGraceAndNoMore draws histories of silent nodes: which ones, when and for how long, how long they are
+// waited for, and whether another node has room. The first action comes when the grace is over and not before, none comes
+// when the node is back within it or runs no Pod, and the catalog serves again at the very moment at which a node can run
+// the Pod.
 func TestANodeIsGivenItsGraceAndNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := graceHistory{
@@ -113,9 +112,8 @@ func gathered(t require.TestingT, w *world) catalog.Input {
 	return in
 }
 
-// TestAFlappingNodeCausesNoStorm: while each silence is shorter than the grace
-// nothing is moved at all; else replacements keep their distance, Pods do not pile
-// up, and nothing moves back.
+// TestAFlappingNodeCausesNoStorm: while each silence is shorter than the grace nothing is moved at all; else replacements
+// keep their distance, Pods do not pile up, and nothing moves back.
 func TestAFlappingNodeCausesNoStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		short := rapid.Bool().Draw(t, "short silences")

@@ -43,8 +43,7 @@ func cool() *v1alpha1.CatalogSource {
 	}
 }
 
-// world is a cluster with the nodes a and b and one CatalogSource, and the
-// controller over it.
+// world is a cluster with the nodes a and b and one CatalogSource, and the controller over it.
 type world struct {
 	*fake.Cluster
 	*fake.Driver
@@ -155,14 +154,12 @@ func controller(config catalog.Config) fake.Controller {
 	}
 }
 
-// reconcile does what the controller does on its view, and checks every law and
-// every promise on the way.
+// reconcile does what the controller does on its view, and checks every law and every promise on the way.
 func (w *stormyWorld) reconcile(who int) func(*rapid.T) {
 	return func(t *rapid.T) { w.reconcileAs(t, who) }
 }
 
-// reconcile is Reconcile of a changed converged input, checked for safety and
-// laws.
+// reconcile is Reconcile of a changed converged input, checked for safety and laws.
 func reconcile(t *testing.T, base catalog.Input, change func(*catalog.Input)) catalog.Outcome {
 	t.Helper()
 	in := invariant.Clone(base)
@@ -477,8 +474,7 @@ func servesOn(t *testing.T, w *world) string {
 	return ""
 }
 
-// requireSameAnswer: a Reader that knows what an owner owns gives the same answer as
-// one that lists everything.
+// requireSameAnswer: a Reader that knows what an owner owns gives the same answer as one that lists everything.
 func requireSameAnswer(t *testing.T, w *world) {
 	snapshot, err := w.Cluster.Snapshot()
 	require.NoError(t, err)

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// oddInputs are inputs that no healthy cluster gives, each made from that of a
-// converged CatalogSource.
+// oddInputs are inputs that no healthy cluster gives, each made from that of a converged CatalogSource.
 var oddInputs = map[string]func(*catalog.Input){
 	"empty objects": func(in *catalog.Input) {
 		in.Pods.Items, in.Nodes.Items = []*corev1.Pod{{}}, []*corev1.Node{{}}

@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestEveryActionMayBeLostOrRepeated starts where a controller has the most to
-// do, and loses or repeats each of its actions.
+// TestEveryActionMayBeLostOrRepeated starts where a controller has the most to do, and loses or repeats each of its
+// actions.
 func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 	for name, prepare := range map[string]func(*world) error{
 		"nothing exists": func(*world) error { return nil },
@@ -102,8 +102,7 @@ func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 	}
 }
 
-// after lets the catalog start, breaks something, and lets time pass without the
-// controller.
+// after lets the catalog start, breaks something, and lets time pass without the controller.
 func after(w *world, start time.Duration, what func() error, later time.Duration) error {
 	if err := w.Driver.RunFor(context.Background(), start); err != nil {
 		return err
@@ -114,8 +113,7 @@ func after(w *world, start time.Duration, what func() error, later time.Duration
 	return w.Cluster.RunFor(later)
 }
 
-// ignoreNumbers removes what tells which attempt a Pod is: its name, why it was
-// made, where it landed, and its address.
+// ignoreNumbers removes what tells which attempt a Pod is: its name, why it was made, where it landed, and its address.
 func ignoreNumbers(object map[string]any) {
 	metadata := object["metadata"].(map[string]any)
 	switch object["kind"] {
@@ -191,8 +189,7 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 	}
 }
 
-// TestTheNextLookIsNeitherAtOnceNorFarAway: what is left of a second counts as one,
-// and no wait is longer than 15 minutes.
+// TestTheNextLookIsNeitherAtOnceNorFarAway: what is left of a second counts as one, and no wait is longer than 15 minutes.
 func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
 	base := converged(t, catalog.Config{NodeUnreachableGrace: time.Hour, StartupFailureThreshold: 900}, cool())
 	for left, want := range map[time.Duration]time.Duration{

@@ -49,9 +49,8 @@ func around(in *catalog.Input) map[olmcore.Object]func() {
 	return objects
 }
 
-// TestOwnershipOfObjects damages each object around the Pods, in every state of its
-// ownership: it is repaired, or left alone because it goes, or reported because it is
-// owned by another.
+// TestOwnershipOfObjects damages each object around the Pods, in every state of its ownership: it is repaired, or left
+// alone because it goes, or reported because it is owned by another.
 func TestOwnershipOfObjects(t *testing.T) {
 	const repaired, left, reported = "update", "", "conflict"
 	owner := func(kind, group, name string) func(olmcore.Object) {
@@ -120,8 +119,8 @@ func TestOwnershipOfObjects(t *testing.T) {
 	}
 }
 
-// TestObjectsOfOtherNamesAndNamespacesAreIgnored: nothing, objects of other namespaces and those of
-// other names change nothing, wherever they stand.
+// TestObjectsOfOtherNamesAndNamespacesAreIgnored: nothing, objects of other namespaces and those of other names change
+// nothing, wherever they stand.
 func TestObjectsOfOtherNamesAndNamespacesAreIgnored(t *testing.T) {
 	for _, base := range []catalog.Input{converged(t, catalog.Config{Replicas: 2}, cool()), mappedInput(t, catalog.Config{})} {
 		for name, move := range map[string]func(olmcore.Object){
@@ -174,8 +173,7 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	require.Len(t, in.Pods.Items, 1)
 }
 
-// TestSecretsReachTheServiceAccount also when they are edited later; what others
-// added stays.
+// TestSecretsReachTheServiceAccount also when they are edited later; what others added stays.
 func TestSecretsReachTheServiceAccount(t *testing.T) {
 	cs := cool()
 	cs.Spec.Secrets = []string{"one", "two"}
@@ -205,8 +203,8 @@ func TestTheServiceIsRepairedWhileACandidateStarts(t *testing.T) {
 	}))
 }
 
-// TestTwoCatalogsNeverFightOverAService: a.b and a-b want a Service of the same
-// name. The first has it; the second says so, and touches nothing.
+// TestTwoCatalogsNeverFightOverAService: a.b and a-b want a Service of the same name. The first has it; the second says so,
+// and touches nothing.
 func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 	dotted, dashed := cool(), cool()
 	dotted.Name, dashed.Name = "a.b", "a-b"
@@ -230,8 +228,7 @@ func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 	require.Equal(t, 1, owners)
 }
 
-// TestObjectsThatOLMRepairsAreRepaired holds what OLM's own tests damage: what is done about it, and
-// that one Pod remains.
+// TestObjectsThatOLMRepairsAreRepaired holds what OLM's own tests damage: what is done about it, and that one Pod remains.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestObjectsThatOLMRepairsAreRepaired(t *testing.T) {
@@ -351,8 +348,8 @@ func TestLeftoversOfAFormerSourceTypeAreDeleted(t *testing.T) {
 	require.Empty(t, w.input(t).Pods.Items)
 }
 
-// TestDamagedObjectsAreRepairedInPlace: each becomes what it was, by one update; only a
-// roleRef, which the API server does not change, takes a deletion.
+// TestDamagedObjectsAreRepairedInPlace: each becomes what it was, by one update; only a roleRef, which the API server does
+// not change, takes a deletion.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {

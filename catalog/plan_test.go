@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// described returns Pods from words: each says what is unlike a Pod of the present
-// spec that serves, on a node of its own, made long ago.
+// described returns Pods from words: each says what is unlike a Pod of the present spec that serves, on a node of its own,
+// made long ago.
 func described(in *catalog.Input, text string) (pods []*corev1.Pod) {
 	for i, words := range strings.Split(text, ",") {
 		p := in.Pods.Items[0].DeepCopy()
@@ -82,8 +82,7 @@ func describeAs(in *catalog.Input, p *corev1.Pod, word string) {
 	}
 }
 
-// moves says what a result does to the Pods: + makes one, ^ promotes one, - deletes
-// one.
+// moves says what a result does to the Pods: + makes one, ^ promotes one, - deletes one.
 func moves(out catalog.Outcome) string {
 	var list []string
 	for _, a := range out.Actions {
@@ -105,8 +104,8 @@ func moves(out catalog.Outcome) string {
 	return strings.Join(list, " ")
 }
 
-// TestWhichPodsAreMadePromotedAndDeleted describes the Pods there are and says what is done about them,
-// and how that is called.
+// TestWhichPodsAreMadePromotedAndDeleted describes the Pods there are and says what is done about them, and how that is
+// called.
 func TestWhichPodsAreMadePromotedAndDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
@@ -209,8 +208,7 @@ func TestWhichPodsAreMadePromotedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestWhileNoNodeIsReady a Pod is made only where none is left that runs, and one that
-// is refused is told.
+// TestWhileNoNodeIsReady a Pod is made only where none is left that runs, and one that is refused is told.
 func TestWhileNoNodeIsReady(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -248,8 +246,8 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 	}
 }
 
-// TestFewerReplicasWhileNothingServes: two Pods of an old spec, neither of which
-// serves, leave no room for the one that is asked for now; the worse one goes first.
+// TestFewerReplicasWhileNothingServes: two Pods of an old spec, neither of which serves, leave no room for the one that is
+// asked for now; the worse one goes first.
 func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	shrink := func(in *catalog.Input) {
@@ -268,8 +266,8 @@ func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods.Items[0].Name + " PodOutdated"}, done(out))
 }
 
-// TestThousandsOfPods: a controller without a computed name may have made any number
-// of twins. Whatever became of them, one decision deals with all.
+// TestThousandsOfPods: a controller without a computed name may have made any number of twins. Whatever became of them, one
+// decision deals with all.
 func TestThousandsOfPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const n = 1500
@@ -308,8 +306,7 @@ func TestThousandsOfPods(t *testing.T) {
 	}
 }
 
-// TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt: an announced eviction is
-// anticipated when there is a place to go to.
+// TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt: an announced eviction is anticipated when there is a place to go to.
 func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	taint := corev1.Taint{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}
@@ -368,8 +365,7 @@ func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 	}
 }
 
-// TestWhenManyNodesFailOnePodIsReplacedAtATime: that many failures may be one
-// failure of the control plane.
+// TestWhenManyNodesFailOnePodIsReplacedAtATime: that many failures may be one failure of the control plane.
 func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	arrange := func(in *catalog.Input) {
@@ -419,9 +415,8 @@ func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
 	require.Equal(t, []string{"delete " + base.Pods.Items[1].Name + " PodSurplus"}, done(out))
 }
 
-// TestAPodThatIsSetAsideIsReplaced: a user takes a Pod's labels, to debug it, and
-// perhaps its owner too. It serves no longer, takes no place or name,
-// and is left alone; and its failures are not the catalog's.
+// TestAPodThatIsSetAsideIsReplaced: a user takes a Pod's labels, to debug it, and perhaps its owner too. It serves no
+// longer, takes no place or name, and is left alone; and its failures are not the catalog's.
 func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"its labels": func(p *corev1.Pod) { p.Labels = nil },
@@ -463,8 +458,8 @@ func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Namespace: "olm"}}, catalog.Affected(pod("a-catalog-with-a-name-that-is-as-long-as-can-w4nrrin4qx")))
 }
 
-// TestANodeInDoubtDecidesNothingYet: while its grace lasts, a replacement that starts
-// is kept, and nothing is forced off it.
+// TestANodeInDoubtDecidesNothingYet: while its grace lasts, a replacement that starts is kept, and nothing is forced off
+// it.
 func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for seconds, want := range map[int][]string{29: {"create a Pod Overdue"}, 30: {"create a Pod Overdue", "delete " + base.Pods.Items[0].Name + " Overdue"}} {
@@ -481,8 +476,8 @@ func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
 	require.Empty(t, done(out), "the node of the Pod that serves came back and fails again")
 }
 
-// TestANodeWithinItsGraceChangesNoDecision: as long as the grace of one node lasts,
-// Pods are decided about as if the node were ready.
+// TestANodeWithinItsGraceChangesNoDecision: as long as the grace of one node lasts, Pods are decided about as if the node
+// were ready.
 func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	differ := map[string]bool{}
@@ -505,8 +500,8 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 			}
 		}
 	}
-	// Where one of two places has to be chosen, the other one is better; nothing is moved
-	// to a node that may not work, and one that does not start a Pod is given its grace.
+	// Where one of two places has to be chosen, the other one is better; nothing is moved to a node that may not work, and
+	// one that does not start a Pod is given its grace.
 	require.Equal(t, map[string]bool{
 		"a surplus Pod goes": true,
 		"a node that came back is not trusted over a replacement":  true,
@@ -517,8 +512,7 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 	}, differ)
 }
 
-// TestAStaleCacheMakesNoSecondPod: a decision that is taken again before its Pod is
-// seen names the same Pod.
+// TestAStaleCacheMakesNoSecondPod: a decision that is taken again before its Pod is seen names the same Pod.
 func TestAStaleCacheMakesNoSecondPod(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	names := func(now time.Duration) (list []string) {

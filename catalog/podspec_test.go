@@ -33,8 +33,8 @@ func TestCreatedObjectsCarryTheHashesOfOLM(t *testing.T) {
 	require.Equal(t, []corev1.LocalObjectReference{{Name: "pull"}}, made["ServiceAccount demo"].(*corev1.ServiceAccount).ImagePullSecrets)
 }
 
-// TestHintsAndAnnotationsAreNoPartOfTheHash: what changes from node to node or
-// with a comment must not replace Pods; what changes the Pod must.
+// TestHintsAndAnnotationsAreNoPartOfTheHash: what changes from node to node or with a comment must not replace Pods; what
+// changes the Pod must.
 func TestHintsAndAnnotationsAreNoPartOfTheHash(t *testing.T) {
 	const plain = "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z"
 	hash := func(change func(*v1alpha1.CatalogSource, *catalog.Config)) string {
@@ -93,8 +93,8 @@ func TestHintsAndAnnotationsAreNoPartOfTheHash(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedClusterIsLeftAlone: the objects that any accepted release of OLM
-// made are taken over without a write to them.
+// TestAnAdoptedClusterIsLeftAlone: the objects that any accepted release of OLM made are taken over without a write to
+// them.
 func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
 	for _, hash := range []string{"8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z", "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa", "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"} {
 		w := newWorld(t, catalog.Config{}, demo())
@@ -117,8 +117,7 @@ func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestThePublishedCatalogSourceServes starts the CatalogSource of OLM's own
-// quickstart manifests.
+// TestThePublishedCatalogSourceServes starts the CatalogSource of OLM's own quickstart manifests.
 func TestThePublishedCatalogSourceServes(t *testing.T) {
 	found := 0
 	for _, o := range realdata.Objects(t, filepath.Join(realdata.Dir(t), "manifests", "olm-quickstart.yaml")) {
@@ -249,8 +248,8 @@ func TestNoImageIsEverEmpty(t *testing.T) {
 	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods.Items[0].Spec.Containers[0].Image)
 }
 
-// TestTheAutoscalerMayEvictPods by the autoscaler, whatever the CatalogSource says; settings
-// and what kubectl remembers are not copied to the Pods.
+// TestTheAutoscalerMayEvictPods by the autoscaler, whatever the CatalogSource says; settings and what kubectl remembers are
+// not copied to the Pods.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestTheAutoscalerMayEvictPods(t *testing.T) {

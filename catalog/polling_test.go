@@ -82,8 +82,7 @@ var pollCases = map[string]func(*catalog.Input){
 	},
 }
 
-// TestPollsAreTimedAsByOLM: when a poll is not due, the next look is after the
-// least of what is left and 15 minutes.
+// TestPollsAreTimedAsByOLM: when a poll is not due, the next look is after the least of what is left and 15 minutes.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_polling_test.go.
 func TestPollsAreTimedAsByOLM(t *testing.T) {
@@ -121,8 +120,8 @@ func TestPollsAreTimedAsByOLM(t *testing.T) {
 	require.Equal(t, 10*time.Minute+30*time.Second, jittered.RequeueAfter)
 }
 
-// TestAPollThatStartsInTheFuture: a clock that was set back sees a Pod that polls before
-// it was made. Its start is written once, not with each look.
+// TestAPollThatStartsInTheFuture: a clock that was set back sees a Pod that polls before it was made. Its start is written
+// once, not with each look.
 func TestAPollThatStartsInTheFuture(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	in := invariant.Clone(base)
@@ -145,8 +144,8 @@ func TestAPollThatStartsInTheFuture(t *testing.T) {
 	}
 }
 
-// TestWhenAPollStarts while many nodes fail, while a Pod finds no place, and while more Pods
-// run than are asked for; and what does not serve the present spec tells no outcome.
+// TestWhenAPollStarts while many nodes fail, while a Pod finds no place, and while more Pods run than are asked for; and
+// what does not serve the present spec tells no outcome.
 func TestWhenAPollStarts(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -203,8 +202,7 @@ func probeOf(words string) func(*catalog.Input) {
 	}
 }
 
-// TestAnyIntervalIsBounded: whatever text stands there, polls are between 30 seconds
-// and 10 years apart.
+// TestAnyIntervalIsBounded: whatever text stands there, polls are between 30 seconds and 10 years apart.
 func TestAnyIntervalIsBounded(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	rapid.Check(t, func(t *rapid.T) {
@@ -228,8 +226,7 @@ func TestAnyIntervalIsBounded(t *testing.T) {
 	})
 }
 
-// TestIntervalsAsTheyAreDecoded goes through everything that may stand in
-// spec.updateStrategy of an object that is read.
+// TestIntervalsAsTheyAreDecoded goes through everything that may stand in spec.updateStrategy of an object that is read.
 func TestIntervalsAsTheyAreDecoded(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const parsing = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: "
@@ -324,8 +321,7 @@ func TestAPolledCatalogDoesNothingButPoll(t *testing.T) {
 	}
 }
 
-// TestPodsThatPollSpreadAmongThemselves, because the others will go; unless a spread
-// is required, which holds for all Pods.
+// TestPodsThatPollSpreadAmongThemselves, because the others will go; unless a spread is required, which holds for all Pods.
 func TestPodsThatPollSpreadAmongThemselves(t *testing.T) {
 	for spread, want := range map[catalog.Spread]string{catalog.SpreadPrefer: "catalogsource.operators.coreos.com/update", catalog.SpreadRequire: "olm.pod-spec-hash"} {
 		base := converged(t, catalog.Config{Replicas: 2, Spread: spread}, cool())

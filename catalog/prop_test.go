@@ -23,9 +23,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// rounds is the number of reconciles in which a CatalogSource comes to rest
-// while the world stands still: candidates, their promotion, the end of the old
-// Pods, the status.
+// rounds is the number of reconciles in which a CatalogSource comes to rest while the world stands still: candidates, their
+// promotion, the end of the old Pods, the status.
 const rounds = 6
 
 func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
@@ -36,8 +35,7 @@ func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
 	})
 }
 
-// stormyWorld is a cluster in which things fail, and a controller with a cache
-// that lags.
+// stormyWorld is a cluster in which things fail, and a controller with a cache that lags.
 type stormyWorld struct {
 	*fake.Cluster
 	// views are the caches of two controllers that both believe to be the only one.
@@ -78,8 +76,8 @@ func drawWorld(t *rapid.T) *stormyWorld {
 	return w
 }
 
-// work is what happens while nothing disturbs the controllers: they hear of all
-// changes, decide, and the cluster does what it is told.
+// work is what happens while nothing disturbs the controllers: they hear of all changes, decide, and the cluster does what
+// it is told.
 func (w *stormyWorld) work(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 		who := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "who")
@@ -341,8 +339,8 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	}
 }
 
-// restoreContent makes the user's ConfigMap again where it went with a CatalogSource that
-// had adopted it, or that a controller which was behind took for alive.
+// restoreContent makes the user's ConfigMap again where it went with a CatalogSource that had adopted it, or that a
+// controller which was behind took for alive.
 func (w *stormyWorld) restoreContent(t *rapid.T) {
 	cm, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
 	require.NoError(t, err)
@@ -351,8 +349,7 @@ func (w *stormyWorld) restoreContent(t *rapid.T) {
 	}
 }
 
-// mend takes back what the user got wrong. Pods that were set aside are the user's
-// to delete.
+// mend takes back what the user got wrong. Pods that were set aside are the user's to delete.
 func (w *stormyWorld) mend(t *rapid.T) {
 	require.NoError(t, w.Settle()) // what has no owner any more is collected
 	w.restoreContent(t)
@@ -374,8 +371,8 @@ func (w *stormyWorld) mend(t *rapid.T) {
 	}
 }
 
-// heal ends all trouble and demands progress: as many Pods as asked for serve
-// one content, and nothing else is left of the catalog.
+// heal ends all trouble and demands progress: as many Pods as asked for serve one content, and nothing else is left of the
+// catalog.
 func (w *stormyWorld) heal(t *rapid.T) {
 	w.Recover()
 	for _, view := range w.views {

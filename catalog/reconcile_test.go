@@ -282,8 +282,8 @@ var reconcileCases = map[string]func(*catalog.Input){
 	},
 }
 
-// TestDefectsOfOLMAreNotShared holds one case for each known fault that has no
-// test of its own elsewhere: what is done about the Pods, and what the status says.
+// TestDefectsOfOLMAreNotShared holds one case for each known fault that has no test of its own elsewhere: what is done
+// about the Pods, and what the status says.
 func TestDefectsOfOLMAreNotShared(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	name := base.Pods.Items[0].Name

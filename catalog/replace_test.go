@@ -33,8 +33,8 @@ func ended(in *catalog.Input, attempt string, ran, ago time.Duration) {
 	}}
 }
 
-// TestBackoffOfReplacements: the wait doubles with each attempt up to its most, and
-// starts over after a long run; what a node cost waits for the cooldown.
+// TestBackoffOfReplacements: the wait doubles with each attempt up to its most, and starts over after a long run; what a
+// node cost waits for the cooldown.
 func TestBackoffOfReplacements(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	after := func(attempt string, ran time.Duration) func(*catalog.Input, time.Duration) {
@@ -95,8 +95,7 @@ func TestBackoffOfReplacements(t *testing.T) {
 	}
 }
 
-// TestOnlyFailoversOfTheCatalogCoolDown: others' Pods and Pods made for other reasons
-// cause no wait.
+// TestOnlyFailoversOfTheCatalogCoolDown: others' Pods and Pods made for other reasons cause no wait.
 func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -122,8 +121,7 @@ func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	}
 }
 
-// TestWhichPodIsReplacedFirst: lost Pods before those that end, those before failed
-// ones, the newest first, and none twice.
+// TestWhichPodIsReplacedFirst: lost Pods before those that end, those before failed ones, the newest first, and none twice.
 func TestWhichPodIsReplacedFirst(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for pods, want := range map[string]string{
@@ -155,8 +153,8 @@ func (r *refusing) Do(ctx context.Context, a olmcore.Action) error {
 	return r.Cluster.Do(ctx, a)
 }
 
-// operate does what a controller does for a time: it reconciles after each write and
-// at each deadline, and remembers what became of its last actions.
+// operate does what a controller does for a time: it reconciles after each write and at each deadline, and remembers what
+// became of its last actions.
 func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.Config, d time.Duration) catalog.Assessment {
 	var last olmcore.LastResults
 	for until := c.Now().Add(d); ; {
@@ -181,8 +179,8 @@ func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.C
 	}
 }
 
-// TestAPodThatIsRefusedIsTriedAgainWithBackoff instead of a few times at once and
-// then only by chance. What serves goes on serving.
+// TestAPodThatIsRefusedIsTriedAgainWithBackoff instead of a few times at once and then only by chance. What serves goes on
+// serving.
 func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
 	for name, serves := range map[string]bool{"the first Pod": false, "the Pod of a new spec": true} {
 		t.Run(name, func(t *testing.T) {
@@ -235,8 +233,8 @@ func TestACandidateThatEndsIsTriedAgainAfterItsBackoff(t *testing.T) {
 	require.Equal(t, "3", out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/attempt"])
 }
 
-// TestARegistryThatMayStartSlowlyIsGivenTheTime: a startup probe of half an hour and
-// a deadline of ten minutes would let no new Pod ever serve.
+// TestARegistryThatMayStartSlowlyIsGivenTheTime: a startup probe of half an hour and a deadline of ten minutes would let no
+// new Pod ever serve.
 func TestARegistryThatMayStartSlowlyIsGivenTheTime(t *testing.T) {
 	for _, test := range []struct {
 		config catalog.Config

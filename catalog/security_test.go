@@ -18,9 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestNoCatalogSourceAsksForPrivileges: whatever a CatalogSource says, its Pod has
-// nothing of the node: no privileges, no host namespaces, no host paths or ports, no
-// volumes but empty ones, and the ServiceAccount of the catalog's name.
+// TestNoCatalogSourceAsksForPrivileges: whatever a CatalogSource says, its Pod has nothing of the node: no privileges, no
+// host namespaces, no host paths or ports, no volumes but empty ones, and the ServiceAccount of the catalog's name.
 func TestNoCatalogSourceAsksForPrivileges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cs := cool()
@@ -85,8 +84,8 @@ func requireNothingOfTheNode(t require.TestingT, spec *corev1.PodSpec) {
 	}
 }
 
-// TestACatalogOfAnAccountsNameGetsNoToken: a CatalogSource that is named like
-// an unmanaged ServiceAccount runs under it, for its pull secrets, and gets no token of it.
+// TestACatalogOfAnAccountsNameGetsNoToken: a CatalogSource that is named like an unmanaged ServiceAccount runs under it,
+// for its pull secrets, and gets no token of it.
 func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	mounts := func(in catalog.Input) *bool {
@@ -113,8 +112,8 @@ func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	require.Equal(t, new(false), mounts(others), "a label proves nothing")
 }
 
-// TestObjectsOfOthersAreNeitherTakenNorDeleted: an object with a name that the catalog
-// needs and another owner is left as it is.
+// TestObjectsOfOthersAreNeitherTakenNorDeleted: an object with a name that the catalog needs and another owner is left as
+// it is.
 func TestObjectsOfOthersAreNeitherTakenNorDeleted(t *testing.T) {
 	by := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "cool", UID: "other"}}
 	for _, base := range []catalog.Input{converged(t, catalog.Config{Replicas: 2}, cool()), mappedInput(t, catalog.Config{Replicas: 2})} {
@@ -137,9 +136,8 @@ func TestObjectsOfOthersAreNeitherTakenNorDeleted(t *testing.T) {
 	}
 }
 
-// TestAForgedStatusDialsNothing: what is dialled is what the spec says, or the catalog's
-// own Service, whatever address the status tells; and no poll is due more often than once
-// in an interval.
+// TestAForgedStatusDialsNothing: what is dialled is what the spec says, or the catalog's own Service, whatever address the
+// status tells; and no poll is due more often than once in an interval.
 func TestAForgedStatusDialsNothing(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	in := base
@@ -161,8 +159,8 @@ func TestAForgedStatusDialsNothing(t *testing.T) {
 	require.Empty(t, polled(time.Minute), "a Pod polls already")
 }
 
-// TestAForgedPodDoesNotCostTheLastOne: a Pod that only pretends to be the catalog's own,
-// with its owner and its labels, is one of its Pods: of those that serve one stays.
+// TestAForgedPodDoesNotCostTheLastOne: a Pod that only pretends to be the catalog's own, with its owner and its labels, is
+// one of its Pods: of those that serve one stays.
 func TestAForgedPodDoesNotCostTheLastOne(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, ready := range []bool{true, false} {

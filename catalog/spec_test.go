@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestBadInput holds what a user may get wrong and that has no test of its own: what
-// is done about the Pods, what the status is degraded by, and what is said.
+// TestBadInput holds what a user may get wrong and that has no test of its own: what is done about the Pods, what the
+// status is degraded by, and what is said.
 func TestBadInput(t *testing.T) {
 	images := converged(t, catalog.Config{}, cool())
 	maps := mappedInput(t, catalog.Config{})
@@ -162,8 +162,7 @@ func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
 	}
 }
 
-// TestNamesThatGiveNoServiceAreRefused instead of failing at the API server for
-// ever.
+// TestNamesThatGiveNoServiceAreRefused instead of failing at the API server for ever.
 func TestNamesThatGiveNoServiceAreRefused(t *testing.T) {
 	for name, valid := range map[string]bool{
 		"cool": true, "a.b": true, "a" + strings.Repeat("b", 62): true,

@@ -63,8 +63,8 @@ func record(state catalog.State, status *v1alpha1.CatalogSourceStatus) {
 	status.Conditions = []metav1.Condition{available, progressing}
 }
 
-// TestEveryEdgeOfTheStateGraphIsTaken goes from each recorded state to each state
-// that can be observed then, and compares the reported Transition with the graph.
+// TestEveryEdgeOfTheStateGraphIsTaken goes from each recorded state to each state that can be observed then, and compares
+// the reported Transition with the graph.
 func TestEveryEdgeOfTheStateGraphIsTaken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	states := []catalog.State{catalog.StateNew}

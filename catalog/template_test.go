@@ -100,8 +100,7 @@ func TestWithoutTemplateItsConditionsGo(t *testing.T) {
 	}
 }
 
-// TestTemplateAndReconcileLeaveEachOtherAlone: each keeps the conditions of the
-// other.
+// TestTemplateAndReconcileLeaveEachOtherAlone: each keeps the conditions of the other.
 func TestTemplateAndReconcileLeaveEachOtherAlone(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	base.CatalogSource = resolve(t, func() *v1alpha1.CatalogSource {

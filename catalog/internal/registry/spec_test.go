@@ -17,8 +17,8 @@ import (
 	_ "github.com/olmcore/olm/internal/seeded"
 )
 
-// TestPodHashesAreThoseOfOLM pins the hashes that OLM gives its Pods. A change
-// here means that every catalog Pod of an adopted cluster would be replaced.
+// TestPodHashesAreThoseOfOLM pins the hashes that OLM gives its Pods. A change here means that every catalog Pod of an
+// adopted cluster would be replaced.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestPodHashesAreThoseOfOLM(t *testing.T) {
@@ -100,8 +100,8 @@ func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
 
 var byteCount = regexp.MustCompile(`^([0-9]+)(B|KiB|MiB|GiB|TiB)$`)
 
-// isMemoryLimit reports whether the Go runtime takes a text for GOMEMLIMIT: a number
-// and its unit, of fewer than 2^63 bytes.
+// isMemoryLimit reports whether the Go runtime takes a text for GOMEMLIMIT: a number and its unit, of fewer than 2^63
+// bytes.
 func isMemoryLimit(text string) bool {
 	match := byteCount.FindStringSubmatch(text)
 	if match == nil {
