@@ -28,7 +28,7 @@ func TestHealth(t *testing.T) {
 		"a damaged policy":     {base, func(in *catalog.Input) { in.NetworkPolicies.Items[0].Spec.PolicyTypes = nil }, false, true},
 		"no service":           {base, func(in *catalog.Input) { in.Services.Items = nil }, false, true},
 		"no account":           {base, func(in *catalog.Input) { in.ServiceAccounts.Items = nil }, false, true},
-		"an old image":         {base, func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "new" }) }, false, true},
+		"an old image":         {base, edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image = "new" }), false, true},
 		"a Pod without label":  {base, func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.catalogSource") }, false, false},
 		"an evicted Pod":       {base, func(in *catalog.Input) { terminating(in, 0); disrupted(in) }, false, false},
 		"a Pod not ready":      {base, func(in *catalog.Input) { unready(in.Pods.Items[0]) }, true, false},
@@ -38,7 +38,7 @@ func TestHealth(t *testing.T) {
 		"no role":              {configMap, func(in *catalog.Input) { in.Roles.Items = nil }, false, true},
 		"no config map":        {configMap, func(in *catalog.Input) { in.ConfigMap = nil }, false, true},
 		"an evicted map Pod":   {configMap, func(in *catalog.Input) { terminating(in, 0); disrupted(in) }, false, false},
-		"the spec is nonsense": {base, func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "" }) }, false, true},
+		"the spec is nonsense": {base, edited(func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "" }), false, true},
 		"an address": {base, func(in *catalog.Input) {
 			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "foo:1" })
 			in.Connection.Address = "foo:1"

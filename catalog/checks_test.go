@@ -239,30 +239,21 @@ func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	}
 }
 
+// objectsOf are all objects of an input that may be the catalog's.
+func objectsOf(in catalog.Input) []olmcore.Object {
+	return slices.Concat(objects(in.Pods.Items), objects(in.Services.Items), objects(in.ServiceAccounts.Items), objects(in.NetworkPolicies.Items),
+		objects(in.Roles.Items), objects(in.RoleBindings.Items), objects(in.PodDisruptionBudgets.Items))
+}
+
+func objects[O olmcore.Object](items []O) (list []olmcore.Object) {
+	for _, o := range items {
+		list = append(list, o)
+	}
+	return list
+}
+
 func requireOwned(t require.TestingT, in catalog.Input, target olmcore.Ref) {
-	var all []olmcore.Object
-	for _, o := range in.Pods.Items {
-		all = append(all, o)
-	}
-	for _, o := range in.Services.Items {
-		all = append(all, o)
-	}
-	for _, o := range in.ServiceAccounts.Items {
-		all = append(all, o)
-	}
-	for _, o := range in.NetworkPolicies.Items {
-		all = append(all, o)
-	}
-	for _, o := range in.Roles.Items {
-		all = append(all, o)
-	}
-	for _, o := range in.RoleBindings.Items {
-		all = append(all, o)
-	}
-	for _, o := range in.PodDisruptionBudgets.Items {
-		all = append(all, o)
-	}
-	for _, o := range all {
+	for _, o := range objectsOf(in) {
 		if k := olmcore.KeyOf(o); k == target.Key() && o.GetUID() == target.UID {
 			heir := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 				return r.Kind == "CatalogSource" && r.Name == in.CatalogSource.Name
@@ -366,8 +357,7 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	for _, c := range after.Conditions {
 		seen[c.Type]++
 		old := meta.FindStatusCondition(before.Conditions, c.Type)
-		switch c.Type {
-		case catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread:
+		if slices.Contains(ownTypes, c.Type) {
 			require.Equal(t, in.CatalogSource.Generation, c.ObservedGeneration)
 			require.Equal(t, 1, seen[c.Type])
 			require.Regexp(t, reasonSyntax, c.Reason)
@@ -404,15 +394,13 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	}
 }
 
-// others are the conditions that this package does not own.
+// ownTypes are the types of the conditions that this package owns, others the conditions that it does not own.
+var ownTypes = []string{
+	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
+}
+
 func others(conditions []metav1.Condition) []metav1.Condition {
-	return slices.DeleteFunc(append([]metav1.Condition{}, conditions...), func(c metav1.Condition) bool {
-		switch c.Type {
-		case catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread:
-			return true
-		}
-		return false
-	})
+	return slices.DeleteFunc(append([]metav1.Condition{}, conditions...), func(c metav1.Condition) bool { return slices.Contains(ownTypes, c.Type) })
 }
 
 // checkPrompt: while no Pod serves or may come to serve, a node could take one and no grace period runs, a Pod that serves
@@ -467,10 +455,7 @@ func runsPods(a catalog.Assessment) bool {
 
 // takesAnything reports whether a node takes every Pod.
 func takesAnything(n *corev1.Node) bool {
-	return n != nil && !n.Spec.Unschedulable && len(n.Spec.Taints) == 0 && n.Labels["kubernetes.io/os"] == "linux" && slices.ContainsFunc(n.Status.Conditions,
-		func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
+	return isReady(n) && !n.Spec.Unschedulable && len(n.Spec.Taints) == 0 && n.Labels["kubernetes.io/os"] == "linux"
 }
 
 // checkBetterNode: no Pod that serves is deleted because its node is a better one, unless all nodes were bad and nothing

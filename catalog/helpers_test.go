@@ -364,6 +364,11 @@ func edit(in *catalog.Input, change func(*v1alpha1.CatalogSourceSpec)) {
 	in.CatalogSource.Generation++
 }
 
+// edited is edit as the change of an input.
+func edited(change func(*v1alpha1.CatalogSourceSpec)) func(*catalog.Input) {
+	return func(in *catalog.Input) { edit(in, change) }
+}
+
 // addPod adds a copy of the first Pod that is another Pod, on node b.
 func addPod(in *catalog.Input, name string, change func(*corev1.Pod)) {
 	pod := in.Pods.Items[0].DeepCopy()

@@ -31,9 +31,7 @@ func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 		"the node is gone": func(w *world) error {
 			return after(w, time.Minute, func() error { return w.RemoveNode("a") }, 40*time.Second)
 		},
-		"the node is drained": func(w *world) error {
-			return after(w, time.Minute, func() error { return w.Drain("a") }, 0)
-		},
+		"the node is drained": func(w *world) error { return after(w, time.Minute, func() error { return w.Drain("a") }, 0) },
 		"the spec has changed": func(w *world) error {
 			return after(w, time.Minute, func() error {
 				return fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.Image = "quay.io/example/catalog:v2" })

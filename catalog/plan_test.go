@@ -419,10 +419,8 @@ func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
 // longer, takes no place or name, and is left alone; and its failures are not the catalog's.
 func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
-		"its labels": func(p *corev1.Pod) { p.Labels = nil },
-		"its labels and its owner": func(p *corev1.Pod) {
-			p.Labels, p.OwnerReferences = nil, nil
-		},
+		"its labels":               func(p *corev1.Pod) { p.Labels = nil },
+		"its labels and its owner": func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, catalog.Config{}, cool())

@@ -266,7 +266,6 @@ func TestIntervalsAsTheyAreDecoded(t *testing.T) {
 		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 		require.Equal(t, want.message, status.Status.Message, strategy)
 		require.Equal(t, want.message != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, strategy)
-		require.Equal(t, want.message != "", status.Status.Reason == v1alpha1.CatalogSourceIntervalInvalidError, strategy)
 		require.Equal(t, want.message != "", meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason == catalog.ReasonPollIntervalInvalid, strategy)
 	}
 	_, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource","metadata":{"namespace":"olm","name":"cool"},

@@ -125,13 +125,11 @@ var reconcileCases = map[string]func(*catalog.Input){
 		in.Pods.Items[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			StartedAt: metav1.NewTime(in.Now.Add(-time.Minute)), FinishedAt: metav1.NewTime(in.Now.Add(-15 * time.Second))}}
 	},
-	"an eviction that was announced is anticipated": disrupted,
-	"a Pod that is not ready for a moment is left alone": func(in *catalog.Input) {
-		unready(in.Pods.Items[0])
-	},
-	"a Pod that its node does not start is replaced": func(in *catalog.Input) { unready(in.Pods.Items[0]); in.Now = in.Now.Add(10 * time.Minute) },
-	"a Pod that cannot pull its image is reported":   func(in *catalog.Input) { waiting(in, "ErrImagePull") },
-	"a Pod that crashes is reported":                 func(in *catalog.Input) { waiting(in, "CrashLoopBackOff") },
+	"an eviction that was announced is anticipated":      disrupted,
+	"a Pod that is not ready for a moment is left alone": func(in *catalog.Input) { unready(in.Pods.Items[0]) },
+	"a Pod that its node does not start is replaced":     func(in *catalog.Input) { unready(in.Pods.Items[0]); in.Now = in.Now.Add(10 * time.Minute) },
+	"a Pod that cannot pull its image is reported":       func(in *catalog.Input) { waiting(in, "ErrImagePull") },
+	"a Pod that crashes is reported":                     func(in *catalog.Input) { waiting(in, "CrashLoopBackOff") },
 	"a Pod that no node takes is reported": func(in *catalog.Input) {
 		in.Pods.Items[0].Spec.NodeName = ""
 		in.Pods.Items[0].Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
@@ -157,9 +155,7 @@ var reconcileCases = map[string]func(*catalog.Input){
 	},
 
 	// Roll-outs.
-	"a new image starts a candidate": func(in *catalog.Input) {
-		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "quay.io/example/catalog:v2" })
-	},
+	"a new image starts a candidate":          edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image = "quay.io/example/catalog:v2" }),
 	"a Pod of an accepted release is current": func(in *catalog.Input) { in.Pods.Items[0].Labels["olm.pod-spec-hash"] = hashV046 },
 	"a ready candidate takes over from a Pod of the old spec": func(in *catalog.Input) {
 		addPod(in, "cool-zz", candidate)
@@ -211,10 +207,8 @@ var reconcileCases = map[string]func(*catalog.Input){
 	"a Service of somebody else blocks the catalog": func(in *catalog.Input) {
 		in.Services.Items[0].OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	},
-	"objects of a predecessor are taken over": func(in *catalog.Input) { in.Services.Items[0].OwnerReferences[0].UID = "predecessor" },
-	"a new secret reaches the ServiceAccount and rolls the Pod": func(in *catalog.Input) {
-		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Secrets = []string{"pull", "", "pull"} })
-	},
+	"objects of a predecessor are taken over":                   func(in *catalog.Input) { in.Services.Items[0].OwnerReferences[0].UID = "predecessor" },
+	"a new secret reaches the ServiceAccount and rolls the Pod": edited(func(s *v1alpha1.CatalogSourceSpec) { s.Secrets = []string{"pull", "", "pull"} }),
 	"a secret that left the spec leaves the ServiceAccount": func(in *catalog.Input) {
 		in.ServiceAccounts.Items[0].Annotations = map[string]string{"olmcore/pull-secrets": "pull"}
 		in.ServiceAccounts.Items[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}, {Name: "platform"}}
@@ -225,12 +219,12 @@ var reconcileCases = map[string]func(*catalog.Input){
 	},
 
 	// Spec and status.
-	"an unknown source type": func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "Grpc" }) },
+	"an unknown source type": edited(func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "Grpc" }),
 	"neither image nor address": func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "" })
 		in.Pods.Items = nil
 	},
-	"a config map without name": func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" }) },
+	"a config map without name": edited(func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" }),
 	"a config map that does not exist": func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType, s.ConfigMap = "configmap", "cm" })
 		in.Pods.Items = nil
@@ -240,7 +234,7 @@ var reconcileCases = map[string]func(*catalog.Input){
 			s.GrpcPodConfig = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("-1"))}
 		})
 	},
-	"an address beside an image is ignored": func(in *catalog.Input) { edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" }) },
+	"an address beside an image is ignored": edited(func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" }),
 	"a status that was wiped is rebuilt":    func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} },
 	"half a registryService is repaired":    func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.ServiceName = "" },
 	"the namespace is unknown":              func(in *catalog.Input) { in.Namespace = nil; in.Pods.Items = nil },
@@ -274,12 +268,8 @@ var reconcileCases = map[string]func(*catalog.Input){
 		in.Connection.Address = "registry.example:50051"
 		in.Pods.Items[0].OwnerReferences, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
 	},
-	"a registry at an address that is not connected": func(in *catalog.Input) {
-		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" })
-	},
-	"an address that cannot be dialled": func(in *catalog.Input) {
-		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "foo.com" })
-	},
+	"a registry at an address that is not connected": edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" }),
+	"an address that cannot be dialled":              edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "foo.com" }),
 }
 
 // TestDefectsOfOLMAreNotShared holds one case for each known fault that has no test of its own elsewhere: what is done

@@ -46,19 +46,13 @@ func TestBadInput(t *testing.T) {
 		degraded string
 		said     string
 	}{
-		"a source type in another case": {images, func(in *catalog.Input) {
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "GRPC" })
-		}, nil, catalog.ReasonSpecInvalid, "unknown sourcetype: GRPC"},
+		"a source type in another case": {images, edited(func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "GRPC" }), nil, catalog.ReasonSpecInvalid, "unknown sourcetype: GRPC"},
 		"an address beside a config map": {maps, func(in *catalog.Input) {
 			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Address = "foo:1" })
 			in.Pods.Items = nil
 		}, first, catalog.ReasonAsExpected, "spec.address has no effect beside spec.configMap"},
-		"an image in upper case is the runtime's to judge": {images, func(in *catalog.Input) {
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "Quay.io/Example/Catalog:v1" })
-		}, []string{"create a Pod PodOutdated"}, catalog.ReasonAsExpected, ""},
-		"an image with white space inside": {images, func(in *catalog.Input) {
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.Image = "quay.io/a b" })
-		}, nil, catalog.ReasonSpecInvalid, "image contains white space"},
+		"an image in upper case is the runtime's to judge": {images, edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image = "Quay.io/Example/Catalog:v1" }), []string{"create a Pod PodOutdated"}, catalog.ReasonAsExpected, ""},
+		"an image with white space inside":                 {images, edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image = "quay.io/a b" }), nil, catalog.ReasonSpecInvalid, "image contains white space"},
 		"a pull secret that does not exist": {images, func(in *catalog.Input) { waiting(in, "ErrImagePull") },
 			nil, catalog.ReasonImagePullFailed, "cannot pull its image"},
 		"a negative memory target": {images, config(func(c *v1alpha1.GrpcPodConfig) { c.MemoryTarget = new(resource.MustParse("-5Mi")) }),

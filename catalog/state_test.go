@@ -29,11 +29,9 @@ var situations = map[catalog.State]func(*catalog.Input){
 		}
 		unready(in.Pods.Items[0])
 	},
-	catalog.StateUnknown: func(in *catalog.Input) { in.Pods.Items, in.Namespace = nil, nil },
-	catalog.StateInvalid: func(in *catalog.Input) { in.Pods.Items, in.CatalogSource.Spec.SourceType = nil, "" },
-	catalog.StateDeleting: func(in *catalog.Input) {
-		in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now))
-	},
+	catalog.StateUnknown:  func(in *catalog.Input) { in.Pods.Items, in.Namespace = nil, nil },
+	catalog.StateInvalid:  func(in *catalog.Input) { in.Pods.Items, in.CatalogSource.Spec.SourceType = nil, "" },
+	catalog.StateDeleting: func(in *catalog.Input) { in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now)) },
 }
 
 // record makes a status say a state.
