@@ -103,29 +103,6 @@ func ExampleGather() {
 	// Output: Connect registry.example.com:50051 <nil>
 }
 
-// The API's own decoder panics on an empty updateStrategy, which anybody may write;
-// olmcore.Decode reads it as "no polling".
-func Example_emptyUpdateStrategy() {
-	for _, strategy := range []string{`{}`, `{"registryPoll":null}`, `{"registryPoll":{"interval":"1d"}}`} {
-		o, err := olmcore.Decode([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"CatalogSource",
-			"metadata":{"namespace":"olm","name":"cool","uid":"1","creationTimestamp":"2026-01-01T11:50:00Z"},
-			"spec":{"sourceType":"grpc","image":"quay.io/example/catalog:v1","updateStrategy":` + strategy + `}}`))
-		if err != nil {
-			fmt.Println(err)
-			continue
-		}
-		a := catalog.Assess(catalog.Input{
-			Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), CatalogSource: o.(*v1alpha1.CatalogSource), Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}},
-			Pods: olmcore.Found[*corev1.Pod](), Services: olmcore.Found[*corev1.Service](), ServiceAccounts: olmcore.Found[*corev1.ServiceAccount](),
-		})
-		fmt.Println(strategy, "polls:", !a.NextPoll.IsZero(), a.NextPoll.Format(time.TimeOnly))
-	}
-	// Output:
-	// {} polls: false 00:00:00
-	// {"registryPoll":null} polls: false 00:00:00
-	// {"registryPoll":{"interval":"1d"}} polls: true 12:05:00
-}
-
 // Affected says which CatalogSources to reconcile when a watch reports an object.
 func ExampleAffected() {
 	fmt.Println(catalog.Affected(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -228,50 +228,6 @@ func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 	require.Equal(t, 1, owners)
 }
 
-// TestObjectsThatOLMRepairsAreRepaired holds what OLM's own tests damage: what is done about it, and that one Pod remains.
-//
-// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestObjectsThatOLMRepairsAreRepaired(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	for name, test := range map[string]struct {
-		change func(*catalog.Input)
-		want   []string
-	}{
-		"nothing exists": {func(in *catalog.Input) {
-			in.Pods.Items, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
-			in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{}
-		}, []string{"create ServiceAccount cool", "create NetworkPolicy cool-grpc-server", "create NetworkPolicy cool-unpack-bundles", "create Service cool",
-			"create Pod cool-w4nrrin4qx"}},
-		"the status is empty":                 {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, nil},
-		"the Service has another hash":        {func(in *catalog.Input) { in.Services.Items[0].Labels["olm.service-spec-hash"] = "x" }, []string{"update Service cool"}},
-		"the Service has another name":        {func(in *catalog.Input) { in.Services.Items[0].Name = "other" }, []string{"create Service cool"}},
-		"a policy has another label":          {func(in *catalog.Input) { in.NetworkPolicies.Items[0].Labels["olm.catalogSource"] = "x" }, []string{"update NetworkPolicy cool-grpc-server"}},
-		"a policy has no label":               {func(in *catalog.Input) { in.NetworkPolicies.Items[1].Labels = nil }, []string{"update NetworkPolicy cool-unpack-bundles"}},
-		"the Pod has no label":                {func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.catalogSource") }, []string{"create Pod cool-2fnkoshaj3"}},
-		"the registryService names no name":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.ServiceName = "" }, nil},
-		"the registryService names no port":   {func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.Port = "" }, nil},
-		"a Pod that polls is not ready yet":   {pollAgo(time.Minute, probe(unready)), nil},
-		"a Pod that polls has no status yet":  {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} })), nil},
-		"an account has lost its label":       {func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil }, []string{"update ServiceAccount cool"}},
-		"an account of another name is there": {func(in *catalog.Input) { in.ServiceAccounts.Items[0].Name = "other" }, []string{"create ServiceAccount cool"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out := reconcile(t, base, test.change)
-			var got []string
-			for _, a := range out.Actions {
-				if verb, target, _ := a.Describe(); verb != olmcore.VerbUpdateStatus {
-					got = append(got, string(verb)+" "+target.Kind+" "+target.Name)
-				}
-			}
-			require.Equal(t, test.want, got)
-			if status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions); ok && len(got) == 0 {
-				service := status.Status.RegistryServiceStatus
-				require.Equal(t, [4]string{"grpc", "cool", "olm", "50051"}, [4]string{service.Protocol, service.ServiceName, service.ServiceNamespace, service.Port})
-			}
-		})
-	}
-}
-
 // TestObjectsWithDotsAndSecrets: names and accounts as OLM makes them.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.

@@ -270,72 +270,67 @@ var reconcileCases = map[string]func(*catalog.Input){
 	},
 	"a registry at an address that is not connected": edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" }),
 	"an address that cannot be dialled":              edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "foo.com" }),
-}
 
-// TestDefectsOfOLMAreNotShared holds one case for each known fault that has no test of its own elsewhere: what is done
-// about the Pods, and what the status says.
-func TestDefectsOfOLMAreNotShared(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	name := base.Pods.Items[0].Name
-	for fault, test := range map[string]struct {
-		change func(*catalog.Input)
-		want   []string
-	}{
-		"a Pod that tolerates every taint stays on a dead node": {func(in *catalog.Input) {
-			in.Pods.Items[0].Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-			silence(in, time.Hour)
-		}, []string{"create a Pod NodeUnreachable"}},
-		"a Pod that terminates without being evicted counts as healthy": {func(in *catalog.Input) { terminating(in, 0) }, []string{"create a Pod PodTerminating"}},
-		"a finished Pod counts as healthy": {func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodSucceeded },
-			[]string{"create a Pod PodTerminated", "delete " + name + " PodTerminated"}},
-		"a healthy Pod is force-deleted because its eviction was refused": {func(in *catalog.Input) {
-			disrupted(in)
-			in.Nodes.Items = in.Nodes.Items[:1]
-			in.Pods.Items[0].Spec.NodeName = in.Nodes.Items[0].Name
-		}, nil},
-		"a service account without label is unhealthy for ever": {func(in *catalog.Input) {
-			in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
-		}, nil},
-		"a candidate on a dead node blocks polling": {pollAgo(time.Hour, func(in *catalog.Input) {
-			probe(func(p *corev1.Pod) { unready(p) })(in)
-			in.Pods.Items[1].CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Hour))
-			in.Nodes.Items = slices.DeleteFunc(slices.Clone(in.Nodes.Items), func(n *corev1.Node) bool { return n.Name == "b" })
-			in.Pods.Items[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Hour))
-		}), []string{"delete cool-zz NodeGone"}},
-		"a candidate that has finished blocks polling": {pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
-			[]string{"delete cool-zz PodTerminated"}},
-		"a lost status costs the Pod":                     {func(in *catalog.Input) { in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{} }, nil},
-		"a webhook that rewrites the image costs the Pod": {func(in *catalog.Input) { in.Pods.Items[0].Spec.Containers[0].Image = "mirror.local/catalog@sha256:1" }, nil},
-		"a webhook that adds a pull secret costs the Pod": {func(in *catalog.Input) {
-			in.Pods.Items[0].Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}}
-		}, nil},
-		"a new label of the namespace costs the Pod first": {func(in *catalog.Input) {
-			in.Namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
-		}, []string{"create a Pod PodOutdated"}},
-		"a pull secret of the platform costs the Pod first": {func(in *catalog.Input) {
-			in.ServiceAccounts.Items[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "platform"}}
-		}, []string{"create a Pod PodOutdated"}},
-		"an overdue poll waits once more": {pollAgo(24*time.Hour, nil), []string{"create a Pod PollDue"}},
-		"a Pod of a deleted catalog of that name is taken over": {func(in *catalog.Input) { in.Pods.Items[0].OwnerReferences[0].UID = "predecessor" },
-			[]string{"create a Pod PodMissing"}},
-		"a deleted catalog goes on being served": {func(in *catalog.Input) {
-			in.CatalogSource.DeletionTimestamp, in.Pods.Items = new(metav1.NewTime(in.Now)), nil
-		}, nil},
-		"clocks that differ make a node look dead": {func(in *catalog.Input) { silence(in, -time.Hour) }, nil},
-		"an address beside a config map is dialled": {func(in *catalog.Input) {
-			edit(in, func(s *v1alpha1.CatalogSourceSpec) {
-				s.SourceType, s.ConfigMap, s.Address = "configmap", "content", "foo:1"
-			})
-			in.ConfigMap = content()
-		}, []string{"create a Pod PodOutdated"}},
-		"a Pod made by hand goes with the next change": {func(in *catalog.Input) {
-			addPod(in, "mine", func(p *corev1.Pod) { p.OwnerReferences = nil })
-			in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
-		}, []string{"create a Pod PodOutdated"}},
-		"a namespace that ends gets new Pods": {func(in *catalog.Input) { in.Namespace.Status.Phase, in.Pods.Items = corev1.NamespaceTerminating, nil }, nil},
-	} {
-		out := reconcile(t, base, test.change)
-		require.Equal(t, test.want, done(out), fault)
-		require.NotEqual(t, "foo:1", out.Connection.Address)
-	}
+	// Faults of OLM, one case each for those that have no test of their own elsewhere, and then what OLM's own tests damage.
+	//
+	// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
+	"no defect of OLM: a Pod that tolerates every taint stays on a dead node": func(in *catalog.Input) {
+		in.Pods.Items[0].Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		silence(in, time.Hour)
+	},
+	"no defect of OLM: a Pod that terminates without being evicted counts as healthy": func(in *catalog.Input) { terminating(in, 0) },
+	"no defect of OLM: a finished Pod counts as healthy":                              func(in *catalog.Input) { in.Pods.Items[0].Status.Phase = corev1.PodSucceeded },
+	"no defect of OLM: a healthy Pod is force-deleted because its eviction was refused": func(in *catalog.Input) {
+		disrupted(in)
+		in.Nodes.Items = in.Nodes.Items[:1]
+		in.Pods.Items[0].Spec.NodeName = in.Nodes.Items[0].Name
+	},
+	"no defect of OLM: a service account without label is unhealthy for ever": func(in *catalog.Input) {
+		in.ServiceAccounts.Items[0].OwnerReferences, in.ServiceAccounts.Items[0].Labels = nil, nil
+	},
+	"no defect of OLM: a candidate on a dead node blocks polling": pollAgo(time.Hour, func(in *catalog.Input) {
+		probe(func(p *corev1.Pod) { unready(p) })(in)
+		in.Pods.Items[1].CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Hour))
+		in.Nodes.Items = slices.DeleteFunc(slices.Clone(in.Nodes.Items), func(n *corev1.Node) bool { return n.Name == "b" })
+		in.Pods.Items[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(in.Now.Add(-time.Hour))
+	}),
+	"no defect of OLM: a candidate that has finished blocks polling":    pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
+	"no defect of OLM: a webhook that rewrites the image costs the Pod": func(in *catalog.Input) { in.Pods.Items[0].Spec.Containers[0].Image = "mirror.local/catalog@sha256:1" },
+	"no defect of OLM: a webhook that adds a pull secret costs the Pod": func(in *catalog.Input) {
+		in.Pods.Items[0].Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}}
+	},
+	"no defect of OLM: a new label of the namespace costs the Pod first": func(in *catalog.Input) {
+		in.Namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	},
+	"no defect of OLM: a pull secret of the platform costs the Pod first": func(in *catalog.Input) {
+		in.ServiceAccounts.Items[0].ImagePullSecrets = []corev1.LocalObjectReference{{Name: "platform"}}
+	},
+	"no defect of OLM: an overdue poll waits once more":                       pollAgo(24*time.Hour, nil),
+	"no defect of OLM: a Pod of a deleted catalog of that name is taken over": func(in *catalog.Input) { in.Pods.Items[0].OwnerReferences[0].UID = "predecessor" },
+	"no defect of OLM: clocks that differ make a node look dead":              func(in *catalog.Input) { silence(in, -time.Hour) },
+	"no defect of OLM: an address beside a config map is dialled": func(in *catalog.Input) {
+		edit(in, func(s *v1alpha1.CatalogSourceSpec) {
+			s.SourceType, s.ConfigMap, s.Address = "configmap", "content", "foo:1"
+		})
+		in.ConfigMap = content()
+	},
+	"no defect of OLM: a Pod made by hand goes with the next change": func(in *catalog.Input) {
+		addPod(in, "mine", func(p *corev1.Pod) { p.OwnerReferences = nil })
+		in.Pods.Items[0].Labels["olm.pod-spec-hash"] = "old"
+	},
+	"no defect of OLM: a namespace that ends gets new Pods": func(in *catalog.Input) { in.Namespace.Status.Phase, in.Pods.Items = corev1.NamespaceTerminating, nil },
+	"as in OLM: nothing exists": func(in *catalog.Input) {
+		in.Pods.Items, in.Services.Items, in.ServiceAccounts.Items, in.NetworkPolicies.Items = nil, nil, nil, nil
+		in.CatalogSource.Status = v1alpha1.CatalogSourceStatus{}
+	},
+	"as in OLM: the Service has another hash":        func(in *catalog.Input) { in.Services.Items[0].Labels["olm.service-spec-hash"] = "x" },
+	"as in OLM: the Service has another name":        func(in *catalog.Input) { in.Services.Items[0].Name = "other" },
+	"as in OLM: a policy has another label":          func(in *catalog.Input) { in.NetworkPolicies.Items[0].Labels["olm.catalogSource"] = "x" },
+	"as in OLM: a policy has no label":               func(in *catalog.Input) { in.NetworkPolicies.Items[1].Labels = nil },
+	"as in OLM: the Pod has no label":                func(in *catalog.Input) { delete(in.Pods.Items[0].Labels, "olm.catalogSource") },
+	"as in OLM: the registryService names no port":   func(in *catalog.Input) { in.CatalogSource.Status.RegistryServiceStatus.Port = "" },
+	"as in OLM: a Pod that polls is not ready yet":   pollAgo(time.Minute, probe(unready)),
+	"as in OLM: a Pod that polls has no status yet":  pollAgo(time.Minute, probe(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} })),
+	"as in OLM: an account has lost its label":       func(in *catalog.Input) { in.ServiceAccounts.Items[0].Labels = nil },
+	"as in OLM: an account of another name is there": func(in *catalog.Input) { in.ServiceAccounts.Items[0].Name = "other" },
 }
