@@ -8,7 +8,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
@@ -51,11 +50,11 @@ func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
 			versions[d.Name] = append(versions[d.Name], d.Version)
 		}
 	}
-	found := owned.ByName(in.CustomResourceDefinitions.Items)
+	found := owned.ByName(in.CustomResourceDefinitions.Items, "")
 	report := make([]v1alpha1.RequirementStatus, 0, len(versions))
 	for name, described := range versions {
 		r := v1alpha1.RequirementStatus{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition", Name: name}
-		crd := found[types.NamespacedName{Name: name}]
+		crd := found[name]
 		r.Status, r.Message = judgeDefinition(in, crd, described, isOwned[name])
 		if r.Status == present {
 			r.UUID = string(crd.UID)
@@ -76,7 +75,8 @@ func judgeDefinition(in *Input, crd *apiextensionsv1.CustomResourceDefinition, d
 	if others := installedAlongside(in, crd); isOwned && len(others) > 0 {
 		return notSatisfied, "CRD installed alongside other CSV(s): " + strings.Join(others, ", ")
 	}
-	unserved := slices.DeleteFunc(slices.Sorted(slices.Values(described)), func(version string) bool { return serves(crd, version) })
+	unserved := slices.DeleteFunc(slices.Clone(described), func(version string) bool { return serves(crd, version) })
+	slices.Sort(unserved)
 	switch {
 	case len(unserved) > 0 && len(described) > 1:
 		return notPresent, versionNotServed + ": " + strings.Join(slices.Compact(unserved), ", ")

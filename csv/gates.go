@@ -11,6 +11,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
@@ -26,17 +27,24 @@ func neighboursUnread(f *facts) (decision, bool) {
 // reason for a write of their own: OLM has given them up.
 func metadataOutdated(f *facts) (decision, bool) {
 	held := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
-	annotations := f.annotations()
-	if held && maps.Equal(annotations, f.csv.Annotations) {
+	annotated := f.TakenOver != nil || f.isLeaving() || f.refused || f.isAnnotated()
+	if held && annotated {
 		return decision{}, false
 	}
 	after := f.csv.DeepCopy()
-	after.Annotations = annotations
 	why := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
 	if held {
 		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does"}
 	} else {
 		after.Finalizers = append(after.Finalizers, cleanup.Finalizer)
+	}
+	if !annotated {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupAnnotationKey, f.group.Name)
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupNamespaceAnnotationKey, f.group.Namespace)
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupTargetsAnnotationKey, strings.Join(f.targets, ","))
+		if len(f.targets) == 0 {
+			delete(after.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
+		}
 	}
 	if specError(f.csv) == "" && !f.refused {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })
@@ -47,20 +55,10 @@ func metadataOutdated(f *facts) (decision, bool) {
 	return d, true
 }
 
-// annotations are those of the CSV, with what its group says. No targets are said by having no annotation.
-func (f *facts) annotations() map[string]string {
-	annotations := maps.Clone(f.csv.Annotations)
-	if !f.computed || f.TakenOver != nil || f.isLeaving() || f.refused {
-		return annotations
-	}
-	delete(annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
-	annotations, _ = olmcore.MergeLabels(annotations, map[string]string{
-		operatorsv1.OperatorGroupAnnotationKey: f.group.Name, operatorsv1.OperatorGroupNamespaceAnnotationKey: f.group.Namespace,
-	})
-	if len(f.targets) > 0 {
-		annotations[operatorsv1.OperatorGroupTargetsAnnotationKey] = strings.Join(f.targets, ",")
-	}
-	return annotations
+// isAnnotated reports whether the annotations say what the group does, whose having no targets is said by having none.
+func (f *facts) isAnnotated() bool {
+	targets, ok := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	return !f.computed || group.IsMember(f.csv, f.group) && ok == (len(f.targets) > 0) && targets == strings.Join(f.targets, ",")
 }
 
 const apiLabelPrefix = "olm.api."

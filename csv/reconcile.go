@@ -90,14 +90,18 @@ func (f *facts) result(d decision) olmcore.Result {
 	s := &f.csv.Status
 	moved := s.Phase != d.phase || s.Reason != d.reason
 	said := moved || s.Message != d.message
-	report := f.report.entries()
+	var report []v1alpha1.RequirementStatus
+	if d.reported {
+		report = f.report.entries()
+	}
 	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, report)
 	// The timeout of an installation needs a time to count from.
 	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata
 	if !said && !reported && !timeless {
 		return res
 	}
-	after := f.csv.DeepCopy()
+	after := *f.csv // what a status update does not write is shared with what was observed
+	after.Status = *s.DeepCopy()
 	if d.refresh && !said {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
@@ -106,7 +110,7 @@ func (f *facts) result(d decision) olmcore.Result {
 	if reported {
 		after.Status.RequirementStatus = report
 	}
-	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
+	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
 	if moved {
 		res.Transitions = []olmcore.Transition{owned.Moved(f.csv, &after.Status)}
 		if f.InCycle {

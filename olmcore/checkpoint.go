@@ -59,11 +59,14 @@ func (c *Checkpoint) Compare(now time.Time) Coverage {
 // NewCoverage begins a Checkpoint of an Input with this Now whose answer is r. Of an r that asks for something or says
 // something none is made.
 func NewCoverage(now time.Time, r Result) Coverage {
+	if !r.Empty() {
+		return Coverage{failed: true}
+	}
 	made := &Checkpoint{from: now}
 	if r.RequeueAfter > 0 {
 		made.until = now.Add(r.RequeueAfter)
 	}
-	return Coverage{made: made, failed: !r.Empty()}
+	return Coverage{made: made}
 }
 
 // Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its

@@ -10,7 +10,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 )
@@ -20,27 +19,21 @@ type State string
 
 // States.
 const (
-	// Healthy: all are as they should be and available.
-	Healthy State = "Healthy"
-	// Missing: one does not exist.
-	Missing State = "Missing"
-	// TimedOut: one exceeded its progress deadline; waiting is no use.
-	TimedOut State = "TimedOut"
-	// Waiting: one exists and is right, but not available.
-	Waiting State = "Waiting"
-	// Outdated: one was made from something else.
-	Outdated State = "Outdated"
-	// Incomputable: the Deployment that should exist cannot be computed.
-	Incomputable State = "Incomputable"
+	Healthy      State = "Healthy"      // all are as they should be and available
+	Missing      State = "Missing"      // one does not exist
+	TimedOut     State = "TimedOut"     // one exceeded its progress deadline; waiting is no use
+	Waiting      State = "Waiting"      // one is right, but not available
+	Outdated     State = "Outdated"     // one was made from something else
+	Incomputable State = "Incomputable" // what should exist cannot be computed
 )
 
 // Health returns how the Deployments of the strategy fare, and why, which is empty for Healthy. The first of them that
 // is not right decides.
 func (s Source) Health(deployments []*appsv1.Deployment) (state State, why string) {
-	live := owned.ByName(deployments)
+	live := owned.ByName(deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
-		d := live[types.NamespacedName{Namespace: s.CSV.Namespace, Name: specs[i].Name}]
+		d := live[specs[i].Name]
 		if d == nil || !owned.By(s.CSV).Owns(d.Labels) {
 			return Missing, "missing deployment with name=" + specs[i].Name
 		}

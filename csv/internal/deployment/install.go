@@ -13,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/chain"
@@ -35,29 +34,25 @@ var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 
 // Installation is what is left to do until the Deployments of a CSV are installed; the zero value when nothing is.
 type Installation struct {
-	// Actions write the Deployments that are not as they should be.
-	Actions []olmcore.Action
-	// Failure says why the last try failed; NoRetry that trying again is no use.
-	Failure string
-	NoRetry bool
-	// RequeueAfter is when to look again without an event.
-	RequeueAfter time.Duration
-	// Incomputable says that what should exist cannot be computed.
-	Incomputable bool
+	Actions      []olmcore.Action
+	Failure      string        // why the last try failed
+	NoRetry      bool          // trying again is no use
+	RequeueAfter time.Duration // when to look again without an event
+	Incomputable bool          // what should exist cannot be computed
 }
 
 // Install compares the Deployments of the strategy with the live ones and writes as the account. A write is judged by
 // its effect, and by the outcome of the last try where there is one.
 func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, last olmcore.LastResults, now time.Time) Installation {
 	var todo Installation
-	live := owned.ByName(deployments)
+	live := owned.ByName(deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		want, err := s.desired(&specs[i], asMeant)
 		if err != nil {
 			return Installation{Incomputable: true}
 		}
-		have := live[types.NamespacedName{Namespace: want.Namespace, Name: want.Name}]
+		have := live[want.Name]
 		if have != nil && s.isInstalled(&specs[i], have, want) {
 			continue
 		}
@@ -90,8 +85,7 @@ func (s Source) lastTry(results olmcore.LastResults, want *appsv1.Deployment) (l
 	return last, tried && (entered == nil || !last.Last.Before(entered.Time))
 }
 
-// isInstalled reports whether a Deployment is the desired one: by its owner, its labels, the hash of its spec, and the
-// annotations of its Pods.
+// isInstalled reports whether a Deployment is the desired one: by its owner, its labels and the hash and annotations.
 func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
 	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || s.annotationProblem(live) != "" {
 		return false
@@ -117,8 +111,6 @@ func ownedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
 	return found
 }
 
-// create puts the component labels of the CSV on the new Deployment in the same write; on what exists already package
-// subscription puts them.
 func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
 	LabelComponents(want, s.CSV)
 	return olmcore.Create{
@@ -190,9 +182,9 @@ func ByTarget(a, b olmcore.Action) int {
 // Conflict says which Deployment that the strategy of a CSV declares is another's; empty when none is. One of a CSV
 // that does not exist any more may be taken over, and with adopt also one that has no owner.
 func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
-	live := owned.ByName(deployments)
+	live := owned.ByName(deployments, c.Namespace)
 	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		d := live[types.NamespacedName{Namespace: c.Namespace, Name: spec.Name}]
+		d := live[spec.Name]
 		if d == nil {
 			continue
 		}

@@ -46,7 +46,9 @@ func (t Targets) String() string {
 
 // TargetsOf returns the targets that a group's status holds; computed is false when they have not been computed yet.
 func TargetsOf(g *operatorsv1.OperatorGroup) (t Targets, computed bool) {
-	return slices.Sorted(slices.Values(g.Status.Namespaces)), len(g.Status.Namespaces) > 0 || g.Status.LastUpdated != nil
+	t = slices.Clone(g.Status.Namespaces)
+	slices.Sort(t)
+	return t, len(t) > 0 || g.Status.LastUpdated != nil
 }
 
 // AnnotatedTargets returns the targets that the annotation of a CSV says; ok is false when it is absent, as it is for a

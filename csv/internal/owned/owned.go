@@ -51,8 +51,7 @@ func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}
 }
 
-// GroupLabelPrefix starts the label key, followed by the UID of an OperatorGroup, of the namespaces that the group
-// watches.
+// GroupLabelPrefix and the UID of an OperatorGroup are the key of a label of the namespaces that the group watches.
 const GroupLabelPrefix = "olm.operatorgroup.uid/"
 
 // ByIncarnation is By for this very CSV, not another one of its name.
@@ -62,22 +61,19 @@ func ByIncarnation(c *CSV) olmcore.Owner {
 	return owner
 }
 
-// IsReference reports whether an owner reference is to a CSV. It compares group and kind and leaves the version out:
-// the owner is the same object whatever version the reference was written with.
+// IsReference reports whether an owner reference is to a CSV, of whatever version.
 func IsReference(r metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(r.APIVersion, "/")
 	return r.Kind == v1alpha1.ClusterServiceVersionKind && group == v1alpha1.GroupName
 }
 
-// ByAnother reports whether CSVs are owners of an object and the one with this UID is none of them: garbage collection
-// may take the object away with its owner.
+// ByAnother reports whether CSVs are owners of an object, with which it goes, and the one with this UID is not.
 func ByAnother(owners []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(owners, IsReference) &&
 		!slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// Deployment reports whether a Deployment is a CSV's. It asks for the labels and for the owner reference: one that
-// another CSV took over has neither.
+// Deployment reports whether a Deployment is a CSV's, by its labels and its owner reference.
 func Deployment(c *CSV, d *appsv1.Deployment) bool {
 	return d.Namespace == c.Namespace && By(c).Owns(d.Labels) && olmcore.OwnedBy(d, c.UID)
 }
@@ -110,24 +106,20 @@ func DescribesAny(list []v1alpha1.CRDDescription, names sets.Set[string]) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return names.Has(d.Name) })
 }
 
-// alongsidePrefix starts the keys of the annotations of a CRD in which InstallPlans note the CSVs that it came with, as
-// <namespace>/<name>.
-const alongsidePrefix = "operatorframework.io/installed-alongside-"
-
-// Alongside returns the CSVs that a CRD came with, as its annotations say.
+// Alongside returns the CSVs that a CRD came with, as InstallPlans note in its annotations: <namespace>/<name>.
 func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
+	const prefix = "operatorframework.io/installed-alongside-"
 	var noted []types.NamespacedName
 	for key, value := range crd.Annotations {
 		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, alongsidePrefix) && ok && !strings.Contains(name, "/") {
+		if strings.HasPrefix(key, prefix) && ok && !strings.Contains(name, "/") {
 			noted = append(noted, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 	return noted
 }
 
-// CameWith reports whether an InstallPlan recorded on a CRD that it came with this very CSV. CRDs are the
-// administrator's: what they carry is believed, other than what a CSV says about itself.
+// CameWith reports whether an InstallPlan recorded on a CRD that it came with this very CSV.
 func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(Alongside(crd), types.NamespacedName{Namespace: c.Namespace, Name: c.Name}) ||
 		ByIncarnation(c).Owns(crd.Labels)
@@ -151,11 +143,13 @@ func Find[T metav1.Object](items []T, namespace, name string) (found T, ok bool)
 	return found, false
 }
 
-// ByName indexes objects by namespace and name.
-func ByName[T metav1.Object](items []T) map[types.NamespacedName]T {
-	index := make(map[types.NamespacedName]T, len(items))
+// ByName indexes the objects of a namespace by name.
+func ByName[T metav1.Object](items []T, namespace string) map[string]T {
+	index := make(map[string]T, len(items))
 	for _, item := range items {
-		index[types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}] = item
+		if item.GetNamespace() == namespace {
+			index[item.GetName()] = item
+		}
 	}
 	return index
 }
@@ -163,8 +157,8 @@ func ByName[T metav1.Object](items []T) map[types.NamespacedName]T {
 // ReasonStatusChanged is the reason of an action that writes a status.
 const ReasonStatusChanged = "StatusChanged"
 
-// SetPhase records a phase in a status that the caller owns. The list of conditions is a history: an entry is added
-// when phase or reason differ from the last one, and the oldest go when there are more than the API's limit.
+// SetPhase records a phase in a status that the caller owns. The conditions are a history: an entry is added when phase
+// or reason differ from the last one, and the oldest go when there are more than the API's limit.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
 func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, message string, now time.Time) {
@@ -194,8 +188,7 @@ func Moved(before *v1alpha1.ClusterServiceVersion, after *v1alpha1.ClusterServic
 	}
 }
 
-// Since returns the time from a recorded instant to now. Nothing recorded, and an instant in the future, count as now:
-// a clock that went back never makes a wait longer than it is.
+// Since returns the time from a recorded instant to now. Nothing recorded, and an instant in the future, count as now.
 func Since(t *metav1.Time, now time.Time) time.Duration {
 	if t == nil {
 		return 0
@@ -206,10 +199,10 @@ func Since(t *metav1.Time, now time.Time) time.Duration {
 // Wait returns the time to the next try of what no event ends for sure. The pauses between the tries are 5 s, 10 s, 20
 // s ... up to limit after an anchor, so that no memory is needed. elapsed is the time since the anchor.
 func Wait(elapsed, limit time.Duration) time.Duration {
-	next, step := 5*time.Second, 5*time.Second
 	if elapsed > 24*time.Hour {
 		return limit
 	}
+	next, step := 5*time.Second, 5*time.Second
 	for next <= elapsed {
 		step = min(2*step, limit)
 		next += step

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -52,16 +51,15 @@ type Objects struct {
 	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
 }
 
-// Granted are the rules that apply to an account: in the whole cluster, and in its own namespace, where those of the
-// cluster hold too.
+// Granted are the rules that apply to an account: in the whole cluster, and in its own namespace, with those.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 
-// Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV does not count, as its cleanup
-// takes it away; that of a predecessor neither, or an upgrade would lose what the old version leaves with.
+// Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV, a predecessor too, does not
+// count: it goes with that one.
 func Grants(c *owned.CSV, o Objects) func(Account) Granted {
-	clusterRoles, roles := owned.ByName(o.ClusterRoles), owned.ByName(o.Roles)
+	clusterRoles, roles := owned.ByName(o.ClusterRoles, ""), owned.ByName(o.Roles, c.Namespace)
 	clusterRules := func(name string) []rbacv1.PolicyRule {
-		role := clusterRoles[types.NamespacedName{Name: name}]
+		role := clusterRoles[name]
 		switch {
 		case role == nil || goesWithAnother(c, &role.ObjectMeta):
 			return nil
@@ -78,12 +76,12 @@ func Grants(c *owned.CSV, o Objects) func(Account) Granted {
 		}
 		g.namespace = slices.Clone(g.cluster)
 		for _, b := range o.RoleBindings {
-			if b.Namespace != a.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID) {
-				continue
-			}
-			if b.RoleRef.Kind == "ClusterRole" {
+			role := roles[b.RoleRef.Name]
+			switch {
+			case b.Namespace != c.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID):
+			case b.RoleRef.Kind == "ClusterRole":
 				g.namespace = append(g.namespace, clusterRules(b.RoleRef.Name)...)
-			} else if role := roles[types.NamespacedName{Namespace: b.Namespace, Name: b.RoleRef.Name}]; role != nil && !owned.ByAnother(role.OwnerReferences, c.UID) {
+			case role != nil && !owned.ByAnother(role.OwnerReferences, c.UID):
 				g.namespace = append(g.namespace, role.Rules...)
 			}
 		}
@@ -112,8 +110,7 @@ func aggregate(whole *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.
 	return union
 }
 
-// Selectors returns what an aggregated ClusterRole whose rules the API server has not written yet selects; none for any
-// other.
+// Selectors returns what an aggregated ClusterRole whose rules the API server has not written yet selects.
 func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 	if len(role.Rules) > 0 || role.AggregationRule == nil {
 		return nil
@@ -179,8 +176,7 @@ func each(values []string, pass func(string) bool) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return !pass(v) })
 }
 
-// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding can mean; all is true when those of any
-// namespace.
+// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding can mean, or all.
 func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool) {
 	for _, s := range subjects {
 		namespace, known := s.Namespace, s.Kind == rbacv1.ServiceAccountKind
