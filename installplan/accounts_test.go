@@ -107,10 +107,7 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	}
 }
 
-// TestAccountThatAPlanRunsAs has each set of OperatorGroups that a namespace may have.
-//
-// OLM's cases: two groups are counted in the condition; a group's account that is not there is asked for; whose account
-// a namespace's plans run as.
+// TestAccountThatAPlanRunsAs has each set of OperatorGroups that a namespace may have, with OLM's cases.
 func TestAccountThatAPlanRunsAs(t *testing.T) {
 	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped", UID: "uid-scoped"}
 	named := func(name string, namespaces ...string) *operatorsv1.OperatorGroup {
@@ -156,9 +153,7 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 }
 
 // TestPlanWaitsForTheRightsOfItsAccount: definitions are written by the controller itself, all else waits for the
-// group's account, however long, and is there once it may.
-//
-// OLM's case: an account without rights: definitions yes, the rest once it may.
+// group's account, however long, and is there once it may, with OLM's cases.
 func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
 	c := World(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "scoped"}})
 	account := fake.Find[*corev1.ServiceAccount](c, NS, "scoped")
@@ -194,9 +189,7 @@ func TestPlanWaitsForTheRightsOfItsAccount(t *testing.T) {
 	require.NotNil(t, fake.Find[*corev1.Service](c, NS, "s"))
 }
 
-// TestUpdatesAndDeletesRunAsTheGroupsAccount: not only what is created.
-//
-// OLM's case: an account without rights: definitions yes, the rest once it may.
+// TestUpdatesAndDeletesRunAsTheGroupsAccount: not only what is created, with OLM's cases.
 func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 	bound, scope := scopedTo(&corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "scoped"})
 	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
@@ -266,9 +259,7 @@ func TestPlanWrittenByHandRunsAsTheGroupsAccount(t *testing.T) {
 	}
 }
 
-// TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it is left.
-//
-// OLM's case: no group, then one: the condition comes and goes.
+// TestPlanWaitsForAnOperatorGroup: until then the plan says so, afterwards nothing of it is left, with OLM's cases.
 func TestPlanWaitsForAnOperatorGroup(t *testing.T) {
 	c := World(t)
 	g := fake.Find[*operatorsv1.OperatorGroup](c, NS, "group").DeepCopy()

@@ -53,10 +53,8 @@ func versionsIn(c *fake.Cluster) []string {
 	return out
 }
 
-// TestOwnersOfTheDefinitionsOfAVersion that its plan does not name: it may be the version itself, and no other.
-//
-// OLM's cases: no version owns the definitions: fine; the version itself owns them: fine; another version owns one:
-// refused; another version owns the second: refused; several own one: refused, and all are named.
+// TestOwnersOfTheDefinitionsOfAVersion that its plan does not name: it may be the version itself, and no other, with
+// OLM's cases.
 func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 	owner := func(name string, crds ...string) *v1alpha1.ClusterServiceVersion {
 		return CSV(name, func(c *v1alpha1.ClusterServiceVersion) {
@@ -118,10 +116,7 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 	}
 }
 
-// TestVersionsRecordedOnADefinition: what its annotations say after an update.
-//
-// OLM's cases: a version that is gone is noted no more; nor is a copy; a version that lives stays noted; a step of no
-// version notes none.
+// TestVersionsRecordedOnADefinition: what its annotations say after an update, with OLM's cases.
 func TestVersionsRecordedOnADefinition(t *testing.T) {
 	const prefix = "operatorframework.io/installed-alongside-"
 	copied := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -167,11 +162,7 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 }
 
 // TestReleasesOfADefinition one after the other: versions come, are stored, are served no more, and go only when
-// nothing is stored in them any more.
-//
-// OLM's cases: a stored version that the new definition lacks is refused; all stored versions stay, another one comes:
-// fine; compatible completes, incompatible or incomplete fails, deprecated completes; a version is deprecated over
-// three releases; a lost stored version blocks until it is migrated.
+// nothing is stored in them any more, with OLM's cases.
 func TestReleasesOfADefinition(t *testing.T) {
 	lost := func(version string) string {
 		return `risk of data loss updating "things.example.com": new CRD removes version ` + version + ` that is listed as a stored version on the existing CRD`
@@ -223,10 +214,8 @@ func TestReleasesOfADefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom.
-//
-// OLM's cases: a definition is made, with the label; what another version provides already is not installed again; the
-// only owner's definition is updated; so is one without owner; a minimum in a schema arrives.
+// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom, with OLM's
+// cases.
 func TestDefinitionIsWritten(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
@@ -272,9 +261,8 @@ func TestDefinitionIsWritten(t *testing.T) {
 	}
 }
 
-// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else.
-//
-// OLM's case: two plans share a definition: both versions are noted.
+// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else, with OLM's
+// cases.
 func TestTwoPlansShareADefinition(t *testing.T) {
 	c := World(t)
 	require.Equal(t, Complete, executed(t, c, "install-1", CSVStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)

@@ -30,8 +30,6 @@ import (
 var key = types.NamespacedName{Namespace: NS, Name: "install-x"}
 
 // TestGatherReadsWhatThePlanNeeds has cases of OLM.
-//
-// OLM's case: a read that fails is an error, not an absent object.
 func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 	crd := Installed(CRDObject("v1"), true)
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "there/b.v1", "operatorframework.io/installed-alongside-2": "ops/a.v1"}

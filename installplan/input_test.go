@@ -24,9 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestInputErrors name the field.
-//
-// OLM's case: a plan without namespace is a breach of contract.
+// TestInputErrors name the field, with OLM's cases.
 func TestInputErrors(t *testing.T) {
 	change := func(f func(*installplan.Input)) installplan.Input {
 		return input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), f)

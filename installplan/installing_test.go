@@ -66,9 +66,7 @@ func outcomes(t *testing.T, in installplan.Input, class olmcore.ErrorClass) olmc
 }
 
 // TestErrorsAreWordedAsOLMDoes: for each kind, what the plan says of a Create and of an Update that the API server
-// refused. The kind of error is kept in all of them.
-//
-// OLM's case: a refused write of an account is an error.
+// refused. The kind of error is kept in all of them, with OLM's cases.
 func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 	plain := func(group, kind string) *v1alpha1.Step {
 		return Step("", group, "v1", kind, "x", `{"metadata":{"name":"x","labels":{"ours":"new"}},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}`)
@@ -485,10 +483,8 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
-// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared.
-//
-// OLM's cases: without error it becomes Complete, approved or not; an error when no time is left fails it; an error
-// while time is left: no condition. TestGates and TestPhases have the others.
+// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared, with OLM's
+// cases.
 func TestPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))} }

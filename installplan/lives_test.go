@@ -49,10 +49,7 @@ func releaseOf(n int, verbs ...string) olmcore.Operator {
 }
 
 // TestUpgradeBringsWhatItsBundleHas, whatever users made of the version before; what only that one had goes with it,
-// and all goes with the last.
-//
-// OLM's cases: an update replaces what is installed; an upgrade widens, narrows, and undoes what users edited; a
-// bundle's ConfigMap and Secret follow its version.
+// and all goes with the last, with OLM's cases.
 func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 	for name, c := range map[string]struct{ before, after []string }{
 		"permissions are widened":  {[]string{"get"}, []string{"get", "list"}},
@@ -104,9 +101,7 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 }
 
 // TestDeletedPlanIsMadeAgain: a user deletes one that waits for approval, and the next one has the same content and the
-// next generation.
-//
-// OLM's case: a pending plan that is deleted is made anew.
+// next generation, with OLM's cases.
 func TestDeletedPlanIsMadeAgain(t *testing.T) {
 	c := World(t, UserSubscription("a", Manual))
 	d := driven(t, c, 0, makers(Installs(Operator("a")), installplan.Config{}), plans(installplan.Config{}))
@@ -124,9 +119,8 @@ func TestDeletedPlanIsMadeAgain(t *testing.T) {
 	Same(t, first.Status.Plan, second.Status.Plan)
 }
 
-// TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API server takes the first of ten equal names.
-//
-// OLM's cases: ten workers at once make one plan; many equal catalogs, one plan.
+// TestTenWorkersMakeOnePlan of generation 1: they have one view, and the API server takes the first of ten equal names,
+// with OLM's cases.
 func TestTenWorkersMakeOnePlan(t *testing.T) {
 	c := World(t, UserSubscription("a"))
 	making := makers(Installs(Operator("a")), installplan.Config{})
@@ -156,9 +150,7 @@ func TestTenWorkersMakeOnePlan(t *testing.T) {
 }
 
 // TestGenerationThatIsTaken is left alone, whatever plan has it: the new plan gets the next one, and so does its
-// Subscription.
-//
-// OLM's case: a generation that is taken: the next one, for the Subscription too.
+// Subscription, with OLM's cases.
 func TestGenerationThatIsTaken(t *testing.T) {
 	foreign := Plan(Installing, []*v1alpha1.Step{CSVStep("other.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil })
 	c := World(t, UserSubscription("a"), foreign)
@@ -172,9 +164,7 @@ func TestGenerationThatIsTaken(t *testing.T) {
 	require.Equal(t, []string{"a.v1"}, made.Spec.ClusterServiceVersionNames)
 }
 
-// TestVersionIsNamedOnce, although it has steps and a lookup.
-//
-// OLM's case: a version with steps and a lookup is named once.
+// TestVersionIsNamedOnce, although it has steps and a lookup, with OLM's cases.
 func TestVersionIsNamedOnce(t *testing.T) {
 	o, cm := ImageOf(t, Rich())
 	cm.UID, cm.ResourceVersion = "", ""
@@ -186,9 +176,7 @@ func TestVersionIsNamedOnce(t *testing.T) {
 	require.Equal(t, []string{"b.v1", "rich.v1"}, p.Spec.ClusterServiceVersionNames)
 }
 
-// TestStepsNameTheirCatalog: each its own, and the plan names all of them.
-//
-// OLM's case: steps of two catalogs; the dependency arrives; an update, another plan.
+// TestStepsNameTheirCatalog: each its own, and the plan names all of them, with OLM's cases.
 func TestStepsNameTheirCatalog(t *testing.T) {
 	a, b := Operator("a", CRDObject("v1")), Operator("b")
 	b.Catalog = types.NamespacedName{Namespace: "there", Name: "warm"}

@@ -42,14 +42,15 @@ func labelled(o olmcore.Object, namespace, version string) olmcore.Object {
 // TestUnmanagedObjectGetsNoOwner: it survives the operator's removal.
 func TestUnmanagedObjectGetsNoOwner(t *testing.T) {
 	s := Step("a.v1", "", "v1", "ServiceAccount", "x",
-		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"ours"}]}`)
-	have := &corev1.ServiceAccount{ObjectMeta: Meta("x"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}}}
+		`{"metadata":{"name":"x","labels":{"ours":"new","olm.owner":"a.v1"}},"automountServiceAccountToken":false,"secrets":[{"name":"ours"}],"imagePullSecrets":[{"name":"both"},{"name":"ours"}]}`)
+	have := &corev1.ServiceAccount{ObjectMeta: Meta("x"), Secrets: []corev1.ObjectReference{{Name: "token"}},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "both"}}}
 	got, r := update(t, s, have)
 	require.Equal(t, map[string]string{"ours": "new"}, got.Labels)
 	require.Empty(t, got.OwnerReferences)
 	require.Nil(t, got.AutomountServiceAccountToken)
-	Same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
-	Same(t, []corev1.ObjectReference{{Name: "ours"}}, got.Secrets)
+	Same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "both"}, {Name: "ours"}}, got.ImagePullSecrets)
+	Same(t, []corev1.ObjectReference{{Name: "token"}, {Name: "ours"}}, got.Secrets)
 	require.Equal(t, []string{installplan.ReasonUnmanagedObjectUpdated}, Reasons(r))
 
 	after := r.Actions[0].(olmcore.Update).After
@@ -265,9 +266,7 @@ func TestWhichObjectsAreManaged(t *testing.T) {
 	}
 }
 
-// TestMissingOwnerFailsThePlan fails the plan after a minute, unless it comes in time.
-//
-// OLM's case: an owner that never comes fails the plan after a minute.
+// TestMissingOwnerFailsThePlan fails the plan after a minute, unless it comes in time, with OLM's cases.
 func TestMissingOwnerFailsThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes time.Duration

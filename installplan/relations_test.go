@@ -66,13 +66,6 @@ func TestOwnersOfAPlan(t *testing.T) {
 		require.Equal(t, 2, second.Spec.Generation)
 		require.False(t, in.Resolution.Decisions[0].Changed, "a keeps its reference")
 	})
-	t.Run("a reference without an owner is repaired", func(t *testing.T) {
-		p := Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(a))
-		r := reconcile(t, input(p, with(a, Subscription("b", RefersTo("install-x")))))
-		after := r.Actions[0].(olmcore.Update).After
-		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b)}, after.GetOwnerReferences())
-		require.Contains(t, after.GetLabels(), "operators.coreos.com/b.ops")
-	})
 	t.Run("a dependency's Subscription becomes an owner", func(t *testing.T) {
 		d := Subscription("d", func(s *v1alpha1.Subscription) {
 			s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
@@ -93,10 +86,6 @@ func TestOwnersOfAPlan(t *testing.T) {
 		})
 		r := reconcile(t, input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(b)), with(old)))
 		Same(t, []metav1.OwnerReference{OwnerRef(b), OwnerRef(old)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
-	})
-	t.Run("two workers with one view ask for one name", func(t *testing.T) {
-		in := CreateInput(both, Operator("b"))
-		require.Equal(t, Made(t, Planned(t, in)).Name, Made(t, Planned(t, in)).Name)
 	})
 	t.Run("a second worker with another view joins the plan of the first", func(t *testing.T) {
 		first := Made(t, Planned(t, CreateInput([]*v1alpha1.Subscription{b}, Operator("b"))))

@@ -269,7 +269,11 @@ func TestOneStep(t *testing.T) {
 		statuses []v1alpha1.StepStatus
 		message  string
 		phase    v1alpha1.InstallPlanPhase
+		reasons  []string
 	}{
+		"an optional step without its API is left out": {
+			steps:   []*v1alpha1.Step{optional(Step("", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete, reasons: []string{installplan.ReasonOptionalStepSkipped}},
 		"a step that is none leaves the others in place": {steps: []*v1alpha1.Step{nil, RoleStep("", "r")}, actions: []string{status},
 			statuses: []v1alpha1.StepStatus{Unknown}, message: "the InstallPlan contains invalid data", phase: Failed},
 		"kinds that a plan may define keep their place": {
@@ -332,6 +336,7 @@ func TestOneStep(t *testing.T) {
 			r := reconcile(t, in)
 			got := statusOf(in, r)
 			require.Equal(t, c.actions, Describe(r))
+			require.Subset(t, Reasons(r), c.reasons)
 			require.Equal(t, c.statuses, Statuses(got))
 			require.Equal(t, c.message, got.Message)
 			require.Equal(t, c.phase, got.Phase)
@@ -342,17 +347,6 @@ func TestOneStep(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestOptionalStepWithoutItsAPIIsLeftOut: the plan completes without it.
-func TestOptionalStepWithoutItsAPIIsLeftOut(t *testing.T) {
-	s := Step("", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`)
-	s.Optional = true
-	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)))
-	r := reconcile(t, in)
-	require.Equal(t, Complete, statusOf(in, r).Phase)
-	require.Equal(t, []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, Statuses(statusOf(in, r)))
-	require.Equal(t, []string{installplan.ReasonOptionalStepSkipped}, Reasons(r))
 }
 
 // TestKindThatAnotherStepDefinesIsWaitedFor: a step whose kind another step defines is no error before that is done.
@@ -377,11 +371,8 @@ func TestSubscriptionOfADependencyComesFirst(t *testing.T) {
 	require.Equal(t, "install-x", r.Actions[2].(olmcore.Create).Object.GetAnnotations()[installplan.AnnotationGeneratedBy])
 }
 
-// TestPlansAreExecuted: the steps that OLM's tests execute, on top of what is there. Objects are compared whole.
-//
-// OLM's cases: a Service listed before its version: both are made; an account, a ConfigMap and a Secret of the bundle
-// are made; one account in two steps: merged, its secrets stay; a PrometheusRule gets namespace, label and owner; a
-// Service that has an address is updated; budgets, priorities, autoscalers and network policies.
+// TestPlansAreExecuted: the steps that OLM's tests execute, on top of what is there. Objects are compared whole, with
+// OLM's cases.
 func TestPlansAreExecuted(t *testing.T) {
 	const (
 		service    = `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}`
@@ -473,9 +464,8 @@ func TestPlansAreExecuted(t *testing.T) {
 	}
 }
 
-// TestSupportedKinds besides those that are applied in a way of their own: these, of whatever group, and no others.
-//
-// OLM's case: which kinds are supported.
+// TestSupportedKinds besides those that are applied in a way of their own: these, of whatever group, and no others,
+// with OLM's cases.
 func TestSupportedKinds(t *testing.T) {
 	supported := map[string]bool{
 		"PrometheusRule": true, "ServiceMonitor": true, "PodDisruptionBudget": true, "PriorityClass": true, "VerticalPodAutoscaler": true,

@@ -39,11 +39,7 @@ func mergedMeta(name string) metav1.ObjectMeta {
 
 const oursMeta = `"metadata":{"name":"x","labels":{"ours":"new"},"annotations":{"ours":"new"}}`
 
-// TestServiceAccountsAreMerged: what becomes of an account that is there, or not, compared whole.
-//
-// OLM's cases: owners are joined by their UID; OLM keeps one that differs in a flag; an account that is not there is
-// Created; one that is there: annotations joined, secrets kept, Present; a manifest without annotations takes none
-// away; three equal owner references are one; an account of two versions keeps both owners.
+// TestServiceAccountsAreMerged: what becomes of an account that is there, or not, compared whole, with OLM's cases.
 func TestServiceAccountsAreMerged(t *testing.T) {
 	type account = corev1.ServiceAccount
 	owner := func(name string, controller bool) metav1.OwnerReference {
@@ -159,8 +155,6 @@ func TestServiceAccountsAreMerged(t *testing.T) {
 }
 
 // TestUpdatesKeepWhatOthersWrote has cases of OLM.
-//
-// OLM's case: a Service that has an address is updated.
 func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 	t.Run("Role", func(t *testing.T) {
 		have := managed(&rbacv1.Role{ObjectMeta: Meta("x"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}}}}).(*rbacv1.Role)
@@ -175,20 +169,6 @@ func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 		Same(t, mergedMeta("x"), got.ObjectMeta)
 		Same(t, []corev1.ObjectReference{{Name: "token"}}, got.Secrets)
 		Same(t, []corev1.LocalObjectReference{{Name: "theirs"}, {Name: "ours"}}, got.ImagePullSecrets)
-	})
-	t.Run("Service", func(t *testing.T) {
-		have := managed(&corev1.Service{ObjectMeta: Meta("x"), Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"},
-			IPFamilies: []corev1.IPFamily{"IPv4"}, SessionAffinity: "None",
-			Ports: []corev1.ServicePort{{Name: "web", Port: 80, Protocol: "TCP", NodePort: 30080}},
-		}}).(*corev1.Service)
-		got, _ := update(t, Step("a.v1", "", "v1", "Service", "x",
-			`{`+oursMeta+`,"spec":{"type":"NodePort","ports":[{"name":"web","port":80},{"name":"more","port":81}]}}`), have)
-		Same(t, mergedMeta("x"), got.ObjectMeta)
-		Same(t, corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"}, IPFamilies: []corev1.IPFamily{"IPv4"},
-			Ports: []corev1.ServicePort{{Name: "web", Port: 80, NodePort: 30080}, {Name: "more", Port: 81}},
-		}, got.Spec)
 	})
 	t.Run("ConfigMap", func(t *testing.T) {
 		have := managed(&corev1.ConfigMap{ObjectMeta: Meta("x"), Data: map[string]string{"old": "1"}}).(*corev1.ConfigMap)
@@ -207,20 +187,6 @@ func TestUpdatesKeepWhatOthersWrote(t *testing.T) {
 		require.Empty(t, got.OwnerReferences)
 		require.Nil(t, got.AggregationRule)
 	})
-}
-
-// TestUnmanagedServiceAccountGetsPullSecrets beside its own, and keeps all that it has.
-func TestUnmanagedServiceAccountGetsPullSecrets(t *testing.T) {
-	have := &corev1.ServiceAccount{ObjectMeta: Meta("s"), Secrets: []corev1.ObjectReference{{Name: "token"}},
-		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "mine"}, {Name: "both"}}}
-	s := Step("a.v1", "", "v1", "ServiceAccount", "s", `{"metadata":{"name":"s"},"imagePullSecrets":[{"name":"both"},{"name":"theirs"}]}`)
-	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), have))
-	after := reconcile(t, in).Actions[0].(olmcore.Update).After.DeepCopyObject().(*corev1.ServiceAccount)
-	want := have.DeepCopy()
-	want.ImagePullSecrets = append(want.ImagePullSecrets, corev1.LocalObjectReference{Name: "theirs"})
-	want.Annotations = map[string]string{stepHash: after.Annotations[stepHash]}
-	after.TypeMeta = metav1.TypeMeta{}
-	Same(t, want, after)
 }
 
 // TestUnmanagedServiceAccountKeepsItsMetadata: a step adds to it what pulls images, and labels and annotations that it
@@ -292,9 +258,7 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 	}
 }
 
-// TestTwoStepsOfOneObjectAreOneAction with the content of both.
-//
-// OLM's case: one account in two steps: merged, its secrets stay.
+// TestTwoStepsOfOneObjectAreOneAction with the content of both, with OLM's cases.
 func TestTwoStepsOfOneObjectAreOneAction(t *testing.T) {
 	first := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"a":"1","b":"1"}},"imagePullSecrets":[{"name":"one"}]}`)
 	second := Step("a.v1", "", "v1", "ServiceAccount", "x", `{"metadata":{"name":"x","labels":{"b":"2"}},"imagePullSecrets":[{"name":"two"}]}`)
@@ -331,14 +295,16 @@ func TestWhatAnUpdateReplaces(t *testing.T) {
 	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
 
 	have := &corev1.Service{ObjectMeta: HandedOver("x"), Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), ClusterIP: "10.0.0.1",
-		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30002}},
+		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), IPFamilies: []corev1.IPFamily{"IPv4"},
+		ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"}, SessionAffinity: "None",
+		Ports: []corev1.ServicePort{{Name: "a", Port: 1, Protocol: "TCP", NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30002}},
 	}}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
 	service, _ := update(t, Step("a.v1", "", "v1", "Service", "x",
 		`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ipFamilyPolicy":"PreferDualStack","ports":[{"name":"a","port":1},{"name":"b","port":2,"nodePort":30009},{"name":"c","port":3}]}}`), have)
 	Same(t, corev1.ServiceSpec{
-		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), ClusterIP: "10.0.0.1",
+		Type: corev1.ServiceTypeNodePort, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), IPFamilies: []corev1.IPFamily{"IPv4"},
+		ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1"},
 		Ports: []corev1.ServicePort{{Name: "a", Port: 1, NodePort: 30001}, {Name: "b", Port: 2, NodePort: 30009}, {Name: "c", Port: 3}},
 	}, service.Spec)
 	Same(t, have.Status, service.Status)
