@@ -110,8 +110,7 @@ func (a *answer) isSpent() bool {
 	return false
 }
 
-// planNotVisible waits for a plan that was made a moment ago, and gives the answer up when it stays away while a
-// Subscription needs it.
+// planNotVisible waits for a plan that was just made, and gives the answer up when it stays away while it is needed.
 func (a *answer) planNotVisible() {
 	if !a.hasUndone() {
 		return
@@ -145,8 +144,7 @@ func failureWant(f *olmcore.ResolutionFailure) want {
 	return present(ReasonErrorPreventedResolution, f.Message)
 }
 
-// retry plans the next try after a failure. For contradicting constraints there is none: only a change can help, and a
-// change drops the answer.
+// retry plans the next try after a failure. Contradicting constraints need a change, which drops the answer.
 func (a *answer) retry(f *olmcore.ResolutionFailure) {
 	switch {
 	case f == nil || f.Unsatisfiable:
@@ -170,8 +168,7 @@ func (a *answer) retryAfter(pause time.Duration) {
 	}
 }
 
-// isFresh reports whether the Subscriptions are those that the resolution looked at, apart from what carrying it out
-// has changed already.
+// isFresh reports whether the Subscriptions are those that were resolved, but for what carrying it out has changed.
 func (a *answer) isFresh() bool {
 	observed := a.in.Resolution.Observed
 	if len(observed) != len(a.n.subs) {

@@ -87,8 +87,7 @@ func (c *chain) infer(to Stage, m moment, certainty olmcore.Certainty) *olmcore.
 	return c.step(to, m, certainty, conditionOf(to, nil))
 }
 
-// tighten lowers the times at which earlier stages of the plan were merely seen: they were entered before what is
-// recorded of a later one.
+// tighten lowers the times at which earlier stages were merely seen: they were entered before the one recorded now.
 func (c *chain) tighten(at time.Time) {
 	for i := len(c.list) - 1; i >= 0 && c.list[i].Bound != olmcore.Exact && c.list[i].At.Time.After(at) && Stage(c.list[i].To) != StageNoPlan; i-- {
 		c.list[i].At = olmcore.Timestamp(at)
@@ -104,8 +103,7 @@ func (c *chain) gap(kind, why string) {
 	c.gaps = append(c.gaps, olmcore.Diagnose(severity, olmcore.ReasonHistoryGap, c.target, "", "%s: %s", kind, why))
 }
 
-// lastWords extends the chain by what has become of a plan that the Subscription does not follow any more, as far as it
-// is newer than what is known.
+// lastWords extends the chain by what is new of a plan that the Subscription does not follow any more.
 func (c *chain) lastWords(left *v1alpha1.InstallPlan) {
 	to := stageOf(left)
 	switch {
@@ -221,8 +219,7 @@ func isEnded(plan *v1alpha1.InstallPlan, to Stage) bool {
 	return to == StageComplete && relation.Installed(plan).Status == corev1.ConditionTrue || to == StageFailed && relation.HasFailed(plan)
 }
 
-// fill adds the stages that lie between where the chain stands and an observed stage that a controller can have reached
-// from there.
+// fill adds the stages between where the chain stands and an observed stage that can be reached from there.
 func (c *chain) fill(to Stage, plan *v1alpha1.InstallPlan) {
 	created, started, updated := plan.CreationTimestamp.Time, notAfter(relation.Time(plan.Status.StartTime)), relation.InstalledAt(plan)
 	if c.stage == StageNoPlan && to != StageNotYetReconciled {
@@ -272,8 +269,7 @@ func (c *chain) fillApproval(plan *v1alpha1.InstallPlan) {
 	c.infer(StageRequiresApproval, notBefore(plan.CreationTimestamp.Time), certainty)
 }
 
-// executed says how certain it is that the plan passed StageInstalling on its way to the end it is at; empty: it is
-// not.
+// executed says how certain it is that the plan passed StageInstalling on its way to its end; empty for not.
 func (c *chain) executed(to Stage, plan *v1alpha1.InstallPlan) olmcore.Certainty {
 	start, end := plan.Status.StartTime, isEnded(plan, to)
 	from := c.at.Truncate(time.Second)

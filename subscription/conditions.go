@@ -53,8 +53,7 @@ type conditionRow struct {
 	Warning bool
 }
 
-// conditionTable has every condition that this package writes, in the order in which new ones are added to a status and
-// their changes are reported.
+// conditionTable has every condition that this package writes, in the order in which they are added and reported.
 var conditionTable = []conditionRow{
 	{Type: v1alpha1.SubscriptionInstallPlanMissing, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanMissing), OfPlan: true, Warning: true},
 	{Type: v1alpha1.SubscriptionInstallPlanPending, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanPending), OfPlan: true},

@@ -74,8 +74,7 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 	return out, nil
 }
 
-// wantedOnlyBy returns the plans in progress that are for a Subscription which is being deleted, and for none that
-// stays.
+// wantedOnlyBy returns the plans in progress that are for a Subscription and for none that stays.
 func (n *namespace) wantedOnlyBy(s *v1alpha1.Subscription) []*v1alpha1.InstallPlan {
 	return slices.DeleteFunc(slices.Clone(n.plans), func(p *v1alpha1.InstallPlan) bool {
 		return relation.Over(p) || !relation.Contributes(s, p) || slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {

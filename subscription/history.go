@@ -127,9 +127,7 @@ func (w *window) last(uid types.UID, name string) *Observation {
 
 // holds reports whether the window has a version.
 func (w *window) holds(plan *v1alpha1.InstallPlan) bool {
-	return slices.ContainsFunc(w.list, func(o Observation) bool {
-		return w.shows(&o, plan.UID, plan.Name) && sameVersion(o.Plan, plan)
-	})
+	return slices.ContainsFunc(w.list, func(o Observation) bool { return w.shows(&o, plan.UID, plan.Name) && sameVersion(o.Plan, plan) })
 }
 
 // isForeign reports whether an Observation is of another namespace.
@@ -158,8 +156,7 @@ func sameVersion(a, b *v1alpha1.InstallPlan) bool {
 		relation.InstalledAt(a).Equal(relation.InstalledAt(b))
 }
 
-// isStale reports whether a version of a plan must be older than another one: the resourceVersions tell, and where they
-// do not, what is in it.
+// isStale reports whether a version must be older than another: by resourceVersion, else by what is in it.
 func isStale(a, b *v1alpha1.InstallPlan) bool {
 	if order, ok := compareVersions(a.ResourceVersion, b.ResourceVersion); ok && order != 0 {
 		return order < 0

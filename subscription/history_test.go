@@ -39,9 +39,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		return &h
 	}
 	at := func(stage subscription.Stage, second int, seq int64) func(*subscription.History) {
-		return func(h *subscription.History) {
-			h.LastStage, h.LastAt, h.Seq = stage, epochPlus(second), seq
-		}
+		return func(h *subscription.History) { h.LastStage, h.LastAt, h.Seq = stage, epochPlus(second), seq }
 	}
 	shows := func(stage subscription.Stage, second int) func(*subscription.History) {
 		return func(h *subscription.History) { h.Published, h.PublishedAt = stage, epochPlus(second) }

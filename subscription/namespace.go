@@ -14,8 +14,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// namespace is what was observed of a namespace: an Input that was checked, sorted by name and indexed. Nothing
-// observed is written to.
+// namespace is an Input that was checked, sorted by name and indexed. Nothing observed is written to.
 type namespace struct {
 	now          time.Time
 	name         string
@@ -74,8 +73,7 @@ func replacements(csvs []*v1alpha1.ClusterServiceVersion, subs []*v1alpha1.Subsc
 	return found
 }
 
-// newestPlan returns the plan with the highest generation that can still bring something, or did, and that meets a
-// condition; nil for none.
+// newestPlan returns the plan with the highest generation that brings something, or did, and meets a condition; or nil.
 func (n *namespace) newestPlan(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
 	var newest *v1alpha1.InstallPlan
 	for _, p := range n.plans {

@@ -7,21 +7,17 @@ const (
 	// ReasonConstraintsNotSatisfiable: the Subscriptions, the installed operators and the catalogs contradict each
 	// other. Change one of them; the message says which.
 	ReasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
-	// ReasonErrorPreventedResolution: something kept the namespace from being resolved at all. Read the message; it is
-	// tried again by itself.
+	// ReasonErrorPreventedResolution: something prevented a resolution. Read the message; it is tried again by itself.
 	ReasonErrorPreventedResolution = "ErrorPreventedResolution"
 )
 
 // Reasons of the conditions BundleUnpacking and BundleUnpackFailed, as OLM writes them.
 const (
-	// ReasonUnpackingInProgress: bundle images are being unpacked. Wait; the message says when an image cannot be
-	// pulled.
+	// ReasonUnpackingInProgress: bundle images are being unpacked. Wait; the message says when one cannot be pulled.
 	ReasonUnpackingInProgress = "UnpackingInProgress"
-	// ReasonBundleUnpackFailed: a bundle image could not be unpacked. The message says which, the usual causes, and
-	// when it is tried again.
+	// ReasonBundleUnpackFailed: a bundle image could not be unpacked. The message says which, why, and when it is retried.
 	ReasonBundleUnpackFailed = "BundleUnpackFailed"
-	// ReasonErrorPreventedUnpacking: nothing could be unpacked at all. Change what the message names; as a Diagnostic
-	// it is tried again by itself.
+	// ReasonErrorPreventedUnpacking: nothing could be unpacked. Change what the message names; a Diagnostic is retried.
 	ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 	// ReasonEnsureInstallPlanFailed: the InstallPlan could not be written. It is tried again by itself.
 	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"
@@ -35,8 +31,7 @@ const (
 	ReasonPlanReplaced = "PlanReplaced"
 	// ReasonPlanRestored: a plan reported as missing is there again; nothing to do.
 	ReasonPlanRestored = "PlanRestored"
-	// ReasonReferenceCleared: the Subscription refers to no plan any more; nothing to do, the namespace is resolved
-	// again.
+	// ReasonReferenceCleared: the Subscription refers to no plan any more. Nothing to do, the namespace is resolved.
 	ReasonReferenceCleared = "InstallPlanReferenceCleared"
 )
 
@@ -48,8 +43,7 @@ const (
 	ReasonReferenceWritten = "InstallPlanReferenceWritten"
 	// ReasonPlanAdopted: a generated Subscription gets the plan that generated it.
 	ReasonPlanAdopted = "InstallPlanAdopted"
-	// ReasonReplacementFollowed: the Subscription gets the version that replaced its own, which a plan that was not
-	// made for it brought.
+	// ReasonReplacementFollowed: the Subscription gets the version that replaced its own, brought by a plan for others.
 	ReasonReplacementFollowed = "ReplacementFollowed"
 	// ReasonSubscriptionDeleted: a Subscription is being deleted, and what only it wanted goes with it.
 	ReasonSubscriptionDeleted = "SubscriptionDeleted"
@@ -62,23 +56,18 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonRefInvalid: status.installPlanRef names nothing that can be this Subscription's plan. Clear it.
 	ReasonRefInvalid = "RefInvalid"
-	// ReasonRefUIDMismatch: the plan was replaced by another of the same name, e.g. by a restore; the reference follows
-	// it. Nothing to do.
+	// ReasonRefUIDMismatch: another plan has the name now, e.g. after a restore, and is referred to. Nothing to do.
 	ReasonRefUIDMismatch = "RefUIDMismatch"
-	// ReasonRefMirrorMismatch: status.installplan disagreed with status.installPlanRef and was rewritten. Nothing to
-	// do.
+	// ReasonRefMirrorMismatch: status.installplan differed from status.installPlanRef and is rewritten. Nothing to do.
 	ReasonRefMirrorMismatch = "RefMirrorMismatch"
-	// ReasonConditionWithoutRef: an InstallPlan condition was left although no plan is referenced, and was removed.
-	// Nothing to do.
+	// ReasonConditionWithoutRef: an InstallPlan condition without a referenced plan is removed. Nothing to do.
 	ReasonConditionWithoutRef = "ConditionWithoutRef"
-	// ReasonUnknownPhase: the plan's phase is none that is known, so what was published stays. Upgrade this library or
-	// repair the plan's status.
+	// ReasonUnknownPhase: the plan's phase is not known, so what is published stays. Upgrade this library or repair it.
 	ReasonUnknownPhase = "UnknownPhase"
 	// ReasonPlanUnverified: the referenced plan is not visible, perhaps because a cache is stale; it is looked for
 	// again before it is reported as missing.
 	ReasonPlanUnverified = "InstallPlanUnverified"
-	// ReasonSuspectObservation: the plan seems to have gone back, which a stale cache also looks like; it is looked at
-	// again before it is believed.
+	// ReasonSuspectObservation: the plan seems to have gone back, or a cache is stale; it is looked at again.
 	ReasonSuspectObservation = "SuspectObservation"
 	// ReasonCopiedCSVReferenced: the CSV that the Subscription names is a copy of another namespace's, which satisfies
 	// nothing here. Remove the copy's cause or wait for the real install.
@@ -89,42 +78,32 @@ const (
 	// come. Delete the InstallPlan, or where it is gone too create the Subscription again; or set
 	// Config.ReinstallMissingCSV.
 	ReasonWedgedUpgradePending = "WedgedUpgradePending"
-	// ReasonFailedPlanWedge: the plan failed and the namespace does not fail forward. Delete the InstallPlan to try
-	// again.
+	// ReasonFailedPlanWedge: the plan failed and the namespace does not fail forward. Delete the plan to try again.
 	ReasonFailedPlanWedge = "FailedPlanWedge"
-	// ReasonGeneratedByDangling: olm.generated-by names a plan that is not there. Nothing to do: the Subscription is
-	// resolved like any other.
+	// ReasonGeneratedByDangling: olm.generated-by names a plan that is not there. Nothing to do: it is resolved.
 	ReasonGeneratedByDangling = "GeneratedByDangling"
 	// ReasonGeneratedByStale: olm.generated-by names a plan that can bring nothing any more. Remove the annotation.
 	ReasonGeneratedByStale = "GeneratedByStale"
-	// ReasonStaleResolution: the resolution was computed from other Subscriptions than are there now, and nothing of it
-	// is used. It is asked for again.
+	// ReasonStaleResolution: the resolution was computed from other Subscriptions. It is not used and asked for again.
 	ReasonStaleResolution = "StaleResolution"
-	// ReasonResolutionFailed: the Subscriptions of the namespace are made to say that it could not be resolved. Do what
-	// the message says.
+	// ReasonResolutionFailed: the namespace could not be resolved, and its Subscriptions say so. Read the message.
 	ReasonResolutionFailed = "ResolutionFailed"
-	// ReasonCatalogsChanged: catalogs came, went, or changed their health since the Subscription was last written.
-	// Nothing to do.
+	// ReasonCatalogsChanged: since the last write catalogs came, went, or changed their health. Nothing to do.
 	ReasonCatalogsChanged = "CatalogsChanged"
 	// ReasonPlanMessage: the InstallPlan has something else to say than before. Read the message.
 	ReasonPlanMessage = "InstallPlanMessage"
-	// ReasonOperatorGroupCount: a namespace is resolved with exactly one OperatorGroup. Create the missing one or
-	// delete the others.
+	// ReasonOperatorGroupCount: a namespace needs exactly one OperatorGroup. Create it, or delete the others.
 	ReasonOperatorGroupCount = "OperatorGroupCount"
-	// ReasonCatalogProbeError: a catalog could not be probed, so the health that was last known of it stands. It is
-	// probed again.
+	// ReasonCatalogProbeError: a catalog could not be probed, so its last known health stands. It is probed again.
 	ReasonCatalogProbeError = "CatalogProbeError"
 	// ReasonDeprecationUnknown: the catalog does not list the installed version any more, so what is said of its
 	// deprecation may be out of date. Nothing to do.
 	ReasonDeprecationUnknown = "DeprecationUnknown"
-	// ReasonSharedInstalledCSV: several Subscriptions have installed the same version; the oldest one's spec.config
-	// counts. Delete the others.
+	// ReasonSharedInstalledCSV: several Subscriptions have one version; the oldest one's spec.config counts. Delete the others.
 	ReasonSharedInstalledCSV = "SharedInstalledCSV"
-	// ReasonDeletionGivenUp: InstallPlans of a deleted Subscription could not be deleted in time, and the Subscription
-	// goes without. Delete the plans.
+	// ReasonDeletionGivenUp: InstallPlans of a deleted Subscription could not be deleted in time. Delete them.
 	ReasonDeletionGivenUp = "DeletionGivenUp"
-	// ReasonObservationIgnored: Observations of other namespaces were handed in and are not used. Hand each to its own
-	// namespace.
+	// ReasonObservationIgnored: Observations of other namespaces are not used. Hand each to its own namespace.
 	ReasonObservationIgnored = "ObservationIgnored"
 	// ReasonHistoryInvalid: a History names a stage that does not exist and is not used. Drop what is stored.
 	ReasonHistoryInvalid = "HistoryInvalid"

@@ -107,8 +107,7 @@ func (t *tracker) look() {
 	}
 }
 
-// miss decides what it means that the plan is not visible: nothing yet within the grace period, because a cache may be
-// stale; then that it was deleted.
+// miss decides about a plan that is not visible: within the grace period a cache may be stale, then it was deleted.
 func (t *tracker) miss() {
 	p := &t.Plan
 	p.Stage = StageMissing
@@ -189,8 +188,7 @@ func (t *tracker) believe() Stage {
 	return StageUnverified
 }
 
-// contradicts reports whether a plan is suspect after what is remembered, and whether because this version is older
-// than the remembered one.
+// contradicts reports whether a plan is suspect, and whether because it is older than the remembered version.
 func (h *History) contradicts(plan *v1alpha1.InstallPlan, stage, last Stage) (isOlder, isSuspect bool) {
 	at, isSame := relation.InstalledAt(plan), h.isAbout(plan.UID, plan.Name)
 	order, isOrdered := compareVersions(plan.ResourceVersion, h.LastVersion)
@@ -223,8 +221,7 @@ func (t *tracker) waitsFor(stage Stage, grace time.Duration) bool {
 	return left > 0
 }
 
-// isObserved reports whether an ordered watch or a direct read delivered the plan in a stage last, after what is
-// remembered of it.
+// isObserved reports whether an ordered watch or a direct read delivered this stage last, after what is remembered.
 func (t *tracker) isObserved(plan *v1alpha1.InstallPlan, stage Stage) bool {
 	last, h := t.window.last(plan.UID, plan.Name), &t.before
 	if last == nil || stageOf(last.Plan) != stage {
@@ -274,8 +271,7 @@ func (t *tracker) publish() {
 	}
 }
 
-// lacksOwnWrite reports whether the conditions still show what they did before the last call changed them: a cache that
-// has not seen that write yet.
+// lacksOwnWrite reports whether the conditions are those of before the last call's write: a stale cache.
 func (t *tracker) lacksOwnWrite(ref *corev1.ObjectReference) bool {
 	h, shown := &t.before, t.Plan.Recorded
 	if t.live || h.Published == "" || !h.isAbout(ref.UID, ref.Name) ||
@@ -352,8 +348,7 @@ func (t *tracker) trace() []olmcore.Transition {
 	return c.list
 }
 
-// isQuiet reports whether nothing happened since the last report: then the memory stays as it is, whatever was written
-// to the plan meanwhile.
+// isQuiet reports whether nothing happened since the last report: then the memory stays as it is.
 func (t *tracker) isQuiet(from *origin) bool {
 	p := &t.Plan
 	if from.stage != p.Stage || len(t.window.list) > 0 {
@@ -363,8 +358,7 @@ func (t *tracker) isQuiet(from *origin) bool {
 		(p.Plan == nil || relation.InstalledAt(p.Plan).Equal(from.installedAt))
 }
 
-// reportMessage reports, to a caller who remembers, that the plan itself has something new to say; the conditions do
-// not show status.message.
+// reportMessage reports, to a caller who remembers, a new status.message of the plan, which no condition shows.
 func (t *tracker) reportMessage(reported []olmcore.Transition) {
 	plan := t.Plan.Plan
 	if plan == nil || digest(plan.Status.Message) == t.after.LastMessage {
@@ -468,8 +462,7 @@ func (t *tracker) remember(c *chain) {
 	}
 }
 
-// lastObserved returns the time up to which Observations of the plan are known: that of the newest one, or now where
-// the list knows more.
+// lastObserved returns until when Observations of the plan are known: the newest one's time, or now if the list is newer.
 func (t *tracker) lastObserved() (at time.Time) {
 	last, listed := t.window.last(t.Plan.UID, t.Plan.Name), t.planNamed[t.Plan.Name]
 	switch {

@@ -14,8 +14,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Verdict is the decision about one Subscription: what was observed, and what its status should say. What it points to
-// must not be changed.
+// Verdict is the decision about one Subscription and what it follows from. What it points to must not be changed.
 type Verdict struct {
 	// Subscription is the one that was judged, as observed.
 	Subscription *v1alpha1.Subscription
@@ -154,8 +153,7 @@ func (j *judgement) catchUp() {
 	}
 }
 
-// overtaken says why the plan of the answer takes the place of an older one that was to bring the same version; empty
-// when it does not.
+// overtaken says why the plan of the answer takes the place of an older one for the same version; empty when not.
 func (n *namespace) overtaken(old *v1alpha1.InstallPlan, csv string) string {
 	plan, s := n.answer.plan, stageOf(old)
 	switch {
@@ -190,8 +188,7 @@ func (j *judgement) adopt() {
 	}
 }
 
-// stillBrings returns the version that the plan which generated a Subscription brings, or brought, to it; empty for
-// none.
+// stillBrings returns the version that a plan brings, or brought, to the Subscription that it generated; or "".
 func (j *judgement) stillBrings(plan *v1alpha1.InstallPlan) string {
 	csv, stage := j.Subscription.Spec.StartingCSV, stageOf(plan)
 	switch {
@@ -315,8 +312,7 @@ func (j *judgement) stuck() {
 	}
 }
 
-// removed is about a version that was installed and then removed: it stays removed unless Config.ReinstallMissingCSV
-// says otherwise.
+// removed is about a version that was installed and removed: only Config.ReinstallMissingCSV brings it back.
 func (j *judgement) removed(format string) {
 	start := j.Subscription.Status.LastUpdated.Time
 	if j.Subscription.Status.State != j.Status.State {
@@ -333,8 +329,7 @@ func (j *judgement) removed(format string) {
 	}
 }
 
-// status builds the desired status, compares it with the observed one, and reports what changes: the plan's stages, the
-// state, the conditions.
+// status completes the desired status and reports what changes: the plan's stages, the state, the conditions.
 func (j *judgement) status() {
 	is, was, facts := &j.Status, &j.Subscription.Status, j.facts()
 	if j.catalogs != nil {

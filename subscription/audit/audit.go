@@ -153,8 +153,7 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 	}
 }
 
-// plan audits one plan: its owners, labels and use. What may be done about it is for a person to decide; the rest is
-// package installplan's part.
+// plan audits one plan: its owners, labels and use. A person decides what to do; the rest is package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created, isOver, isManual := p.CreationTimestamp.Time, relation.Over(p), p.Spec.Approval == v1alpha1.ApprovalManual
 	isOwned := a.owners(p)
@@ -305,9 +304,7 @@ func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.Ins
 
 // disown takes the references to Subscriptions that do not exist off a plan.
 func (a *audit) disown(p *v1alpha1.InstallPlan) {
-	p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
-		return a.isDangling(p, &r)
-	})
+	p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return a.isDangling(p, &r) })
 }
 
 // isDangling reports whether a reference is to a Subscription that does not exist. One to the former self of a

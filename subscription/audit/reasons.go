@@ -7,16 +7,13 @@ const (
 	// RelationRepaired is the reason of actions: what an audit found is put right.
 	RelationRepaired = "RelationRepaired"
 
-	// RefMissingPlan: the referenced plan is not there. The reference is cleared, or the condition InstallPlanMissing
-	// says so.
+	// RefMissingPlan: the referenced plan is not there. The reference is cleared, or a condition says so.
 	RefMissingPlan = "RefMissingPlan"
 	// RefWrongNamespace: status.installPlanRef names a plan of another namespace. Clear it.
 	RefWrongNamespace = "RefWrongNamespace"
-	// OwnerMissing: a plan lacks the owner reference to a Subscription that it is for; deletion does not cascade until
-	// installplan's repair has run.
+	// OwnerMissing: a plan lacks the owner reference to a Subscription that it is for. installplan repairs it.
 	OwnerMissing = "OwnerMissing"
-	// OwnerStaleUID: a plan's owner reference names an earlier incarnation of a Subscription that it is for.
-	// installplan repairs it.
+	// OwnerStaleUID: a plan's owner reference names an earlier Subscription of that name. installplan repairs it.
 	OwnerStaleUID = "OwnerStaleUID"
 	// OwnerMalformed: an owner reference of a plan has wrong fields. installplan repairs it.
 	OwnerMalformed = "OwnerMalformed"
@@ -28,11 +25,9 @@ const (
 	LabelMissing = "LabelMissing"
 	// LabelStale: a Subscription carries the label of its earlier package. The label is removed.
 	LabelStale = "LabelStale"
-	// LabelKeyCollision: two packages with long names have one label key. Use shorter names, or do not select by the
-	// label.
+	// LabelKeyCollision: two packages with long names have one label key. Use shorter names.
 	LabelKeyCollision = "LabelKeyCollision"
-	// AssociationDisagree: label and owner references of a plan name different Subscriptions. Look which one the plan
-	// is for.
+	// AssociationDisagree: label and owner references of a plan name different Subscriptions. Look whom it is for.
 	AssociationDisagree = "AssociationDisagree"
 	// GenerationMismatch: status.installPlanGeneration is lower than the plan's. It is raised.
 	GenerationMismatch = "GenerationMismatch"
@@ -42,8 +37,7 @@ const (
 	ContentDuplicate = "ContentDuplicate"
 	// StatuslessPlan: a plan was created and never given its steps. Delete it.
 	StatuslessPlan = "StatuslessPlan"
-	// SupersededPlan: a plan in progress brings only what is there already, or every Subscription that it is for refers
-	// to a newer one. Delete it.
+	// SupersededPlan: a plan in progress brings only what is there, or all refer to a newer one. Delete it.
 	SupersededPlan = "SupersededPlan"
 	// OrphanPlan: no Subscription refers to a plan in progress or owns it. Delete it.
 	OrphanPlan = "OrphanPlan"
@@ -54,8 +48,7 @@ const (
 	// ApprovalDrift: a plan waits for an approval that no Subscription asks for any more. Approve or delete it. Or it
 	// runs, and by now one asks for approvals: that counts for the next one.
 	ApprovalDrift = "ApprovalDrift"
-	// ApprovalForcedBy: an Automatic Subscription waits because another one of the namespace is Manual. Approve the
-	// plan, or use another namespace.
+	// ApprovalForcedBy: an Automatic Subscription waits because another one is Manual. Approve the plan, or separate them.
 	ApprovalForcedBy = "ApprovalForcedBy"
 	// SamePackage: two Subscriptions follow one package. Delete one.
 	SamePackage = "SamePackage"

@@ -15,8 +15,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// repeated are the reasons of Diagnostics of Reconcile that are findings too. True: the status write of Reconcile
-// repairs it.
+// repeated are Diagnostics of Reconcile that are findings too. True: the status write of Reconcile repairs it.
 var repeated = map[string]bool{
 	subscription.ReasonInvalidSpec: false, subscription.ReasonRefUIDMismatch: true, subscription.ReasonConditionWithoutRef: true,
 	subscription.ReasonCopiedCSVReferenced: false, subscription.ReasonFailedPlanWedge: false,
@@ -111,8 +110,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 	}
 }
 
-// missing audits a reference to a plan that does not exist, unless the conditions say so and there is nothing to
-// repair.
+// missing audits a reference to a missing plan, unless the conditions say so and nothing is to be repaired.
 func (a *audit) missing(v *subscription.Verdict) {
 	s := &v.Subscription.Status
 	forgets := v.Status.InstallPlanRef == nil ||
@@ -148,8 +146,7 @@ func (a *audit) removed(v *subscription.Verdict) {
 	}
 }
 
-// contradiction says which conditions contradict each other or the plan, empty for none, and returns the Verdict that
-// repairs them.
+// contradiction says which conditions contradict each other or the plan, and returns the Verdict that repairs them.
 func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired subscription.Verdict) {
 	have := v.Subscription.Status.Conditions
 	var shown []string

@@ -35,8 +35,7 @@ type LabelsInput struct {
 	Owned []olmcore.Object
 	// PreviousPackages are the packages that a Subscription followed before, by UID.
 	PreviousPackages map[types.UID][]string
-	// Written are the Subscriptions, by name, that the same result writes already: they get their labels in the next
-	// one.
+	// Written are the Subscriptions, by name, that the same result writes: they get their labels in the next one.
 	Written map[string]bool
 }
 
@@ -157,8 +156,7 @@ func (l *labels) installedKeys(c *v1alpha1.ClusterServiceVersion) []string {
 	return keys
 }
 
-// waitsFor reports whether package csv is writing a CSV and what belongs to it: in a phase that it will leave, until it
-// has been there for the grace period.
+// waitsFor reports whether package csv writes a CSV and its objects: in a phase that it leaves, within the grace period.
 func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 	if c.Status.Phase == v1alpha1.CSVPhaseSucceeded || c.Status.Phase == v1alpha1.CSVPhaseFailed {
 		return false

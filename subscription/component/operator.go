@@ -105,8 +105,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	return out, nil
 }
 
-// references returns what the status says of components, and whether conditions were left out, as they are too long
-// together.
+// references returns what the status says of components, and whether it left conditions out, as too long together.
 func references(components []olmcore.Object) (refs []operatorsv1.RichReference, isCut bool) {
 	room := maxText
 	for _, o := range components {
@@ -210,7 +209,6 @@ const (
 	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object, give no valid label key, so the
 	// operator's objects stay unlabelled. Use another name.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
-	// ReasonOperatorRefsCut: an Operator object does not list all its components, because there are too many. Select
-	// them by their label instead.
+	// ReasonOperatorRefsCut: an Operator object has too many components to list all. Select them by their label.
 	ReasonOperatorRefsCut = "OperatorRefsCut"
 )

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Phase is where a Subscription stands as a whole: itself, its InstallPlan and its ClusterServiceVersion taken
-// together.
+// Phase is where a Subscription stands together with its InstallPlan and its ClusterServiceVersion.
 type Phase string
 
 // Phases. Installed is the only healthy end; Degraded, Failed and Stuck do not end without a change from outside, or
@@ -94,8 +93,7 @@ type namespace struct {
 	csvs    map[string]*v1alpha1.ClusterServiceVersion
 }
 
-// health answers without advice about delays. What stops everything comes first, then the plan, then what the plan
-// brought.
+// health answers without advice about delays: what stops everything first, then the plan, then what it brought.
 func (n *namespace) health(v *subscription.Verdict) Health {
 	s := v.Subscription
 	self := olmcore.RefOf(s).Unversioned()
