@@ -66,20 +66,15 @@ func compareEntries(a, b Entry) int {
 
 // compareTexts orders texts, nil first.
 func compareTexts(a, b *string) int {
-	if a != nil && b != nil {
-		return strings.Compare(*a, *b)
+	switch {
+	case a == b:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
 	}
-	return cmp.Compare(len(texts(a)), len(texts(b)))
-}
-
-// texts returns those that are there.
-func texts(all ...*string) (list []string) {
-	for _, text := range all {
-		if text != nil {
-			list = append(list, *text)
-		}
-	}
-	return list
+	return strings.Compare(*a, *b)
 }
 
 // catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the
@@ -203,11 +198,10 @@ func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
 	return present(found, "catalogsources "+strings.Join(h.unhealthy, ", ")+" unhealthy")
 }
 
-// deprecation is what the catalog says of the package, channel and bundle that are installed, nil where it says
-// nothing, each message after what it is about.
+// deprecation is what the conditions say of the package, channel and bundle that are installed, and of all three.
 type deprecation struct {
-	known                bool
-	pkg, channel, bundle *string
+	known                     bool
+	pkg, channel, bundle, all want
 }
 
 // deprecation returns what is said of the deprecation of what is installed; it is not known when the catalog has no
@@ -223,38 +217,21 @@ func (c *catalogs) deprecation(spec *v1alpha1.SubscriptionSpec, installed string
 	if installed == "" || !found {
 		return deprecation{}
 	}
-	d := deprecation{
-		known: true, pkg: about("olm.package/"+e.Package, e.PackageDeprecation),
-		bundle: about("olm.bundle/"+e.Bundle, e.BundleDeprecation),
+	var texts []string
+	about := func(what string, text *string) want {
+		if text == nil {
+			return absent
+		}
+		texts = append(texts, what+": "+*text)
+		return present("", texts[len(texts)-1])
 	}
+	d := deprecation{known: true, pkg: about("olm.package/"+e.Package, e.PackageDeprecation), channel: absent, all: absent}
 	if spec.Channel != "" {
 		d.channel = about("olm.channel/"+e.Channel, e.ChannelDeprecation)
 	}
+	d.bundle = about("olm.bundle/"+e.Bundle, e.BundleDeprecation)
+	if len(texts) > 0 {
+		d.all = present("", strings.Join(texts, "; "))
+	}
 	return d
-}
-
-func about(what string, text *string) *string {
-	if text == nil {
-		return nil
-	}
-	return new(what + ": " + *text)
-}
-
-// all returns the three messages as one, nil when there is none.
-func (d *deprecation) all() *string {
-	if all := texts(d.pkg, d.channel, d.bundle); len(all) > 0 {
-		return new(strings.Join(all, "; "))
-	}
-	return nil
-}
-
-// want returns what the condition with one of the messages should be.
-func (d *deprecation) want(text *string) want {
-	switch {
-	case !d.known:
-		return want{}
-	case text == nil:
-		return absent
-	}
-	return present("", *text)
 }

@@ -62,10 +62,10 @@ var conditionTable = []conditionRow{
 	{Type: v1alpha1.SubscriptionBundleUnpacking, From: "unpacking", Want: func(f *facts) want { return f.unpacking }},
 	{Type: v1alpha1.SubscriptionBundleUnpackFailed, From: "unpacking", Want: func(f *facts) want { return f.unpackFailed }, Warning: true},
 	{Type: v1alpha1.SubscriptionCatalogSourcesUnhealthy, From: "catalogs", Want: ofCatalogs, OfCatalogs: true, Warning: true},
-	{Type: v1alpha1.SubscriptionPackageDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.pkg) }, OfCatalogs: true},
-	{Type: v1alpha1.SubscriptionChannelDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.channel) }, OfCatalogs: true},
-	{Type: v1alpha1.SubscriptionBundleDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.bundle) }, OfCatalogs: true},
-	{Type: v1alpha1.SubscriptionDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.want(f.deprecation.all()) }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionPackageDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.pkg }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionChannelDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.channel }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionBundleDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.bundle }, OfCatalogs: true},
+	{Type: v1alpha1.SubscriptionDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.all }, OfCatalogs: true},
 }
 
 // ofStage is the rule of a condition about the plan: at most one of the three is there, the one that shows the stage.

@@ -148,24 +148,19 @@ func (j *judgement) catchUp() {
 	if old == nil || !relation.SamePlan(ref, old.UID, old.Name) {
 		return
 	}
-	if why := j.overtaken(old, csv); why != "" {
-		j.waitFor(csv, plan, ReasonReferenceWritten, "InstallPlan "+plan.Name+" brings "+csv+" instead of "+ref.Name+", which "+why)
-	}
-}
-
-// overtaken says why the plan of the answer takes the place of an older one for the same version; empty when not.
-func (n *namespace) overtaken(old *v1alpha1.InstallPlan, csv string) string {
-	plan, s := n.answer.plan, stageOf(old)
+	why, stage := "", stageOf(old)
 	switch {
 	case relation.Statusless(old):
-		return "never got its steps"
-	case !n.answer.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || n.csvs[csv] != nil:
-	case s == StageFailed:
-		return "failed"
-	case (s == StageNotYetReconciled || s == StageRequiresApproval) && !old.Spec.Approved: // else it is about to run
-		return "is older and waits for its approval"
+		why = "never got its steps"
+	case !j.answer.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || j.csvs[csv] != nil:
+	case stage == StageFailed:
+		why = "failed"
+	case (stage == StageNotYetReconciled || stage == StageRequiresApproval) && !old.Spec.Approved: // else it is about to run
+		why = "is older and waits for its approval"
 	}
-	return ""
+	if why != "" {
+		j.waitFor(csv, plan, ReasonReferenceWritten, "InstallPlan "+plan.Name+" brings "+csv+" instead of "+ref.Name+", which "+why)
+	}
 }
 
 // adopt makes a Subscription that a plan's step created, and that refers to no plan, refer to that one.
