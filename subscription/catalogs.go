@@ -129,6 +129,7 @@ func (c *catalogs) unprobed() (said []olmcore.Diagnostic) {
 
 // catalogsHealth is the health of the catalogs as one Subscription records it.
 type catalogsHealth struct {
+	isKnown bool
 	// list is what status.catalogHealth should be: as it is unless changed.
 	list    []v1alpha1.SubscriptionCatalogHealth
 	changed bool
@@ -140,8 +141,8 @@ type catalogsHealth struct {
 // health judges the catalogs for a Subscription. Where it is not known whether a source serves, what is recorded of it
 // stands: by UID, and by name where there is none. An entry that says the same as before keeps its time.
 func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealth {
-	var h catalogsHealth
 	recorded, kept := s.Status.CatalogHealth, 0
+	h := catalogsHealth{isKnown: true, list: slices.Grow([]v1alpha1.SubscriptionCatalogHealth(nil), len(c.sources))}
 	for _, source := range c.sources {
 		i := slices.IndexFunc(recorded, func(r v1alpha1.SubscriptionCatalogHealth) bool {
 			ref := r.CatalogSourceRef

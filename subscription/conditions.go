@@ -32,7 +32,7 @@ type facts struct {
 	*Verdict
 	// resolution, unpacking and unpackFailed are what the answer to a ResolveRequest says.
 	resolution, unpacking, unpackFailed want
-	catalogs                            *catalogsHealth
+	catalogs                            catalogsHealth
 	deprecation                         deprecation
 }
 
@@ -82,7 +82,7 @@ func ofStage(t v1alpha1.SubscriptionConditionType) func(*facts) want {
 }
 
 func ofCatalogs(f *facts) want {
-	if f.catalogs == nil {
+	if !f.catalogs.isKnown {
 		return want{}
 	}
 	return f.catalogs.condition(f.Subscription.Spec)
@@ -122,7 +122,7 @@ func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool)
 		after, w := before, row.Want(f)
 		switch {
 		case !w.decided:
-			j.Kept = append(j.Kept, row.Type)
+			j.Kept = append(slices.Grow(j.Kept, len(j.table)-i), row.Type)
 		case w.status == "":
 			after = nil
 		case before == nil || before.Status != w.status || before.Reason != w.reason || before.Message != w.message:

@@ -95,8 +95,8 @@ func (n *namespace) judge(v *Verdict) {
 	}
 	j.publish()
 	j.status()
-	if after := j.after; j.kept && after != j.before {
-		v.history = &after
+	if j.kept && j.after != j.before {
+		v.history = new(j.after)
 	}
 }
 
@@ -328,10 +328,9 @@ func (j *judgement) removed(format string) {
 func (j *judgement) status() {
 	is, was, facts := &j.Status, &j.Subscription.Status, j.facts()
 	if j.catalogs != nil {
-		health := j.catalogs.health(j.Subscription, j.now)
-		facts.catalogs, facts.deprecation = &health, j.catalogs.deprecation(j.Subscription.Spec, is.InstalledCSV)
-		is.CatalogHealth, j.Writes = health.list, health.changed
-		j.reportCatalogs(&health, facts.deprecation.known)
+		facts.catalogs, facts.deprecation = j.catalogs.health(j.Subscription, j.now), j.catalogs.deprecation(j.Subscription.Spec, is.InstalledCSV)
+		is.CatalogHealth, j.Writes = facts.catalogs.list, facts.catalogs.changed
+		j.reportCatalogs(&facts.catalogs, facts.deprecation.known)
 	}
 	mirrors := relation.Mirrors(was.Install, is.InstallPlanRef)
 	if !mirrors {
