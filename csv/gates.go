@@ -104,7 +104,7 @@ func groupNotReady(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	d := f.waitFor(groupPace)
-	d.diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonGroupNotReady, olmcore.RefOf(f.group), "status.namespaces",
+	d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonGroupNotReady, olmcore.RefOf(f.group), "status.namespaces",
 		"the target namespaces of OperatorGroup %s have not been computed yet", f.group.Name)}
 	return d, true
 }
@@ -154,9 +154,9 @@ func apiConflict(f *facts) (decision, bool) {
 	if !f.Deployments.Complete {
 		return f.unread(false, "Deployments")
 	}
-	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.message})
-	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.reason {
-		d.diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(other), "",
+	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.Message})
+	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.Reason {
+		d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(other), "",
 			"OperatorGroup %s/%s provides %s in a namespace that it shares with this one", other.Namespace, other.Name, f.claim.Contested)}
 	}
 	return d, true

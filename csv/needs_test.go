@@ -72,12 +72,12 @@ func TestRulesHaveNames(t *testing.T) {
 
 // TestTheFirstRuleThatDecidesIsTheDecision, of those that apply in the phase.
 func TestTheFirstRuleThatDecidesIsTheDecision(t *testing.T) {
-	decides := func(*facts) (decision, bool) { return decision{message: "decided"}, true }
-	passes := func(*facts) (decision, bool) { return decision{message: "passed"}, false }
+	decides := func(*facts) (decision, bool) { return move("", "", "decided"), true }
+	passes := func(*facts) (decision, bool) { return move("", "", "passed"), false }
 	table := []rule{{"Other", pending, nil, decides}, {"Passes", everyPhase, nil, passes}, {"Decides", failed, nil, decides}, {"Later", failed, nil, decides}}
 	d, decided := firstOf(table, &facts{phase: failed[0]})
 	require.True(t, decided)
-	require.Equal(t, "Decides", d.rule)
+	require.Equal(t, "Decides", d.Rule)
 	_, decided = firstOf(table, &facts{phase: succeeded[0]})
 	require.False(t, decided)
 }

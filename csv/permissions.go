@@ -50,8 +50,8 @@ func judgedBy(in *Input) *Judged {
 // remembered returns what the caller is to hand back. What a write that failed was judged by is remembered from the
 // call that asked for it on: what changed in between is a change.
 func (f *facts) remembered(d *decision) *Judged {
-	installs := f.phase == v1alpha1.CSVPhaseInstallReady && d.phase == v1alpha1.CSVPhaseInstallReady
-	refused := f.refused && d.phase == v1alpha1.CSVPhaseFailed || d.reason == v1alpha1.CSVReasonComponentFailedNoRetry
+	installs := f.phase == v1alpha1.CSVPhaseInstallReady && d.Phase == v1alpha1.CSVPhaseInstallReady
+	refused := f.refused && d.Phase == v1alpha1.CSVPhaseFailed || d.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	switch {
 	case refused && f.Judged != nil:
 		return f.Judged
@@ -77,7 +77,7 @@ func permissionsRefused(f *facts) (decision, bool) {
 	}
 	again := func(message string) (decision, bool) {
 		d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, message)
-		d.rule = "InstallAgain"
+		d.Rule = "InstallAgain"
 		return d, true
 	}
 	if now := judgedBy(f.Input); f.Judged != nil && now != nil && !now.equal(f.Judged) {

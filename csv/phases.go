@@ -21,7 +21,7 @@ import (
 // firstSeen begins the life of a CSV.
 func firstSeen(f *facts) (decision, bool) {
 	d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked")
-	d.diagnostics = unknownModes(f.csv)
+	d.Diagnostics = unknownModes(f.csv)
 	return d, true
 }
 
@@ -33,7 +33,7 @@ func failForward(f *facts) (decision, bool) {
 	if !decided || f.group.UpgradeStrategy() != operatorsv1.UpgradeStrategyUnsafeFailForward {
 		return decision{}, false
 	}
-	d.message = "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + f.Successor.Name
+	d.Message = "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + f.Successor.Name
 	return d, true
 }
 
@@ -77,7 +77,7 @@ func notUpgradeable(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable: "+problem)
-	d.requeue = upgradeablePace
+	d.RequeueAfter = upgradeablePace
 	return d, true
 }
 
@@ -96,7 +96,7 @@ func accountMissing(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	d := f.waitFor(accountPace)
-	d.message = "waiting for OperatorGroup service account " + f.group.Spec.ServiceAccountName
+	d.Message = "waiting for OperatorGroup service account " + f.group.Spec.ServiceAccountName
 	return d, true
 }
 
@@ -150,7 +150,7 @@ func requirementsUnmet(f *facts) (decision, bool) {
 	}
 	d := f.retry(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"))
 	if left, waits := f.successorWaits(); waits {
-		d.requeue = min(d.requeue, left)
+		d.RequeueAfter = min(d.RequeueAfter, left)
 	}
 	return reporting(d), !f.met
 }
@@ -203,22 +203,22 @@ func install(f *facts) (decision, bool) {
 	switch {
 	case todo.Incomputable:
 		d = move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, deployment.Bad)
-		d.rule = "InstallFailed"
+		d.Rule = "InstallFailed"
 	case todo.NoRetry:
 		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure)
-		d.rule = "InstallRefused"
+		d.Rule = "InstallRefused"
 	case todo.Failure != "":
 		tries := owned.CountSinceSuccess(&f.csv.Status, v1alpha1.CSVReasonComponentFailed) + 1
 		d = fail(v1alpha1.CSVReasonComponentFailed,
 			fmt.Sprintf("install strategy failed: %s (attempt %d, next retry in %s)", todo.Failure, tries, installRetry.After(tries)))
-		d.rule, d.requeue = "InstallFailed", installRetry.After(tries)
+		d.Rule, d.RequeueAfter = "InstallFailed", installRetry.After(tries)
 	case len(todo.Actions) > 0 || todo.RequeueAfter > 0:
 		d = f.waitFor(todo.RequeueAfter)
 		d.actions = todo.Actions
 	default:
 		d = move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy")
-		d.rule, d.actions = "Installed", deployment.Removals(f.csv, f.Deployments.Items)
-		d.diagnostics = append(notInstalled(f.csv), kindMismatches(f.csv, f.CustomResourceDefinitions.Items)...)
+		d.Rule, d.actions = "Installed", deployment.Removals(f.csv, f.Deployments.Items)
+		d.Diagnostics = append(notInstalled(f.csv), kindMismatches(f.csv, f.CustomResourceDefinitions.Items)...)
 	}
 	return d, true
 }
@@ -259,13 +259,13 @@ func judged(state deployment.State, why string, to phase, reason v1alpha1.Condit
 func stillInstalling(f *facts) (decision, bool) {
 	state, why := f.source.Health(f.Deployments.Items)
 	d := judged(state, why, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
-	if d.phase != v1alpha1.CSVPhaseInstalling {
+	if d.Phase != v1alpha1.CSVPhaseInstalling {
 		return d, true
 	}
-	d.requeue = cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
-	if d.requeue <= 0 {
+	d.RequeueAfter = cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
+	if d.RequeueAfter <= 0 {
 		d = fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout")
-		d.rule = "InstallTimeout"
+		d.Rule = "InstallTimeout"
 	}
 	return d, true
 }

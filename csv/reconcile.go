@@ -5,12 +5,16 @@ package csv
 import (
 	"slices"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -86,17 +90,17 @@ func (f *facts) repair(d decision) []olmcore.Action {
 
 // result turns a decision into actions, and the status into the last of them.
 func (f *facts) result(d decision) olmcore.Result {
-	res := olmcore.Result{Actions: d.actions, Diagnostics: d.diagnostics, RequeueAfter: d.requeue}
+	res := olmcore.Result{Actions: d.actions, Diagnostics: d.Diagnostics, RequeueAfter: d.RequeueAfter}
 	s := &f.csv.Status
-	moved := s.Phase != d.phase || s.Reason != d.reason
-	said := moved || s.Message != d.message
+	moved := s.Phase != d.Phase || s.Reason != d.Reason
+	said := moved || s.Message != d.Message
 	var report []v1alpha1.RequirementStatus
 	if d.reported {
 		report = f.report.entries()
 	}
 	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, report)
 	// The timeout of an installation needs a time to count from.
-	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.rule != ruleMetadata
+	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.Rule != ruleMetadata
 	if !said && !reported && !timeless {
 		return res
 	}
@@ -105,12 +109,12 @@ func (f *facts) result(d decision) olmcore.Result {
 	if d.refresh && !said {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
-		owned.SetPhase(&after.Status, d.phase, d.reason, d.message, f.Now)
+		owned.SetPhase(&after.Status, d.Phase, d.Reason, d.Message, f.Now)
 	}
 	if reported {
 		after.Status.RequirementStatus = report
 	}
-	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.message}))
+	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.Message}))
 	if moved {
 		res.Transitions = []olmcore.Transition{owned.Moved(f.csv, &after.Status)}
 		if f.InCycle {
@@ -119,4 +123,92 @@ func (f *facts) result(d decision) olmcore.Result {
 		}
 	}
 	return res
+}
+
+type (
+	version = v1alpha1.ClusterServiceVersion
+	phase   = v1alpha1.ClusterServiceVersionPhase
+)
+
+// facts are what an Input says about a CSV that is not being deleted. Rules read them.
+type facts struct {
+	*Input
+	csv *version
+	// phase is the recorded one; what the API does not know counts as none.
+	phase phase
+	chain.Chain
+	// refused: the CSV failed for want of permissions.
+	refused bool
+	// group is the only OperatorGroup of the namespace, nil unless there is just one of groupCount.
+	group      *operatorsv1.OperatorGroup
+	groupCount int
+	// targets are those of the group, once they are computed.
+	targets  group.Targets
+	computed bool
+	// claim is how the APIs that the CSV provides compare with those that groups list; without a conflict for one that
+	// is leaving or whose group is not known.
+	claim group.Claim
+	// report is what the requirements are judged to be, in the phases that depend on them.
+	report report
+	met    bool
+	// source is what the Deployments are made from.
+	source deployment.Source
+}
+
+func factsOf(in *Input) *facts {
+	c := in.ClusterServiceVersion
+	f := &facts{
+		Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c),
+		source: deployment.Source{
+			CSV: c, Config: deployment.ConfigOf(c, in.Subscriptions.Items),
+			ProxyEnv: in.Config.ProxyEnv, ExcludedAnnotations: in.Config.ExcludedAnnotations,
+		},
+	}
+	if !slices.Contains(everyPhase, f.phase) {
+		f.phase = v1alpha1.CSVPhaseNone
+	}
+	f.group, f.groupCount = group.Alone(in.OperatorGroups.Items, c.Namespace)
+	if f.group != nil {
+		f.targets, f.computed = group.TargetsOf(f.group)
+		if !f.isLeaving() {
+			f.claim = group.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
+		}
+	}
+	switch f.phase {
+	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
+		f.report = requirements.judge(in)
+		f.met = f.report.met()
+	}
+	return f
+}
+
+// isLeaving reports whether the CSV gives way to a later version.
+func (f *facts) isLeaving() bool {
+	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
+}
+
+// hasRun reports whether the operator ran before: the history says so, which forgets after twenty entries, or it runs
+// still.
+func (f *facts) hasRun() bool {
+	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
+		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
+	})
+}
+
+// conflict says what of another the CSV would take although its requirements are met, or what is wrong with its
+// webhooks; empty when nothing is in the way.
+func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
+	if problem := webhookError(f.csv); problem != "" {
+		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
+	}
+	crds := owned.OwnedCRDs(f.csv)
+	for _, other := range f.Neighbours.Items {
+		if chain.IsNeighbour(f.csv, other) && owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds) && !f.Relatives.Has(other) {
+			return v1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace"
+		}
+	}
+	if problem := deployment.Conflict(f.csv, f.Relatives, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
+		return v1alpha1.CSVReasonOwnerConflict, problem
+	}
+	return "", ""
 }

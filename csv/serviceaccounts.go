@@ -63,10 +63,7 @@ func accountsOf(c *version) (names []string, permissions map[string][]permission
 func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
 	names, permissions := accountsOf(in.ClusterServiceVersion)
-	grantedTo := rbac.Grants(in.ClusterServiceVersion, rbac.Objects{
-		Roles: in.Roles.Items, RoleBindings: in.RoleBindings.Items,
-		ClusterRoles: in.ClusterRoles.Items, ClusterRoleBindings: in.ClusterRoleBindings.Items,
-	})
+	grantedTo := rbac.Grants(in.ClusterServiceVersion, in.Roles.Items, in.RoleBindings.Items, in.ClusterRoles.Items, in.ClusterRoleBindings.Items)
 	for _, name := range names {
 		r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: notPresent}
 		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, name)
@@ -217,9 +214,8 @@ const (
 )
 
 func bindingTerms(namespace string, accounts, names []string) []read.Term {
-	var terms []read.Term
-	for _, group := range []string{rbac.GroupAll, rbac.GroupAll + ":" + namespace, rbac.GroupAuthenticated} {
-		terms = append(terms, read.Term{Of: termSubject, Value: group})
+	terms := []read.Term{
+		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace}, {Of: termSubject, Value: rbac.GroupAuthenticated},
 	}
 	for _, name := range accounts {
 		terms = append(terms, read.Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})

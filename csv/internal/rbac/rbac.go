@@ -43,40 +43,34 @@ func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) boo
 	})
 }
 
-// Objects are the observed roles and bindings.
-type Objects struct {
-	Roles               []*rbacv1.Role
-	RoleBindings        []*rbacv1.RoleBinding
-	ClusterRoles        []*rbacv1.ClusterRole
-	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
-}
-
 // Granted are the rules that apply to an account: in the whole cluster, and in its own namespace, with those.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 
 // Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV, a predecessor too, does not
 // count: it goes with that one.
-func Grants(c *owned.CSV, o Objects) func(Account) Granted {
-	clusterRoles, roles := owned.ByName(o.ClusterRoles, ""), owned.ByName(o.Roles, c.Namespace)
+func Grants(
+	c *owned.CSV, roles []*rbacv1.Role, bindings []*rbacv1.RoleBinding, clusterRoles []*rbacv1.ClusterRole, clusterBindings []*rbacv1.ClusterRoleBinding,
+) func(Account) Granted {
+	named, clusterNamed := owned.ByName(roles, c.Namespace), owned.ByName(clusterRoles, "")
 	clusterRules := func(name string) []rbacv1.PolicyRule {
-		role := clusterRoles[name]
+		role := clusterNamed[name]
 		switch {
 		case role == nil || goesWithAnother(c, &role.ObjectMeta):
 			return nil
 		case len(role.Rules) == 0 && role.AggregationRule != nil:
-			return aggregate(role, o.ClusterRoles)
+			return aggregate(role, clusterRoles)
 		}
 		return role.Rules
 	}
 	return func(a Account) (g Granted) {
-		for _, b := range o.ClusterRoleBindings {
+		for _, b := range clusterBindings {
 			if a.IsBound(b.Subjects, "") && !goesWithAnother(c, &b.ObjectMeta) {
 				g.cluster = append(g.cluster, clusterRules(b.RoleRef.Name)...)
 			}
 		}
 		g.namespace = slices.Clone(g.cluster)
-		for _, b := range o.RoleBindings {
-			role := roles[b.RoleRef.Name]
+		for _, b := range bindings {
+			role := named[b.RoleRef.Name]
 			switch {
 			case b.Namespace != c.Namespace || !a.IsBound(b.Subjects, b.Namespace) || owned.ByAnother(b.OwnerReferences, c.UID):
 			case b.RoleRef.Kind == "ClusterRole":
