@@ -170,9 +170,9 @@ func BenchmarkHundredAtHeadForeign(b *testing.B) {
 
 func (c *published) settled(b testing.TB, n int) resolution.Input {
 	in := c.compatible(n)
-	w := newWalk(in)
+	w := &walk{in}
 	w.apply(b, resolution.Resolve(in))
-	return w.input()
+	return w.in
 }
 
 // unsatisfiable is 50 Subscriptions of which two ask for different bundles of one package.

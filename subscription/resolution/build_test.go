@@ -180,6 +180,25 @@ func TestABundleOfTwoPackagesIsFoundUnderBoth(t *testing.T) {
 		describe(resolution.Resolve(w.in)))
 }
 
+func TestWhichVersionsAPackageHas(t *testing.T) {
+	for facts, c := range map[*[]olmcore.Property]struct {
+		need string
+		want resolution.Outcome
+	}{
+		{packageProperty("b", "v1.0")}:                                 {"b", resolution.Resolved},
+		{packageProperty("b", "v1.0"), packageProperty("b", "v1.0")}:   {"b", resolution.Resolved}, // the same twice
+		{packageProperty("b", "one")}:                                  {"b", resolution.Unsatisfiable},
+		{packageProperty("b", "1.0.0"), packageProperty("q", "1.0.0")}: {"q", resolution.Resolved},
+		{packageProperty("b", "2.0.0"), packageProperty("b", "1.0.0")}: {"b", resolution.Resolved},
+	} {
+		list := packages(line("a/s", "a1", "", requiresPackage(c.need, "1.0.0")), line("b/s", "b1", ""))
+		list[1].Bundles[0].Properties = *facts
+		w := newWorld(chain()...).sub("a/s")
+		w.in.Catalogs[0].Content, _ = resolution.Build(list)
+		require.Equal(t, c.want, resolution.Resolve(w.in).Outcome, *facts)
+	}
+}
+
 func TestPackageAndVersionComeFromOneProperty(t *testing.T) {
 	w := newWorld(line("a/s", "a1", "", requiresPackage("q", ">=2.0.0"))).sub("a/s").csv("q", "q1", []olmcore.Property{packageProperty("p", "2.0.0")})
 	require.Equal(t, resolution.Unsatisfiable, resolution.Resolve(w.in).Outcome)

@@ -229,10 +229,10 @@ func (c *published) life(t *testing.T, pkg, channel string) (rounds int, ok bool
 		if start.Outcome != resolution.Resolved {
 			continue
 		}
-		w := newWalk(in)
+		w := &walk{in}
 		w.apply(t, start)
-		res := resolution.Resolve(w.input())
-		for ; res.Outcome != resolution.Unchanged; res = resolution.Resolve(w.input()) {
+		res := resolution.Resolve(w.in)
+		for ; res.Outcome != resolution.Unchanged; res = resolution.Resolve(w.in) {
 			require.Equal(t, resolution.Resolved, res.Outcome, "%s %s: %+v", pkg, channel, res.Failure)
 			w.apply(t, res)
 			rounds++
@@ -252,10 +252,6 @@ func (c *published) life(t *testing.T, pkg, channel string) (rounds int, ok bool
 type walk struct {
 	in resolution.Input
 }
-
-func newWalk(in resolution.Input) *walk { return &walk{in: in} }
-
-func (w *walk) input() resolution.Input { return w.in }
 
 func (w *walk) subscription(name string) *v1alpha1.Subscription {
 	for _, s := range w.in.Subscriptions {

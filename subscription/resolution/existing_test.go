@@ -350,14 +350,6 @@ func TestBadInput(t *testing.T) {
 	}
 	res.Diagnostics = nil
 	require.Equal(t, want, describe(res))
-
-	for name, change := range map[string]func(*v1alpha1.SubscriptionSpec){
-		"subscription a has no package": func(s *v1alpha1.SubscriptionSpec) { s.Package = "" },
-		"subscription a has no catalog": func(s *v1alpha1.SubscriptionSpec) { s.CatalogSource = "" },
-	} {
-		w := newWorld(chain()...).sub("a/stable", func(s *v1alpha1.Subscription) { change(s.Spec) })
-		require.Contains(t, resolution.Resolve(w.in).Failure.Message, name)
-	}
 }
 
 func TestWhatCannotBeReadStopsTheNamespaceAsInOLM(t *testing.T) {

@@ -232,7 +232,7 @@ func sound(in resolution.Input, res resolution.Result) error {
 func TestApplyingResultsComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
-		w := newWalk(n.input())
+		w := &walk{n.input()}
 		left := map[string]bool{} // what a Subscription has moved away from
 		for range 20 {
 			res := resolution.Resolve(w.in)

@@ -18,6 +18,8 @@ import (
 
 // TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported: refused is what opm refuses or what could not be installed,
 // used what OLM serves.
+//
+// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without type, value, or JSON.
 func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 	const (
 		pkg    = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"
@@ -70,6 +72,25 @@ func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 			`LooseVersion: f: document 2: properties[0].value.version: "v1.0.0" is no semantic version; it is read as 1.0.0`},
 		"a version of two numbers": {version("1.0"), "x i",
 			`LooseVersion: f: document 2: properties[0].value.version: "1.0" is no semantic version; it is read as 1.0.0`},
+		"no schema":                    {`{"name":"x"}`, "", `InvalidDocument: f: document 2: schema: object '{"name":"x"}' is missing root schema field`},
+		"a list":                       {`{}` + "\n" + `["x"]`, "", "InvalidDocument: f: document 2: schema: object '{}' is missing root schema field\nInvalidDocument: f: document 3: is not an object"},
+		"a key twice":                  {`{"schema":"olm.bundle","name":"x","Name":"y","package":"a"}`, "", `InvalidDocument: f: document 2: name: is there twice`},
+		"a key twice, once escaped":    {`{"schema":"olm.bundle","name":"x","n\u0061me":"y","package":"a"}`, "", `InvalidDocument: f: document 2: name: is there twice`},
+		"no package":                   {`{"schema":"olm.channel","name":"x"}`, "", `InvalidDocument: f: document 2: package: is empty`},
+		"a package without a name":     {`{"schema":"olm.package"}`, "", `InvalidDocument: f: document 2: name: is empty`},
+		"a bundle without a name":      {`{"schema":"olm.bundle","package":"a"}`, "", `InvalidDocument: f: document 2: name: is empty`},
+		"a wrong type":                 {`{"schema":"olm.bundle","package":"a","name":5}`, "", `InvalidDocument: f: document 2: name: is a JSON number, not a string`},
+		"a wrong type further inside":  {`{"schema":"olm.channel","package":"a","name":"c","entries":[{"name":"x","skips":"y"}]}`, "", `InvalidDocument: f: document 2: entries.skips: is a JSON string, not a []string`},
+		"an empty skip":                {`{"schema":"olm.channel","package":"a","name":"c","entries":[{"name":"x"},{"name":"y","skips":["x",""]}]}`, "", `InvalidDocument: f: document 2: entries[1].skips: has an empty name`},
+		"an entry without a name":      {`{"schema":"olm.channel","package":"a","name":"c","entries":[{}]}`, "", `InvalidDocument: f: document 2: entries[0].name: is empty`},
+		"a property without a value":   {`{"schema":"olm.bundle","package":"a","name":"x","properties":[{"type":"t"}]}`, "", `InvalidDocument: f: document 2: properties[0].value: is missing`},
+		"a deprecation of a stranger":  {`{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"x"},"message":"m"}]}`, "", `InvalidDocument: f: document 2: entries[0].reference.schema: is "x", not one of olm.package, olm.channel and olm.bundle`},
+		"a deprecation without reason": {`{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"olm.package"}}]}`, "", `InvalidDocument: f: document 2: entries[0].message: is empty`},
+		"an unknown package":           {`{"schema":"olm.bundle","package":"b","name":"x","image":"i"}`, "", `UnknownPackage: f: document 2: package: no document describes package "b"`},
+		"not JSON":                     {`{"schema":`, "", `UnreadableFile: f: document 2: unexpected EOF; nothing that follows in the file is read`},
+		"too deep":                     {`{"schema":"x","v":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, "", `UnreadableFile: f: document 2: invalid character '[' exceeded max depth; nothing that follows in the file is read`},
+		"YAML that is broken": {"---\na: [\n---\nschema: olm.package\nname: b\n", "",
+			"UnreadableFile: f: document 2: invalid character '-' in numeric literal; nothing that follows in the file is read"},
 		"a version that means nothing": {version("latest"), "x i", ""}, // Build says so
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,11 +107,14 @@ func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 			require.Equal(t, c.used, strings.Join(used, "\n"))
 			require.Equal(t, c.want, strings.Join(said, "\n"))
 			_, _, err = fbc.Read("f", strings.NewReader(pkg+c.text), fbc.Options{Strict: true})
-			if strings.HasPrefix(c.want, "InvalidDocument") || strings.HasPrefix(c.want, "LooseVersion") {
-				require.Error(t, err)
-			} else {
+			if c.want == "" || strings.HasPrefix(c.want, "DuplicateKey") || strings.HasPrefix(c.want, "KeyCase") {
 				require.NoError(t, err)
+				return
 			}
+			var where *fbc.Error
+			require.ErrorAs(t, err, &where)
+			require.Equal(t, "f", where.File)
+			require.NotZero(t, where.Document)
 		})
 	}
 }

@@ -143,52 +143,6 @@ func TestOmittedProperties(t *testing.T) {
 	require.Len(t, packages[0].Bundles[0].Properties, 1)
 }
 
-// TestBrokenDocuments has cases of OLM.
-//
-// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without type, value, or
-// JSON.
-func TestBrokenDocuments(t *testing.T) {
-	const pkg = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"
-	for name, c := range map[string]struct{ text, want string }{
-		"no schema":                    {`{"name":"x"}`, `f: document 2: schema: object '{"name":"x"}' is missing root schema field`},
-		"a list":                       {`{}` + "\n" + `["x"]`, `f: document 3: is not an object`},
-		"a key twice":                  {`{"schema":"olm.bundle","name":"x","Name":"y","package":"a"}`, `f: document 2: name: is there twice`},
-		"a key twice, once escaped":    {`{"schema":"olm.bundle","name":"x","n\u0061me":"y","package":"a"}`, `f: document 2: name: is there twice`},
-		"no package":                   {`{"schema":"olm.channel","name":"x"}`, `f: document 2: package: is empty`},
-		"a package without a name":     {`{"schema":"olm.package"}`, `f: document 2: name: is empty`},
-		"a package twice":              {`{"schema":"olm.package","name":"a"}`, `f: document 2: name: package "a" is described twice; the first counts`},
-		"a bundle without a name":      {`{"schema":"olm.bundle","package":"a"}`, `f: document 2: name: is empty`},
-		"a wrong type":                 {`{"schema":"olm.bundle","package":"a","name":5}`, `f: document 2: name: is a JSON number, not a string`},
-		"a wrong type further inside":  {`{"schema":"olm.channel","package":"a","name":"c","entries":[{"name":"x","skips":"y"}]}`, `f: document 2: entries.skips: is a JSON string, not a []string`},
-		"an empty skip":                {`{"schema":"olm.channel","package":"a","name":"c","entries":[{"name":"x"},{"name":"y","skips":["x",""]}]}`, `f: document 2: entries[1].skips: has an empty name`},
-		"an entry without a name":      {`{"schema":"olm.channel","package":"a","name":"c","entries":[{}]}`, `f: document 2: entries[0].name: is empty`},
-		"a property without a type":    {`{"schema":"olm.bundle","package":"a","name":"x","properties":[{"value":1}]}`, `f: document 2: properties[0].type: is empty`},
-		"a property without a value":   {`{"schema":"olm.bundle","package":"a","name":"x","properties":[{"type":"t"}]}`, `f: document 2: properties[0].value: is missing`},
-		"a deprecation of a stranger":  {`{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"x"},"message":"m"}]}`, `f: document 2: entries[0].reference.schema: is "x", not one of olm.package, olm.channel and olm.bundle`},
-		"a deprecation without reason": {`{"schema":"olm.deprecations","package":"a","entries":[{"reference":{"schema":"olm.package"}}]}`, `f: document 2: entries[0].message: is empty`},
-		"an unknown package":           {`{"schema":"olm.bundle","package":"b","name":"x","image":"i"}`, `f: document 2: package: no document describes package "b"`},
-		"not JSON":                     {`{"schema":`, `f: document 2: unexpected EOF; nothing that follows in the file is read`},
-		"too deep":                     {`{"schema":"x","v":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, `f: document 2: invalid character '[' exceeded max depth; nothing that follows in the file is read`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			packages, diagnostics, err := fbc.Read("f", strings.NewReader(pkg+c.text), fbc.Options{})
-			require.NoError(t, err)
-			require.Len(t, packages, 1)
-			require.Equal(t, c.want, diagnostics[len(diagnostics)-1].Message)
-			_, _, err = fbc.Read("f", strings.NewReader(pkg+c.text), fbc.Options{Strict: true})
-			var where *fbc.Error
-			require.ErrorAs(t, err, &where)
-			require.Equal(t, "f", where.File)
-			require.NotZero(t, where.Document)
-		})
-	}
-	_, diagnostics, err := fbc.Read("f", strings.NewReader("schema: olm.package\nname: a\n---\na: [\n---\nschema: olm.package\nname: b\n"), fbc.Options{})
-	require.NoError(t, err)
-	require.Len(t, diagnostics, 1)
-	require.Equal(t, fbc.ReasonUnreadableFile, diagnostics[0].Reason)
-	require.Contains(t, diagnostics[0].Message, "f: document 2: ")
-}
-
 // endless never stops sending one document.
 type endless struct{ started bool }
 
