@@ -67,7 +67,7 @@ type facts struct {
 	// ours and others are the objects whose owner labels name this very ClusterServiceVersion, by the stage in which
 	// they go, empty for never; another one is the owner of others, which are left behind.
 	ours   map[Stage][]olmcore.Object
-	others map[Stage][]skipped
+	others map[Stage][]olmcore.Diagnostic
 }
 
 func factsOf(in *Input) *facts {
@@ -75,7 +75,7 @@ func factsOf(in *Input) *facts {
 	f := &facts{
 		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
 		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in),
-		ours: map[Stage][]olmcore.Object{}, others: map[Stage][]skipped{},
+		ours: map[Stage][]olmcore.Object{}, others: map[Stage][]olmcore.Diagnostic{},
 	}
 	for _, n := range in.Namespaces.Items {
 		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
@@ -99,7 +99,7 @@ func factsOf(in *Input) *facts {
 			continue
 		}
 		if stage := stageOf(key); owned.ByAnother(o.GetOwnerReferences(), c.UID) {
-			f.others[stage] = append(f.others[stage], skip(o, "owned by another ClusterServiceVersion"))
+			f.others[stage] = append(f.others[stage], skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
 		} else {
 			f.ours[stage] = append(f.ours[stage], o)
 		}

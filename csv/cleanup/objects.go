@@ -74,7 +74,7 @@ func findConversions(f *facts) (all found) {
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !isConvertedByService(f.c, crd):
 		case !owned.CameWith(f.c, crd):
-			all.skipped = append(all.skipped, skip(crd, "its conversion webhook stays: "+notInstalledByThisCSV))
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
 		case !f.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
 		case !f.hasNeighbour(isConvertedBy):
@@ -110,7 +110,7 @@ func findAPIServices(f *facts) found {
 		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == t.ref.Name }
 		goesOn := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, isIt) })
 		if goesOn {
-			all.skipped = append(all.skipped, skipped{t.ref.Unversioned(), "a newer version provides it too, and takes it over"})
+			all.skipped = append(all.skipped, skip(t.ref, "a newer version provides it too, and takes it over"))
 		}
 		return goesOn
 	})
@@ -220,7 +220,7 @@ func findOthers(f *facts) found {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):
-			all.skipped = append(all.skipped, skip(o, "made after the deletion"))
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "made after the deletion"))
 		default:
 			copies = append(copies, o)
 		}

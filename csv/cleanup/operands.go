@@ -35,7 +35,7 @@ func findOperands(f *facts) (all found) {
 		return all
 	}
 	if s := subscribedBy(f); s != "" {
-		all.skipped = append(all.skipped, skip(f.c, "operands stay: Subscription "+s+" has this version installed"))
+		all.skipped = append(all.skipped, skip(olmcore.RefOf(f.c), "operands stay: Subscription "+s+" has this version installed"))
 		return all
 	}
 	kinds, left := operandKinds(f)
@@ -76,9 +76,9 @@ func (all *found) addOperand(f *facts, o olmcore.Object) {
 	live := o.GetDeletionTimestamp() == nil
 	switch timeout := f.Config.OperandTimeout; {
 	case timeout > 0 && f.age >= timeout:
-		all.skipped = append(all.skipped, skip(o, "still there when the time for operands was over"))
+		all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "still there when the time for operands was over"))
 	case kept && live:
-		all.skipped = append(all.skipped, skip(o, "kept by annotation"))
+		all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "kept by annotation"))
 	case live && len(o.GetFinalizers()) > 0 && !isOperatorRunning(f):
 		all.targets = append(all.targets, target{ref: olmcore.RefOf(o), why: "operator not running", blocked: true})
 	default:
@@ -97,12 +97,12 @@ func isOperatorRunning(f *facts) bool {
 
 // operandKinds returns the kinds whose instances are to go, wherever the cleanup reaches, and says why others are left
 // out.
-func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []skipped) {
+func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Diagnostic) {
 	names := sets.List(owned.OwnedCRDs(f.c))
 	if annotated, ok := group.AnnotatedTargets(f.c); len(names) > 0 && !ok {
-		left = append(left, skip(f.c, "operands stay: annotation olm.targetNamespaces is absent"))
+		left = append(left, skip(olmcore.RefOf(f.c), "operands stay: annotation olm.targetNamespaces is absent"))
 	} else if len(names) > 0 && !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }) {
-		left = append(left, skip(f.c, "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names"))
+		left = append(left, skip(olmcore.RefOf(f.c), "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names"))
 	}
 	for _, name := range names {
 		crd, exists := owned.Find(f.CustomResourceDefinitions.Items, "", name)
@@ -122,7 +122,7 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []skipped) {
 			kinds = append(kinds, kind)
 			continue
 		}
-		left = append(left, skip(crd, why))
+		left = append(left, skip(olmcore.RefOf(crd), why))
 	}
 	return kinds, left
 }

@@ -97,11 +97,11 @@ func release(f *facts, p progress, why string) Outcome {
 	}
 	out.say(f, olmcore.Info, ReasonCleanupComplete, "%s", why)
 	out.Actions = []olmcore.Action{withoutFinalizer(f.c, ReasonCleanupComplete, why)}
-	slices.SortFunc(p.skipped, func(a, b skipped) int { return cmp.Or(a.ref.Compare(b.ref), strings.Compare(a.why, b.why)) })
-	left := slices.CompactFunc(p.skipped, func(a, b skipped) bool { return a.ref.Key() == b.ref.Key() })
-	for _, s := range left[:min(len(left), maxSkipped)] {
-		out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonCleanupSkipped, s.ref, "", "left behind: %s", s.why))
-	}
+	slices.SortFunc(p.skipped, func(a, b olmcore.Diagnostic) int {
+		return cmp.Or(a.Target.Compare(b.Target), strings.Compare(a.Message, b.Message))
+	})
+	left := slices.CompactFunc(p.skipped, func(a, b olmcore.Diagnostic) bool { return a.Target.Key() == b.Target.Key() })
+	out.Diagnostics = append(out.Diagnostics, left[:min(len(left), maxSkipped)]...)
 	if more := len(left) - maxSkipped; more > 0 {
 		out.say(f, olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more)
 	}
@@ -111,14 +111,14 @@ func release(f *facts, p progress, why string) Outcome {
 // abandon releases the ClusterServiceVersion and says what stays: everything that is known to belong to it.
 func abandon(f *facts, p progress, why string) Outcome {
 	for _, t := range p.targets {
-		p.skipped = append(p.skipped, skipped{t.ref.Unversioned(), why})
+		p.skipped = append(p.skipped, skip(t.ref, why))
 	}
 	for _, others := range f.others {
 		p.skipped = append(p.skipped, others...)
 	}
 	for _, objects := range f.ours {
 		for _, o := range objects {
-			p.skipped = append(p.skipped, skip(o, why))
+			p.skipped = append(p.skipped, skip(olmcore.RefOf(o), why))
 		}
 	}
 	p.targets, p.ask = nil, nil
@@ -132,12 +132,16 @@ func hold(f *facts, p progress) Outcome {
 	if f.mode == ModeNamespaceGone {
 		out.Requeue(namespaceHold - f.age)
 	}
-	paused := p.isPaused()
+	due := false
 	for _, t := range p.targets {
 		out.Requeue(t.wait)
-		if t.write != nil && !paused {
-			out.Actions = append(out.Actions, t.write)
+		if t.write != nil {
+			out.Actions, due = append(out.Actions, t.write), due || t.wait <= 0
 		}
+	}
+	paused := len(out.Actions) > 0 && !due // all writes wait for another try
+	if paused {
+		out.Actions = nil
 	}
 	for _, list := range p.unread {
 		out.say(f, olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list)

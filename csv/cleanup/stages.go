@@ -73,7 +73,7 @@ func within(d time.Duration) limits { return limits{d, d, d, d} }
 // found is what belongs to a stage.
 type found struct {
 	targets []target
-	skipped []skipped                 // what is left behind on purpose
+	skipped []olmcore.Diagnostic      // what is left behind on purpose
 	unread  []string                  // lists that it needs and that were not read
 	ask     []schema.GroupVersionKind // kinds whose instances it must know
 	requeue time.Duration             // until it is over whatever is left; 0: never
@@ -93,13 +93,10 @@ type target struct {
 	wait             time.Duration
 }
 
-// skipped is an object, or a whole kind, that is left behind.
-type skipped struct {
-	ref olmcore.Ref
-	why string
+// skip says why an object, or a whole kind, is left behind.
+func skip(ref olmcore.Ref, why string) olmcore.Diagnostic {
+	return olmcore.Diagnose(olmcore.Warning, ReasonCleanupSkipped, ref, "", "left behind: %s", why)
 }
-
-func skip(o olmcore.Object, why string) skipped { return skipped{olmcore.RefOf(o).Unversioned(), why} }
 
 // progress is how far the stages got: what holds the ClusterServiceVersion in the first stage that is not done, and all
 // that was left behind until then.
@@ -112,13 +109,6 @@ type progress struct {
 }
 
 func (p *progress) holds() bool { return len(p.targets)+len(p.unread)+len(p.ask) > 0 }
-
-// isPaused reports whether all writes wait for another try.
-func (p *progress) isPaused() bool {
-	isWrite := func(t target) bool { return t.write != nil }
-	isDue := func(t target) bool { return t.write != nil && t.wait <= 0 }
-	return slices.ContainsFunc(p.targets, isWrite) && !slices.ContainsFunc(p.targets, isDue)
-}
 
 // progressOf goes through the stages up to the first that holds.
 func progressOf(f *facts, stages []stage) progress {
@@ -149,7 +139,7 @@ func (p progress) through(f *facts, s stage) progress {
 		}
 		switch {
 		case t.leftBehind:
-			next.skipped = append(next.skipped, skipped{t.ref.Unversioned(), t.why})
+			next.skipped = append(next.skipped, skip(t.ref, t.why))
 			if t.write != nil {
 				next.givenUp = append(next.givenUp, t.write)
 			}
