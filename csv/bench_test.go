@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,25 +268,6 @@ func TestAHundredThousandDeployments(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestManyDeploymentsAreOfOneRule: what is found by an index is what is found by looking.
-func TestManyDeploymentsAreOfOneRule(t *testing.T) {
-	objects := manyDeployments(50)
-	c := objects[0].(*v1alpha1.ClusterServiceVersion)
-	specs := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	judge := func() csv.Assessment {
-		in := gathered(t, objects...)
-		in.ServiceAccounts.Items = nil
-		return assess(t, in)
-	}
-	c.Spec.InstallStrategy.StrategySpec.Permissions = nil
-	require.Contains(t, judge().Message, `deployment "d000000" not available`)
-	*specs = append(*specs, deploymentSpec("d000007"))
-	require.Equal(t, `deployment "d000007" listed twice`, judge().Message)
-	(*specs)[50].Name = "missing"
-	(*specs)[0], (*specs)[50] = (*specs)[50], (*specs)[0]
-	require.Equal(t, "installing: missing deployment with name=missing", judge().Message)
-}
-
 func binding(name, role, account string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
@@ -335,6 +317,9 @@ func TestHugeInputs(t *testing.T) {
 				o.Spec.CustomResourceDefinitions.Owned, o.Spec.Replaces = nil, fmt.Sprintf("other.v%d", i-1)
 				in.Neighbours.Items = append(in.Neighbours.Items, o)
 			}
+		},
+		"an annotation of another group": func(in *csv.Input, n int) {
+			in.OtherGroups = olmcore.Found(otherGroup(strings.Repeat("Cool.", 20*n)+","+coolAPI, ""))
 		},
 		"requirements in the status": func(in *csv.Input, n int) {
 			in.ClusterServiceVersion.Status.RequirementStatus = make([]v1alpha1.RequirementStatus, n)

@@ -160,18 +160,6 @@ func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
 	check(t, in, olmcore.Result{}) // no other group lists its APIs
 }
 
-// TestACheckpointWithoutItsCSV is a broken contract as any other.
-func TestACheckpointWithoutItsCSV(t *testing.T) {
-	in := converged(t, small(t), 0)
-	in.Checkpoint = checkpointOf(in)
-	require.NotNil(t, in.Checkpoint)
-	in.ClusterServiceVersion = nil
-	_, err := csv.Reconcile(in)
-	var invalid *olmcore.InputError
-	require.ErrorAs(t, err, &invalid)
-	require.Nil(t, checkpointOf(in))
-}
-
 // TestWhoHasTheDeploymentIsANeighbour, though its strategy does not name it any more.
 func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")

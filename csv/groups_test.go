@@ -243,7 +243,11 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		// annotation is what our group's becomes, "-" for no write.
 		annotation string
 	}{
-		"nothing listed yet: the APIs are added":     {"", nil, "AddProvidedAPIs", [2]string{}, coolAPI},
+		"nothing listed yet: the APIs are added": {"", nil, "AddProvidedAPIs", [2]string{}, coolAPI},
+		"one of two is listed": {coolAPI, func(in *csv.Input) {
+			d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "hots.example.com", Version: "v1", Kind: "Hot"})
+		}, "AddProvidedAPIs", [2]string{}, coolAPI + ",Hot.v1.example.com"},
 		"others are kept, odd entries are not":       {"Z.v1.z, nonsense,A.v1.a", nil, "AddProvidedAPIs", [2]string{}, "A.v1.a,Cool.v1.example.com,Z.v1.z"},
 		"listed: go on":                              {"A.v1.a, " + coolAPI, nil, "Health", [2]string{}, "-"},
 		"another group lists them, namespaces apart": {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "elsewhere")) }, "Health", [2]string{}, "-"},
@@ -360,51 +364,4 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 		in.OtherProviders.Items = append(in.OtherProviders.Items, competitor(succeeded, 1000*time.Hour))
 		require.Equal(t, listed, assess(t, in).Rule == "RemoveProvidedAPIs", "%q", list)
 	})
-}
-
-// TestEachAPIIsLookedForInTheAnnotation, in whatever order a CSV and the annotation list them.
-func TestEachAPIIsLookedForInTheAnnotation(t *testing.T) {
-	kinds := []string{"A", "Ab", "B", "Cool", "D", "E"}
-	some := rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 6)
-	rapid.Check(t, func(t *rapid.T) {
-		in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-		owned := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned
-		*owned = nil
-		list := rapid.Permutation(kinds).Draw(t, "annotation")[:rapid.IntRange(0, len(kinds)).Draw(t, "length")]
-		if rapid.Bool().Draw(t, "sorted") {
-			slices.Sort(list)
-		}
-		listed := true
-		for _, kind := range some.Draw(t, "owned") {
-			*owned = append(*owned, v1alpha1.CRDDescription{Name: "cools.example.com", Version: "v1", Kind: kind})
-			listed = listed && slices.Contains(list, kind)
-		}
-		entries := make([]string, len(list))
-		for i, kind := range list {
-			entries[i] = kind + ".v1.example.com"
-		}
-		in.OperatorGroups.Items[0].Annotations["olm.providedAPIs"] = strings.Join(entries, ",")
-		if after, ok := metadataOf(firstOf(must(csv.Reconcile(in)).Actions)); ok { // the labels first
-			in.ClusterServiceVersion = after
-		}
-		require.Equal(t, !listed, assess(t, in).Rule == "AddProvidedAPIs", "%v %v", *owned, entries)
-	})
-}
-
-// TestALongAnnotationIsReadOnce: every version that provides an API looks at the groups of all namespaces, and whoever
-// writes one group writes its annotation.
-func TestALongAnnotationIsReadOnce(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	in.OtherGroups = olmcore.Found(otherGroup(strings.Repeat("Cool.", 50_000), ""))
-	require.Equal(t, "Health", assess(t, in).Rule, "an annotation of 250,000 characters: the square of them would not end")
-	in.OtherGroups = olmcore.Found(otherGroup("Coolest,XCool.v1.example.com, "+coolAPI+" ", ""))
-	in.OtherProviders = olmcore.Found(competitor(succeeded, 1000*time.Hour))
-	require.Equal(t, "RemoveProvidedAPIs", assess(t, in).Rule, "an entry after others that hold its kind")
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }

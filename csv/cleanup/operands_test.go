@@ -20,6 +20,34 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+func subscription(name, installed string) *v1alpha1.Subscription {
+	return &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: installed}}
+}
+
+// TestWhyOperandsStayIsSaid, and what is waited for.
+func TestWhyOperandsStayIsSaid(t *testing.T) {
+	for says, change := range map[string]func(in *cleanup.Input){
+		"left behind: operands stay: annotation olm.targetNamespaces is absent": func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil },
+		"nothing is left to clean up": func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Annotations, in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil, nil
+		},
+		"left behind: operands stay: Subscription a has this version installed": func(in *cleanup.Input) {
+			in.Subscriptions = olmcore.Found(subscription("b", "cool.v1"), subscription("a", "cool.v1"))
+		},
+		"cleanup stage Operands: waiting for 1 object(s): Cool.example.com ns/one (operator not running)": func(in *cleanup.Input) {
+			in.Deployments.Items, in.Operands = nil, operandsOf(cool("one", "example.com/x"))
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(cool("one")): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: now, Last: now}}
+		},
+	} {
+		in := leaving()
+		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+		in.Operands = operandsOf()
+		change(&in)
+		said := reconciled(t, in).Diagnostics
+		require.Equal(t, says, said[len(said)-1].Message)
+	}
+}
+
 func TestOperands(t *testing.T) {
 	answer := func(in *cleanup.Input, items ...olmcore.Object) {
 		in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{Group: "example.com", Kind: "Cool"}: olmcore.Found(items...)}
@@ -39,11 +67,14 @@ func TestOperands(t *testing.T) {
 		"they are skipped by annotation": {func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
 		}, release},
-		"a newer version goes on":  {func(in *cleanup.Input) { successorOf(in, pending) }, release},
-		"the version was replaced": {func(in *cleanup.Input) { in.ClusterServiceVersion.Status.Reason = "Replaced" }, release},
-		"a Subscription still has it": {func(in *cleanup.Input) {
-			in.Subscriptions.Items = []*v1alpha1.Subscription{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1"}}}
-		}, release},
+		"a newer version goes on":            {func(in *cleanup.Input) { successorOf(in, pending) }, release},
+		"the version was replaced":           {func(in *cleanup.Input) { in.ClusterServiceVersion.Status.Reason = "Replaced" }, release},
+		"a Subscription still has it":        {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v1")) }, release},
+		"a Subscription has another version": {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v2")) }, []string{"delete Cool one", "delete Cool two"}},
+		"a Subscription with it is being deleted": {func(in *cleanup.Input) {
+			in.Subscriptions = olmcore.Found(subscription("s", "cool.v1"))
+			in.Subscriptions.Items[0].DeletionTimestamp = ago(0)
+		}, []string{"delete Cool one", "delete Cool two"}},
 		"another operator owns the CRD": {func(in *cleanup.Input) { other(in) }, release},
 		"another operator requires it": {func(in *cleanup.Input) {
 			d := &other(in).Spec.CustomResourceDefinitions
