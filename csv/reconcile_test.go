@@ -109,7 +109,6 @@ func withSuccessor(phase phaseName) func(in *csv.Input) {
 // not read; no verbs: nothing to ask, and an invalid rule; webhooks: repeated names, all groups, OLM's group and
 // configurations are refused.
 func TestNoneAndPending(t *testing.T) {
-
 	unmet := func(r []v1alpha1.RequirementStatus) {
 		r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
 	}
@@ -176,7 +175,6 @@ func TestNoneAndPending(t *testing.T) {
 			toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
 		"a successor has begun to install": {unjudged, withSuccessor(installing), to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
 	})
-
 }
 
 // OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group gone: Failed; Succeeded, a second
@@ -197,10 +195,6 @@ func TestGates(t *testing.T) {
 		"a copy is left alone":      {is(failed, "", ""), func(in *csv.Input) { c(in).Labels["olm.copiedFrom"] = "other"; c(in).Finalizers = nil }, nothing},
 		"a copy loses the finalizer": {brandNew, func(in *csv.Input) { c(in).Labels["olm.copiedFrom"] = "other" }, metadata(cleanup.ReasonCopyReleased, "a copy has nothing to clean up",
 			func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{} })},
-		"a CSV without permissions is frozen": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) { c(in).Status.LastTransitionTime = ago(20 * time.Second) },
-			after(40*time.Second, nothing)},
-		"it is tried again in the end": {is(failed, "InstallComponentFailedNoRetry", ""), nil,
-			to(pending, "DetectedClusterChange", "trying again, as permissions may have been granted unnoticed")},
 		"a CRD name has no group": {brandNew, func(in *csv.Input) { c(in).Spec.CustomResourceDefinitions.Owned[0].Name = "cools" },
 			to(failed, "InvalidInstallStrategy", `invalid CRD name "cools": want <plural>.<group>`)},
 		"a CRD is described without a kind": {brandNew, func(in *csv.Input) { c(in).Spec.CustomResourceDefinitions.Owned[0].Kind = "" },
@@ -447,7 +441,6 @@ func TestReplacingAndDeleting(t *testing.T) {
 			return res
 		}},
 	})
-
 }
 
 // withAPIService makes input's CSV require or own an APIService; status is that of its Available condition, "" for none

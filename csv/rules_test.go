@@ -301,9 +301,6 @@ func TestRowsThatHoldInSeveralPhases(t *testing.T) {
 		"Installing, no account":         {installing, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: installing, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
 		"Succeeded, no account":          {succeeded, "InstallSucceeded", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: succeeded, Reason: "InstallSucceeded", Message: waits, RequeueAfter: 10 * time.Second}},
 		"Failed, no account":             {failed, "ComponentUnhealthy", noAccount, csv.Assessment{Rule: "ServiceAccountMissing", Phase: failed, Reason: "ComponentUnhealthy", Message: waits, RequeueAfter: 10 * time.Second}},
-		"fail-forward needs a successor": {failed, "InstallCheckFailed", func(in *csv.Input) {
-			in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
-		}, csv.Assessment{Rule: "Health", Phase: pending, Reason: "NeedsReinstall", Message: "installing: missing deployment with name=cool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.phase, c.reason, "before")

@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // dependants is a deletion that leaves n cluster-scoped objects.
@@ -35,10 +34,6 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// TestNothingToCleanUpIsOneWrite: a deletion that leaves nothing behind is not slowed down.
-func TestNothingToCleanUpIsOneWrite(t *testing.T) {
-	out := reconciled(t, dependants(0))
-	require.Len(t, out.Actions, 1)
-	require.NotContains(t, out.Actions[0].(olmcore.Update).After.GetFinalizers(), cleanup.Finalizer)
+func TestAStageIsOneResult(t *testing.T) {
 	require.Len(t, reconciled(t, dependants(10)).Actions, 11, "all of a stage at once, and the status")
 }

@@ -173,11 +173,9 @@ func groupInput(t *testing.T) operatorgroup.Input {
 	g.Spec, g.Status.Namespaces = operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns", "a"}}, []string{"a", "ns"}
 	g.Annotations["olm.providedAPIs"] = "Cool.v1.example.com,Hot.v1.example.com"
 	hot, cool := operator("hot.v1", "Hot"), operator("cool.v1", "Cool")
-	in := operatorgroup.Input{
-		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](),
-		Namespaces:             olmcore.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""})),
-		ClusterServiceVersions: olmcore.Found(cool, hot), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
-	}
+	in := alone(g)
+	in.ClusterServiceVersions = olmcore.Found(cool, hot)
+	in.Namespaces = olmcore.Found(namespace("a", map[string]string{"olm.operatorgroup.uid/group": ""}), namespace("b", nil), namespace("ns", map[string]string{"olm.operatorgroup.uid/group": ""}))
 	res := reconciled(t, in).Result
 	require.Len(t, res.Actions, 3)
 	for _, a := range res.Actions {
@@ -382,10 +380,7 @@ func TestAGroupOfManyOperators(t *testing.T) {
 func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	g := group()
 	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
-	res, err := reconcile(operatorgroup.Input{
-		Now: now, OperatorGroup: g, Siblings: olmcore.Found[*operatorsv1.OperatorGroup](), ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](), ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](),
-	})
-	require.NoError(t, err)
+	res := reconciled(t, alone(g)).Result
 	require.Len(t, res.Actions, 3)
 	for _, a := range res.Actions {
 		require.Nil(t, a.(olmcore.Create).Object.(*rbacv1.ClusterRole).AggregationRule)
