@@ -50,9 +50,7 @@ func metadataOutdated(f *facts) (decision, bool) {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, apiLabels(f.csv))
 	}
-	d := f.stay()
-	d.actions = []olmcore.Action{olmcore.UpdateOf(f.csv, after, why)}
-	return d, true
+	return f.act(olmcore.UpdateOf(f.csv, after, why)), true
 }
 
 // isAnnotated reports whether the annotations say what the group does, whose having no targets is said by having none.
@@ -123,8 +121,7 @@ func unsupportedTargets(f *facts) (decision, bool) {
 	return fail(v1alpha1.CSVReasonUnsupportedOperatorGroup, problem), problem != ""
 }
 
-// contestedPace is how often a CSV looks again whose API another group lists too, although its own claim is the better
-// one: the other is to give way.
+// contestedPace is how often a CSV looks whether the group with the weaker claim to its API has given way.
 const contestedPace = 10 * time.Second
 
 func otherGroupsUnread(f *facts) (decision, bool) {
@@ -138,8 +135,7 @@ func otherGroupsUnread(f *facts) (decision, bool) {
 // apiConflict fails a CSV whose APIs its group may not provide, and stops its operator.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, APIIntersectionReconciler.
-// Differs: of two groups that both list an API the one without a running operator gives way, whichever is looked at
-// first.
+// Differs: of two groups that both list an API the one without a running operator gives way.
 func apiConflict(f *facts) (decision, bool) {
 	static := f.group.Spec.StaticProvidedAPIs
 	var d decision
@@ -162,8 +158,7 @@ func apiConflict(f *facts) (decision, bool) {
 	return d, true
 }
 
-// addsAPIs reports whether the group lacks an API that the CSV provides. Some names the annotation cannot express: they
-// are not missed.
+// addsAPIs reports whether the group lacks an API that the CSV provides and the annotation can express.
 func (f *facts) addsAPIs() bool {
 	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(f.apiUnion()) != group.Annotation(f.group)
 }
@@ -178,20 +173,13 @@ func removeAPIs(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	provided := group.Provided(f.csv)
-	d := f.stay()
-	d.actions = []olmcore.Action{group.List(f.group, slices.DeleteFunc(group.Listed(f.group), func(a group.API) bool {
-		return slices.Contains(provided, a)
-	}))}
-	return d, true
+	return f.act(group.List(f.group, slices.DeleteFunc(group.Listed(f.group), func(a group.API) bool { return slices.Contains(provided, a) }))), true
 }
 
-// addAPIs makes the group list what the CSV provides. One whose operator was stopped for its APIs is listed once it is
-// Pending: until then the group takes it from the list.
+// addAPIs makes the group list what the CSV provides, once it is Pending if its operator was stopped for its APIs.
 func addAPIs(f *facts) (decision, bool) {
 	if !f.addsAPIs() || group.IsShutOut(f.csv) {
 		return decision{}, false
 	}
-	d := f.stay()
-	d.actions = []olmcore.Action{group.List(f.group, f.apiUnion())}
-	return d, true
+	return f.act(group.List(f.group, f.apiUnion())), true
 }

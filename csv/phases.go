@@ -45,8 +45,7 @@ func requirementsUnread(f *facts) (decision, bool) {
 // upgradeablePace is how often a CSV looks whether its predecessor allows the upgrade.
 const upgradeablePace = 30 * time.Second
 
-// notUpgradeable waits while the operator that is to be replaced forbids it. An administrator's override comes before
-// what the operator itself says.
+// notUpgradeable waits while the operator that is to be replaced forbids it. An administrator's override comes first.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, isOperatorUpgradeable.
 func notUpgradeable(f *facts) (decision, bool) {
@@ -60,7 +59,7 @@ func notUpgradeable(f *facts) (decision, bool) {
 	if !ok {
 		return decision{}, false
 	}
-	problem := ""
+	var problem string
 	override := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable)
 	c := meta.FindStatusCondition(condition.Status.Conditions, operatorsv2.Upgradeable)
 	switch {
@@ -89,8 +88,7 @@ func invalidStrategy(f *facts) (decision, bool) {
 // accountPace is how often a CSV looks whether the ServiceAccount of its group exists.
 const accountPace = 10 * time.Second
 
-// accountMissing waits for the ServiceAccount that the group prescribes: nothing is installed with wider rights than it
-// has.
+// accountMissing waits for the ServiceAccount that the group prescribes: nothing is installed with wider rights.
 func accountMissing(f *facts) (decision, bool) {
 	if _, confirmed := olmcore.AccountOf(f.group); confirmed {
 		return decision{}, false
@@ -117,8 +115,7 @@ func gatePassed(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, message), true
 }
 
-// upgradeBegan lets a CSV be replaced that was Succeeded before and whose only fault is that the upgrade to its
-// successor has begun.
+// upgradeBegan lets a CSV be replaced that has run and whose only fault is that the upgrade to its successor has begun.
 func upgradeBegan(f *facts) (decision, bool) {
 	d, decided := beingReplaced(f.Successor)
 	return reporting(d), decided && !f.met && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
@@ -300,8 +297,7 @@ func successorInstalls(f *facts) (decision, bool) {
 	return f.waitFor(owned.Wait(f.sinceTransition(), retryLimit)), f.Successor != nil
 }
 
-// successorGone goes back, whatever comes before this version: a predecessor waits for it, so that neither would ever
-// end.
+// successorGone goes back although a predecessor may wait for this version: else neither would ever end.
 func successorGone(f *facts) (decision, bool) {
 	if left := ReplacementGrace - f.sinceTransition(); left > 0 {
 		return f.waitFor(left), true
@@ -311,7 +307,5 @@ func successorGone(f *facts) (decision, bool) {
 }
 
 func deleteCSV(f *facts) (decision, bool) {
-	d := f.stay()
-	d.actions = []olmcore.Action{olmcore.DeleteOf(f.csv, olmcore.Cause{Reason: ReasonReplaced, Message: "a newer version has been installed"})}
-	return d, true
+	return f.act(olmcore.DeleteOf(f.csv, olmcore.Cause{Reason: ReasonReplaced, Message: "a newer version has been installed"})), true
 }

@@ -187,8 +187,7 @@ func (f *facts) isLeaving() bool {
 	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
 }
 
-// hasRun reports whether the operator ran before: the history says so, which forgets after twenty entries, or it runs
-// still.
+// hasRun reports whether the operator ran before: the history, which forgets, says so, or it runs still.
 func (f *facts) hasRun() bool {
 	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
 		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)

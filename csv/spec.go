@@ -171,9 +171,9 @@ func webhookRuleError(_ int, r admissionregistrationv1.RuleWithOperations) strin
 }
 
 func isWebhookConfiguration(resource string) bool {
-	resource, _, _ = strings.Cut(resource, "/")
-	singular := strings.TrimSuffix(strings.ToLower(resource), "s")
-	return resource == "*" || singular == "mutatingwebhookconfiguration" || singular == "validatingwebhookconfiguration"
+	name, _, _ := strings.Cut(resource, "/")
+	name = strings.TrimSuffix(strings.ToLower(name), "s")
+	return name == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
 }
 
 // unknownModes names the install modes that the API does not have.
@@ -191,13 +191,13 @@ func unknownModes(c *version) []olmcore.Diagnostic {
 	return said
 }
 
-// kindMismatches names the descriptions whose CRD has another kind. They count all the same: OLM compares name and
-// version alone.
+// kindMismatches names the descriptions whose CRD has another kind. They count all the same, as in OLM.
 func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
 	var said []olmcore.Diagnostic
+	found := owned.ByName(definitions, "")
 	check := func(list []v1alpha1.CRDDescription, path string) {
 		for i, d := range list {
-			if crd, ok := owned.Find(definitions, "", d.Name); ok && crd.Spec.Names.Kind != d.Kind {
+			if crd := found[d.Name]; crd != nil && crd.Spec.Names.Kind != d.Kind {
 				said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
 					fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
 					"the kind of CRD %s is %s, not %s", d.Name, crd.Spec.Names.Kind, d.Kind))

@@ -214,6 +214,13 @@ func (f *facts) stay() decision {
 	return move(f.csv.Status.Phase, f.csv.Status.Reason, f.csv.Status.Message)
 }
 
+// act keeps the recorded status.
+func (f *facts) act(a olmcore.Action) decision {
+	d := f.stay()
+	d.actions = []olmcore.Action{a}
+	return d
+}
+
 // waitFor keeps the recorded status until it is time to look again.
 func (f *facts) waitFor(d time.Duration) decision {
 	next := f.stay()
