@@ -9,7 +9,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
@@ -32,19 +31,19 @@ func byContent(w *world, t *Target) Verdict {
 	if err != nil {
 		return unreadable(t.Key.Kind, t.Key.Name, err)
 	}
-	metadata := manifest.Fields(want, "metadata")
-	if len(owners) > 0 {
-		metadata["ownerReferences"] = encodeOwners(owners)
-	}
 	if t.Observed == nil {
-		annotations := manifest.Strings(metadata, "annotations")
-		annotations[hashKey] = hash
-		metadata["annotations"] = annotations
-		return createFrom(w, t, want)
+		o, err := typed(t, want)
+		if err != nil {
+			return unreadable(t.Key.Kind, t.Key.Name, err)
+		}
+		o.SetOwnerReferences(owners)
+		annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{hashKey: hash})
+		o.SetAnnotations(annotations)
+		return create(w, t, o)
 	}
 	if t.Observed.GetAnnotations()[hashKey] == hash {
-		// The present incarnations own it where those that the mark was made under do not.
-		uid, _ := manifest.Fields(metadata, "labels")[olmcore.LabelOwnerUID].(string)
+		// The mark does not tell of which incarnations the object is.
+		uid, _ := manifest.Fields(manifest.Fields(want, "metadata"), "labels")[olmcore.LabelOwnerUID].(string)
 		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid {
 			return Verdict{Outcome: Done}
 		}
@@ -185,14 +184,6 @@ func change(w *world, t *Target, after olmcore.Object) Verdict {
 	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: action}
 }
 
-func createFrom(w *world, t *Target, object map[string]any) Verdict {
-	o, err := typed(t, object)
-	if err != nil {
-		return unreadable(t.Key.Kind, t.Key.Name, err)
-	}
-	return create(w, t, o)
-}
-
 // create asks for the Create of an object, which it writes to: it gets the component labels of the Subscriptions whose
 // versions it is made for, and a Subscription its own package's. They go into the write that makes it, so that no other
 // one has to bring them while package csv is at work on the same object; what exists already is package subscription's.
@@ -288,15 +279,6 @@ func addReference(refs []metav1.OwnerReference, r metav1.OwnerReference) []metav
 		return refs
 	}
 	return append(refs, r)
-}
-
-// encodeOwners returns owner references as JSON values.
-func encodeOwners(owners []metav1.OwnerReference) []any {
-	list := make([]any, len(owners))
-	for i := range owners {
-		list[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&owners[i]) // strings and bools always convert
-	}
-	return list
 }
 
 func ownedByAll(o olmcore.Object, owners []metav1.OwnerReference) bool {

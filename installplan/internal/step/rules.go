@@ -115,7 +115,11 @@ func subscriptionRule(w *world, t *Target) Verdict {
 	annotations := manifest.Strings(metadata, "annotations")
 	annotations[relation.GeneratedBy] = w.Plan.Name
 	metadata["labels"], metadata["annotations"] = manifest.Strings(metadata, "labels"), annotations
-	return createFrom(w, t, want)
+	o, err := typed(t, want)
+	if err != nil {
+		return unreadable(t.Key.Kind, t.Key.Name, err)
+	}
+	return create(w, t, o)
 }
 
 // pullSecretRule: the Secret of a catalog that all namespaces see is copied, once.
