@@ -255,7 +255,7 @@ func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) 
 		found[i].message = report.Clip(found[i].message)
 	}
 	never := func(p problem) int {
-		if p.deadline.IsZero() && !p.endless {
+		if p.deadline.IsZero() {
 			return 0
 		}
 		return 1

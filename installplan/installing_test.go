@@ -5,6 +5,7 @@ package installplan_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +178,21 @@ func TestErrorsThatDoNotCount(t *testing.T) {
 	in = input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)))
 	in.LastRun = olmcore.LastResults{olmcore.KeyOf(made): {Class: olmcore.Invalid, Message: "no", Count: 1}}
 	require.Equal(t, []string{installplan.ReasonStepRefused}, Reasons(reconcile(t, in)), "its owner is nowhere")
+}
+
+// TestTheProblemOfTheLowestStepIsTold, whatever becomes of it; what can never pass comes before all others.
+func TestTheProblemOfTheLowestStepIsTold(t *testing.T) {
+	ran := func(name string, class olmcore.ErrorClass) olmcore.LastResults {
+		return olmcore.LastResults{{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: name}: {Class: class, Message: "no", Count: 1}}
+	}
+	for _, classes := range [][2]olmcore.ErrorClass{{olmcore.Forbidden, olmcore.Transient}, {olmcore.Transient, olmcore.Forbidden}} {
+		in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "a"), RoleStep("", "b")}, Started(time.Second)))
+		in.LastRun = ran("a", classes[0])
+		maps.Copy(in.LastRun, ran("b", classes[1]))
+		require.Equal(t, "retrying execution due to error: error creating role a: no", statusOf(in, reconcile(t, in)).Message)
+		in.InstallPlan.Status.Plan = append(in.InstallPlan.Status.Plan, Step("", "", "v1", "Gizmo", "g", `{"metadata":{"name":"g"}}`))
+		require.Equal(t, "the InstallPlan contains invalid data", statusOf(in, reconcile(t, in)).Message)
+	}
 }
 
 // TestLongMessagesAreCut between two characters.

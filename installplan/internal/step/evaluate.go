@@ -65,10 +65,12 @@ func Evaluate(in Input) Evaluation {
 			known = append(known, i)
 		}
 	}
-	w.literals, e.Lost = literals(w, slices.Concat(known, generic))
-	e.judge(w, known)
-	e.judge(w, generic) // of kinds that a CustomResourceDefinition of the plan may define
-	slices.SortFunc(e.Targets, func(a, b *Target) int { return cmp.Compare(a.Steps[0], b.Steps[0]) })
+	if open := slices.Concat(known, generic); len(open) > 0 {
+		w.literals, e.Lost = literals(w, open)
+		e.judge(w, known)
+		e.judge(w, generic) // of kinds that a CustomResourceDefinition of the plan may define
+		slices.SortFunc(e.Targets, func(a, b *Target) int { return cmp.Compare(a.Steps[0], b.Steps[0]) })
+	}
 	e.requireAccount(in.HasAccount)
 	e.lookups()
 	return e
