@@ -44,10 +44,7 @@ func servesAPI(kind string, required bool) func(*v1alpha1.ClusterServiceVersion)
 func TestDependencies(t *testing.T) {
 	const gvkK = `{"gvk":{"group":"g","kind":"K","version":"v1"}}`
 	deprecated := property(resolution.PropertyDeprecated, "{}")
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"a new Subscription beside an installed operator: only the new one is installed": {newWorld(append(chain(), line("b/s", "b1", ""))...).sub("a/stable", has("a3")).csv("a", "a3", nil).sub("b/s"),
 			"Resolved\ninstall b1 from global/cat b/s for b\na: a3 -> a3\nb: nothing -> b1, currentCSV b1"},
 		"of a bundle in two channels the one that is asked for": {newWorld(line("a/alpha", "a1", ""), line("a/beta", "a1", "")).sub("a/beta"),
@@ -139,10 +136,7 @@ func TestDependencies(t *testing.T) {
 
 // What goes wrong in OLM, by its users' reports.
 func TestWhatStopsANamespaceInOLM(t *testing.T) {
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"an upgrade is in progress, and somebody new depends on the package": {newWorld(append(chain(), line("b/s", "b1", "", requiresPackage("a", ">=1.0.0")))...).sub("a/stable", has("a2")).
 			csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).sub("b/s"),
 			"Resolved\ninstall b1 from global/cat b/s for b\na: a2 -> a2\nb: nothing -> b1, currentCSV b1\nheld back a: ReplacementInProgress a1"},

@@ -51,10 +51,7 @@ func needsCRD(kind string) func(*v1alpha1.ClusterServiceVersion) {
 // fail-forward and a broken chain; which chains end in failure; several failed versions are left behind.
 func TestUpgradesInProgress(t *testing.T) {
 	four := func() []entry { return append(chain(), line("a/stable", "a4", "a3"), line("b/s", "b1", "")) }
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"the old one is on its way out: the Subscription waits, others do not": {newWorld(four()...).sub("a/stable", has("a2")).csv("a", "a1", nil, phase(v1alpha1.CSVPhaseReplacing)).
 			csv("a", "a2", nil, replacing("a1"), phase(v1alpha1.CSVPhaseInstalling)).sub("b/s"),
 			"Resolved\ninstall b1 from global/cat b/s for b\na: a2 -> a2\nb: nothing -> b1, currentCSV b1\nheld back a: ReplacementInProgress a1"},
@@ -90,10 +87,7 @@ func TestUpgradesInProgress(t *testing.T) {
 // installed twice.
 func TestExistingOperators(t *testing.T) {
 	copied := func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied }
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"copies do not count": {newWorld(chain()...).sub("a/stable", has("a1")).csv("a", "a1", nil, copied),
 			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: nothing -> a3, currentCSV a3\nInstalledCSVMissing a"},
 		"what is being deleted is waited for": {newWorld(chain()...).sub("a/stable", has("a3")).csv("a", "a3", nil, deleting),

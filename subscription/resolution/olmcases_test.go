@@ -23,10 +23,7 @@ import (
 // failed upgrade without fail-forward: three; the package of an operator without annotation; the annotation counts as
 // it is; the last good version is what a failed plan is left from.
 func TestSmallProblems(t *testing.T) {
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"nothing is asked for": {newWorld(chain()...), "Unchanged"},
 		"two dependencies of one": {newWorld(line("a/s", "a1", "", requires("K"), requires("L")), line("b/s", "b1", "", provides("K")), line("c/s", "c1", "", provides("L"))).sub("a/s"),
 			"Resolved\ninstall a1 from global/cat a/s for a\ninstall b1 from global/cat b/s required by a1\ninstall c1 from global/cat c/s required by a1\ngenerate b-s-cat-global: b/s at b1\ngenerate c-s-cat-global: c/s at c1\na: nothing -> a1, currentCSV a1"},

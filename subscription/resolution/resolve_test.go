@@ -16,12 +16,15 @@ func chain() []entry {
 	return []entry{line("a/stable", "a1", ""), line("a/stable", "a2", "a1"), line("a/stable", "a3", "a2")}
 }
 
-func check(t *testing.T, cases map[string]struct {
+// cases are namespaces with what describe says of their answer.
+type cases map[string]struct {
 	world *world
 	want  string
-}) {
+}
+
+func check(t *testing.T, list cases) {
 	t.Helper()
-	for name, c := range cases {
+	for name, c := range list {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, describe(resolution.Resolve(c.world.in))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -42,10 +45,7 @@ func check(t *testing.T, cases map[string]struct {
 // head; a new Subscription with startingCSV; another package that replaces the operator.
 func TestResolve(t *testing.T) {
 	needsB := requiresPackage("b", ">=1.0.0")
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"a new Subscription gets the head of its channel": {newWorld(chain()...).sub("a/stable"),
 			"Resolved\ninstall a3 from global/cat a/stable replacing a2 for a\na: nothing -> a3, currentCSV a3"},
 		"no channel means the default channel first, even if another has a higher version": {newWorld(line("a/stable", "a1", ""), line("a/alpha", "a2", "")).sub("a"),
@@ -126,10 +126,7 @@ func TestResolve(t *testing.T) {
 // dependency: three rules; two channels of a package; a missing catalog is named.
 func TestResolveFailures(t *testing.T) {
 	const exists = "subscription a exists"
-	check(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	check(t, cases{
 		"no such catalog": {newWorld(chain()...).sub("a/stable", from("global/other")),
 			"Unsatisfiable\na: nothing -> nothing, failed\ncore [a]: constraints not satisfiable: no operators found from catalog other in namespace global referenced by subscription a, " + exists},
 		"no such package": {newWorld(chain()...).sub("b/stable"),
