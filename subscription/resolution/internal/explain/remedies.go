@@ -105,13 +105,13 @@ func merged(code RemedyCode, helpful []proposal) (list []Remedy) {
 
 // helps solves the problem again with a change, without the Subscriptions that are left out for other reasons.
 func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
-	problem := v.Problem
+	problem, solver := v.Problem, v.Solver
 	if p.changes != nil {
 		in, err := model.Changed(*v.In, p.changes...)
 		if err != nil {
 			return false
 		}
-		problem = model.Read(&in)
+		problem, solver = model.Read(&in), &search.Solver{}
 		budget.Spent += problem.Stats.Reading
 		if problem.Blocked != "" || problem.Failure != "" {
 			return false
@@ -141,7 +141,7 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 	if budget.Limit < 0 {
 		part.Limit = -1
 	}
-	verdict := (&search.Solver{}).Decide(q, &part).Verdict
+	verdict := solver.Decide(q, &part).Verdict
 	budget.Spent += part.Spent
 	return verdict == search.Satisfiable
 }

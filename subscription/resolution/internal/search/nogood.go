@@ -25,7 +25,6 @@ type nogood struct {
 type state struct {
 	level     int32   // at which it became true, counted from 1; 0: it is not
 	forbidden *nogood // of which all other atoms are true
-	watches   []*nogood
 }
 
 func (g *nogood) clear() {
@@ -43,16 +42,31 @@ func (g *nogood) add(other *nogood, forbidden atom) {
 	g.rules.AddAll(other.rules)
 }
 
-// state returns what is known of an atom, until the next call.
-func (s *Solver) state(a atom) *state {
-	if int(a) >= len(s.states) {
-		s.states = append(s.states, make([]state, max(2*s.p.Nodes(), int(a)+1)-len(s.states))...)
+// state returns what is known of an atom.
+func (s *Solver) state(a atom) state {
+	if int(a) < len(s.states) {
+		return s.states[a]
 	}
-	return &s.states[a]
+	return state{}
 }
 
 // levelOf returns the level at which an atom became true, -1 when it did not.
 func (s *Solver) levelOf(a atom) int32 { return s.state(a).level - 1 }
+
+// grown returns a list with a place for an atom.
+func grown[T any](list []T, a atom) []T {
+	if missing := int(a) + 1 - len(list); missing > 0 {
+		list = append(list, make([]T, max(missing, len(list), 32))...)
+	}
+	return list
+}
+
+// set notes that an atom is true.
+func (s *Solver) set(a atom, level int32) {
+	s.states = grown(s.states, a)
+	s.states[a].level = level + 1
+	s.trail = append(s.trail, a)
+}
 
 // attach takes a nogood into account while nothing is selected.
 func (s *Solver) attach(g *nogood) {
@@ -60,18 +74,19 @@ func (s *Solver) attach(g *nogood) {
 		s.watch(g, 0)
 		s.watch(g, 1)
 	} else {
-		s.state(g.atoms[0]).forbidden = g
+		s.forbid(g.atoms[0], g, -1)
 	}
 }
 
 func (s *Solver) watch(g *nogood, at int) {
-	st := s.state(g.atoms[at])
-	st.watches = append(st.watches, g)
+	s.watches = grown(s.watches, g.atoms[at])
+	s.watches[g.atoms[at]] = append(s.watches[g.atoms[at]], g)
 }
 
 // forbid notes from a level on that an atom cannot become true.
 func (s *Solver) forbid(a atom, g *nogood, level int32) {
-	s.state(a).forbidden = g
+	s.states = grown(s.states, a)
+	s.states[a].forbidden = g
 	if level >= 0 {
 		f := &s.frames[level]
 		f.forbids = append(f.forbids, a)
@@ -80,7 +95,10 @@ func (s *Solver) forbid(a atom, g *nogood, level int32) {
 
 // propagate forbids what would complete a nogood with an atom that has become true. It returns one that is complete.
 func (s *Solver) propagate(a atom, level int32) (complete *nogood) {
-	list := s.state(a).watches
+	if int(a) >= len(s.watches) {
+		return nil
+	}
+	list := s.watches[a]
 	kept := list[:0]
 	for i, g := range list {
 		s.work += 2
@@ -104,7 +122,7 @@ func (s *Solver) propagate(a atom, level int32) (complete *nogood) {
 		}
 		kept = append(kept, g)
 	}
-	s.state(a).watches = kept
+	s.watches[a] = kept
 	return complete
 }
 

@@ -12,7 +12,8 @@ import (
 // Solver answers questions about one problem. What it learns for one of them serves the next.
 type Solver struct {
 	nogoods []*nogood
-	changes int // of the scope that they were made for
+	scope   *model.Scope // that they were made for
+	changes int          // of it
 
 	// The rest is about the question.
 	*Question
@@ -21,8 +22,9 @@ type Solver struct {
 	work     int // not paid for yet
 	queue    []*model.Choice
 	frames   []frame
-	trail    []atom // what is true, in the order in which it became so
-	states   []state
+	trail    []atom      // what is true, in the order in which it became so
+	states   []state     // by atom
+	watches  [][]*nogood // by atom
 	claims   claims
 	conflict nogood
 }
@@ -72,12 +74,16 @@ func (s *Solver) reset(q *Question, budget *Budget) {
 	}
 	for _, g := range s.nogoods {
 		for _, a := range g.atoms[:min(2, len(g.atoms))] {
-			st := s.state(a)
-			st.forbidden, st.watches = nil, st.watches[:0]
+			if int(a) < len(s.states) {
+				s.states[a].forbidden = nil
+			}
+			if int(a) < len(s.watches) {
+				s.watches[a] = s.watches[a][:0]
+			}
 		}
 	}
-	if n := q.Scope.Changes(); n != s.changes {
-		s.nogoods, s.changes = nil, n
+	if n := q.Scope.Changes(); n != s.changes || q.Scope != s.scope {
+		s.nogoods, s.scope, s.changes = nil, q.Scope, n
 	}
 	s.Question, s.p, s.budget = q, q.Problem, budget
 	s.conflict.clear()
@@ -285,11 +291,6 @@ func (s *Solver) push(n *model.Node, level int32) bool {
 		}
 	}
 	return true
-}
-
-func (s *Solver) set(a atom, level int32) {
-	s.state(a).level = level + 1
-	s.trail = append(s.trail, a)
 }
 
 // possible reports whether nothing excludes a candidate of a choice, whatever it requires.
