@@ -38,31 +38,24 @@ const (
 
 // traits are all that is decided because of a class: a row of the table.
 type traits struct {
-	Class Class
-	// Is reports whether a Pod is of the class; the first row that fits counts.
-	Is func(*registryPod) bool
-
-	// Live: it may serve now or soon. Active: it runs or is expected to, and takes the room of a Pod.
-	Live, Active bool
-	// Present: it counts as one of the present spec. Leaves: it will not stay.
-	Present, Leaves bool
-	// Diagnosed: what its containers wait for is looked at, and for how long.
-	Diagnosed bool
-
-	// Rank is the order in which Pods are replaced, 0 for never; Purpose is that of the replacement. Fails: it waits
-	// for the backoff. Reason is that of the action.
-	Rank    int
-	Purpose string
-	Fails   bool
-	Reason  string
-	// Remove is when it is removed. AvoidNode: new Pods had better run elsewhere. HoldsPoll: no poll starts beside it.
-	Remove               removal
-	AvoidNode, HoldsPoll bool
-
+	Class     Class
+	Is        func(*registryPod) bool // whether a Pod is of the class; the first row that fits counts
+	Live      bool                    // it may serve now or soon
+	Active    bool                    // it runs or is expected to, and takes the room of a Pod
+	Present   bool                    // it counts as one of the present spec
+	Leaves    bool                    // it will not stay
+	Diagnosed bool                    // what its containers wait for is looked at, and for how long
+	Rank      int                     // the order in which Pods are replaced, 0 for never
+	Purpose   string                  // that of the replacement
+	Fails     bool                    // the replacement waits for the backoff
+	Reason    string                  // that of the action
+	Remove    removal                 // when it is removed
+	AvoidNode bool                    // new Pods had better run elsewhere
+	HoldsPoll bool                    // no poll starts beside it
 	// Complaint returns the Reason of ConditionDegraded, empty for none; nil: none.
 	Complaint func(*registryPod) string
-	// Note and Explanation say what is the matter, in a list of Pods and in the reason of an action; empty: what is
-	// wrong with its node or containers.
+	// Note and Explanation say what is the matter, in a list of Pods and in the reason of an action; empty: what is wrong
+	// with its node or containers.
 	Note, Explanation string
 }
 

@@ -47,11 +47,10 @@ func (f *facts) connectionRequest() ConnectionRequest {
 // status only moves forward, and they do not write against each other, unless their clients disagree and their clocks do:
 // then for as long as those differ.
 type link struct {
-	// address is empty while nothing is known of a connection.
-	address, state string
-	connected      metav1.Time
-	// wait is the time until the link may change by the clock alone; 0: never.
-	wait time.Duration
+	address   string // empty while nothing is known of a connection
+	state     string
+	connected metav1.Time
+	wait      time.Duration // until the link may change by the clock alone; 0: never
 }
 
 // isConnected reports whether a client works. One that was connected goes IDLE when nothing is asked of it.

@@ -28,12 +28,10 @@ const (
 
 // standing is whether a CatalogSource is carried out, and why not.
 type standing struct {
-	mode mode
-	// reason and message say why it is not; both are empty for the first three modes.
-	reason, message string
-	// legacy is OLM's word for it, in status.reason; path is the field of a bad spec.
-	legacy v1alpha1.ConditionReason
-	path   string
+	mode            mode
+	reason, message string                   // why it is not; both are empty for the first three modes
+	legacy          v1alpha1.ConditionReason // OLM's word for it, in status.reason
+	path            string                   // the field of a bad spec
 }
 
 // runsPods reports whether the catalog is served by Pods of its own.
@@ -41,17 +39,14 @@ func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == mode
 
 // facts are an Input, observed and classified. They are read-only.
 type facts struct {
-	// Input is the caller's, with the annotations applied to Config, and without a ConfigMap that is not used.
-	Input
-	// unusable are the annotations that cannot be used.
-	unusable []string
+	Input             // the caller's, with the annotations applied to Config, and without a ConfigMap that is not used
+	unusable []string // the annotations that cannot be used
 	standing standing
 	registry registry.Registry
-	// taken says which object that is needed is unmanaged or owned by another, empty for none.
-	taken string
-	pods  podList
-	poll  pollSchedule
-	link  link
+	taken    string // which object that is needed is unmanaged or owned by another, empty for none
+	pods     podList
+	poll     pollSchedule
+	link     link
 }
 
 // observe classifies an Input. The classes of Pods are those of the table.

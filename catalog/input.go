@@ -20,18 +20,15 @@ import (
 // is needed; each object at most once, and none is nil. Of an Observed that is not complete nothing is concluded, and no
 // object of its kind is made; without Pods, Services and ServiceAccounts nothing can be decided.
 type Input struct {
-	// Now is the instant of this reconcile; required.
-	Now time.Time
-	// CatalogSource is the object to reconcile, with its UID; required.
-	CatalogSource *v1alpha1.CatalogSource
+	Now           time.Time               // the instant of this reconcile; required
+	CatalogSource *v1alpha1.CatalogSource // the object to reconcile, with its UID; required
 	// Namespace is the Namespace of the CatalogSource; nil when it was not found, or not read. Without it no Pod is made,
 	// unless spec.grpcPodConfig.securityContextConfig says what its labels would.
 	Namespace *corev1.Namespace
 	// Pods are those of the namespace that have the label olm.catalogSource or an owner reference to the CatalogSource. Of
 	// others only the names matter: a Pod that has lost both keeps its name. Required.
-	Pods olmcore.Observed[*corev1.Pod]
-	// Nodes are all Nodes of the cluster: one that is missing here was deleted.
-	Nodes olmcore.Observed[*corev1.Node]
+	Pods  olmcore.Observed[*corev1.Pod]
+	Nodes olmcore.Observed[*corev1.Node] // all of the cluster: one that is missing here was deleted
 	// Services and ServiceAccounts are those of the namespace, at least the ones with the names that the CatalogSource
 	// uses. A read through a cache that is filtered by the label olm.managed is not enough. Required.
 	Services        olmcore.Observed[*corev1.Service]
@@ -42,8 +39,7 @@ type Input struct {
 	Roles                olmcore.Observed[*rbacv1.Role]
 	RoleBindings         olmcore.Observed[*rbacv1.RoleBinding]
 	PodDisruptionBudgets olmcore.Observed[*policyv1.PodDisruptionBudget]
-	// ConfigMap is the one that spec.configMap names; nil when a completed read did not find it.
-	ConfigMap *corev1.ConfigMap
+	ConfigMap            *corev1.ConfigMap // the one that spec.configMap names; nil when a completed read did not find it
 	// ResolvedDigest is the digest that the image registry gives for spec.image now, such as sha256:1; optional. When it is
 	// the one that is served, a poll needs no Pod.
 	ResolvedDigest string
@@ -56,24 +52,17 @@ type Input struct {
 	// Subscribers are the other namespaces with a Subscription to this CatalogSource. They are only passed on, in
 	// Outcome.Notify.
 	Subscribers []string
-	// LastRun is what became of the last actions; optional.
-	LastRun olmcore.LastResults
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always right.
-	Checkpoint *olmcore.Checkpoint
-	// Config is the same for all CatalogSources; the zero value holds the defaults.
-	Config Config
+	LastRun     olmcore.LastResults // what became of the last actions; optional
+	Checkpoint  *olmcore.Checkpoint // Outcome.Checkpoint of an earlier call for this key; nil is always right
+	Config      Config              // the same for all CatalogSources; the zero value holds the defaults
 }
 
 // Connection is the state of a gRPC client.
 type Connection struct {
-	// Address is what the client dials, host:port.
-	Address string
-	// State is the connectivity state: IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN; any other is an InputError.
-	State string
-	// LastConnect is when this client became READY for the last time; zero: never.
-	LastConnect time.Time
-	// LastTransition is when State became what it is.
-	LastTransition time.Time
+	Address        string    // what the client dials, host:port
+	State          string    // IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN; any other is an InputError
+	LastConnect    time.Time // when this client became READY for the last time; zero: never
+	LastTransition time.Time // when State became what it is
 }
 
 // cover covers every field but Now and Checkpoint.

@@ -20,17 +20,13 @@ type plan struct {
 	creates  []registry.PodRequest
 	promotes []*registryPod
 	deletes  []olmcore.Delete
-	// keep are finished Pods that remember how often the start failed.
-	keep []*registryPod
-	// phase is the Reason of ConditionProgressing while something is under way, halt the one that says why not.
-	phase, halt string
-	// verdict is what the last poll came to.
-	verdict pollVerdict
-	// refused is the API server's refusal of the next Pod; backoff is how long the next try waits.
-	refused string
-	backoff time.Duration
-	// wait is the time until a decision that waits may be taken; 0: none does.
-	wait time.Duration
+	keep     []*registryPod // finished Pods that remember how often the start failed
+	phase    string         // the Reason of ConditionProgressing while something is under way
+	halt     string         // the one that says why nothing is
+	verdict  pollVerdict    // what the last poll came to
+	refused  string         // the API server's refusal of the next Pod
+	backoff  time.Duration  // how long the next try waits then
+	wait     time.Duration  // until a decision that waits may be taken; 0: none does
 }
 
 func (pl *plan) promote(list ...*registryPod) { pl.promotes = append(pl.promotes, list...) }
@@ -45,7 +41,6 @@ func (pl *plan) delete(grace int64, reason, why string, list ...*registryPod) {
 	}
 }
 
-// dooms reports whether a Pod is to be deleted.
 func (pl *plan) dooms(p *registryPod) bool {
 	return slices.ContainsFunc(pl.deletes, func(d olmcore.Delete) bool { return d.Target.Name == p.Name })
 }
@@ -56,7 +51,6 @@ func (pl *plan) stop(halt string)   { pl.phase, pl.halt = "", halt }
 
 func (pl *plan) waitFor(d time.Duration) { pl.wait = nearest(pl.wait, d) }
 
-// planner makes the plan of the facts.
 type planner struct {
 	*facts
 	plan

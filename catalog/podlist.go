@@ -12,22 +12,18 @@ import (
 type podList struct {
 	Items []registryPod
 	tally
-	// Content is the content that shall win, empty while none is known.
-	Content string
-	// Disruption is how much of the cluster fails at once.
-	Disruption disruption
+	Content    string     // the content that shall win, empty while none is known
+	Disruption disruption // how much of the cluster fails at once
 }
 
 // tally counts own Pods.
 type tally struct {
-	// In the serving role: of the present spec, those of them that are ready, those that are not about to be evicted;
-	// of another spec, and ready ones of those; of no use any more, because of a Node, or otherwise.
-	Current, CurrentReady, Steady, Outdated, OutdatedReady, Lost, Ended int
-	// Candidates of the present spec that may still become something, and ready ones.
-	Candidates, CandidatesReady int
-	// Active are all that run or are expected to, Unfinished all that have not finished, whatever their role. Ready is
-	// the number of Pods that serve.
-	Active, Unfinished, Ready int
+	Current, CurrentReady, Steady int // in the serving role, of the present spec: all, ready ones, those not about to be evicted
+	Outdated, OutdatedReady       int // in the serving role, of another spec: all, ready ones
+	Lost, Ended                   int // in the serving role and of no use any more: because of a Node, or otherwise
+	Candidates, CandidatesReady   int // of the present spec, which may still become something: all, ready ones
+	Active, Unfinished            int // of any role: those that run or are expected to, those that have not finished
+	Ready                         int // those that serve
 }
 
 func (l podList) count() (t tally) {
@@ -71,7 +67,6 @@ func (l podList) choose(keep func(*registryPod) bool) (list []*registryPod) {
 	return list
 }
 
-// any reports whether is accepts a Pod.
 func (l podList) any(is func(*registryPod) bool) bool { return len(l.choose(is)) > 0 }
 
 // newest returns the newest Pod that keep accepts, nil when there is none.

@@ -48,32 +48,24 @@ func roleOf(pod *corev1.Pod, name string) role {
 type registryPod struct {
 	*traits
 	*corev1.Pod
-	Role role
-	// Owned: it has an owner reference to the CatalogSource. Finished: it will not run again. Current: it was made from
-	// the present spec. Ready: its condition Ready is True, and it has not finished.
-	Owned, Finished, Current, Ready bool
-	// Node is empty for Pods that are not the catalog's or have finished.
-	Node      NodeState
+	Role      role
+	Owned     bool      // it has an owner reference to the CatalogSource
+	Finished  bool      // it will not run again
+	Current   bool      // it was made from the present spec
+	Ready     bool      // its condition Ready is True, and it has not finished
+	Node      NodeState // empty for Pods that are not the catalog's or have finished
 	NodeSince time.Time
-	// Lost is why a Pod of ClassLost is lost, Trouble what holds up one of ClassUnhealthy: Reasons of ConditionDegraded.
-	Lost, Trouble string
-	// Late: it is not ready for longer than the deadline. Left is what it has left of that from its creation.
-	Late bool
-	Left time.Duration
-	// Probe: it was made to poll the image, and does not serve.
-	Probe bool
-	// MadeFor is why it was made, empty when it does not say; Attempt is the number of the attempt, Replaces the UID of
-	// the Pod that it was made for.
-	MadeFor  string
-	Attempt  int
-	Replaces types.UID
-	// Content is the digest that its catalog comes from, empty while it is unknown, and for ConfigMaps: there the Pods
-	// of one spec have one content.
-	Content string
-	// Wait is the time until the class may change by the clock alone; 0: never.
-	Wait time.Duration
-
-	startLeft time.Duration
+	Lost      string        // why one of ClassLost is lost
+	Trouble   string        // what holds up one of ClassUnhealthy, a Reason of ConditionDegraded
+	Late      bool          // it is not ready for longer than the deadline
+	Left      time.Duration // what it has left of that from its creation
+	startLeft time.Duration // what it has left of that from when it was bound, or ready for the last time
+	Probe     bool          // it was made to poll the image, and does not serve
+	MadeFor   string        // why it was made, empty when it does not say
+	Attempt   int           // the number of the attempt
+	Replaces  types.UID     // the Pod that it was made for
+	Content   string        // the digest that its catalog comes from, empty while it is unknown, and for ConfigMaps
+	Wait      time.Duration // until the class may change by the clock alone; 0: never
 }
 
 // observePods returns the Pods that are, or pretend to be, the catalog's, by name. Their classes are those of the table.
@@ -165,10 +157,8 @@ func nearest(deadlines ...time.Duration) time.Duration {
 	return r.RequeueAfter
 }
 
-// node is the name of its Node, empty for none.
 func (p *registryPod) node() string { return p.Spec.NodeName }
 
-// is reports whether a condition of the Pod is True.
 func (p *registryPod) is(kind corev1.PodConditionType) bool {
 	return podCondition(p.Pod, kind).Status == corev1.ConditionTrue
 }
@@ -247,7 +237,6 @@ func (p *registryPod) complain() (reason, text string) {
 	return reason, p.describe()
 }
 
-// podCondition returns a condition of a Pod, the zero one when there is none.
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {

@@ -23,15 +23,11 @@ const (
 // pollSchedule is when an image is polled: a candidate pulls it anew. A poll starts with the creation of its Pod; the
 // status remembers it.
 type pollSchedule struct {
-	// On: the image is to be polled.
-	On bool
-	// Problem is what is wrong with the interval, empty when nothing is.
-	Problem string
-	// Last is when the last poll started; zero: never. Left is the time until the next one.
-	Last time.Time
-	Left time.Duration
-	// Wait is the time until the schedule may change by the clock alone; 0: never.
-	Wait time.Duration
+	On      bool          // the image is to be polled
+	Problem string        // what is wrong with the interval, empty when nothing is
+	Last    time.Time     // when the last poll started; zero: never
+	Left    time.Duration // until the next one
+	Wait    time.Duration // until the schedule may change by the clock alone; 0: never
 }
 
 func asksForPolls(spec *v1alpha1.CatalogSourceSpec) bool {
@@ -144,15 +140,12 @@ const (
 
 // pollVerdict is what a poll came to.
 type pollVerdict struct {
-	Step pollStep
-	// Outcome is the Reason of ConditionUpdatePolled once a poll has ended, Text the rest of its message; Failed is the
-	// Pod of a poll that failed.
-	Outcome, Text string
-	Failed        *registryPod
-	// Polled is when a poll was made that needed no Pod; zero: none was.
-	Polled time.Time
-	// Wait is the time until the verdict may change by the clock alone; 0: never.
-	Wait time.Duration
+	Step    pollStep
+	Outcome string        // the Reason of ConditionUpdatePolled once a poll has ended
+	Text    string        // the rest of its message
+	Failed  *registryPod  // the Pod of a poll that failed
+	Polled  time.Time     // when a poll was made that needed no Pod; zero: none was
+	Wait    time.Duration // until the verdict may change by the clock alone; 0: never
 }
 
 // judgePoll goes on with a poll, or starts the next one. It is asked only while no Pod is missing. calm: nothing else is

@@ -20,19 +20,15 @@ import (
 // Outcome is a Result and what only the caller can do.
 type Outcome struct {
 	olmcore.Result
-	// Connection says what to do with the gRPC client of the CatalogSource. The answer is Input.Connection of the next call.
-	Connection ConnectionRequest
-	// Notify says what depends on a change.
-	Notify Notify
-	// Checkpoint may be handed back in the next Input for this CatalogSource; nil while there is something to do.
-	Checkpoint *olmcore.Checkpoint
+	Connection ConnectionRequest   // what to do with the gRPC client; the answer is Input.Connection of the next call
+	Notify     Notify              // what depends on a change
+	Checkpoint *olmcore.Checkpoint // may be handed back in the next Input for this CatalogSource; nil while there is something to do
 }
 
 // ConnectionRequest is a request about the gRPC client; it may be repeated without harm. The zero value asks for nothing.
 type ConnectionRequest struct {
-	Verb ConnectionVerb
-	// Address is what to dial, host:port; set with ConnectionConnect only.
-	Address string
+	Verb    ConnectionVerb
+	Address string // what to dial, host:port; set with ConnectionConnect only
 }
 
 // ConnectionVerb is what to do with a gRPC client.
@@ -47,10 +43,8 @@ const (
 
 // Notify lists what depends on the catalog's content. The zero value says that it did not change.
 type Notify struct {
-	// InvalidateSnapshot: what was read from this catalog is out of date.
-	InvalidateSnapshot bool
-	// ResolveNamespaces are the namespaces to resolve again, sorted.
-	ResolveNamespaces []string
+	InvalidateSnapshot bool     // what was read from this catalog is out of date
+	ResolveNamespaces  []string // the namespaces to resolve again, sorted
 }
 
 // Reconcile decides what one CatalogSource needs: registry Pods where they can run, the Service, ServiceAccount and
@@ -169,42 +163,33 @@ func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
 
 // Assessment is the decision of Reconcile without objects: for command lines, metrics and tests.
 type Assessment struct {
-	// Recorded is the recorded state, State the one that is observed.
-	Recorded, State State
-	// Pods are all Pods that are, or pretend to be, the catalog's, by name.
-	Pods []PodReport
-	// Replicas is the number of Pods asked for, 0 for an address; Ready is how many of Pods serve now.
-	Replicas, Ready int
-	// Healthy: it serves, or starts for the first time within its deadline. UpstreamHealthy is OLM's answer, which looks at
-	// no Pod's readiness.
-	Healthy, UpstreamHealthy bool
-	// Connected: the gRPC client works, as in OLM's gauge catalogsource_ready, which is zero for idle clients.
-	Connected bool
+	Recorded, State State       // the recorded state, and the one that is observed
+	Pods            []PodReport // all that are, or pretend to be, the catalog's, by name
+	Replicas        int         // the number of Pods asked for, 0 for an address
+	Ready           int         // how many of Pods serve now
+	Healthy         bool        // it serves, or starts for the first time within its deadline
+	UpstreamHealthy bool        // OLM's answer, which looks at no Pod's readiness
+	Connected       bool        // the gRPC client works, as in OLM's gauge catalogsource_ready, which is zero for idle clients
 	// WaitingFor is what is under way, or what holds it up: the Reason and message of ConditionProgressing. Both are empty
 	// when nothing is left to do.
 	WaitingFor, WaitingText string
-	// LastPoll is when the image was polled for the last time, NextPoll when it will be if nothing else is under way then;
-	// zero: never.
-	LastPoll, NextPoll time.Time
-	// Conditions are those that Reconcile would write; their lastTransitionTime is not set.
-	Conditions []metav1.Condition
-	// Diagnostics are all that hold, also those that Reconcile reported before.
-	Diagnostics []olmcore.Diagnostic
-	// NextDeadline is when the decision may change by the clock alone; zero: never.
-	NextDeadline time.Time
+	LastPoll                time.Time            // when the image was polled for the last time; zero: never
+	NextPoll                time.Time            // when it will be if nothing else is under way then; zero: never
+	Conditions              []metav1.Condition   // those that Reconcile would write; their lastTransitionTime is not set
+	Diagnostics             []olmcore.Diagnostic // all that hold, also those that Reconcile reported before
+	NextDeadline            time.Time            // when the decision may change by the clock alone; zero: never
 }
 
 // PodReport is what one Pod is worth and why.
 type PodReport struct {
 	Name, Node string
-	// Serves: it is ready, and has the role that the Service selects. Candidate: it is not selected, and waits to take over.
-	Serves, Candidate, Ready bool
-	Class                    Class
-	// NodeState is what its node looks like, since NodeSince. Both are empty for foreign and terminated Pods.
-	NodeState NodeState
-	NodeSince time.Time
-	// Reason is why a lost Pod is lost, or what holds up an unhealthy one.
-	Reason string
+	Serves     bool // it is ready, and has the role that the Service selects
+	Candidate  bool // it is not selected, and waits to take over
+	Ready      bool
+	Class      Class
+	NodeState  NodeState // what its node looks like; empty for foreign and terminated Pods
+	NodeSince  time.Time // since when
+	Reason     string    // why a lost Pod is lost, or what holds up an unhealthy one
 }
 
 // Assess returns what Reconcile sees. An input that Reconcile refuses gives StateNotAssessed, and the error as a Diagnostic

@@ -95,10 +95,8 @@ type report struct {
 	plan
 	available, progressing, degraded metav1.Condition
 	updatePolled, replicasSpread     *metav1.Condition
-	// before is the recorded state, state what the conditions say.
-	before, state State
-	// lastPoll is when the image was polled for the last time; zero: never.
-	lastPoll time.Time
+	before, state                    State     // the recorded one, and what the conditions say
+	lastPoll                         time.Time // when the image was polled for the last time; zero: never
 }
 
 func newReport(f *facts) *report {

@@ -31,12 +31,9 @@ const annotationTemplate = "olm.catalogImageTemplate"
 
 // TemplateInput is everything Template looks at.
 type TemplateInput struct {
-	// Now is the instant of this call; required.
-	Now time.Time
-	// CatalogSource is the object whose annotation olm.catalogImageTemplate counts; required.
-	CatalogSource *v1alpha1.CatalogSource
-	// ServerVersion is the API server's gitVersion, such as v1.30.2; empty: unknown.
-	ServerVersion string
+	Now           time.Time               // the instant of this call; required
+	CatalogSource *v1alpha1.CatalogSource // the one whose annotation olm.catalogImageTemplate counts; required
+	ServerVersion string                  // the API server's gitVersion, such as v1.30.2; empty: unknown
 }
 
 // Template makes spec.image follow the annotation olm.catalogImageTemplate, in which {kube_major_version},

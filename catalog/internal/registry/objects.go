@@ -80,7 +80,6 @@ func (r *Registry) meta(name string, labels map[string]string) metav1.ObjectMeta
 	}
 }
 
-// ownPullSecrets are those of spec.secrets.
 func ownPullSecrets(cs *v1alpha1.CatalogSource) (names []string) {
 	for _, name := range cs.Spec.Secrets {
 		if name != "" && !slices.Contains(names, name) {
@@ -267,7 +266,6 @@ func (r *Registry) Repair() (actions []olmcore.Action) {
 	return actions
 }
 
-// object is a typed API object.
 type object[T any] interface {
 	*T
 	olmcore.Object

@@ -31,13 +31,11 @@ const (
 
 // PodRequest is one Pod to make.
 type PodRequest struct {
-	// Candidate: the Service does not select it yet.
-	Candidate bool
+	Candidate bool // the Service does not select it yet
 	Purpose   string
 	Attempt   int
-	// Replaces is the UID of the Pod that it replaces, if any.
-	Replaces types.UID
-	Cause    olmcore.Cause
+	Replaces  types.UID // the Pod that it replaces, if any
+	Cause     olmcore.Cause
 }
 
 // Pod returns a new Pod of a name, which had better run on none of the Nodes to avoid.

@@ -60,39 +60,27 @@ const (
 
 // Registry is what the objects of one catalog are made from.
 type Registry struct {
-	// Source is the CatalogSource, the owner of all objects.
-	Source *v1alpha1.CatalogSource
-	// ConfigMap is the content of a source of type configmap or internal, else nil.
-	ConfigMap *corev1.ConfigMap
-	// Restricted gives Pods the security context of the restricted Pod security standard.
-	Restricted bool
-	// Replicas is the number of Pods.
-	Replicas int
-	// SpreadHosts says what the scheduler does about hosts that several replicas would share; empty: they are not spread.
-	SpreadHosts corev1.UnsatisfiableConstraintAction
-	// OPMImage and UtilImage serve catalogs with extractContent, ServerImage those from ConfigMaps.
-	OPMImage, UtilImage, ServerImage string
-	// UserID is the user of restricted Pods; 0 and below: none is set.
-	UserID int64
-	// StartupFailures is how many startup probes may fail.
-	StartupFailures int32
-	// Resources are those of the serving container.
-	Resources corev1.ResourceRequirements
-	// Observed are the objects with the names that the catalog uses.
-	Observed Objects
-	Unread   Unread
+	Source              *v1alpha1.CatalogSource              // the owner of all objects
+	ConfigMap           *corev1.ConfigMap                    // the content of a source of type configmap or internal, else nil
+	Restricted          bool                                 // Pods get the security context of the restricted Pod security standard
+	Replicas            int                                  // the number of Pods
+	SpreadHosts         corev1.UnsatisfiableConstraintAction // of hosts that several replicas would share; empty: they are not spread
+	OPMImage, UtilImage string                               // these serve catalogs with extractContent
+	ServerImage         string                               // this one serves ConfigMaps
+	UserID              int64                                // the user of restricted Pods; 0 and below: none is set
+	StartupFailures     int32                                // how many startup probes may fail
+	Resources           corev1.ResourceRequirements          // those of the serving container
+	Observed            Objects                              // those with the names that the catalog uses
+	Unread              Unread
 
 	// What Complete adds.
 
-	// Needed are the objects that should be.
-	Needed Objects
-	// AccountShared: the ServiceAccount of the catalog's name is not the catalog's.
-	AccountShared bool
+	Needed        Objects // those that should be
+	AccountShared bool    // the ServiceAccount of the catalog's name is not the catalog's
 	pullSecrets   []corev1.LocalObjectReference
 	podSpec       corev1.PodSpec
-	// podHash is that of podSpec, which new Pods carry as a label, contentHash that of what the ConfigMap holds; its
-	// metadata do not matter.
-	podHash, contentHash string
+	podHash       string // that of podSpec, which new Pods carry as a label
+	contentHash   string // that of what the ConfigMap holds; its metadata do not matter
 }
 
 // Complete adds what follows from the fields: the objects and Pods that are needed.
