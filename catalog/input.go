@@ -4,6 +4,8 @@ package catalog
 
 import (
 	"cmp"
+	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -128,4 +132,193 @@ func (in *Input) validate() error {
 		)
 	}
 	return &olmcore.InputError{Field: field, Problem: problem}
+}
+
+// Defaults of Config.
+const (
+	DefaultReplicas                = 1
+	DefaultNodeUnreachableGrace    = 30 * time.Second
+	DefaultNodeNotReadyGrace       = 60 * time.Second
+	DefaultNodeGoneGrace           = 40 * time.Second
+	DefaultMinPollInterval         = 30 * time.Second
+	DefaultConfigMapServerImage    = "quay.io/operator-framework/configmap-operator-registry:latest"
+	DefaultOPMImage                = "quay.io/operator-framework/opm:latest"
+	DefaultUtilImage               = "quay.io/operator-framework/olm:latest"
+	DefaultWorkloadUserID          = 1001
+	DefaultStartupFailureThreshold = 15
+
+	// NoWorkloadUser is the Config.WorkloadUserID that leaves the choice of the user to the image or the platform.
+	NoWorkloadUser = -1
+
+	maxReplicas = 5
+)
+
+// Config holds what is the same for all CatalogSources of a controller. Zero means the Default constant, a negative
+// value is an InputError.
+type Config struct {
+	// Replicas is the number of registry Pods, 1 to 5. The annotation olmcore/replicas of a CatalogSource overrides it.
+	Replicas int
+	// Spread says how several replicas are spread over hosts; empty: SpreadPrefer.
+	Spread Spread
+	// Resources are merged over the requests of OLM (cpu 10m, memory 50Mi). The annotation olmcore/resources, a JSON
+	// ResourceRequirements, is merged over them in turn. They are part of the Pod hash: a change rolls the Pods. What it
+	// points to must not be changed.
+	Resources *corev1.ResourceRequirements
+
+	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node may be silent, not ready, or missing
+	// before its Pods count as lost.
+	NodeUnreachableGrace, NodeNotReadyGrace, NodeGoneGrace time.Duration
+	// ForceDelete says which lost Pods are removed without their kubelet's consent; empty: ForceDeleteNodeLost. The
+	// annotation olmcore/force-delete-policy of a CatalogSource overrides it.
+	ForceDelete ForceDeletePolicy
+	// IgnoreNodes makes Gather leave Nodes alone, for controllers that may not read them.
+	IgnoreNodes bool
+
+	// MinPollInterval is the least time between two polls of an image, whatever spec.updateStrategy asks for.
+	MinPollInterval time.Duration
+
+	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent, ConfigMapServerImage those of the source
+	// types configmap and internal.
+	OPMImage, UtilImage, ConfigMapServerImage string
+	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves the choice to the image or the
+	// platform.
+	WorkloadUserID int64
+	// StartupFailureThreshold is how many startup probes, one each 10 s, may fail before the registry is restarted: large
+	// catalogs need time to load. It is part of the Pod hash. A Pod that is not ready is given up after 10 minutes, or
+	// twice the time that the probes leave.
+	StartupFailureThreshold int32
+	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces; empty: "olm".
+	GlobalCatalogNamespace string
+}
+
+// Spread says how replicas are spread over hosts.
+type Spread string
+
+// Spreads. Zones are always preferred only.
+const (
+	SpreadOff     Spread = "Off"
+	SpreadPrefer  Spread = "Prefer"
+	SpreadRequire Spread = "Require"
+)
+
+// hosts is what the scheduler does about each Spread.
+var hosts = map[Spread]corev1.UnsatisfiableConstraintAction{
+	SpreadOff: "", SpreadPrefer: corev1.ScheduleAnyway, SpreadRequire: corev1.DoNotSchedule,
+}
+
+// ForceDeletePolicy says which Pods are deleted with a grace period of 0. Pods that have finished always are.
+type ForceDeletePolicy string
+
+// Force delete policies. A force delete is only hygiene: no replacement waits for it.
+const (
+	ForceDeleteNever    ForceDeletePolicy = "Never"        // none
+	ForceDeleteNodeGone ForceDeletePolicy = "NodeGoneOnly" // Pods of nodes that are deleted or out of service
+	// ForceDeleteNodeLost: also Pods that are past their deletion time on a node that is unreachable or not ready, and
+	// stuck ones unless their node is known to be healthy.
+	ForceDeleteNodeLost ForceDeletePolicy = "NodeLost"
+	ForceDeleteUpstream ForceDeletePolicy = "Upstream" // also each Pod with the condition DisruptionTarget, as OLM does it
+)
+
+func (p ForceDeletePolicy) known() bool {
+	return p == ForceDeleteNever || p == ForceDeleteNodeGone || p == ForceDeleteNodeLost || p == ForceDeleteUpstream
+}
+
+func (c *Config) validate() error {
+	for _, number := range []struct {
+		field string
+		value int64
+	}{
+		{"NodeUnreachableGrace", int64(c.NodeUnreachableGrace)}, {"NodeNotReadyGrace", int64(c.NodeNotReadyGrace)},
+		{"NodeGoneGrace", int64(c.NodeGoneGrace)}, {"MinPollInterval", int64(c.MinPollInterval)},
+		{"StartupFailureThreshold", int64(c.StartupFailureThreshold)},
+	} {
+		if number.value < 0 {
+			return &olmcore.InputError{Field: "Config." + number.field, Problem: "is negative"}
+		}
+	}
+	_, known := hosts[c.Spread]
+	switch {
+	case c.WorkloadUserID < NoWorkloadUser:
+		return &olmcore.InputError{Field: "Config.WorkloadUserID", Problem: "is negative and not NoWorkloadUser"}
+	case c.Replicas < 0 || c.Replicas > maxReplicas:
+		return &olmcore.InputError{Field: "Config.Replicas", Problem: "is not between 1 and 5"}
+	case c.Spread != "" && !known:
+		return &olmcore.InputError{Field: "Config.Spread", Problem: "is not one of Off, Prefer, Require"}
+	case c.ForceDelete != "" && !c.ForceDelete.known():
+		return &olmcore.InputError{Field: "Config.ForceDelete", Problem: "is not one of Never, NodeGoneOnly, NodeLost, Upstream"}
+	}
+	return nil
+}
+
+// Annotations of a CatalogSource that override Config.
+const (
+	keyReplicas    = olmcore.KeyPrefix + "replicas"
+	keyForceDelete = olmcore.KeyPrefix + "force-delete-policy"
+	keyResources   = olmcore.KeyPrefix + "resources"
+)
+
+// applied returns the Config with its defaults and a CatalogSource's annotations applied, and those of the annotations
+// that cannot be used.
+func (c Config) applied(cs *v1alpha1.CatalogSource) (applied Config, unusable []string) {
+	c.Replicas = cmp.Or(c.Replicas, DefaultReplicas)
+	c.Spread = cmp.Or(c.Spread, SpreadPrefer)
+	c.ForceDelete = cmp.Or(c.ForceDelete, ForceDeleteNodeLost)
+	c.NodeUnreachableGrace = cmp.Or(c.NodeUnreachableGrace, DefaultNodeUnreachableGrace)
+	c.NodeNotReadyGrace = cmp.Or(c.NodeNotReadyGrace, DefaultNodeNotReadyGrace)
+	c.NodeGoneGrace = cmp.Or(c.NodeGoneGrace, DefaultNodeGoneGrace)
+	c.MinPollInterval = min(cmp.Or(c.MinPollInterval, DefaultMinPollInterval), maxPollInterval)
+	c.OPMImage = cmp.Or(c.OPMImage, DefaultOPMImage)
+	c.UtilImage = cmp.Or(c.UtilImage, DefaultUtilImage)
+	c.ConfigMapServerImage = cmp.Or(c.ConfigMapServerImage, DefaultConfigMapServerImage)
+	c.WorkloadUserID = cmp.Or(c.WorkloadUserID, DefaultWorkloadUserID)
+	c.StartupFailureThreshold = cmp.Or(c.StartupFailureThreshold, DefaultStartupFailureThreshold)
+	c.GlobalCatalogNamespace = cmp.Or(c.GlobalCatalogNamespace, "olm")
+	resources := corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: *resource.NewMilliQuantity(10, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(50<<20, resource.BinarySI),
+	}}
+	if c.Resources != nil {
+		mergeResources(&resources, c.Resources)
+	}
+	c.Resources = &resources
+
+	if text, ok := cs.Annotations[keyReplicas]; ok {
+		if len(text) == 1 && text[0] >= '1' && text[0] <= '0'+maxReplicas {
+			c.Replicas = int(text[0] - '0')
+		} else {
+			unusable = append(unusable, keyReplicas)
+		}
+	}
+	if text, ok := cs.Annotations[keyForceDelete]; ok {
+		if policy := ForceDeletePolicy(text); policy.known() {
+			c.ForceDelete = policy
+		} else {
+			unusable = append(unusable, keyForceDelete)
+		}
+	}
+	if text := cs.Annotations[keyResources]; text != "" {
+		var own corev1.ResourceRequirements
+		if json.Unmarshal([]byte(text), &own) == nil {
+			mergeResources(&resources, &own)
+		} else {
+			unusable = append(unusable, keyResources)
+		}
+	}
+	return c, unusable
+}
+
+func mergeResources(into, from *corev1.ResourceRequirements) {
+	from = from.DeepCopy()
+	maps.Copy(into.Requests, from.Requests)
+	if into.Limits == nil && len(from.Limits) > 0 {
+		into.Limits = corev1.ResourceList{}
+	}
+	maps.Copy(into.Limits, from.Limits)
+	into.Claims = append(into.Claims, from.Claims...)
+}
+
+// deadline is how long a Pod may be on its node, or since its creation, without becoming ready. It leaves room for twice
+// the startup probes, those of a day at most.
+func (c *Config) deadline() time.Duration {
+	const least, mostProbes = 10 * time.Minute, 24 * 60 * 60 / registry.StartupPeriod
+	return max(least, 2*registry.StartupPeriod*time.Second*time.Duration(min(c.StartupFailureThreshold, mostProbes)))
 }

@@ -243,6 +243,9 @@ var reconcileCases = map[string]func(*catalog.Input){
 		in.Pods.Items = nil
 	},
 	"three replicas are asked for": func(in *catalog.Input) { in.CatalogSource.Annotations = map[string]string{"olmcore/replicas": "3"} },
+	"the Pod that was refused is not needed any more": func(in *catalog.Input) {
+		in.LastRun = olmcore.LastResults{{Kind: "Pod", Namespace: "olm", Name: "cool-2fnkoshaj3"}: {Class: olmcore.Forbidden, Message: "exceeded quota"}}
+	},
 	"the Pod is refused": func(in *catalog.Input) {
 		in.Pods.Items = nil
 		in.LastRun = olmcore.LastResults{{Kind: "Pod", Namespace: "olm", Name: "cool-w4nrrin4qx"}: {Class: olmcore.Forbidden, Message: "exceeded quota"}}
