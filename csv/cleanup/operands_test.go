@@ -38,6 +38,11 @@ func TestWhyOperandsStayIsSaid(t *testing.T) {
 			in.Deployments.Items, in.Operands = nil, operandsOf(cool("one", "example.com/x"))
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(cool("one")): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: now, Last: now}}
 		},
+		"cleanup stage Operands: waiting for 1 object(s): Cool.example.com ns/one (Terminating, held by example.com/a, example.com/b)": func(in *cleanup.Input) {
+			held := cool("one", "example.com/b", "example.com/a")
+			held.SetDeletionTimestamp(ago(time.Second))
+			in.Operands = operandsOf(held)
+		},
 	} {
 		in := leaving()
 		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
@@ -58,6 +59,23 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 		require.Equal(t, *want, after.Status)
 		in.ClusterServiceVersion = after
 		require.Equal(t, cleanup.ModeSuperseded, reconciled(t, in).Mode)
+	}
+}
+
+// TestTheStatusFollowsEveryFiveSeconds, and at once in the beginning.
+func TestTheStatusFollowsEveryFiveSeconds(t *testing.T) {
+	for updated, follows := range map[*metav1.Time]map[reason]bool{
+		ago(time.Second):     {"InstallSucceeded": true, "WaitingOnCleanup": false},
+		ago(5 * time.Second): {"InstallSucceeded": true, "WaitingOnCleanup": true},
+		nil:                  {"InstallSucceeded": true, "WaitingOnCleanup": true},
+	} {
+		for why, want := range follows {
+			in := leaving()
+			hold(in.ClusterServiceVersion, deleting, why, "words", time.Minute)
+			in.ClusterServiceVersion.Status.LastUpdateTime, in.ClusterObjects.Items = updated, belongings()[:1]
+			_, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
+			require.Equal(t, want, written, "%s %s", why, updated)
+		}
 	}
 }
 

@@ -347,6 +347,18 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 	}
 }
 
+// TestWhatWillNotPassByItselfIsSaid when its next try is due.
+func TestWhatWillNotPassByItselfIsSaid(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
+	for class, says := range map[olmcore.ErrorClass]bool{olmcore.Forbidden: true, olmcore.Webhook: true, olmcore.Transient: false, olmcore.Conflict: false} {
+		in := leaving()
+		in.Deployments.Items, in.ClusterObjects.Items, in.ClusterServiceVersion.DeletionTimestamp = nil, []olmcore.Object{role}, ago(10*time.Minute)
+		in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: class, Message: "no", Count: 1, First: ago(time.Minute).Time, Last: ago(time.Minute).Time}}
+		said := slices.ContainsFunc(reconciled(t, in).Diagnostics, func(d olmcore.Diagnostic) bool { return d.Reason == cleanup.ReasonCleanupBlocked })
+		require.Equal(t, says, said, class)
+	}
+}
+
 // TestOneFailureStopsNothingElse: the outcomes of some deletions change nothing about those of the others of their
 // stage.
 func TestOneFailureStopsNothingElse(t *testing.T) {

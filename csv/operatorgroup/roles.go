@@ -49,9 +49,15 @@ func clusterRoles(in *Input) []olmcore.Action {
 			apis = append(apis, group.Provided(c)...)
 		}
 	}
+	hashes := make([]string, 0, len(apis))
+	for _, a := range apis {
+		hashes = append(hashes, a.Hash())
+	}
+	slices.Sort(hashes)
+	hashes = slices.Compact(hashes)
 	var actions []olmcore.Action
 	for _, suffix := range roleSuffixes {
-		desired := desiredRole(g, apis, suffix)
+		desired := desiredRole(g, hashes, suffix)
 		have, exists := owned.Find(in.ClusterRoles.Items, "", desired.Name)
 		switch {
 		case !exists:
@@ -75,21 +81,18 @@ func clusterRoles(in *Input) []olmcore.Action {
 	return actions
 }
 
-func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) *rbacv1.ClusterRole {
+func desiredRole(g *operatorsv1.OperatorGroup, hashes []string, suffix string) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: roleName(g, suffix), Labels: owned.ByGroup(g).Labels()},
 	}
 	role.Labels[olmcore.LabelManaged] = "true"
-	keys := sets.New[string]()
-	for _, a := range apis {
-		keys.Insert(aggregatePrefix + a.Hash() + "-" + suffix)
+	var selectors []metav1.LabelSelector
+	for _, hash := range hashes {
+		selectors = append(selectors, metav1.LabelSelector{MatchLabels: map[string]string{aggregatePrefix + hash + "-" + suffix: "true"}})
 	}
-	for _, key := range sets.List(keys) {
-		if role.AggregationRule == nil {
-			role.AggregationRule = &rbacv1.AggregationRule{}
-		}
-		role.AggregationRule.ClusterRoleSelectors = append(role.AggregationRule.ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{key: "true"}})
+	if len(selectors) > 0 {
+		role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: selectors}
 	}
 	return role
 }
