@@ -386,6 +386,7 @@ func TestWhichRolesCount(t *testing.T) {
 			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 			s.ClusterPermissions, s.Permissions = s.Permissions, nil
 		}), false},
+		"an aggregated role that has its rules":   {pods, aggregated(pods), true},
 		"an aggregated ClusterRole without rules": {pods, aggregated(), true},
 		"an aggregated ClusterRole with rules":    {pods, aggregated(rule("list", "", "pods")), false},
 		"an aggregated ClusterRole takes in another one": {pods, func(in *csv.Input) {

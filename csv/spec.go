@@ -172,8 +172,8 @@ func webhookRuleError(_ int, r admissionregistrationv1.RuleWithOperations) strin
 
 func isWebhookConfiguration(resource string) bool {
 	name, _, _ := strings.Cut(resource, "/")
-	name = strings.TrimSuffix(strings.ToLower(name), "s")
-	return name == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
+	singular := strings.TrimSuffix(strings.ToLower(name), "s")
+	return name == "*" || singular == "mutatingwebhookconfiguration" || singular == "validatingwebhookconfiguration"
 }
 
 // unknownModes names the install modes that the API does not have.

@@ -54,13 +54,10 @@ func Grants(
 	named, clusterNamed := owned.ByName(roles, c.Namespace), owned.ByName(clusterRoles, "")
 	clusterRules := func(name string) []rbacv1.PolicyRule {
 		role := clusterNamed[name]
-		switch {
-		case role == nil || goesWithAnother(c, &role.ObjectMeta):
+		if role == nil || goesWithAnother(c, &role.ObjectMeta) {
 			return nil
-		case len(role.Rules) == 0 && role.AggregationRule != nil:
-			return aggregate(role, clusterRoles)
 		}
-		return role.Rules
+		return rulesOf(role, clusterRoles)
 	}
 	return func(a Account) (g Granted) {
 		for _, b := range clusterBindings {
@@ -91,17 +88,17 @@ func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
 	return owned.ByAnother(m.OwnerReferences, c.UID)
 }
 
-// aggregate computes what the API server has not written into an aggregated ClusterRole yet.
-func aggregate(whole *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
-	var union []rbacv1.PolicyRule
-	for _, selector := range Selectors(whole) {
-		for _, role := range roles {
-			if role.Name != whole.Name && selector.Matches(labels.Set(role.Labels)) {
-				union = append(union, role.Rules...)
+// rulesOf returns the rules of a ClusterRole, and what the API server has not written into it yet.
+func rulesOf(role *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
+	rules := slices.Clip(role.Rules)
+	for _, selector := range Selectors(role) {
+		for _, part := range roles {
+			if part.Name != role.Name && selector.Matches(labels.Set(part.Labels)) {
+				rules = append(rules, part.Rules...)
 			}
 		}
 	}
-	return union
+	return rules
 }
 
 // Selectors returns what an aggregated ClusterRole whose rules the API server has not written yet selects.
