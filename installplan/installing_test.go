@@ -421,6 +421,32 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestHalfMadeVersionIsFinished: a plan that no Subscription refers to is tried again, too, while its version exists and
+// was not set up; later versions wait for what it has not applied.
+func TestHalfMadeVersionIsFinished(t *testing.T) {
+	phase := func(phase v1alpha1.ClusterServiceVersionPhase) func(*v1alpha1.ClusterServiceVersion) {
+		return func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = phase }
+	}
+	for name, c := range map[string]struct {
+		applied v1alpha1.StepStatus
+		change  func(*v1alpha1.ClusterServiceVersion)
+		want    installplan.State
+	}{
+		"without a phase":     {Created, phase(v1alpha1.CSVPhaseNone), installplan.StateRetried},
+		"pending":             {Created, phase(v1alpha1.CSVPhasePending), installplan.StateRetried},
+		"set up":              {Created, phase(v1alpha1.CSVPhaseSucceeded), installplan.StateFailed},
+		"another one":         {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Name = "a.v2" }, installplan.StateFailed},
+		"a copy":              {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }, installplan.StateFailed},
+		"one that goes":       {Created, func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }, installplan.StateFailed},
+		"nothing was applied": {Unknown, phase(v1alpha1.CSVPhaseNone), installplan.StateFailed},
+	} {
+		p := Plan(Failed, []*v1alpha1.Step{WithStatus(c.applied, CSVStep("a.v1"))}, func(p *v1alpha1.InstallPlan) {
+			p.Status.Conditions = []v1alpha1.InstallPlanCondition{{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, LastTransitionTime: Ago(10 * time.Minute)}}
+		})
+		require.Equal(t, c.want, assess(t, input(p, with(CSV("a.v1", c.change)))).State, name)
+	}
+}
+
 // TestWhichFailedPlansStartAgain: which of them start again, and which say anything.
 func TestWhichFailedPlansStartAgain(t *testing.T) {
 	binding := Step("", "rbac.authorization.k8s.io", "v1", "RoleBinding", "x", `{"metadata":{"name":"x"},"roleRef":{"kind":"Role","name":"new"}}`)
