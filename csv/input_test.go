@@ -224,17 +224,6 @@ func TestWhatCannotBeDoneWithoutIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "everything about a ClusterServiceVersion")
 }
 
-// TestAPredecessorsConditionThatWasNotRead holds the upgrade.
-func TestAPredecessorsConditionThatWasNotRead(t *testing.T) {
-	in := input(pending, "RequirementsUnknown", "requirements not yet checked")
-	predecessorOf(&in, replacing)
-	unread(&in.OperatorConditions)
-	out, err := outcome(in)
-	require.NoError(t, err)
-	require.Empty(t, out.Actions)
-	require.Equal(t, "the list of OperatorConditions was not read, so nothing is decided", out.Diagnostics[0].Message)
-}
-
 // TestACleanUpWaitsForWhatWasNotRead: of a kind that it looks for, and of the custom resources themselves.
 func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 	for name, without := range map[string]string{"cluster objects": "ClusterRole", "operands": "Cool", "the group": "OperatorGroup"} {

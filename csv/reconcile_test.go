@@ -62,6 +62,13 @@ func run(t *testing.T, rows map[string]row) {
 // after it.
 const hourOn = 15 * time.Second
 
+func notRead(in csv.Input, list string) olmcore.Result {
+	return olmcore.Result{RequeueAfter: 5 * time.Second, Diagnostics: []olmcore.Diagnostic{{
+		Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
+		Message: "the list of " + list + " was not read, so nothing is decided",
+	}}}
+}
+
 func nothing(csv.Input) olmcore.Result { return olmcore.Result{} }
 
 func to(phase phaseName, why reason, message string) func(csv.Input) olmcore.Result {
@@ -126,6 +133,8 @@ func TestNoneAndPending(t *testing.T) {
 			in.ClusterServiceVersion.Status.RequirementStatus = metReport()
 			unmet(in.ClusterServiceVersion.Status.RequirementStatus)
 		}, after(hourOn, nothing)},
+		"the predecessor's condition was not read": {unjudged, func(in *csv.Input) { predecessorOf(in, replacing); unread(&in.OperatorConditions) },
+			func(in csv.Input) olmcore.Result { return notRead(in, "OperatorConditions") }},
 		"the predecessor is not upgradeable": {unjudged, func(in *csv.Input) {
 			predecessorOf(in, replacing)
 			said := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v0"}}
@@ -266,10 +275,7 @@ func TestGates(t *testing.T) {
 		"the group's gates do not hold a CSV that is being replaced": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.OperatorGroups.Items = nil; successorOf(in, succeeded) },
 			to(deleting, "Replaced", "has been replaced by a newer ClusterServiceVersion that has successfully installed.")},
 		"what was not read is not absent": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, func(in csv.Input) olmcore.Result {
-			return olmcore.Result{RequeueAfter: 5 * time.Second, Diagnostics: []olmcore.Diagnostic{{
-				Severity: olmcore.Warning, Reason: csv.ReasonNotObserved, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
-				Message: "the list of OperatorGroups was not read, so nothing is decided",
-			}}}
+			return notRead(in, "OperatorGroups")
 		}},
 	})
 }

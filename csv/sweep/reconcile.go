@@ -18,6 +18,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// Reasons of this package's Diagnostics and Causes.
+const (
+	// ReasonOrphaned: an object belongs to a ClusterServiceVersion or an OperatorGroup that does not exist any more.
+	// Delete it, or set Config.SweepDelete.
+	ReasonOrphaned = "Orphaned"
+	// ReasonNotObserved: a list was not read, so nothing is swept. Give the caller access to the kind that it names.
+	ReasonNotObserved = "NotObserved"
+)
+
 const (
 	// minAge is how old an object must be before it counts as an orphan: its owner may be on its way into a cache.
 	minAge = 10 * time.Minute
