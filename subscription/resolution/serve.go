@@ -42,7 +42,7 @@ func (s *service) serve() {
 // look looks for a solution once. true: Subscriptions were left out, and there may be one now.
 func (s *service) look() (again bool) {
 	share := s.limits.share()
-	answer := s.Solver.Decide(s.question(), &share)
+	answer := s.Solver.Decide(s.Question(), &share)
 	s.limits.spent += share.Spent
 	switch answer.Verdict {
 	case search.Satisfiable:
@@ -55,7 +55,7 @@ func (s *service) look() (again bool) {
 	case search.Exhausted:
 		return s.leaveOutTooHard()
 	}
-	found, _ := s.Solver.Reasons(s.question(), answer.Conflict, &s.limits.explaining)
+	found, _ := s.Solver.Reasons(s.Question(), answer.Conflict, &s.limits.explaining)
 	switch {
 	case len(found.Rules) == 0:
 		return s.leaveOutTooHard()
@@ -65,10 +65,6 @@ func (s *service) look() (again bool) {
 	core := explain.CoreOf(&s.View, found)
 	s.limits.explaining.Spent += s.TakeSteps(0)
 	return s.leaveOut(core, found)
-}
-
-func (s *service) question() search.Question {
-	return search.Question{Problem: s.Problem, Scope: s.Scope}
 }
 
 // done takes a solution, unless no Subscription is left that it is for, or the policy does not let the others go on.
@@ -125,7 +121,7 @@ func (s *service) leaveOutTooHard() bool {
 		return s.leaveOut(explain.GivenUp(&s.View, rest, s.limits.steps), search.Contradiction{})
 	}
 	share := s.limits.shareOf(len(rest))
-	undecided, contradicts, spent := search.OneByOne(s.question(), share)
+	undecided, contradicts, spent := search.OneByOne(s.Question(), share)
 	s.limits.spent += spent
 	if len(undecided) == 0 {
 		if contradicts == nil {

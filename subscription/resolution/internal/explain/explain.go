@@ -252,8 +252,8 @@ func (v *View) target(s *model.Subscription) model.Ref {
 	return v.Targets[s.Index]
 }
 
-// question is the search for everything that takes part.
-func (v *View) question() search.Question {
+// Question is the search for everything that takes part.
+func (v *View) Question() search.Question {
 	return search.Question{Problem: v.Problem, Scope: v.Scope}
 }
 

@@ -63,7 +63,7 @@ func pinnedOut(p *View, s *model.Subscription) HeldBack {
 // those together with what earlier Subscriptions keep.
 func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.Budget) HeldBack {
 	h := HeldBack{Subscription: s.Object.Name, Candidate: candidate.Entry.Name}
-	q := p.question()
+	q := p.Question()
 	q.Demands = &search.Demands{Hard: s, Candidate: candidate}
 	found, verdict := p.Solver.Reasons(q, nil, budget)
 	if verdict == search.Satisfiable {
