@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -302,13 +301,6 @@ func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
 	}
 }
 
-// TestAClusterWithoutNodes is none in which all nodes fail.
-func TestAClusterWithoutNodes(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	out := reconcile(t, base, func(in *catalog.Input) { in.Nodes.Items = nil })
-	require.Equal(t, []string{"create a Pod NodeGone", "delete " + base.Pods.Items[0].Name + " NodeGone"}, done(out))
-}
-
 // TestWhenDisruptionIsPartialOrTotal: replacements are limited from three nodes and 55 % on, and stop when none is left.
 // Entries that are no node count for nothing.
 func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
@@ -341,20 +333,6 @@ func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 			got += " MassDisruption"
 		}
 		require.Equal(t, test.want, got, "%d of %d", test.bad, test.good+test.bad)
-	}
-}
-
-// TestPodsThatDoNotServeAreNotAvailable: OLM calls them healthy, and Subscriptions believe it.
-func TestPodsThatDoNotServeAreNotAvailable(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	for reason, cause := range map[string]string{
-		"ErrImagePull": catalog.ReasonImagePullFailed, "ImagePullBackOff": catalog.ReasonImagePullFailed, "InvalidImageName": catalog.ReasonImagePullFailed,
-		"CrashLoopBackOff": catalog.ReasonCrashLooping, "CreateContainerConfigError": catalog.ReasonCrashLooping,
-	} {
-		out := reconcile(t, base, func(in *catalog.Input) { waiting(in, reason) })
-		status, _ := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
-		require.Equal(t, metav1.ConditionFalse, meta.FindStatusCondition(status.Status.Conditions, "Available").Status)
-		require.Equal(t, cause, meta.FindStatusCondition(status.Status.Conditions, "Degraded").Reason)
 	}
 }
 

@@ -108,21 +108,6 @@ func TestWhichPodsAreForceDeleted(t *testing.T) {
 	}
 }
 
-// TestAForceDeleteWaitsForTheDeletionTime for its node's grace is looked at again when that is over.
-func TestAForceDeleteWaitsForTheDeletionTime(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	out := reconcile(t, base, func(in *catalog.Input) {
-		terminating(in, time.Hour)
-		setNode(in, corev1.ConditionUnknown, 10*time.Second)
-	})
-	require.Equal(t, 20*time.Second, out.RequeueAfter)
-	out = reconcile(t, base, func(in *catalog.Input) {
-		silence(in, time.Hour)
-		terminating(in, -10*time.Second)
-	})
-	require.Equal(t, 10*time.Second, out.RequeueAfter)
-}
-
 // TestWhenManyNodesFailPodsAreForceDeletedOneAtATime: while many nodes are down, one Pod is forced in one decision, and
 // only where its node is known to be lost.
 func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
@@ -224,20 +209,4 @@ func TestPodsThatDoNotStartAreRemoved(t *testing.T) {
 	} {
 		require.Equal(t, test.want, gone(reconcile(t, base, test.change)), name)
 	}
-}
-
-// TestAPromotedCandidateIsNotForceDeleted: OLM's policy deletes what is a target of disruption, but not in the decision
-// that makes it serve.
-func TestAPromotedCandidateIsNotForceDeleted(t *testing.T) {
-	base := converged(t, catalog.Config{ForceDelete: catalog.ForceDeleteUpstream}, cool())
-	in := invariant.Clone(base)
-	waiting(&in, "ImagePullBackOff")
-	addPod(&in, "cool-zz", func(p *corev1.Pod) {
-		*p = *base.Pods.Items[0].DeepCopy()
-		p.Name, p.UID = "cool-zz", "zz"
-		candidate(p)
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
-	})
-	out := answer(t, in)
-	require.Equal(t, []string{"update cool-zz CandidateReady"}, done(out))
 }

@@ -190,19 +190,6 @@ func TestSecretsReachTheServiceAccount(t *testing.T) {
 	require.Equal(t, want, in.Pods.Items[0].Spec.ImagePullSecrets)
 }
 
-// TestTheServiceIsRepairedWhileACandidateStarts, which may take ten minutes.
-func TestTheServiceIsRepairedWhileACandidateStarts(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	out := reconcile(t, base, pollAgo(time.Minute, func(in *catalog.Input) {
-		probe(func(p *corev1.Pod) { unready(p) })(in)
-		in.Services.Items = nil
-	}))
-	require.True(t, slices.ContainsFunc(out.Actions, func(a olmcore.Action) bool {
-		verb, target, _ := a.Describe()
-		return verb == olmcore.VerbCreate && target.Kind == "Service"
-	}))
-}
-
 // TestTwoCatalogsNeverFightOverAService: a.b and a-b want a Service of the same name. The first has it; the second says so,
 // and touches nothing.
 func TestTwoCatalogsNeverFightOverAService(t *testing.T) {

@@ -396,16 +396,6 @@ func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 	require.Empty(t, done(out), "the first replacement is not ready yet")
 }
 
-func TestWithoutNodesAnEvictionByTheNodeControllerCounts(t *testing.T) {
-	base := converged(t, catalog.Config{IgnoreNodes: true}, cool())
-	out := reconcile(t, base, func(in *catalog.Input) {
-		terminating(in, -time.Second)
-		disrupted(in)
-		in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = "DeletionByTaintManager"
-	})
-	require.Equal(t, []string{"create a Pod Evicted", "delete " + base.Pods.Items[0].Name + " Evicted"}, done(out))
-}
-
 func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	out := reconcile(t, base, func(in *catalog.Input) {
@@ -454,24 +444,6 @@ func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
 	}
 	require.Equal(t, []types.NamespacedName{coolKey}, catalog.Affected(pod("cool-w4nrrin4qx")), "its name may be free again")
 	require.Equal(t, []types.NamespacedName{{Namespace: "olm"}}, catalog.Affected(pod("a-catalog-with-a-name-that-is-as-long-as-can-w4nrrin4qx")))
-}
-
-// TestANodeInDoubtDecidesNothingYet: while its grace lasts, a replacement that starts is kept, and nothing is forced off
-// it.
-func TestANodeInDoubtDecidesNothingYet(t *testing.T) {
-	base := converged(t, catalog.Config{}, cool())
-	for seconds, want := range map[int][]string{29: {"create a Pod Overdue"}, 30: {"create a Pod Overdue", "delete " + base.Pods.Items[0].Name + " Overdue"}} {
-		out := reconcile(t, base, func(in *catalog.Input) {
-			terminating(in, time.Hour)
-			setNode(in, corev1.ConditionUnknown, time.Duration(seconds)*time.Second)
-		})
-		require.Equal(t, want, done(out), "silent for %d s", seconds)
-	}
-	out := reconcile(t, base, func(in *catalog.Input) {
-		setNode(in, corev1.ConditionUnknown, 10*time.Second)
-		addPod(in, "cool-zz", unready)
-	})
-	require.Empty(t, done(out), "the node of the Pod that serves came back and fails again")
 }
 
 // TestANodeWithinItsGraceChangesNoDecision: as long as the grace of one node lasts, Pods are decided about as if the node

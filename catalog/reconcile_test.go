@@ -274,6 +274,44 @@ var reconcileCases = map[string]func(*catalog.Input){
 	"a registry at an address that is not connected": edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry.example:50051" }),
 	"an address that cannot be dialled":              edited(func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "foo.com" }),
 
+	// Pods and nodes in doubt.
+	"a Pod stuck on a node silent for 29s is not forced": func(in *catalog.Input) {
+		terminating(in, time.Hour)
+		setNode(in, corev1.ConditionUnknown, 29*time.Second)
+	},
+	"a Pod stuck on a node silent for 30s is forced": func(in *catalog.Input) {
+		terminating(in, time.Hour)
+		setNode(in, corev1.ConditionUnknown, 30*time.Second)
+	},
+	"a node that came back and fails again": func(in *catalog.Input) {
+		setNode(in, corev1.ConditionUnknown, 10*time.Second)
+		addPod(in, "cool-zz", unready)
+	},
+	"a force delete waits for the deletion time": func(in *catalog.Input) { silence(in, time.Hour); terminating(in, -10*time.Second) },
+	"without nodes an eviction by the node controller counts": func(in *catalog.Input) {
+		in.Config.IgnoreNodes, in.Nodes = true, olmcore.Observed[*corev1.Node]{}
+		evicted(in, "DeletionByTaintManager")
+	},
+	"a cluster without nodes":                  func(in *catalog.Input) { in.Nodes.Items = nil },
+	"ErrImagePull is no service":               func(in *catalog.Input) { waiting(in, "ErrImagePull") },
+	"InvalidImageName is no service":           func(in *catalog.Input) { waiting(in, "InvalidImageName") },
+	"CreateContainerConfigError is no service": func(in *catalog.Input) { waiting(in, "CreateContainerConfigError") },
+	"ImagePullBackOff is no service":           func(in *catalog.Input) { waiting(in, "ImagePullBackOff") },
+	"CrashLoopBackOff is no service":           func(in *catalog.Input) { waiting(in, "CrashLoopBackOff") },
+	"a candidate that takes over is not force-deleted": func(in *catalog.Input) {
+		in.Config.ForceDelete = catalog.ForceDeleteUpstream
+		addPod(in, "cool-zz", func(p *corev1.Pod) {
+			candidate(p)
+			p.Spec.NodeName = in.Pods.Items[0].Spec.NodeName
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+		})
+		waiting(in, "ImagePullBackOff")
+	},
+	"the Service is repaired while a candidate starts": pollAgo(time.Minute, func(in *catalog.Input) {
+		probe(func(p *corev1.Pod) { unready(p) })(in)
+		in.Services.Items = nil
+	}),
+
 	// Faults of OLM, one case each for those that have no test of their own elsewhere, and then what OLM's own tests damage.
 	//
 	// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
