@@ -4,7 +4,6 @@ package subscription
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -43,19 +42,18 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 		if s.DeletionTimestamp == nil || !slices.Contains(s.Finalizers, Finalizer) {
 			continue
 		}
-		var names []string
-		for _, p := range n.wantedOnlyBy(s) {
-			names = append(names, p.Name)
+		plans := n.wantedOnlyBy(s)
+		for _, p := range plans {
 			doomed[p.Name] = doomed[p.Name] || p.DeletionTimestamp == nil && p.UID != ""
 		}
 		left := s.DeletionTimestamp.Add(deletionGrace).Sub(n.now)
 		switch {
-		case len(names) > 0 && left > 0:
+		case len(plans) > 0 && left > 0:
 			out.Requeue(min(left, deletionRecheck))
 			continue
-		case len(names) > 0:
+		case len(plans) > 0:
 			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonDeletionGivenUp, olmcore.RefOf(s), "metadata.finalizers",
-				"InstallPlans %s could not be deleted within 5 minutes", strings.Join(names, ", ")))
+				"InstallPlans %s could not be deleted within 5 minutes", relation.Names(plans)))
 		}
 		after := s.DeepCopy()
 		after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })

@@ -37,12 +37,8 @@ func EffectiveConfig(subs []*v1alpha1.Subscription, namespace, csv string) (*v1a
 		})
 		var said []olmcore.Diagnostic
 		if len(owners) > 1 {
-			names := make([]string, len(owners))
-			for i, s := range relation.Sorted(owners) {
-				names[i] = s.Name
-			}
 			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(oldest), "status.installedCSV",
-				"Subscriptions %s have installed CSV %s; spec.config of %s counts", strings.Join(names, ", "), csv, oldest.Name))
+				"Subscriptions %s have installed CSV %s; spec.config of %s counts", relation.Names(owners), csv, oldest.Name))
 		}
 		if oldest.Spec == nil {
 			return nil, said

@@ -3,6 +3,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -63,24 +64,25 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 		return nil, &olmcore.InputError{Field: "namespace", Problem: "is no label value: " + err.Error()}
 	}
 	var all []olmcore.Object
-	for _, kind := range labelledKinds {
-		if kind.here {
-			objects, err := olmcore.ObserveKind(ctx, r, kind.GroupVersionKind, namespace, nil)
-			if err != nil {
-				return nil, err
+	read := func(kind schema.GroupVersionKind, where string, selector k8slabels.Selector) error {
+		objects, err := olmcore.ObserveKind(ctx, r, kind, where, selector)
+		for _, o := range objects.Items {
+			if where == namespace || o.GetNamespace() != namespace { // else it was found
+				all = append(all, o)
 			}
-			all = append(all, objects.Items...)
+		}
+		return err
+	}
+	for _, kind := range labelledKinds {
+		var errHere, errElsewhere error
+		if kind.here {
+			errHere = read(kind.GroupVersionKind, namespace, nil)
 		}
 		if kind.elsewhere {
-			objects, err := olmcore.ObserveKind(ctx, r, kind.GroupVersionKind, "", k8slabels.NewSelector().Add(*owned))
-			if err != nil {
-				return nil, err
-			}
-			for _, o := range objects.Items {
-				if o.GetNamespace() != namespace { // else it was found
-					all = append(all, o)
-				}
-			}
+			errElsewhere = read(kind.GroupVersionKind, "", k8slabels.NewSelector().Add(*owned))
+		}
+		if err := cmp.Or(errHere, errElsewhere); err != nil {
+			return nil, err
 		}
 	}
 	byName, names := relation.ByName(csvs), []string(nil)

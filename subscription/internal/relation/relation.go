@@ -183,3 +183,12 @@ func ValidateNames(field string, list []olmcore.Object) error {
 	}
 	return nil
 }
+
+// Names returns the names of objects, sorted and joined.
+func Names[O olmcore.Object](list []O) string {
+	names := make([]string, len(list))
+	for i, o := range Sorted(list) {
+		names[i] = o.GetName()
+	}
+	return strings.Join(names, ", ")
+}
