@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,116 +47,47 @@ func publishing(stage subscription.Stage) func(*v1alpha1.Subscription) {
 // TestStagesBetweenTwoObservations is the whole matrix: the stage that was known and the plan that is there, to the
 // transitions in between.
 func TestStagesBetweenTwoObservations(t *testing.T) {
-	type plan = func() *v1alpha1.InstallPlan
-	none := plan(func() *v1alpha1.InstallPlan { return nil })
-	n := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "") })
-	p := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Planning") })
-	a := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "RequiresApproval", manual(1)) })
-	automaticI := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Installing", started(20)) })
-	manualI := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Installing", manual(2), started(20)) })
-	c := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", started(20), done(30)) })
-	manualC := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", manual(2), started(20), done(30)) })
-	f := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", started(20), failed(30)) })
-	manualF := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", manual(2), started(20), failed(30)) })
-	unknown := plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Melting") })
-
+	plans := map[string]*v1alpha1.InstallPlan{
+		"gone": nil, "new": newPlan("p", ""), "planning": newPlan("p", "Planning"), "asking": newPlan("p", "RequiresApproval", manual(1)),
+		"installing":              newPlan("p", "Installing", started(20)),
+		"installing-after-asking": newPlan("p", "Installing", manual(2), started(20)),
+		"complete":                newPlan("p", "Complete", started(20), done(30)),
+		"complete-after-asking":   newPlan("p", "Complete", manual(2), started(20), done(30)),
+		"complete-before":         newPlan("p", "Complete", started(3)),
+		"failed":                  newPlan("p", "Failed", started(20), failed(30)),
+		"failed-after-asking":     newPlan("p", "Failed", manual(2), started(20), failed(30)),
+		"failed-before":           newPlan("p", "Failed", started(3), failed(9)),
+		"unknown":                 newPlan("p", "Melting"),
+	}
+	table, err := os.ReadFile("testdata/stages.table")
+	require.NoError(t, err)
 	cells := map[string]bool{}
-	for name, tc := range map[string]struct {
-		from       subscription.Stage
-		plan       plan
-		want, gaps string
-	}{
-		"no plan, new":                     {"NoPlan", n, "->N", ""},
-		"no plan, planning":                {"NoPlan", p, "->N:Proven N>P", ""},
-		"no plan, waiting for approval":    {"NoPlan", a, "->N:Proven N>A", ""},
-		"no plan, installing unasked":      {"NoPlan", automaticI, "->N:Proven N>I", ""},
-		"no plan, installing after asking": {"NoPlan", manualI, "->N:Proven N>A:Inferred A>I", ""},
-		"no plan, complete unasked":        {"NoPlan", c, "->N:Proven N>I:Proven I>C", ""},
-		"no plan, complete after asking":   {"NoPlan", manualC, "->N:Proven N>A:Inferred A>I:Proven I>C", ""},
-		"no plan, failed unasked":          {"NoPlan", f, "->N:Proven N>I:Proven I>F", ""},
-		"no plan, failed after asking":     {"NoPlan", manualF, "->N:Proven N>A:Inferred A>I:Proven I>F", ""},
-		"no plan, missing":                 {"NoPlan", none, "->M", "DeletedBeforeObserved"},
-		"new, new":                         {"NotYetReconciled", n, "", ""},
-		"new, failed after asking":         {"NotYetReconciled", manualF, "N>A:Inferred A>I:Proven I>F", ""},
-		"planning, the same":               {"Planning", p, "", ""},
-		"planning, complete":               {"Planning", c, "P>I:Proven I>C", ""},
-		"planning, failed after asking":    {"Planning", manualF, "P>A:Inferred A>I:Proven I>F", ""},
-		"failed, the same":                 {"Failed", plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Failed", started(3), failed(9)) }), "", ""},
-		"failed, failed again":             {"Failed", f, "F>I:Proven I>F", "AtLeastOnce"},
-		"failed, complete after asking":    {"Failed", manualC, "F>I:Proven I>C", ""},
-		"complete, the same":               {"Complete", plan(func() *v1alpha1.InstallPlan { return newPlan("p", "Complete", started(3)) }), "", ""},
-		"no plan, an unknown phase":        {"NoPlan", unknown, "->U", ""},
-		"an unknown phase, missing":        {"Unknown", none, "U>M", "UnknownPhase"},
-		"new, planning":                    {"NotYetReconciled", p, "N>P", ""},
-		"new, waiting for approval":        {"NotYetReconciled", a, "N>A", ""},
-		"new, installing":                  {"NotYetReconciled", automaticI, "N>I", ""},
-		"new, installing after asking":     {"NotYetReconciled", manualI, "N>A:Inferred A>I", ""},
-		"new, complete":                    {"NotYetReconciled", c, "N>I:Proven I>C", ""},
-		"new, complete after asking":       {"NotYetReconciled", manualC, "N>A:Inferred A>I:Proven I>C", ""},
-		"new, failed":                      {"NotYetReconciled", f, "N>I:Proven I>F", ""},
-		"new, missing":                     {"NotYetReconciled", none, "N>M", "DeletedBeforeObserved"},
-		"planning, new":                    {"Planning", n, "P>N!", "OutOfBandEdit"},
-		"planning, waiting for approval":   {"Planning", a, "P>A", ""},
-		"planning, installing":             {"Planning", automaticI, "P>I", ""},
-		"planning, complete after asking":  {"Planning", manualC, "P>A:Inferred A>I:Proven I>C", ""},
-		"planning, failed":                 {"Planning", f, "P>I:Proven I>F", ""},
-		"planning, missing":                {"Planning", none, "P>M", "DeletedBeforeObserved"},
-		"waiting for approval, new":        {"RequiresApproval", n, "A>N!", "OutOfBandEdit"},
-		"waiting for approval, planning":   {"RequiresApproval", p, "A>P!", "OutOfBandEdit"},
-		"waiting for approval, the same":   {"RequiresApproval", a, "", ""},
-		"waiting for approval, installing": {"RequiresApproval", manualI, "A>I", ""},
-		"waiting for approval, complete":   {"RequiresApproval", manualC, "A>I:Proven I>C", ""},
-		"waiting for approval, failed":     {"RequiresApproval", manualF, "A>I:Proven I>F", ""},
-		"waiting for approval, missing":    {"RequiresApproval", none, "A>M", "DeletedBeforeObserved"},
-		"installing, new":                  {"Installing", n, "I>N!", "OutOfBandEdit"},
-		"installing, planning":             {"Installing", p, "I>P!", "OutOfBandEdit"},
-		"installing, waiting for approval": {"Installing", a, "I>A!", "OutOfBandEdit"},
-		"installing, the same":             {"Installing", automaticI, "", ""},
-		"installing, complete":             {"Installing", c, "I>C", ""},
-		"installing, failed":               {"Installing", f, "I>F", ""},
-		"installing, missing":              {"Installing", none, "I>M", "DeletedBeforeObserved"},
-		"failed, new":                      {"Failed", n, "F>N!", "OutOfBandEdit"},
-		"failed, planning":                 {"Failed", p, "F>P!", "OutOfBandEdit"},
-		"failed, waiting for approval":     {"Failed", a, "F>A!", "OutOfBandEdit"},
-		"failed, installing":               {"Failed", automaticI, "F>I", ""},
-		"failed, complete":                 {"Failed", c, "F>I:Proven I>C", ""},
-		"failed, missing":                  {"Failed", none, "F>M", ""},
-		"complete, new":                    {"Complete", n, "C>N!", "OutOfBandEdit"},
-		"complete, planning":               {"Complete", p, "C>P!", "OutOfBandEdit"},
-		"complete, waiting for approval":   {"Complete", a, "C>A!", "OutOfBandEdit"},
-		"complete, installing":             {"Complete", automaticI, "C>I!", "OutOfBandEdit"},
-		"complete, failed":                 {"Complete", f, "C>F!", "OutOfBandEdit"},
-		"complete, missing":                {"Complete", none, "C>M", ""},
-		"missing, new":                     {"Missing", n, "M>N", ""},
-		"missing, planning":                {"Missing", p, "M>P", ""},
-		"missing, waiting for approval":    {"Missing", a, "M>A", ""},
-		"missing, installing":              {"Missing", automaticI, "M>I", ""},
-		"missing, complete":                {"Missing", c, "M>C", ""},
-		"missing, failed":                  {"Missing", f, "M>F", ""},
-		"missing, missing":                 {"Missing", none, "", ""},
-		"installing, an unknown phase":     {"Installing", unknown, "I>U", ""},
-		"an unknown phase, complete":       {"Unknown", c, "U>C", "UnknownPhase"},
-		"an unknown phase, the same":       {"Unknown", unknown, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
+		var cell [4]string
+		for i, text := range strings.Split(line, "|") {
+			cell[i] = strings.TrimSpace(text)
+		}
+		from, plan, want, wantGaps := subscription.Stage(cell[0]), plans[cell[1]], cell[2], cell[3]
+		require.Contains(t, plans, cell[1])
+		t.Run(cell[0]+" "+cell[1], func(t *testing.T) {
 			sub := newSub("a", follows("p", "etcd.v1"))
 			in := inputOf(sub)
-			if plan := tc.plan(); plan != nil {
+			if plan != nil {
 				in.InstallPlans.Items = []*v1alpha1.InstallPlan{plan}
 			}
-			h := known(tc.from)
-			if tc.from == "Failed" {
+			h := known(from)
+			if from == "Failed" {
 				h.LastInstalledUpdate = second(9).Time
 			}
 			observed := "Missing"
 			if len(in.InstallPlans.Items) > 0 {
 				observed = string(in.InstallPlans.Items[0].Status.Phase)
 			}
-			cells[string(tc.from)+" to "+observed] = true
+			cells[string(from)+" to "+observed] = true
 			in.Live, in.Histories = true, map[types.UID]subscription.History{"a-uid": h}
 			out := reconcile(t, in)
-			require.Equal(t, tc.want, stages(out.Result))
-			require.Equal(t, tc.gaps, gaps(out.Result))
+			require.Equal(t, want, stages(out.Result))
+			require.Equal(t, wantGaps, gaps(out.Result))
 
 			for uid, h := range out.Histories {
 				in.Histories[uid] = h
@@ -163,21 +95,21 @@ func TestStagesBetweenTwoObservations(t *testing.T) {
 			in.Now = in.Now.Add(time.Hour)
 			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
 
-			in = inputOf(newSub("a", publishing(tc.from)), newCSV("etcd.v1")) // without memory
-			if plan := tc.plan(); plan != nil {
+			in = inputOf(newSub("a", publishing(from)), newCSV("etcd.v1")) // without memory
+			if plan != nil {
 				in.InstallPlans.Items = []*v1alpha1.InstallPlan{plan}
 			}
 			out = reconcile(t, in)
-			if name == "failed, failed again" { // which only memory can tell
+			if from == "Failed" && cell[1] == "failed" { // which only memory can tell
 				require.Empty(t, stages(out.Result))
 				return
 			}
-			if tc.plan() == nil { // nor is this witnessed
-				require.Equal(t, strings.Replace(tc.want, ">M", ">M:Inferred", 1), stages(out.Result))
+			if plan == nil { // nor is this witnessed
+				require.Equal(t, strings.Replace(want, ">M", ">M:Inferred", 1), stages(out.Result))
 			} else {
-				require.Equal(t, tc.want, stages(out.Result))
+				require.Equal(t, want, stages(out.Result))
 			}
-			require.Equal(t, tc.gaps, gaps(out.Result))
+			require.Equal(t, wantGaps, gaps(out.Result))
 			carryOut(&in, out)
 			require.Empty(t, stages(reconcile(t, in).Result), "told twice")
 		})
