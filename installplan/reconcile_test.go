@@ -77,7 +77,7 @@ func TestGates(t *testing.T) {
 	running := Plan(Installing, steps())
 	bare := Plan(None, nil)
 	young := Plan(None, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Minute) })
-	unowned := Plan(Installing, steps(), OwnedBy(a), Held)
+	unowned, unheld, unfilled := Plan(Installing, steps(), OwnedBy(a), Held), Plan(Installing, steps(), OwnedBy(a)), Plan(None, nil, OwnedBy(a))
 	holding := Plan(Complete, steps(), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other", installplan.Finalizer} })
 	bound := Plan(Installing, steps(), func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = account })
 	recovered := Plan(RequiresApproval, steps(), func(p *v1alpha1.InstallPlan) {
@@ -125,12 +125,18 @@ func TestGates(t *testing.T) {
 			},
 		},
 		"a Subscription that refers to the plan becomes its owner": {
-			in: input(unowned, with(a, Subscription("b", RefersTo("install-x")))),
-			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonRelationRepaired, relations, func(p *v1alpha1.InstallPlan) {
+			in: input(unheld, with(a, Subscription("b", RefersTo("install-x")))),
+			want: olmcore.Result{Actions: updated(unheld, installplan.ReasonRelationRepaired, relations, func(p *v1alpha1.InstallPlan) {
+				p.Finalizers = []string{installplan.Finalizer} // comes with what is written anyway
 				p.OwnerReferences = append(p.OwnerReferences, OwnerRef(b))
 				p.Labels["operators.coreos.com/b.ops"] = ""
 				p.Annotations = map[string]string{"olmcore/contributors": "uid-b", "olmcore/packages": "b"}
 			})},
+		},
+		"a plan without steps gets no finalizer yet": {
+			in: input(unfilled, with(Subscription("a", Manual))),
+			want: olmcore.Result{Actions: updated(unfilled, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
+				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
 		"a finished plan lets its finalizer go": {
 			in: input(holding),
