@@ -64,18 +64,16 @@ type facts struct {
 	terminating map[string]bool
 	// reach is where operands may be deleted.
 	reach group.Targets
-	// ours and others are the objects whose owner labels name this very ClusterServiceVersion, by the stage in which
-	// they go, empty for never; another one is the owner of others, which are left behind.
-	ours   map[Stage][]olmcore.Object
-	others map[Stage][]olmcore.Diagnostic
+	// labelled are the objects whose owner labels name this very ClusterServiceVersion, by the stage in which they go,
+	// empty for never. What another one is the owner of is left behind.
+	labelled map[Stage]found
 }
 
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
 		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
-		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in),
-		ours: map[Stage][]olmcore.Object{}, others: map[Stage][]olmcore.Diagnostic{},
+		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in), labelled: map[Stage]found{},
 	}
 	for _, n := range in.Namespaces.Items {
 		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
@@ -98,11 +96,13 @@ func factsOf(in *Input) *facts {
 		if !owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isYounger(o) || !countsByLabel(key) {
 			continue
 		}
-		if stage := stageOf(key); owned.ByAnother(o.GetOwnerReferences(), c.UID) {
-			f.others[stage] = append(f.others[stage], skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
+		all := f.labelled[stageOf(key)]
+		if owned.ByAnother(o.GetOwnerReferences(), c.UID) {
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
 		} else {
-			f.ours[stage] = append(f.ours[stage], o)
+			all.targets = append(all.targets, deletionOf(f, o))
 		}
+		f.labelled[stageOf(key)] = all
 	}
 	return f
 }

@@ -51,7 +51,8 @@ func findLabelled(f *facts, s Stage) found {
 	case !f.ClusterObjects.Complete:
 		return found{unread: []string{read.OwnedList(f.Unread)}}
 	}
-	return found{targets: deletionsOf(f, f.ours[s]), skipped: slices.Clip(f.others[s])}
+	all := f.labelled[s]
+	return found{targets: slices.SortedFunc(slices.Values(all.targets), compareTargets), skipped: slices.Clip(all.skipped)}
 }
 
 func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }
@@ -215,17 +216,17 @@ func serviceName(deployment string) string {
 func findOthers(f *facts) found {
 	all := findLabelled(f, StageOthers)
 	all.unread = append(all.unread, read.Missing(f.Copies, "copies of the ClusterServiceVersion")...)
-	var copies []*owned.CSV
+	var copies []target
 	for _, o := range f.Copies.Items {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "made after the deletion"))
 		default:
-			copies = append(copies, o)
+			copies = append(copies, deletionOf(f, o))
 		}
 	}
-	all.targets = append(all.targets, deletionsOf(f, copies)...)
+	all.targets = append(all.targets, slices.SortedFunc(slices.Values(copies), compareTargets)...)
 	return all
 }
 

@@ -113,12 +113,10 @@ func abandon(f *facts, p progress, why string) Outcome {
 	for _, t := range p.targets {
 		p.skipped = append(p.skipped, skip(t.ref, why))
 	}
-	for _, others := range f.others {
-		p.skipped = append(p.skipped, others...)
-	}
-	for _, objects := range f.ours {
-		for _, o := range objects {
-			p.skipped = append(p.skipped, skip(olmcore.RefOf(o), why))
+	for _, all := range f.labelled {
+		p.skipped = append(p.skipped, all.skipped...)
+		for _, t := range all.targets {
+			p.skipped = append(p.skipped, skip(t.ref, why))
 		}
 	}
 	p.targets, p.ask = nil, nil

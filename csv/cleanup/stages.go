@@ -210,14 +210,4 @@ func deletionOf(f *facts, o olmcore.Object) target {
 	return t
 }
 
-// deletionsOf returns the targets of several objects, sorted.
-func deletionsOf[T olmcore.Object](f *facts, objects []T) []target {
-	targets := make([]target, 0, len(objects))
-	for _, o := range objects {
-		targets = append(targets, deletionOf(f, o))
-	}
-	slices.SortFunc(targets, compareTargets)
-	return targets
-}
-
 func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }
