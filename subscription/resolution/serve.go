@@ -97,11 +97,11 @@ func (s *service) leaveOut(core Core, why search.Contradiction) (found bool) {
 func (s *service) waive(found search.Contradiction) bool {
 	var waived []model.RuleKey
 	for _, id := range found.Rules {
-		switch key := s.Rules.Key(id); key.Kind {
+		switch key := s.Rules.Keys[id]; key.Kind {
 		case model.RuleSubscription:
 			return false
 		case model.RuleBundle:
-			if n := s.NodeOf(key.A); n.Source == model.ExistingSource && s.Scope.Kept(n.Entry) != nil {
+			if n := s.Nodes[key.A]; n.Source == model.ExistingSource && s.Scope.Kept(n.Entry) != nil {
 				waived = append(waived, key)
 			}
 		}

@@ -165,7 +165,7 @@ func CoreOf(p *View, set search.Contradiction) Core {
 func rulesOf(p *View, set search.Contradiction) []Rule {
 	var rules []Rule
 	for _, id := range set.Rules {
-		r := rule(p, p.Rules.Key(id))
+		r := rule(p, p.Rules.Keys[id])
 		p.Count(32 + len(r.Objects)/4)
 		rules = append(rules, r)
 	}
@@ -181,13 +181,13 @@ func unavailable(p *View, set search.Contradiction) string {
 		return ""
 	}
 	for _, id := range set.Rules {
-		switch key := p.Rules.Key(id); key.Kind {
+		switch key := p.Rules.Keys[id]; key.Kind {
 		case model.RuleImpossible:
 			if m := missingOf(p, p.Subs[key.A]); m != nil {
 				return model.CatalogError([]model.Source{*m})
 			}
 		case model.RuleBundle:
-			if p.NodeOf(key.A).Choices[key.B].Total == 0 {
+			if p.Nodes[key.A].Choices[key.B].Total == 0 {
 				return model.CatalogError(p.Missing)
 			}
 		}

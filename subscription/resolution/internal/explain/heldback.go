@@ -96,11 +96,11 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 // likewise returns the next candidates that a Subscription does not get for the same reason: what its best one
 // requires and nothing offers, they require, too.
 func likewise(p *View, s *model.Subscription, found search.Contradiction) (names []string) {
-	if len(found.Rules) != 1 || p.Rules.Key(found.Rules[0]).Kind != model.RuleBundle {
+	if len(found.Rules) != 1 || p.Rules.Keys[found.Rules[0]].Kind != model.RuleBundle {
 		return nil
 	}
-	key := p.Rules.Key(found.Rules[0])
-	missing := p.NodeOf(key.A).Entry.Requirements[key.B]
+	key := p.Rules.Keys[found.Rules[0]]
+	missing := p.Nodes[key.A].Entry.Requirements[key.B]
 	for r := range s.Choice.Refs {
 		if r == s.Choice.First() {
 			continue

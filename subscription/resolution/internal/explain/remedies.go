@@ -251,9 +251,9 @@ func missingProviders(v *View, t *trouble) (list []proposal) {
 	var missing []model.RuleKey
 	var needs []string
 	for _, id := range t.found.Rules {
-		if key := v.Rules.Key(id); key.Kind == model.RuleBundle && v.NodeOf(key.A).Choices[key.B].Total == 0 {
+		if key := v.Rules.Keys[id]; key.Kind == model.RuleBundle && v.Nodes[key.A].Choices[key.B].Total == 0 {
 			missing = append(missing, key)
-			needs = append(needs, words(v.NodeOf(key.A).Entry.Requirements[key.B].Predicate))
+			needs = append(needs, words(v.Nodes[key.A].Entry.Requirements[key.B].Predicate))
 		}
 	}
 	slices.Sort(needs)

@@ -25,7 +25,7 @@ func rule(p *View, key model.RuleKey) Rule {
 	case model.RuleGroup:
 		return exclusion(p, key)
 	}
-	n := p.NodeOf(key.A)
+	n := p.Nodes[key.A]
 	r := about(p, n)
 	switch id := p.Identifier(n.Ref); key.Kind {
 	case model.RuleCSV:
@@ -39,7 +39,7 @@ func rule(p *View, key model.RuleKey) Rule {
 		r.Text = fmt.Sprintf("bundle %s requires an operator %s", n.Entry.Name, q.Text())
 		r.Objects = p.Identifiers(n.Choices[key.B].Offer)
 	case model.RuleReplaces:
-		old := p.Identifier(p.NodeOf(key.B).Ref)
+		old := p.Identifier(p.Nodes[key.B].Ref)
 		r.Kind, r.Objects, r.Text = model.Conflicts, []string{id, old}, id+" conflicts with "+old
 	case model.RuleBlocked:
 		r.Kind = n.Blocked
@@ -58,7 +58,7 @@ func rule(p *View, key model.RuleKey) Rule {
 
 // exclusion words a rule that at most one of some entries can be selected.
 func exclusion(p *View, key model.RuleKey) Rule {
-	group := p.GroupOf(key.A)
+	group := p.Groups[key.A]
 	ids := occupants(p, key.A)
 	r := Rule{Kind: group.Kind, Objects: ids}
 	switch group.Kind {

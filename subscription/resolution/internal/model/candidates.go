@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
@@ -70,7 +68,7 @@ func locate(p *Problem, s *Subscription) (code HeldBackCode, text string) {
 	case spec.CatalogSource == "" || spec.CatalogSourceNamespace == "":
 		return CatalogMissing, fmt.Sprintf("subscription %s has no catalog", name)
 	}
-	index, _ := p.sourceOf(types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource})
+	index := p.sourceOf(spec)
 	if index == NoSource || len(p.Sources[index].Content.Sorted) == 0 {
 		return CatalogMissing, fmt.Sprintf("no operators found from catalog %s in namespace %s referenced by subscription %s", spec.CatalogSource, spec.CatalogSourceNamespace, name)
 	}

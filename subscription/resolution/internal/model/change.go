@@ -93,11 +93,6 @@ func (c *Change) applyToSubscription(in *Input) (problem string) {
 	s.Spec.Channel = cmp.Or(c.Channel, s.Spec.Channel)
 	s.Spec.CatalogSource = cmp.Or(c.Catalog.Name, s.Spec.CatalogSource)
 	s.Spec.CatalogSourceNamespace = cmp.Or(c.Catalog.Namespace, s.Spec.CatalogSourceNamespace)
-	c.applyVersionRange(in, s)
-	return c.applyAdoption(in, s)
-}
-
-func (c *Change) applyVersionRange(in *Input, s *v1alpha1.Subscription) {
 	if c.VersionRange != nil {
 		in.Pins = slices.DeleteFunc(slices.Clone(in.Pins), func(p Pin) bool { return p.Subscription == s.Name })
 		delete(s.Annotations, AnnotationVersionRange)
@@ -105,17 +100,15 @@ func (c *Change) applyVersionRange(in *Input, s *v1alpha1.Subscription) {
 			in.Pins = append(in.Pins, Pin{Subscription: s.Name, Range: *c.VersionRange})
 		}
 	}
-}
-
-func (c *Change) applyAdoption(in *Input, s *v1alpha1.Subscription) (problem string) {
-	if c.Adopt != "" {
-		if !slices.ContainsFunc(in.CSVs, func(csv *v1alpha1.ClusterServiceVersion) bool { return isCSV(in, csv, c.Adopt) }) {
-			return "there is no ClusterServiceVersion " + c.Adopt
-		}
-		s.Status.CurrentCSV, s.Status.InstalledCSV = c.Adopt, c.Adopt
-		in.InFlight = maps.Clone(in.InFlight)
-		delete(in.InFlight, s.Name)
+	if c.Adopt == "" {
+		return ""
 	}
+	if !slices.ContainsFunc(in.CSVs, func(csv *v1alpha1.ClusterServiceVersion) bool { return isCSV(in, csv, c.Adopt) }) {
+		return "there is no ClusterServiceVersion " + c.Adopt
+	}
+	s.Status.CurrentCSV, s.Status.InstalledCSV = c.Adopt, c.Adopt
+	in.InFlight = maps.Clone(in.InFlight)
+	delete(in.InFlight, s.Name)
 	return ""
 }
 

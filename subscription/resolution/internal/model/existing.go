@@ -11,7 +11,6 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
@@ -166,7 +165,7 @@ func dropUncompiled(p *Problem, c *CSV, unreadable func(string)) {
 func publishedAs(p *Problem, c *CSV) *content.ParsedBundle {
 	for _, s := range c.Owners {
 		spec := s.Object.Spec
-		index, _ := p.sourceOf(types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource})
+		index := p.sourceOf(spec)
 		if index == NoSource {
 			continue
 		}

@@ -141,11 +141,11 @@ type Group struct {
 // graph holds the entries that one call has looked at.
 type graph struct {
 	nodes map[Ref]*Node
-	byID  []*Node
+	Nodes []*Node // by number
 	store []Node
 	// groupStore is where the lists of groups of nodes are.
 	groupStore []int32
-	groups     []Group
+	Groups     []Group          // by number
 	packages   map[string]int32 // the numbers of groups
 	apis       map[content.API]int32
 	names      map[string]int32
@@ -161,27 +161,15 @@ type graph struct {
 func number[K comparable](p *Problem, ids map[K]int32, key K, g Group) int32 {
 	id, ok := ids[key]
 	if !ok {
-		id = int32(len(p.groups))
+		id = int32(len(p.Groups))
 		ids[key] = id
-		p.groups = append(p.groups, g)
+		p.Groups = append(p.Groups, g)
 	}
 	return id
 }
 
-// GroupOf returns the group of a number.
-func (p *Problem) GroupOf(id int32) Group { return p.groups[id] }
-
-// Groups returns how many groups there are; their numbers begin at 0.
-func (p *Problem) Groups() int { return len(p.groups) }
-
 // Known returns the node of an entry, nil when it was not looked at.
 func (p *Problem) Known(r Ref) *Node { return p.nodes[r] }
-
-// NodeOf returns the node of a number.
-func (p *Problem) NodeOf(id int32) *Node { return p.byID[id] }
-
-// Nodes returns how many nodes there are; their numbers begin at 0.
-func (p *Problem) Nodes() int { return len(p.byID) }
 
 // Node returns the node of an entry. owner counts when it is new.
 func (p *Problem) Node(r Ref, owner int32) *Node {
@@ -189,12 +177,12 @@ func (p *Problem) Node(r Ref, owner int32) *Node {
 		return n
 	}
 	if len(p.store) == cap(p.store) {
-		p.store = make([]Node, 0, max(8, min(256, 2*len(p.byID))))
+		p.store = make([]Node, 0, max(8, min(256, 2*len(p.Nodes))))
 	}
-	p.store = append(p.store, Node{Ref: r, ID: int32(len(p.byID)), Owner: owner, Dead: -1})
+	p.store = append(p.store, Node{Ref: r, ID: int32(len(p.Nodes)), Owner: owner, Dead: -1})
 	n := &p.store[len(p.store)-1]
 	p.nodes[r] = n
-	p.byID = append(p.byID, n)
+	p.Nodes = append(p.Nodes, n)
 	n.Groups = groupsOf(p, r)
 	p.work += workPerNode + 2*len(n.Groups)
 	n.Blocked, n.BlockedText = blocked(p, r)
@@ -207,7 +195,7 @@ func (p *Problem) Node(r Ref, owner int32) *Node {
 func groupsOf(p *Problem, r Ref) []int32 {
 	e := r.Entry
 	if need := len(e.Packages) + len(e.Provides) + 1; len(p.groupStore)+need > cap(p.groupStore) {
-		p.groupStore = make([]int32, 0, max(need, min(1024, 4*len(p.byID)+16)))
+		p.groupStore = make([]int32, 0, max(need, min(1024, 4*len(p.Nodes)+16)))
 	}
 	list := p.groupStore[len(p.groupStore):]
 	for i := range e.Packages {

@@ -226,19 +226,10 @@ func readSubscriptions(p *Problem) {
 	}
 }
 
-// sourceOf returns the index of a visible catalog, and whether it is known to be there without content.
-func (p *Problem) sourceOf(key types.NamespacedName) (index int32, unavailable *Source) {
-	for i := range p.Sources {
-		if p.Sources[i].Key == key {
-			return int32(i), nil
-		}
-	}
-	for i := range p.Missing {
-		if p.Missing[i].Key == key {
-			return NoSource, &p.Missing[i]
-		}
-	}
-	return NoSource, nil
+// sourceOf returns the index of the catalog that a Subscription follows, NoSource when it is not visible.
+func (p *Problem) sourceOf(spec *v1alpha1.SubscriptionSpec) int32 {
+	key := types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource}
+	return int32(slices.IndexFunc(p.Sources, func(s Source) bool { return s.Key == key }))
 }
 
 // Identifier is how OLM names an entry.

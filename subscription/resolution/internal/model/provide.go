@@ -5,6 +5,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
@@ -52,15 +53,7 @@ func existingOffers(p *Problem, q *content.Requirement) []*content.Entry {
 			entries = append(entries, c.Entry)
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b *content.Entry) int {
-		switch {
-		case a.Pkg < b.Pkg:
-			return -1
-		case a.Pkg > b.Pkg:
-			return 1
-		}
-		return 0 // they come sorted by name
-	})
+	slices.SortStableFunc(entries, func(a, b *content.Entry) int { return strings.Compare(a.Pkg, b.Pkg) }) // they come by name
 	return entries
 }
 

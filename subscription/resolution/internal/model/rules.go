@@ -30,26 +30,25 @@ const (
 	RuleBlocked                        // A: node
 )
 
-// RuleTable numbers the rules that conflicts were made of. Owner is the Subscription that a rule serves, for the order
-// in which rules are given up.
+// RuleTable numbers the rules that conflicts were made of.
 type RuleTable struct {
-	ids   map[RuleKey]int32
-	keys  []RuleKey
-	owner []int32
+	ids map[RuleKey]int32
+	// Keys are the rules by number, Owners the Subscriptions, or after them the existing CSVs, that they serve: the order
+	// in which rules are given up.
+	Keys   []RuleKey
+	Owners []int32
 }
 
 // ID returns the number of a rule, a new one with this owner when it has none.
 func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
-	if id, ok := t.ids[key]; ok {
-		return id
+	id, ok := t.ids[key]
+	if !ok {
+		if t.ids == nil {
+			t.ids = map[RuleKey]int32{}
+		}
+		id = int32(len(t.Keys))
+		t.ids[key], t.Keys, t.Owners = id, append(t.Keys, key), append(t.Owners, owner)
 	}
-	if t.ids == nil {
-		t.ids = map[RuleKey]int32{}
-	}
-	id := int32(len(t.keys))
-	t.ids[key] = id
-	t.keys = append(t.keys, key)
-	t.owner = append(t.owner, owner)
 	return id
 }
 
@@ -58,15 +57,6 @@ func (t *RuleTable) Known(key RuleKey) (id int32, ok bool) {
 	id, ok = t.ids[key]
 	return id, ok
 }
-
-// Len returns how many rules have a number; they begin at 0.
-func (t *RuleTable) Len() int { return len(t.keys) }
-
-// Key returns the rule of a number, Owner the Subscription that it serves.
-func (t *RuleTable) Key(id int32) RuleKey { return t.keys[id] }
-
-// Owner returns the Subscription, or after them the existing CSV, that a rule serves.
-func (t *RuleTable) Owner(id int32) int32 { return t.owner[id] }
 
 // Bitset is a set of small numbers.
 type Bitset []uint64

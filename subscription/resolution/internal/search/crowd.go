@@ -94,7 +94,7 @@ func (c *crowd) exclusive(n *model.Node) (apis []int32) {
 	for _, g := range n.Groups {
 		switch {
 		case !c.enabled(model.RuleKey{Kind: model.RuleGroup, A: g}):
-		case c.p.GroupOf(g).Kind == model.OnePerAPI:
+		case c.p.Groups[g].Kind == model.OnePerAPI:
 			apis = append(apis, g)
 		default:
 			rest = append(rest, g)

@@ -146,8 +146,8 @@ func (q *Question) inForce() model.Bitset {
 		return set
 	}
 	set := model.SetOf()
-	for id := range int32(rules.Len()) {
-		key, holds := rules.Key(id), true
+	for id := range int32(len(rules.Keys)) {
+		key, holds := rules.Keys[id], true
 		switch key.Kind {
 		case model.RuleSubscription:
 			holds = q.serves(q.Problem.Subs[key.A])

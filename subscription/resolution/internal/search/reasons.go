@@ -33,11 +33,11 @@ func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Con
 	}
 	var subscriptions []int32
 	for id := range conflict.All {
-		if q.Problem.Rules.Key(id).Kind == model.RuleSubscription {
+		if q.Problem.Rules.Keys[id].Kind == model.RuleSubscription {
 			subscriptions = append(subscriptions, id)
 		}
 	}
-	slices.SortFunc(subscriptions, func(a, b int32) int { return cmp.Compare(q.Problem.Rules.Key(b).A, q.Problem.Rules.Key(a).A) })
+	slices.SortFunc(subscriptions, func(a, b int32) int { return cmp.Compare(q.Problem.Rules.Keys[b].A, q.Problem.Rules.Keys[a].A) })
 	conflict, ok := r.without(conflict, subscriptions, true)
 	if ok {
 		conflict, ok = r.without(conflict, r.order(conflict), false)
@@ -78,13 +78,13 @@ func (r *reducer) without(conflict model.Bitset, order []int32, subscriptions bo
 		q := r.q
 		q.Only, q.Subs, q.AnyOrder = slices.Clone(conflict), r.subscriptionsOf(conflict), true
 		q.Only.Remove(rule)
-		key := q.Problem.Rules.Key(rule)
+		key := q.Problem.Rules.Keys[rule]
 		switch {
 		case subscriptions:
 			q.Only = nil
 			q.Subs.Remove(key.A)
 		case key.Kind == model.RuleBundle || key.Kind == model.RuleBlocked || key.Kind == model.RuleReplaces:
-			q.Prefer = q.Problem.NodeOf(key.A) // without the rule it may be possible
+			q.Prefer = q.Problem.Nodes[key.A] // without the rule it may be possible
 		}
 		switch answer := r.solver.Decide(q, r.budget); answer.Verdict {
 		case Unsatisfiable:
@@ -101,14 +101,14 @@ func (r *reducer) without(conflict model.Bitset, order []int32, subscriptions bo
 func (r *reducer) order(conflict model.Bitset) []int32 {
 	rules := &r.q.Problem.Rules
 	keeps := func(id int32) int {
-		if rules.Key(id).Kind == model.RuleKeeps {
+		if rules.Keys[id].Kind == model.RuleKeeps {
 			return 1
 		}
 		return 0
 	}
 	order := conflict.Members()
 	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(keeps(a), keeps(b)), cmp.Compare(rules.Owner(a), rules.Owner(b)))
+		return cmp.Or(cmp.Compare(keeps(a), keeps(b)), cmp.Compare(rules.Owners[a], rules.Owners[b]))
 	})
 	slices.Reverse(order)
 	return order
@@ -118,7 +118,7 @@ func (r *reducer) order(conflict model.Bitset) []int32 {
 func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 	subs := model.SetOf()
 	for id := range rules.All {
-		if key := r.q.Problem.Rules.Key(id); key.Kind == model.RuleSubscription {
+		if key := r.q.Problem.Rules.Keys[id]; key.Kind == model.RuleSubscription {
 			subs.Add(key.A)
 		}
 	}

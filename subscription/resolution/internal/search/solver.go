@@ -97,7 +97,7 @@ func (s *Solver) recall() (never bool) {
 	force := s.inForce()
 	s.work += len(force)
 	if s.Only == nil {
-		s.work += s.p.Rules.Len() / 4
+		s.work += len(s.p.Rules.Keys) / 4
 	}
 	for _, g := range s.nogoods {
 		s.work += 1 + len(g.rules)/8
@@ -116,7 +116,7 @@ func (s *Solver) recall() (never bool) {
 func (s *Solver) unsatisfiable() Answer {
 	rules := model.SetOf()
 	for id := range s.conflict.rules.All {
-		if s.p.Rules.Key(id).Kind != model.RuleDemanded {
+		if s.p.Rules.Keys[id].Kind != model.RuleDemanded {
 			rules.Add(id)
 		}
 	}
