@@ -161,7 +161,6 @@ func (a *assembly) take(d *document, at Error) bool {
 	return true
 }
 
-// result returns the packages that a document describes.
 func (a *assembly) result() ([]resolution.Package, []olmcore.Diagnostic, error) {
 	packages := make([]resolution.Package, 0, len(a.packages))
 	for _, p := range slices.SortedFunc(maps.Values(a.packages), func(x, y *pending) int { return cmp.Compare(x.Name, y.Name) }) {

@@ -75,7 +75,6 @@ func (f *folder) visit(name string, d fs.DirEntry, err error) error {
 	return fs.WalkDir(f.fsys, name, f.visit)
 }
 
-// isHidden reports whether a part of a path begins with two dots.
 func isHidden(name string) bool {
 	return strings.HasPrefix(name, "..") || strings.Contains(name, "/..")
 }
@@ -102,7 +101,6 @@ func (f *folder) look(name string) (target string, info fs.FileInfo, problem err
 	return target, info, nil
 }
 
-// resolve follows the links in a name.
 func (f *folder) resolve(name string) (string, error) {
 	resolved, links := ".", 0
 	for elements := strings.Split(name, "/"); len(elements) > 0; {
@@ -134,7 +132,6 @@ func (f *folder) resolve(name string) (string, error) {
 	return resolved, nil
 }
 
-// readIgnore adds the patterns of a folder's ignore file, if it has one.
 func (f *folder) readIgnore(dir string) error {
 	name := path.Join(dir, ignoreFile)
 	if _, err := fs.Lstat(f.fsys, name); errors.Is(err, fs.ErrNotExist) {

@@ -22,7 +22,6 @@ type pattern struct {
 	negated, onlyDirectories bool
 }
 
-// add adds the patterns of a directory's ignore file.
 func (g *ignorer) add(dir, text string) {
 	for line := range strings.Lines(text) {
 		if p, ok := parsePattern(dir, line); ok {
@@ -61,7 +60,6 @@ func parsePattern(base, line string) (p pattern, ok bool) {
 	return p, true
 }
 
-// excludes reports whether a file or directory is excluded.
 func (g ignorer) excludes(name string, directory bool) bool {
 	excluded := false
 	for _, p := range g {

@@ -72,6 +72,14 @@ func TestTheWayIsTheOneThatOLMTakes(t *testing.T) {
 	require.Greater(t, hops, 100)
 }
 
+// serve lets the catalog have some documents.
+func (s *story) serve(documents string) {
+	packages, _, err := fbc.Read("f", strings.NewReader(documents), fbc.Options{Strict: true})
+	require.NoError(s.t, err)
+	content, _ := resolution.Build(packages)
+	s.in.Catalogs = []resolution.CatalogState{{Key: community, Content: content}}
+}
+
 // drawChain draws a package of two channels with edges of all kinds.
 func drawChain(t *rapid.T) resolution.Package {
 	p := resolution.Package{Name: "p", DefaultChannel: "c0"}
@@ -186,15 +194,12 @@ func TestAMoveOfTwoSubscriptionsReplacesWhatOneOfThemHas(t *testing.T) {
 
 func TestBuildMetadataOfATargetMeansNothing(t *testing.T) {
 	s := newStory(t)
-	content, _, err := fbc.Read("f", strings.NewReader(`
+	s.serve(`
 {"schema":"olm.package","name":"p","defaultChannel":"c"}
 {"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"p3","replaces":"p2"},{"name":"p2","replaces":"p1"},{"name":"p1"}]}
 {"schema":"olm.bundle","package":"p","name":"p1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
 {"schema":"olm.bundle","package":"p","name":"p2","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"2.0.0-1+build.5"}}]}
-{"schema":"olm.bundle","package":"p","name":"p3","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"3.0.0"}}]}`), fbc.Options{Strict: true})
-	require.NoError(t, err)
-	built, _ := resolution.Build(content)
-	s.in.Catalogs = []resolution.CatalogState{{Key: community, Content: built}}
+{"schema":"olm.bundle","package":"p","name":"p3","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"3.0.0"}}]}`)
 	require.NoError(t, s.subscribe([]string{"s", "p", "c"}))
 	found, err := path.Find(path.Question{Input: s.in, Subscription: "s", Target: "p2"})
 	require.NoError(t, err)
@@ -204,14 +209,11 @@ func TestBuildMetadataOfATargetMeansNothing(t *testing.T) {
 
 func TestAWayInACircleEnds(t *testing.T) {
 	s := newStory(t)
-	content, _, err := fbc.Read("f", strings.NewReader(`
+	s.serve(`
 {"schema":"olm.package","name":"p","defaultChannel":"c"}
 {"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"p2","replaces":"p1"},{"name":"p1","skipRange":">=1.0.0"}]}
 {"schema":"olm.bundle","package":"p","name":"p1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
-{"schema":"olm.bundle","package":"p","name":"p2","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"2.0.0"}}]}`), fbc.Options{Strict: true})
-	require.NoError(t, err)
-	built, _ := resolution.Build(content)
-	s.in.Catalogs = []resolution.CatalogState{{Key: community, Content: built}}
+{"schema":"olm.bundle","package":"p","name":"p2","image":"i","properties":[{"type":"olm.package","value":{"packageName":"p","version":"2.0.0"}}]}`)
 	s.in.Policy.AllowBackwardSkipRange = true
 	require.NoError(t, s.subscribe([]string{"s", "p", "c"}))
 	found, err := path.Find(path.Question{Input: s.in, Subscription: "s"})

@@ -14,13 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog. Of what OLM checks before it serves a catalog it checks what an answer
-// depends on, piece by piece: what is unusable is left out or marked, with a Diagnostic whose Path names package,
-// channel and bundle, and the rest works. Build panics on no input. It keeps references into packages, which must not
-// be changed any more.
-//
-// Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
-// Differs: one broken package does not take the whole catalog down.
+// Build indexes the content of one catalog, as package resolution says. Of what OLM checks before it serves a catalog it
+// checks what an answer depends on, piece by piece.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	b := &builder{parser: NewParser(), catalog: &Catalog{
 		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},
@@ -45,7 +40,6 @@ type builder struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// place is a place in a catalog's content.
 type place struct{ pkg, channel, bundle string }
 
 // String is the place as the Path of a Diagnostic.

@@ -136,7 +136,6 @@ func (p *PackageIndex) Channel(name string) *ChannelIndex {
 	return p.Channels[i]
 }
 
-// index fills the catalog's lookups once all packages stand.
 func (c *Catalog) index() {
 	slices.SortFunc(c.Sorted, func(a, b *PackageIndex) int { return cmp.Compare(a.Name, b.Name) })
 	var channels []*ChannelIndex

@@ -68,7 +68,6 @@ func (d *Digester) properties(list []olmcore.Property) {
 	}
 }
 
-// add takes in one package as its author wrote it.
 func (d *Digester) add(p *Package) {
 	d.Begin("package", p.Name, p.DefaultChannel)
 	d.properties(p.Properties)

@@ -104,7 +104,6 @@ func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Fact
 	return f
 }
 
-// fact adds what a property says.
 func (p *Parser) fact(f *Facts, required map[*Requirement]bool, property *olmcore.Property) error {
 	switch property.Type {
 	case PropertyPackage:

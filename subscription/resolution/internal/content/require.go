@@ -110,8 +110,6 @@ type constraintsJSON struct {
 	Constraints []constraintJSON `json:"constraints"`
 }
 
-// constraint parses an olm.constraint value.
-//
 // Source: operator-framework/api pkg/constraints, Parse.
 // Differs: several kinds in one constraint, data behind the value and more than 64 levels are errors, instead of being
 // ignored.

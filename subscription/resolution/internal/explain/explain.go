@@ -69,7 +69,6 @@ func Of(p *View, d *Decided, subscription, bundle string, budget *search.Budget)
 	return x
 }
 
-// chosen reports whether the bundle is part of the solution.
 func chosen(p *View, res *Decided, x *Explanation) bool {
 	for _, op := range res.Operators {
 		if op.Name != x.Bundle || (x.Subscription != "" && len(op.For) > 0 && !slices.Contains(op.For, x.Subscription)) {
@@ -165,7 +164,6 @@ func candidateNamed(s *model.Subscription, name string) (model.Ref, bool) {
 	return model.Ref{}, false
 }
 
-// inChannels finds a bundle in the channels that a Subscription follows.
 func inChannels(s *model.Subscription, bundle string) *content.Entry {
 	for _, ch := range followed(s) {
 		if e := ch.ByName[bundle]; e != nil {
@@ -175,7 +173,6 @@ func inChannels(s *model.Subscription, bundle string) *content.Entry {
 	return nil
 }
 
-// followed returns the channels that a Subscription follows.
 func followed(s *model.Subscription) []*content.ChannelIndex {
 	if s.Pkg == nil {
 		return nil
@@ -205,7 +202,6 @@ func elsewhere(p *View, bundle, asker string) string {
 	return fmt.Sprintf("%s is in %s, which %s, and nothing that is selected needs it.%s", bundle, some(places, " and "), asker, note)
 }
 
-// offered returns the names of all bundles that can be chosen.
 func offered(p *View) (names []string) {
 	for i := range p.Sources {
 		for _, e := range p.Sources[i].Content.All {
@@ -244,7 +240,6 @@ type View struct {
 	Solver *search.Solver
 }
 
-// target returns what a Subscription gets.
 func (v *View) target(s *model.Subscription) model.Ref {
 	if int(s.Index) >= len(v.Targets) {
 		return model.Ref{}

@@ -132,7 +132,6 @@ func GivenUp(p *View, subs []*model.Subscription, steps int) Core {
 	return c
 }
 
-// tried says which candidates a Subscription has.
 func tried(s *model.Subscription) string {
 	var list []string
 	for r := range s.Choice.Refs {
@@ -161,7 +160,6 @@ func CoreOf(p *View, set search.Contradiction) Core {
 	return c
 }
 
-// rulesOf returns the rules of a set, sorted by text.
 func rulesOf(p *View, set search.Contradiction) []Rule {
 	var rules []Rule
 	for _, id := range set.Rules {

@@ -151,7 +151,6 @@ func leaving(s *model.Subscription, object, format string, args ...any) proposal
 	return proposal{object: object, message: fmt.Sprintf(format, args...), scope: func(scope *model.Scope) { scope.LeaveOut(s) }}
 }
 
-// changing proposes a change of a Subscription.
 func changing(c model.Change, format string, args ...any) proposal {
 	return proposal{object: c.Subscription, message: fmt.Sprintf(format, args...), changes: []model.Change{c}}
 }
@@ -184,7 +183,6 @@ func brokenCatalogs(v *View, t *trouble) (list []proposal) {
 	return list
 }
 
-// otherRanges proposes to change a version range that leaves nothing.
 func otherRanges(_ *View, t *trouble) (list []proposal) {
 	for _, s := range impossible(t, model.Pinned, model.PinInvalid) {
 		name := s.Object.Name
@@ -281,7 +279,6 @@ func orphansOf(v *View, t *trouble) (csvs []*model.CSV, of []*model.Subscription
 	return csvs, of
 }
 
-// deleted is the change that ClusterServiceVersions are gone.
 func deleted(csvs ...*model.CSV) (changes []model.Change) {
 	for _, c := range csvs {
 		changes = append(changes, model.Change{DeleteCSV: c.Object.Name})
