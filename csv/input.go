@@ -22,7 +22,7 @@ import (
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, KubernetesVersion,
-// ServedAPIs, LastRun, Judged and Checkpoint.
+// ServedAPIs, LastRun, Judged and Checkpoint. Lists may hold more than the objects that their comments name.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -35,21 +35,18 @@ type Input struct {
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides. More
-	// of them do no harm.
+	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
-	// More of them do no harm.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours are the other CSVs of the namespace, copies left out, that the decision can depend on: connected by
 	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name, or named by the
-	// installed-alongside annotations of the CRDs. More of them do no harm.
+	// installed-alongside annotations of the CRDs.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. More of them
-	// do no harm. What the Deployments should be depends on their spec.config, so that nothing is installed or judged
-	// healthy where they were not read.
+	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. Nothing is
+	// installed or judged healthy where they were not read: what the Deployments should be depends on their spec.config.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorConditions are those of the namespace named like spec.replaces: one at most. More of them do no harm.
+	// OperatorConditions are those of the namespace named like spec.replaces: one at most.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]

@@ -13,18 +13,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// requirement is one row of the table of what a CSV can need before its operator is installed and while it runs: how it
-// is read, judged, reported and made again, and whose change matters. Of the optional functions gather, unread and
-// concerns are nil for what needs no objects.
+// requirement is one row of the table of what a CSV can need before its operator is installed and while it runs. The
+// functions gather, unread and concerns are nil for what needs no objects.
 type requirement struct {
-	// name is for tests and documentation.
-	name string
+	name string // for tests and documentation
 	// gather reads the lists that judge looks at.
 	gather func(*read.Reads, *Input)
 	// unread names a list that judge looks at and that was not read; none when all were.
 	unread func(*Input) []string
-	// judge returns the entries of status.requirementStatus in their order, met or not; none when the CSV needs no such
-	// thing.
+	// judge returns the entries of status.requirementStatus, met or not; none when the CSV needs no such thing.
 	judge func(*Input) []v1alpha1.RequirementStatus
 	// concerns returns the keys of the CSVs for which a change of an object matters, as Affected does.
 	concerns func(olmcore.Object) []types.NamespacedName

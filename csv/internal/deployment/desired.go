@@ -107,7 +107,7 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 }
 
 // isCurrent reports whether a hash label is that of the desired Deployment, or what OLM would have written for the same
-// CSV and configuration: adopting a cluster restarts nothing.
+// CSV and configuration, as adopting a cluster restarts nothing.
 func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.Deployment, hash string) bool {
 	if want.Labels[labelSpecHash] == hash {
 		return true
@@ -120,8 +120,8 @@ func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.D
 	return false
 }
 
-// hasOLMCertificates reports whether a Deployment serves webhooks or APIServices with certificates that OLM put into
-// it. They are not installed here, so that the hash of such a spec cannot be told and the Deployment is left alone.
+// hasOLMCertificates reports whether a Deployment serves webhooks or APIServices with certificates that OLM put into it:
+// the hash of such a spec cannot be told, and the Deployment is left alone.
 func (s Source) hasOLMCertificates(live *appsv1.Deployment) bool {
 	serves := slices.ContainsFunc(s.CSV.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool { return w.DeploymentName == live.Name }) ||
 		slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.DeploymentName == live.Name })
@@ -223,8 +223,7 @@ func (s Source) compare(entry *v1alpha1.StrategyDeploymentSpec, live *appsv1.Dep
 	return Healthy, ""
 }
 
-// annotationProblem names a difference between the CSV's annotations and those of the Pod template, of several the one
-// with the lowest key; empty when there is none.
+// annotationProblem names the first difference by key of the CSV's annotations and the Pod template's; empty for none.
 func (s Source) annotationProblem(d *appsv1.Deployment) string {
 	have, want := d.Spec.Template.Annotations, s.annotations()
 	for _, key := range slices.Sorted(maps.Keys(want)) {

@@ -18,16 +18,13 @@ type overlay int
 const (
 	// asMeant does what the user means; every write is made so.
 	asMeant overlay = iota
-	// asOLM looks entries up among those of the CSV alone, of several with one name takes the first, and removes more
-	// affinity or less than was said.
+	// asOLM looks entries up among those of the CSV alone, and removes more affinity or less than was said.
 	asOLM
-	// asOLMDetached is asOLM where the lists had no room: once an entry was appended, what replaces another one is
-	// lost.
+	// asOLMDetached is asOLM where the lists had no room: what replaces an entry after one was appended is lost.
 	asOLMDetached
 )
 
-// applyConfig lays a Subscription's spec.config, nil for none, over a Deployment. Nothing of it is shared with the
-// result.
+// applyConfig lays a Subscription's spec.config, nil for none, over a Deployment and shares nothing with it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides/inject.
 // Differs: see the overlays; an empty podAntiAffinity removes that part only, not all affinity.
