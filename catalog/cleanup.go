@@ -158,9 +158,7 @@ func (pl *planner) trimOutdated() {
 }
 
 // byWorth sorts the Pods that are best kept first.
-func byWorth(a, b *registryPod) int {
-	return cmp.Or(a.worth()-b.worth(), byAge(a, b))
-}
+func byWorth(a, b *registryPod) int { return cmp.Or(a.worth()-b.worth(), byAge(a, b)) }
 
 func (p *registryPod) worth() (w int) {
 	switch p.Node {
