@@ -116,8 +116,11 @@ func (in *instance) input() resolution.Input {
 	return out
 }
 
-// satisfiable asks the SAT solver about the Subscriptions to some packages.
-func (in *instance) satisfiable(follows []int) bool {
+// pick is a version of a package.
+type pick struct{ pkg, version int }
+
+// satisfiable asks the SAT solver about the Subscriptions to some packages, when some versions are selected.
+func (in *instance) satisfiable(follows []int, picks ...pick) bool {
 	solver := gini.New()
 	clause := func(literals ...z.Lit) {
 		for _, m := range literals {
@@ -163,7 +166,31 @@ func (in *instance) satisfiable(follows []int) bool {
 	for _, p := range follows {
 		clause(vars[p]...)
 	}
+	for _, p := range picks {
+		clause(vars[p.pkg][p.version])
+	}
 	return solver.Solve() == 1
+}
+
+// requireFirst requires that no Subscription could have a newer version beside what the earlier ones have.
+func requireFirst(t *testing.T, in *instance, res resolution.Result) {
+	t.Helper()
+	var picks []pick
+	for _, target := range res.Targets { // they come by name, as the Subscriptions of equal age do
+		var p int
+		if _, err := fmt.Sscanf(target.Subscription, "s%d", &p); err != nil {
+			t.Fatal(err)
+		}
+		for i := len(in.packages[p]) - 1; ; i-- {
+			possible := in.satisfiable(in.follows, append(slices.Clip(picks), pick{p, i})...)
+			if chosen := in.packages[p][i].name(p, i) == target.Target; chosen != possible {
+				t.Fatalf("%s: %s is possible: %v, chosen: %v\n%+v", target.Subscription, in.packages[p][i].name(p, i), possible, chosen, in)
+			} else if chosen {
+				picks = append(picks, pick{p, i})
+				break
+			}
+		}
+	}
 }
 
 func TestASATSolverAgrees(t *testing.T) {
@@ -185,6 +212,7 @@ func TestASATSolverAgrees(t *testing.T) {
 			t.Fatalf("instance %d: satisfiable=%v, the SAT solver says %v\n%+v", n, got, want, in)
 		}
 		if want {
+			requireFirst(t, &in, res)
 			continue
 		}
 		// The Subscriptions of the first core contradict each other, and no fewer of them do.
