@@ -109,3 +109,13 @@ func TestAWindowIsEnteredWhereTheStatusStands(t *testing.T) {
 	in.Observations = in.Observations[:2] // none of them shows the stage
 	require.Equal(t, "I>N! N>A A>I:Proven I>C", stages(reconcile(t, in).Result))
 }
+
+// TestAnObservationOlderThanTheMemoryIsNoNews, also for a caller who remembers no Observation yet.
+func TestAnObservationOlderThanTheMemoryIsNoNews(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), pending("Installing", 30)), newPlan("p", "Installing", started(3)))
+	h := known("Installing")
+	h.LastAt = second(30).Time
+	in.Histories = map[types.UID]subscription.History{"a-uid": h}
+	in.Observations = []subscription.Observation{sawAt(20, newPlan("p", "RequiresApproval"))}
+	require.Empty(t, stages(reconcile(t, in).Result))
+}
