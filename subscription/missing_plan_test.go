@@ -178,6 +178,12 @@ func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 			{61, newPlan("p", "Melting", started(3), done(9)), "C>U||"}, {63, newPlan("p", "Failed", started(3), failed(62)), "U>F|UnknownPhase|Failed/InstallComponentFailed"},
 		}},
 		"a watch is believed": {steps: []step{{61, fresh, "C>N!|OutOfBandEdit|Pending/InstallPlanNotYetReconciled"}}, watched: true},
+		"a failure that it had before it was tried again": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
+			{60, newPlan("p", "Installing", started(3), failed(9)), "||Pending/Installing"}, {61, newPlan("p", "Failed", started(3), failed(9)), "||Pending/Installing"},
+		}, suspect: "Failed"},
+		"a failure that is not noted yet is believed": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
+			{60, newPlan("p", "Installing", started(3)), "||Pending/Installing"}, {61, newPlan("p", "Failed", started(3)), "I>F||Failed/InstallPlanFailed"},
+		}},
 		"what another writer made the status say counts like memory": {sub: newSub("a", follows("p", "etcd.v1"), pending("Installing", 6)), steps: []step{
 			{60, waiting, "||Pending/Installing"}, {61, newPlan("p", "Installing", manual(2), started(5)), "||Pending/Installing"},
 		}},
